@@ -1,0 +1,120 @@
+/**
+ * A cursor over XDR bytes (RFC 4506): big-endian, everything padded to 4 bytes.
+ * Every take is checked against what is left before anything is allocated; one reader is re-pointed at each frame.
+ */
+import { ProtocolError } from '../errors.ts'
+
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const NO_BYTES = new Uint8Array(0)
+
+export class XdrReader {
+  #bytes: Uint8Array = NO_BYTES
+  #view: DataView = new DataView(NO_BYTES.buffer)
+  #end = 0
+  /** Where the next field begins, from the start of the bytes given to `reset`. */
+  offset = 0
+
+  constructor(bytes?: Uint8Array) {
+    if (bytes) this.reset(bytes)
+  }
+
+  /** Points the reader at `bytes[start..end)`. `view` may be handed in where the caller already has one over the same bytes. */
+  reset(bytes: Uint8Array, start = 0, end = bytes.length, view?: DataView): this {
+    this.#bytes = bytes
+    this.#view = view ?? new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.offset = start
+    this.#end = end
+    return this
+  }
+
+  get remaining(): number {
+    return this.#end - this.offset
+  }
+
+  uint32(): number {
+    return this.#view.getUint32(this.#take(4))
+  }
+
+  int32(): number {
+    return this.#view.getInt32(this.#take(4))
+  }
+
+  uint64(): bigint {
+    return this.#view.getBigUint64(this.#take(8))
+  }
+
+  int64(): bigint {
+    return this.#view.getBigInt64(this.#take(8))
+  }
+
+  /** A uint64 as a number: exact below 2^53, which transaction ids and times never reach; above it the nearest double. */
+  uint53(): number {
+    const at = this.#take(8)
+    return this.#view.getUint32(at) * 0x100000000 + this.#view.getUint32(at + 4)
+  }
+
+  float(): number {
+    return this.#view.getFloat32(this.#take(4))
+  }
+
+  double(): number {
+    return this.#view.getFloat64(this.#take(8))
+  }
+
+  boolean(): boolean {
+    const at = this.offset
+    const value = this.uint32()
+    if (value > 1) throw new ProtocolError('BAD_BOOLEAN', `a boolean is 0 or 1, not ${value}`, at)
+    return value === 1
+  }
+
+  /** The bytes of a string or opaque field, as a view of the frame: copy what must outlive the turn. */
+  opaqueView(maxBytes = Number.MAX_SAFE_INTEGER): Uint8Array {
+    const at = this.offset
+    const length = this.uint32()
+    if (length > maxBytes)
+      throw new ProtocolError('TOO_LONG', `${length} bytes where at most ${maxBytes} may stand`, at)
+    const start = this.#take(length)
+    this.#padding(length)
+    return this.#bytes.subarray(start, start + length)
+  }
+
+  opaque(maxBytes?: number): Uint8Array {
+    return this.opaqueView(maxBytes).slice()
+  }
+
+  /** A string that must be UTF-8. */
+  string(maxBytes?: number): string {
+    const at = this.offset
+    try {
+      return strictUtf8.decode(this.opaqueView(maxBytes))
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error
+      throw new ProtocolError('BAD_UTF8', 'a string that is not UTF-8', at)
+    }
+  }
+
+  /** Refuses bytes left over behind the last field. */
+  finish(): void {
+    if (this.offset !== this.#end) {
+      throw new ProtocolError('TRAILING_BYTES', `${this.remaining} bytes left over behind the last field`, this.offset)
+    }
+  }
+
+  #take(length: number): number {
+    const at = this.offset
+    if (length > this.#end - at) {
+      throw new ProtocolError('TRUNCATED', `${length} bytes expected, ${this.#end - at} left`, at)
+    }
+    this.offset = at + length
+    return at
+  }
+
+  #padding(length: number): void {
+    const count = -length & 3
+    const at = this.#take(count)
+    for (let i = at; i < at + count; i++) {
+      if (this.#bytes[i] !== 0) throw new ProtocolError('BAD_PADDING', 'padding that is not zero', i)
+    }
+  }
+}

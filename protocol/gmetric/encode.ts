@@ -1,0 +1,27 @@
+/**
+ * Writes the two packets that gmetric itself sends: 128 with the metadata, then 133 with the value as text.
+ * Whether one fits a datagram is for the sender to check: gmetric sends no more than 1464 bytes.
+ */
+import { XdrWriter } from '../bytes/writer.ts'
+import type { Metadata, PacketHost } from './packet.ts'
+import { PacketId } from './packet.ts'
+
+/** A 128 packet. */
+export function encodeMetadata(host: PacketHost, metric: string, metadata: Metadata): Uint8Array {
+  const { type, units, slope, tmax, dmax, extra } = metadata
+  const writer = header(PacketId.METADATA, host, metric)
+  writer.string(type).string(metric).string(units).uint32(slope).uint32(tmax).uint32(dmax).uint32(extra.length)
+  for (const { key, data } of extra) writer.string(key).string(data)
+  return writer.bytes()
+}
+
+/** A 133 packet with the format `%s`. Its declared type, which the receiver reads the text as, is in the metadata. */
+export function encodeText(host: PacketHost, metric: string, value: string | Uint8Array): Uint8Array {
+  const writer = header(PacketId.STRING, host, metric).string('%s')
+  return (typeof value === 'string' ? writer.string(value) : writer.opaque(value)).bytes()
+}
+
+function header(id: number, host: PacketHost, metric: string): XdrWriter {
+  const hostText = host.spoofed ? `${host.address}:${host.name}` : host.label
+  return new XdrWriter().uint32(id).string(hostText).string(metric).boolean(host.spoofed)
+}

@@ -1,0 +1,35 @@
+/**
+ * The three kinds of text in a packet. They differ in what happens to bytes that are no UTF-8: a name is refused,
+ * a label is shown with replacement characters, a value keeps its bytes.
+ */
+import { MAX_NAME_BYTES } from '../monitor/constants.ts'
+
+/** Cinnabar serves the metric `load_one` as `gmetric.load_one`, and the whole must be a name [MON 1]. */
+export const METRIC_PREFIX = 'gmetric.'
+export const MAX_METRIC_BYTES = MAX_NAME_BYTES - METRIC_PREFIX.length
+
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const lossyUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** undefined unless it is 1 to `maxBytes` bytes of UTF-8, none below 0x20 [MON 1]. */
+export function decodeName(bytes: Uint8Array, maxBytes = MAX_NAME_BYTES): string | undefined {
+  if (bytes.length === 0 || bytes.length > maxBytes) return undefined
+  for (let i = 0; i < bytes.length; i++) {
+    if (bytes[i]! < 0x20) return undefined
+  }
+  const text = decodeText(bytes)
+  return typeof text === 'string' ? text : undefined
+}
+
+export function decodeLabel(bytes: Uint8Array): string {
+  return bytes.length === 0 ? '' : lossyUtf8.decode(bytes)
+}
+
+/** The text; or a copy of its bytes, for they are often a view of a receive buffer. */
+export function decodeText(bytes: Uint8Array): string | Uint8Array {
+  try {
+    return strictUtf8.decode(bytes)
+  } catch {
+    return bytes.slice()
+  }
+}

@@ -1,0 +1,52 @@
+/** PRODUCER_CAPS [MON 3]: what the producer offers on this connection now. Names repeat in its arglist, unlike elsewhere. */
+import type { XdrReader } from '../bytes/reader.ts'
+import type { XdrWriter } from '../bytes/writer.ts'
+import { BasicType, MessageId } from './constants.ts'
+import { type Field, readCount, readName, readType, readValue, writeTyped } from './value.ts'
+
+export interface Capabilities {
+  readonly major: number
+  readonly minor: number
+  readonly auth: readonly string[]
+  readonly layer: readonly string[]
+  readonly extension: readonly string[]
+  readonly software: string
+  /** The longest command frame now in force, in bytes. */
+  readonly maxFrameBytes: number
+}
+
+export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
+  const texts = (name: string, values: readonly string[]): Field[] =>
+    values.map((value) => ({ name, type: BasicType.STRING, value }))
+  const list: Field[] = [
+    ...texts('auth', caps.auth),
+    ...texts('layer', caps.layer),
+    ...texts('extension', caps.extension),
+    ...texts('software', [caps.software]),
+    { name: 'max_frame', type: BasicType.UINT32, value: caps.maxFrameBytes },
+  ]
+  const frame = writer.beginFrame()
+  writer.uint32(MessageId.PRODUCER_CAPS).uint32(caps.major).uint32(caps.minor).uint32(list.length)
+  for (const field of list) {
+    writer.string(field.name)
+    writeTyped(writer, field)
+  }
+  writer.endFrame(frame)
+}
+
+/** Reads what stands behind the message id. Entries that this version does not know are passed over. */
+export function readCapabilities(reader: XdrReader): Capabilities {
+  const major = reader.uint32()
+  const minor = reader.uint32()
+  const lists: Record<string, string[]> = { auth: [], layer: [], extension: [], software: [] }
+  let maxFrameBytes = 0
+  const count = readCount(reader, 12)
+  for (let i = 0; i < count; i++) {
+    const name = readName(reader)
+    const entry = readValue(reader, readType(reader))
+    if (name === 'max_frame' && entry.type === BasicType.UINT32) maxFrameBytes = entry.value
+    if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists[name]?.push(entry.value)
+  }
+  const { auth = [], layer = [], extension = [], software = [] } = lists
+  return { major, minor, auth, layer, extension, software: software[0] ?? '', maxFrameBytes }
+}

@@ -1,0 +1,55 @@
+/** The numbers of the wire [MON 2, 3, 5, 8]. */
+
+/** Basic types of values and arguments. */
+export const BasicType = {
+  INT32: 1,
+  UINT32: 2,
+  INT64: 3,
+  UINT64: 4,
+  DOUBLE: 5,
+  BOOLEAN: 6,
+  STRING: 7,
+  OPAQUE: 8,
+  REC: 9,
+  ARRAY: 10,
+  VOID: 11,
+} as const
+export type BasicType = (typeof BasicType)[keyof typeof BasicType]
+
+/** Message identifiers above the range of metric ids. */
+export const MessageId = {
+  RESPONSE: 0xffffffff,
+  PRODUCER_CAPS: 0xfffffffe,
+  AUTH: 0xfffffffd,
+  GAP: 0xfffffffc,
+  NOTICE: 0xfffffffb,
+} as const
+
+/** Channel identifiers with a meaning of their own. */
+export const CURRENT_CHANNEL = 0
+export const ALL_CHANNELS = 0xffffffff
+
+/** Metric, result and channel ids are 1..MAX_ID. */
+export const MAX_ID = 0x7fffffff
+
+export const GapReason = { overflow: 1, expired: 2, damaged: 3, purged: 4, restart: 5, full: 6 } as const
+export type GapReason = (typeof GapReason)[keyof typeof GapReason]
+
+export const NoticeCode = {
+  WINDOW_FULL: 1,
+  SUPERSEDED: 2,
+  SHUTTING_DOWN: 3,
+  WITHDRAWN: 4,
+  CHANNEL_DELETED: 5,
+  PROTOCOL_ERROR: 6,
+} as const
+export type NoticeCode = (typeof NoticeCode)[keyof typeof NoticeCode]
+
+export const PROTOCOL_MAJOR = 1
+export const PROTOCOL_MINOR = 1
+export const MAX_NAME_BYTES = 255
+export const MAX_URL_BYTES = 2048
+/** REC and ARRAY nest at most this deep. */
+export const MAX_NESTING = 4
+/** The longest VALUE frame is one frame: its value has at most this many bytes. */
+export const VALUE_HEADER_BYTES = 28

@@ -1,0 +1,125 @@
+/**
+ * The `monitoring.json` subprotocol [MON 13]: commands from JSON and messages to JSON, through the same declarations
+ * as the binary form. A text message is one object or an array of up to 1,024.
+ */
+
+import { toBase64 } from '../bytes/base64.ts'
+import { XdrWriter } from '../bytes/writer.ts'
+import { ProtocolError } from '../errors.ts'
+import type { Fields } from './command.ts'
+import { type CommandName, commands } from './commands/index.ts'
+import { BasicType, GapReason } from './constants.ts'
+import { badJson } from './fields.ts'
+import { valueToJson } from './json-value.ts'
+import type { Message } from './message.ts'
+import { statusName } from './status.ts'
+
+export const MAX_JSON_COMMANDS = 1024
+
+/** One command of a text message. Its fields are read later, once it is known that it may be looked at at all. */
+export interface JsonCommand {
+  readonly seq: number
+  readonly cmd: unknown
+  readonly object: Readonly<Record<string, unknown>>
+}
+
+/** Splits a text message into commands. Text that does not parse or has no integer seq is a ProtocolError BAD_JSON: close 1007. */
+export function parseJsonCommands(text: string): JsonCommand[] {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw new ProtocolError('BAD_JSON', 'a text message that is not JSON')
+  }
+  const list: unknown[] = Array.isArray(json) ? json : [json]
+  if (list.length > MAX_JSON_COMMANDS) {
+    throw new ProtocolError(
+      'BAD_JSON',
+      `${list.length} commands in one text message; the limit is ${MAX_JSON_COMMANDS}`,
+    )
+  }
+  return list.map((entry) => {
+    if (typeof entry !== 'object' || entry === null)
+      throw new ProtocolError('BAD_JSON', 'a command has to be an object')
+    const object = entry as Record<string, unknown>
+    const seq = object['seq']
+    if (typeof seq !== 'number' || !Number.isInteger(seq) || seq < 0 || seq > 0xffffffff) {
+      throw new ProtocolError('BAD_JSON', 'a command needs a whole number "seq" from 0 to 4294967295')
+    }
+    return { seq, cmd: object['cmd'], object }
+  })
+}
+
+/** The command a JSON object names, or undefined. */
+export function jsonCommandName(cmd: unknown): CommandName | undefined {
+  return typeof cmd === 'string' && Object.hasOwn(commands, cmd) ? (cmd as CommandName) : undefined
+}
+
+/** The fields of a JSON command. Throws ProtocolError for an unknown key or a value that does not fit. */
+export function jsonCommandArguments(
+  name: CommandName,
+  object: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const source = name === 'AUTH' ? authData(object) : object
+  const fields: Fields = commands[name].fields
+  for (const key of Object.keys(source)) {
+    if (key !== 'cmd' && key !== 'seq' && !Object.hasOwn(fields, key)) {
+      throw new ProtocolError('BAD_JSON', `${name} has no key "${key}"`)
+    }
+  }
+  const values: Record<string, unknown> = {}
+  for (const [key, field] of Object.entries(fields)) {
+    const json = source[key]
+    values[key] = json === undefined && field.optional !== undefined ? field.optional : field.fromJson(json, key)
+  }
+  return values
+}
+
+/** AUTH password may give `identity` and `password` instead of `data`. */
+function authData(object: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (!('identity' in object) && !('password' in object)) return object
+  const { identity, password, ...rest } = object
+  if (object['method'] !== 'password' || 'data' in object) {
+    throw new ProtocolError('BAD_JSON', '"identity" and "password" go with method "password" and without "data"')
+  }
+  if (typeof identity !== 'string') throw badJson('identity', 'a string')
+  if (typeof password !== 'string') throw badJson('password', 'a string')
+  return { ...rest, data: toBase64(new XdrWriter().string(identity).string(password).copy()) }
+}
+
+const gapReasons = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
+const typeNames = new Map<number, string>(Object.entries(BasicType).map(([name, code]) => [code, name.toLowerCase()]))
+
+/** The lower-case word for a basic type, as in `valueType`. */
+export function typeName(type: number): string {
+  return typeNames.get(type) ?? String(type)
+}
+
+/** The JSON object of a message. */
+export function messageToJson(message: Message): Record<string, unknown> {
+  switch (message.kind) {
+    case 'response': {
+      const { seq, status, result, detail } = message
+      const json = { type: 'response', seq, status: statusName(status) ?? status, result }
+      return detail === '' ? json : { ...json, detail }
+    }
+    case 'caps': {
+      const { maxFrameBytes, ...caps } = message.caps
+      return { type: 'caps', ...caps, max_frame: maxFrameBytes }
+    }
+    case 'auth':
+      return { type: 'auth', data: toBase64(message.data) }
+    case 'gap': {
+      const { kind, reason, ...gap } = message
+      return { type: kind, ...gap, reason: gapReasons.get(reason) ?? reason }
+    }
+    case 'notice': {
+      const { kind, ...notice } = message
+      return { type: kind, ...notice }
+    }
+    case 'value': {
+      const { metric, transaction, time, value } = message
+      return { type: 'value', metric, transaction, time, valueType: typeName(value.type), value: valueToJson(value) }
+    }
+  }
+}

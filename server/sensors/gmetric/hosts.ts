@@ -1,0 +1,245 @@
+/**
+ * What gmetric senders have told so far: hosts, their metrics, of each the metadata and the last value. Pure state,
+ * bounded in hosts, metrics and bytes; time is handed in. A host is an address: the sender's, or the one it spoofs.
+ * What an unspoofed packet says its host is called is only shown, never looked up: any sender could say anything.
+ */
+import type { GmetricPacket, Metadata, PacketHost } from '../../../protocol/gmetric/packet.ts'
+import type { GmetricValue } from '../../../protocol/gmetric/value.ts'
+import { basicValue } from '../../../protocol/gmetric/value.ts'
+import { Tally } from './tally.ts'
+
+export interface HostLimits {
+  readonly spoof: boolean
+  readonly maxHosts: number
+  /** Of all hosts together. */
+  readonly maxMetrics: number
+  /** Names, metadata and last values together, roughly: a character counts as a byte, an object as OBJECT_BYTES. */
+  readonly maxBytes: number
+  /** A host from which nothing came for so long is forgotten, whatever its metrics say. */
+  readonly hostDmaxSeconds: number
+}
+
+export const DEFAULT_LIMITS: HostLimits = {
+  spoof: true,
+  maxHosts: 10_000,
+  maxMetrics: 200_000,
+  maxBytes: 256 * 1024 * 1024,
+  hostDmaxSeconds: 86_400,
+}
+
+/** A metric that says no tmax: gmetric's own default, in seconds. */
+const DEFAULT_TMAX_SECONDS = 60
+/** Ganglia's habit: late after one tmax, gone after four. */
+const FRESH_TMAXES = 4
+const OBJECT_BYTES = 64
+
+export interface Host {
+  /** The identity: the source address as text, or the address part of a spoofed `address:name`. */
+  readonly address: string
+  /** The name a spoofed packet gave it, by which it is found too; '' if none did. */
+  readonly name: string
+  /** For people: `name`, else what the sender calls itself, else the address. */
+  readonly label: string
+}
+
+export interface Reading {
+  readonly value: GmetricValue
+  readonly timeMs: number
+}
+
+/** One metric of one host. The object stays the same from the first packet about it until `expire` returns it. */
+export interface Series {
+  readonly host: Host
+  /** Without the prefix `gmetric.`. */
+  readonly metric: string
+  readonly metadata: Metadata | undefined
+  readonly latest: Reading | undefined
+}
+
+export type Accepted =
+  | { readonly kind: 'value'; readonly series: Series; readonly reading: Reading; readonly born: boolean }
+  | { readonly kind: 'metadata'; readonly series: Series; readonly born: boolean }
+  | { readonly kind: 'request' }
+  | { readonly kind: 'refused'; readonly reason: 'spoof' | 'unparsable' | 'full' }
+
+interface HostState extends Host {
+  name: string
+  label: string
+  heardMs: number
+  readonly series: Map<string, SeriesState>
+}
+
+interface SeriesState extends Series {
+  readonly host: HostState
+  metadata: Metadata | undefined
+  latest: Reading | undefined
+  heardMs: number
+  bytes: number
+}
+
+export class Hosts {
+  readonly tally: Tally
+  readonly #limits: HostLimits
+  readonly #byAddress = new Map<string, HostState>()
+  readonly #byName = new Map<string, HostState>()
+  #metrics = 0
+  #bytes = 0
+
+  constructor(limits: HostLimits = DEFAULT_LIMITS, tally = new Tally()) {
+    this.#limits = limits
+    this.tally = tally
+  }
+
+  get hostCount(): number {
+    return this.#byAddress.size
+  }
+
+  get metricCount(): number {
+    return this.#metrics
+  }
+
+  /** What `maxBytes` bounds. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** By address or, where no host has that address, by spoofed name. */
+  find(host: string): Host | undefined {
+    return this.#find(host)
+  }
+
+  series(host: string, metric: string): Series | undefined {
+    return this.#find(host)?.series.get(metric)
+  }
+
+  *all(): Generator<Series> {
+    for (const host of this.#byAddress.values()) yield* host.series.values()
+  }
+
+  /** The last value, unless it is older than four times the metric's tmax (60 s where that is 0 or not known). */
+  fresh(series: Series, nowMs: number): Reading | undefined {
+    const { latest, metadata } = series
+    const tmaxSeconds = metadata?.tmax || DEFAULT_TMAX_SECONDS
+    return latest && nowMs - latest.timeMs <= FRESH_TMAXES * tmaxSeconds * 1000 ? latest : undefined
+  }
+
+  /** Takes a packet that came from `sourceAddress` at `nowMs`, and counts it. Its objects are kept: hand in fresh ones. */
+  accept(packet: GmetricPacket, sourceAddress: string, nowMs: number): Accepted {
+    const { counters } = this.tally
+    if (packet.host.spoofed && !this.#limits.spoof) {
+      counters.spoofRefused++
+      return { kind: 'refused', reason: 'spoof' }
+    }
+    if (packet.kind === 'request') {
+      counters.requests++
+      return { kind: 'request' }
+    }
+    const address = packet.host.spoofed ? packet.host.address : sourceAddress
+    const known = this.#byAddress.get(address)?.series.get(packet.metric)
+    const metadata = packet.kind === 'value' ? known?.metadata : packet.metadata
+    let latest = known?.latest
+    if (packet.kind !== 'metadata') {
+      const sent = packet.kind === 'value' ? packet.type : 'string'
+      const value = basicValue(metadata?.type ?? undeclaredType(packet.metric), sent, packet.value)
+      if (!value) {
+        this.tally.bad('unparsable', sourceAddress)
+        return { kind: 'refused', reason: 'unparsable' }
+      }
+      latest = { value, timeMs: nowMs }
+    }
+    const bytes = bytesOf(packet.metric, metadata, latest)
+    if (!this.#hasRoom(address, known, bytes)) return { kind: 'refused', reason: 'full' }
+    const series = known ?? this.#create(address, packet.metric, nowMs)
+    this.#bytes += bytes - series.bytes
+    Object.assign(series, { metadata, latest, bytes, heardMs: nowMs })
+    series.host.heardMs = nowMs
+    this.#identify(series.host, packet.host)
+    const born = known === undefined
+    if (packet.kind === 'metadata' || !latest) {
+      counters.metadata++
+      return { kind: 'metadata', series, born }
+    }
+    counters.values++
+    return { kind: 'value', series, reading: latest, born }
+  }
+
+  /** Forgets the metrics that were silent for longer than their dmax, and silent hosts with all of theirs. */
+  expire(nowMs: number): Series[] {
+    const gone: Series[] = []
+    for (const host of this.#byAddress.values()) {
+      const hostGone = nowMs - host.heardMs > this.#limits.hostDmaxSeconds * 1000
+      for (const series of host.series.values()) {
+        const dmaxMs = (series.metadata?.dmax || Number.POSITIVE_INFINITY) * 1000
+        if (!hostGone && nowMs - series.heardMs <= dmaxMs) continue
+        host.series.delete(series.metric)
+        this.#metrics--
+        this.#bytes -= series.bytes
+        gone.push(series)
+      }
+      if (hostGone) this.#forget(host)
+    }
+    return gone
+  }
+
+  #find(host: string): HostState | undefined {
+    return this.#byAddress.get(host) ?? this.#byName.get(host)
+  }
+
+  #hasRoom(address: string, known: SeriesState | undefined, bytes: number): boolean {
+    const { counters } = this.tally
+    const { maxHosts, maxMetrics, maxBytes } = this.#limits
+    if (!this.#byAddress.has(address) && this.#byAddress.size >= maxHosts) counters.hostsFull++
+    else if (!known && this.#metrics >= maxMetrics) counters.metricsFull++
+    else if (bytes > (known?.bytes ?? 0) && this.#bytes + bytes - (known?.bytes ?? 0) > maxBytes) counters.bytesFull++
+    else return true
+    return false
+  }
+
+  #create(address: string, metric: string, nowMs: number): SeriesState {
+    let host = this.#byAddress.get(address)
+    if (!host) {
+      host = { address, name: '', label: address, heardMs: nowMs, series: new Map() }
+      this.#byAddress.set(address, host)
+    }
+    const series = { host, metric, metadata: undefined, latest: undefined, heardMs: nowMs, bytes: 0 }
+    host.series.set(metric, series)
+    this.#metrics++
+    return series
+  }
+
+  /** A name belongs to the host whose packet used it last, so a machine that moved is found at its new address. */
+  #identify(host: HostState, said: PacketHost): void {
+    if (!said.spoofed) {
+      if (host.name === '') host.label = said.label || host.address
+      return
+    }
+    if (host.name !== said.name) this.#unname(host)
+    host.name = host.label = said.name
+    this.#byName.set(said.name, host)
+  }
+
+  #unname(host: HostState): void {
+    if (this.#byName.get(host.name) === host) this.#byName.delete(host.name)
+  }
+
+  #forget(host: HostState): void {
+    this.#byAddress.delete(host.address)
+    this.#unname(host)
+  }
+}
+
+/** Until its metadata is known a value has the type it travelled as; but a heartbeat is a number even as text. */
+function undeclaredType(metric: string): string | undefined {
+  return metric === 'heartbeat' ? 'uint32' : undefined
+}
+
+function bytesOf(metric: string, metadata: Metadata | undefined, latest: Reading | undefined): number {
+  let bytes = OBJECT_BYTES + metric.length
+  if (metadata) {
+    bytes += OBJECT_BYTES + metadata.type.length + metadata.units.length
+    for (const { key, data } of metadata.extra) bytes += OBJECT_BYTES + key.length + data.length
+  }
+  const value = latest?.value.value
+  if (value !== undefined) bytes += OBJECT_BYTES + (typeof value === 'number' ? 0 : value.length)
+  return bytes
+}

@@ -1,0 +1,185 @@
+/**
+ * What the server needs of a storage: bytes and numbers, no policy. The server decides (ids, limits, order, loss);
+ * a store makes it survive. All of a batch is stored or nothing of it. Implementations: sqlite/, memory/.
+ *
+ * Hot rows travel as numbers in Float64Arrays with the widths named here, never as an array of objects:
+ * a batch crosses a thread border.
+ */
+
+/** id, channel, lane (0 = sending, else metric id), first transaction id (0 = waiting), values, offset, length, stamp, born */
+export const BLOCK_WIDTH = 9
+/** id, lane, first, of a block that changed its lane: a release */
+export const MOVE_WIDTH = 3
+/** block id, offset, length of the bitmap (bit n of byte n>>3 = value n is settled) in `data` */
+export const SETTLED_WIDTH = 3
+/** channel, floor, next, reserved, accepted, committed, then the dropped counts, then the GAPs told */
+export const CHANNEL_WIDTH = 14
+/** id, channel, lane, transaction, metric, count, from, to, reason */
+export const GAP_WIDTH = 9
+
+/** One transaction. The buffers belong to the store from `write` on. */
+export interface Batch {
+  /** 1, 2, 3 ...: `onDurable` names it. */
+  readonly number: number
+  /** VALUE frames and bitmaps, back to back. Only the first `dataLength` bytes count. */
+  readonly data: ArrayBuffer
+  readonly dataLength: number
+  /** Blocks to be stored. An id that is stored already is replaced: a small block that has grown. */
+  readonly blocks: Float64Array
+  readonly moved: Float64Array
+  readonly settled: Float64Array
+  /** Ids of blocks that are needed no more. */
+  readonly removed: Float64Array
+  readonly channels: Float64Array
+  /** GAPs to be stored; an id that is stored already is replaced. */
+  readonly gaps: Float64Array
+  readonly gapsRemoved: Float64Array
+  /** What changes rarely, in order, before everything above. */
+  readonly changes: readonly Change[]
+  /** The age clock (ms) and the wall clock (ms since 1970) at this batch: how long the server was down is their matter. */
+  readonly age: number
+  readonly wall: number
+}
+
+export interface UserRow {
+  readonly id: number
+  readonly tenant: string
+  readonly name: string
+  readonly role: string
+  readonly bcrypt: string | undefined
+  readonly scram: ScramRow | undefined
+  readonly loopbackOnly: boolean
+}
+export interface ScramRow {
+  readonly salt: Uint8Array
+  readonly iterations: number
+  readonly storedKey: Uint8Array
+  readonly serverKey: Uint8Array
+}
+export type Overflow = 'drop-oldest' | 'drop-newest' | 'keep-latest'
+export interface ChannelRow {
+  readonly id: number
+  readonly user: number
+  readonly url: string
+  /** Made by DEF_CHANNEL. */
+  readonly defined: boolean
+  /** Configured since: not disposable. */
+  readonly configured: boolean
+  readonly durable: boolean
+  readonly window: number
+  readonly windowBytes: number
+  readonly maxBytes: number
+  readonly maxAgeMs: number
+  readonly expireMs: number
+  readonly overflow: Overflow
+  /** On the age clock, ms: when a connection last had it. */
+  readonly lastUsed: number
+}
+export interface InstanceRow {
+  readonly id: number
+  readonly user: number
+  readonly metric: string
+  /** The arguments as given, in XDR: uint32 count, then name, type, value. */
+  readonly args: Uint8Array
+}
+export interface BindingRow {
+  readonly channel: number
+  readonly metric: number
+  readonly mode: 'subscribe' | 'buffer'
+}
+/** Values of `metric` up to `through` are passed over on that channel. */
+export interface StopRow {
+  readonly channel: number
+  readonly metric: number
+  readonly through: number
+}
+/** An EXECUTE whose result is to come. */
+export interface ResultRow {
+  readonly id: number
+  readonly channel: number
+  readonly user: number
+  readonly control: string
+  /** The transaction id of its value once it has one, 0 before. */
+  readonly transaction: number
+}
+
+export type Change =
+  | { readonly put: 'tenant'; readonly row: { readonly name: string } }
+  | { readonly put: 'user'; readonly row: UserRow }
+  | { readonly put: 'channel'; readonly row: ChannelRow }
+  | { readonly put: 'instance'; readonly row: InstanceRow }
+  | { readonly put: 'binding'; readonly row: BindingRow }
+  | { readonly put: 'stop'; readonly row: StopRow }
+  | { readonly put: 'result'; readonly row: ResultRow }
+  | { readonly remove: 'user'; readonly id: number }
+  /** With all that hangs on it: blocks, gaps, bindings, stops, results, numbers. */
+  | { readonly remove: 'channel'; readonly id: number }
+  | { readonly remove: 'instance'; readonly id: number }
+  | { readonly remove: 'binding'; readonly channel: number; readonly metric: number }
+  | { readonly remove: 'stop'; readonly channel: number; readonly metric: number }
+  | { readonly remove: 'result'; readonly id: number }
+  /** A clean end: what was reserved is known to be unused. */
+  | { readonly put: 'closed'; readonly row: Record<string, never> }
+
+/** What a store holds when it is opened: states and the directory of blocks, no frames. */
+export interface Recovered {
+  readonly tenants: readonly string[]
+  readonly users: readonly UserRow[]
+  readonly nextUserId: number
+  readonly channels: readonly ChannelRow[]
+  /** CHANNEL_WIDTH numbers each. */
+  readonly numbers: Float64Array
+  readonly instances: readonly InstanceRow[]
+  readonly bindings: readonly BindingRow[]
+  readonly stops: readonly StopRow[]
+  readonly results: readonly ResultRow[]
+  /** BLOCK_WIDTH numbers each (offset 0), ascending by channel, lane, first, id. */
+  readonly blocks: Float64Array
+  readonly settled: ReadonlyMap<number, Uint8Array>
+  /** GAP_WIDTH numbers each, ascending by channel, lane, transaction, id. */
+  readonly gaps: Float64Array
+  /** Above every id of a block or gap that was ever given. */
+  readonly nextBlockId: number
+  readonly age: number
+  readonly wall: number
+  /** 32 random bytes made with the database: salts for users that do not exist. */
+  readonly secret: Uint8Array
+}
+
+/** The frames of a block, or `undefined` if they are damaged: the store has set the row aside and serves it no more. */
+export interface BlockBytes {
+  readonly id: number
+  readonly bytes: Uint8Array | undefined
+}
+
+export interface StoreEvents {
+  /** Everything up to batch `number` is stored. `data` is the batch's buffer, to be used again. */
+  onDurable(number: number, data: ArrayBuffer | undefined): void
+  /** The disk is full: the batch in flight is being tried again and again; `onDurable` ends this. */
+  onFull(): void
+  /** Storing failed for another reason: nothing more will be acknowledged; the process has to end. */
+  onFailed(error: StorageError): void
+}
+
+export interface Store {
+  /** Takes the lock, migrates, reads the state. Throws StorageError. */
+  open(events: StoreEvents): Promise<Recovered>
+  /** One batch may be in flight. */
+  write(batch: Batch): void
+  /** Reads blocks by id; the answer is in the same order. */
+  read(ids: readonly number[]): Promise<BlockBytes[]>
+  /** Waits for the batch in flight, then closes. */
+  close(): Promise<void>
+}
+
+export type StorageErrorCode = 'LOCKED' | 'NOT_WRITABLE' | 'TOO_NEW' | 'DAMAGED' | 'FULL' | 'IO'
+
+export class StorageError extends Error {
+  override readonly name = 'StorageError'
+  readonly code: StorageErrorCode
+
+  constructor(code: StorageErrorCode, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
