@@ -6,8 +6,12 @@
  * a batch crosses a thread border.
  */
 
-/** id, channel, lane (0 = sending, else metric id), first transaction id (0 = waiting), values, offset, length, stamp, born */
-export const BLOCK_WIDTH = 9
+/**
+ * id, channel, lane (0 = sending, else metric id), first transaction id (0 = waiting), values, offset, length,
+ * stamp (age clock of the last value, ms), from, to (times of the first and the latest value, microseconds),
+ * metric (0 = several)
+ */
+export const BLOCK_WIDTH = 11
 /** id, lane, first, of a block that changed its lane: a release */
 export const MOVE_WIDTH = 3
 /** block id, offset, length of the bitmap (bit n of byte n>>3 = value n is settled) in `data` */
@@ -72,6 +76,8 @@ export interface ChannelRow {
   readonly maxAgeMs: number
   readonly expireMs: number
   readonly overflow: Overflow
+  /** The first transaction id of the channel. */
+  readonly origin: number
   /** On the age clock, ms: when a connection last had it. */
   readonly lastUsed: number
 }
@@ -155,8 +161,13 @@ export interface BlockBytes {
 export interface StoreEvents {
   /** Everything up to batch `number` is stored. `data` is the batch's buffer, to be used again. */
   onDurable(number: number, data: ArrayBuffer | undefined): void
-  /** The disk is full: the batch in flight is being tried again and again; `onDurable` ends this. */
+  /**
+   * The disk is full: the batch in flight is being tried again and again until `onDurable`. What makes it fit may be the
+   * reserve, so values are better refused until `onRoom`; what frees something (COMMIT, STOP) goes on being stored.
+   */
   onFull(): void
+  /** After `onFull`: there is room again, and the reserve is whole. */
+  onRoom?(): void
   /** Storing failed for another reason: nothing more will be acknowledged; the process has to end. */
   onFailed(error: StorageError): void
 }

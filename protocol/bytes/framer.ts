@@ -60,7 +60,8 @@ export class Framer {
   /** To be called at the end of a turn: what is left is copied out of the receive buffer. */
   settle(): void {
     if (this.#owned && this.pending > 0) return
-    const rest = this.bytes.slice(this.#next, this.#limit)
+    // A constructor, not slice(): that of Node's Buffer gives a view.
+    const rest = new Uint8Array(this.bytes.subarray(this.#next, this.#limit))
     this.#point(rest, rest.length, rest.length > 0)
   }
 

@@ -13,6 +13,8 @@ export class XdrReader {
   #end = 0
   /** Where the next field begins, from the start of the bytes given to `reset`. */
   offset = 0
+  /** Items without bytes of their own that were read since `reset`; whoever reads such counts them here and bounds them. */
+  emptyItems = 0
 
   constructor(bytes?: Uint8Array) {
     if (bytes) this.reset(bytes)
@@ -23,6 +25,7 @@ export class XdrReader {
     this.#bytes = bytes
     this.#view = view ?? new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.offset = start
+    this.emptyItems = 0
     this.#end = end
     return this
   }
@@ -79,8 +82,9 @@ export class XdrReader {
     return this.#bytes.subarray(start, start + length)
   }
 
+  /** The bytes of a string or opaque field, as a copy. (By the constructor: slice() of Node's Buffer gives a view.) */
   opaque(maxBytes?: number): Uint8Array {
-    return this.opaqueView(maxBytes).slice()
+    return new Uint8Array(this.opaqueView(maxBytes))
   }
 
   /** A string that must be UTF-8. */

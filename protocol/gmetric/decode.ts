@@ -12,7 +12,7 @@ import type { ExtraElement, GmetricPacket, Metadata, PacketHost, ValuePacket, Va
 import { PacketId } from './packet.ts'
 import { decodeLabel, decodeName, decodeText, MAX_METRIC_BYTES } from './text.ts'
 
-/** gmetric and gmond send up to four; a packet from the network decides how many objects are made, so there is an end. */
+/** gmetric and gmond send up to four. The packet decides how many objects are made, so there is an end. */
 export const MAX_EXTRA_ELEMENTS = 64
 
 /** gmetric4j marks a packet that has a UUID (16 bytes) behind the message by this bit of a newer id. */
@@ -107,7 +107,7 @@ function value(reader: PacketReader, type: ValueType): Pick<ValuePacket, 'type' 
   }
 }
 
-/** `ip:name`, parted at the first colon from the second byte on, as gmond does; so an IPv6 address cannot be written. */
+/** `ip:name`, parted at the first colon from the second byte on, as gmond does: an IPv6 address cannot be written. */
 function addressThenName(bytes: Uint8Array, at: number): PacketHost {
   const colon = bytes.indexOf(COLON, 1)
   if (colon < 0) throw new ProtocolError('BAD_NAME', 'a spoofed host is written address:name; there is no colon', at)

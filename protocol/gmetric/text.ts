@@ -25,11 +25,11 @@ export function decodeLabel(bytes: Uint8Array): string {
   return bytes.length === 0 ? '' : lossyUtf8.decode(bytes)
 }
 
-/** The text; or a copy of its bytes, for they are often a view of a receive buffer. */
+/** The text; or a copy of its bytes. Not by `slice`, which makes a view where the datagram is a Node Buffer. */
 export function decodeText(bytes: Uint8Array): string | Uint8Array {
   try {
     return strictUtf8.decode(bytes)
   } catch {
-    return bytes.slice()
+    return new Uint8Array(bytes)
   }
 }

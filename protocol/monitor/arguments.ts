@@ -21,8 +21,9 @@ export function readArguments(reader: XdrReader): ArgumentList {
     const name = readName(reader)
     if (seen.has(name)) throw new ProtocolError('DUPLICATE_NAME', `the argument ${name} stands twice`, at)
     seen.add(name)
+    const typeAt = reader.offset
     const type = readType(reader)
-    if (type > BasicType.OPAQUE) throw new ProtocolError('BAD_TYPE', `an argument has type 1 to 8, not ${type}`, at)
+    if (type > BasicType.OPAQUE) throw new ProtocolError('BAD_TYPE', `an argument has type 1 to 8, not ${type}`, typeAt)
     list.push({ name, ...readValue(reader, type) } as Argument)
   }
   return list

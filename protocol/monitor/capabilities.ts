@@ -38,15 +38,15 @@ export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
 export function readCapabilities(reader: XdrReader): Capabilities {
   const major = reader.uint32()
   const minor = reader.uint32()
-  const lists: Record<string, string[]> = { auth: [], layer: [], extension: [], software: [] }
+  const texts = { auth: [] as string[], layer: [] as string[], extension: [] as string[], software: [] as string[] }
+  const lists = new Map<string, string[]>(Object.entries(texts))
   let maxFrameBytes = 0
   const count = readCount(reader, 12)
   for (let i = 0; i < count; i++) {
     const name = readName(reader)
     const entry = readValue(reader, readType(reader))
     if (name === 'max_frame' && entry.type === BasicType.UINT32) maxFrameBytes = entry.value
-    if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists[name]?.push(entry.value)
+    if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists.get(name)?.push(entry.value)
   }
-  const { auth = [], layer = [], extension = [], software = [] } = lists
-  return { major, minor, auth, layer, extension, software: software[0] ?? '', maxFrameBytes }
+  return { major, minor, ...texts, software: texts.software[0] ?? '', maxFrameBytes }
 }

@@ -51,5 +51,5 @@ export const MAX_NAME_BYTES = 255
 export const MAX_URL_BYTES = 2048
 /** REC and ARRAY nest at most this deep. */
 export const MAX_NESTING = 4
-/** The longest VALUE frame is one frame: its value has at most this many bytes. */
+/** What stands before the value in a VALUE frame: length, metric, transaction id, time, type. */
 export const VALUE_HEADER_BYTES = 28

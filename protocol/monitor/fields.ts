@@ -43,7 +43,8 @@ export const transactionId: FieldKind<number> = {
   write: (writer, value) => writer.uint53(value),
   fromJson(json, key) {
     const value = typeof json === 'string' && /^\d{1,20}$/.test(json) ? Number(json) : json
-    if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value
+    // 2^64-1 is the largest that fits, and the nearest number to it is 2^64.
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2 ** 64) return value
     throw badJson(key, 'a transaction id (a whole number, or its digits in a string)')
   },
   toJson: (value) => value,

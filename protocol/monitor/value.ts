@@ -38,7 +38,7 @@ export interface ArrayValue {
 
 export const VOID: Value = { type: BasicType.VOID, value: null }
 
-/** The fewest bytes one element of an array can have, by type; VOID has none, so such arrays are bounded by count. */
+/** The fewest bytes one element of an array can have, by type; VOID has none, so those of a frame are counted together. */
 const MIN_ELEMENT_BYTES: Readonly<Record<BasicType, number>> = {
   1: 4,
   2: 4,
@@ -127,7 +127,7 @@ function readText(reader: XdrReader): string | Uint8Array {
   try {
     return strictUtf8.decode(bytes)
   } catch {
-    return bytes.slice()
+    return new Uint8Array(bytes)
   }
 }
 
@@ -156,8 +156,9 @@ function readArray(reader: XdrReader, depth: number): ArrayValue {
 export function readCount(reader: XdrReader, minBytes: number): number {
   const at = reader.offset
   const count = reader.uint32()
-  const most = minBytes === 0 ? MAX_VOID_ITEMS : Math.floor(reader.remaining / minBytes)
+  const most = minBytes === 0 ? MAX_VOID_ITEMS - reader.emptyItems : Math.floor(reader.remaining / minBytes)
   if (count > most) throw new ProtocolError('BAD_COUNT', `a count of ${count} where at most ${most} fit`, at)
+  if (minBytes === 0) reader.emptyItems += count
   return count
 }
 

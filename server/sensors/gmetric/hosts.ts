@@ -32,6 +32,7 @@ const DEFAULT_TMAX_SECONDS = 60
 /** Ganglia's habit: late after one tmax, gone after four. */
 const FRESH_TMAXES = 4
 const OBJECT_BYTES = 64
+const NONE: readonly Host[] = []
 
 export interface Host {
   /** The identity: the source address as text, or the address part of a spoofed `address:name`. */
@@ -54,11 +55,20 @@ export interface Series {
   readonly metric: string
   readonly metadata: Metadata | undefined
   readonly latest: Reading | undefined
+  /** When the last value or metadata came. */
+  readonly heardMs: number
+}
+
+/** `renamed`: the hosts that this packet gave a name, or took it from, and that are to be looked at anew by name. */
+interface Taken {
+  readonly series: Series
+  readonly born: boolean
+  readonly renamed: readonly Host[]
 }
 
 export type Accepted =
-  | { readonly kind: 'value'; readonly series: Series; readonly reading: Reading; readonly born: boolean }
-  | { readonly kind: 'metadata'; readonly series: Series; readonly born: boolean }
+  | (Taken & { readonly kind: 'value'; readonly reading: Reading })
+  | (Taken & { readonly kind: 'metadata' })
   | { readonly kind: 'request' }
   | { readonly kind: 'refused'; readonly reason: 'spoof' | 'unparsable' | 'full' }
 
@@ -112,18 +122,20 @@ export class Hosts {
     return this.#find(host)?.series.get(metric)
   }
 
-  *all(): Generator<Series> {
-    for (const host of this.#byAddress.values()) yield* host.series.values()
+  /** Every series there is, or those of one host. */
+  *all(host?: Host): Generator<Series> {
+    if (host) yield* this.#byAddress.get(host.address)?.series.values() ?? []
+    else for (const each of this.#byAddress.values()) yield* each.series.values()
   }
 
-  /** The last value, unless it is older than four times the metric's tmax (60 s where that is 0 or not known). */
+  /** The last value, unless older than the metric's dmax or four times its tmax (60 s where that is 0 or not known). */
   fresh(series: Series, nowMs: number): Reading | undefined {
     const { latest, metadata } = series
-    const tmaxSeconds = metadata?.tmax || DEFAULT_TMAX_SECONDS
-    return latest && nowMs - latest.timeMs <= FRESH_TMAXES * tmaxSeconds * 1000 ? latest : undefined
+    const freshMs = FRESH_TMAXES * (metadata?.tmax || DEFAULT_TMAX_SECONDS) * 1000
+    return latest && nowMs - latest.timeMs <= freshMs && !isSilent(series, nowMs) ? latest : undefined
   }
 
-  /** Takes a packet that came from `sourceAddress` at `nowMs`, and counts it. Its objects are kept: hand in fresh ones. */
+  /** Takes a packet that came from `sourceAddress` at `nowMs`, and counts it. Its objects are kept, not copied. */
   accept(packet: GmetricPacket, sourceAddress: string, nowMs: number): Accepted {
     const { counters } = this.tally
     if (packet.host.spoofed && !this.#limits.spoof) {
@@ -151,16 +163,18 @@ export class Hosts {
     if (!this.#hasRoom(address, known, bytes)) return { kind: 'refused', reason: 'full' }
     const series = known ?? this.#create(address, packet.metric, nowMs)
     this.#bytes += bytes - series.bytes
-    Object.assign(series, { metadata, latest, bytes, heardMs: nowMs })
-    series.host.heardMs = nowMs
-    this.#identify(series.host, packet.host)
+    series.metadata = metadata
+    series.latest = latest
+    series.bytes = bytes
+    series.heardMs = series.host.heardMs = nowMs
+    const renamed = this.#identify(series.host, packet.host)
     const born = known === undefined
     if (packet.kind === 'metadata' || !latest) {
       counters.metadata++
-      return { kind: 'metadata', series, born }
+      return { kind: 'metadata', series, born, renamed }
     }
     counters.values++
-    return { kind: 'value', series, reading: latest, born }
+    return { kind: 'value', series, reading: latest, born, renamed }
   }
 
   /** Forgets the metrics that were silent for longer than their dmax, and silent hosts with all of theirs. */
@@ -169,14 +183,15 @@ export class Hosts {
     for (const host of this.#byAddress.values()) {
       const hostGone = nowMs - host.heardMs > this.#limits.hostDmaxSeconds * 1000
       for (const series of host.series.values()) {
-        const dmaxMs = (series.metadata?.dmax || Number.POSITIVE_INFINITY) * 1000
-        if (!hostGone && nowMs - series.heardMs <= dmaxMs) continue
+        if (!hostGone && !isSilent(series, nowMs)) continue
         host.series.delete(series.metric)
         this.#metrics--
         this.#bytes -= series.bytes
         gone.push(series)
       }
-      if (hostGone) this.#forget(host)
+      if (!hostGone) continue
+      this.#byAddress.delete(host.address)
+      this.#byName.delete(host.name)
     }
     return gone
   }
@@ -208,24 +223,26 @@ export class Hosts {
   }
 
   /** A name belongs to the host whose packet used it last, so a machine that moved is found at its new address. */
-  #identify(host: HostState, said: PacketHost): void {
+  #identify(host: HostState, said: PacketHost): readonly Host[] {
     if (!said.spoofed) {
       if (host.name === '') host.label = said.label || host.address
-      return
+      return NONE
     }
-    if (host.name !== said.name) this.#unname(host)
-    host.name = host.label = said.name
+    if (host.name === said.name) return NONE
+    const previous = this.#byName.get(said.name)
+    if (previous) {
+      previous.name = ''
+      previous.label = previous.address
+    }
+    this.#byName.delete(host.name)
     this.#byName.set(said.name, host)
+    host.name = host.label = said.name
+    return previous ? [host, previous] : [host]
   }
+}
 
-  #unname(host: HostState): void {
-    if (this.#byName.get(host.name) === host) this.#byName.delete(host.name)
-  }
-
-  #forget(host: HostState): void {
-    this.#byAddress.delete(host.address)
-    this.#unname(host)
-  }
+function isSilent({ metadata, heardMs }: Series, nowMs: number): boolean {
+  return metadata !== undefined && metadata.dmax > 0 && nowMs - heardMs > metadata.dmax * 1000
 }
 
 /** Until its metadata is known a value has the type it travelled as; but a heartbeat is a number even as text. */

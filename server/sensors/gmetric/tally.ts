@@ -1,6 +1,7 @@
 /**
  * What the gmetric sensor counts. Everything a datagram can come to is exactly one of these, so
- * packets = values + metadata + requests + every refusal. Per source only the malformed ones are kept, for the first
+ * packets = values + metadata + requests + every refusal. `Hosts` counts what it is given; `packets`, refusedSource and
+ * what does not decode are for the listener to count. Per source only the malformed ones are kept, for the first
  * so many sources: a forged sender address must not cost memory.
  */
 

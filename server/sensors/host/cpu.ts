@@ -65,16 +65,15 @@ function cpuTimes(columns: readonly string[]): CpuTimes {
 }
 
 function cpuRecord<T>(value: (field: CpuField, column: number) => T): Readonly<Record<CpuField, T>> {
-  const [user, nice, system, idle, iowait, irq, softirq, steal] = CPU_FIELDS
   return {
-    user: value(user, 0),
-    nice: value(nice, 1),
-    system: value(system, 2),
-    idle: value(idle, 3),
-    iowait: value(iowait, 4),
-    irq: value(irq, 5),
-    softirq: value(softirq, 6),
-    steal: value(steal, 7),
+    user: value('user', 0),
+    nice: value('nice', 1),
+    system: value('system', 2),
+    idle: value('idle', 3),
+    iowait: value('iowait', 4),
+    irq: value('irq', 5),
+    softirq: value('softirq', 6),
+    steal: value('steal', 7),
   }
 }
 

@@ -17,7 +17,7 @@ const SECTOR_BYTES = 512n
 const SHORT_LINE_COLUMNS = 7
 
 /** Made of other disks or of memory: their input and output is counted at those disks, or is none. */
-const VIRTUAL = /^(loop|ram|zram|dm-|md|drbd|bcache|zd)\d/
+const VIRTUAL = /^(loop|ram|zram|dm-|md|drbd|bcache|zd)[\d_]/
 
 export function parseDiskstats(text: string): ReadonlyMap<string, DiskIo> {
   const disks = new Map<string, DiskIo>()
@@ -53,7 +53,7 @@ export function wholeDisks(names: Iterable<string>): readonly string[] {
   const all = new Set(names)
   const multipath = new Set<string>()
   for (const name of all) {
-    // An NVMe namespace with several paths counts at each path (nvme0c1n1) and, since Linux 6.x, again at nvme0n1.
+    // An NVMe namespace with several paths counts at each path (nvme0c1n1); nvme0n1 repeats the sum or stays 0.
     const [, subsystem, namespace] = /^nvme(\d+)c\d+n(\d+)$/.exec(name) ?? []
     if (subsystem !== undefined) multipath.add(`nvme${subsystem}n${namespace}`)
   }

@@ -3,6 +3,7 @@
  * consumer cannot probe paths, and not those of network or user-space file systems: statfs waits for their server,
  * and with it the whole process. "/" is always readable; if it hangs, so does everything else.
  */
+import { scaled } from './numbers.ts'
 
 /** What statfs gives; `bavail` is what is left for ordinary users. */
 export interface FileSystemStats {
@@ -13,7 +14,7 @@ export interface FileSystemStats {
 }
 
 /** Bytes. */
-export type DiskSpace = Readonly<Record<'total' | 'free' | 'used', bigint>>
+export type DiskSpace = Readonly<Record<'total' | 'free' | 'used', bigint | undefined>>
 
 const REMOTE_TYPE = /^(nfs|cifs|smb|ncpfs|9p|ceph|afs|coda|lustre|beegfs|autofs|fuse)/
 
@@ -34,9 +35,9 @@ export function isRemote(type: string): boolean {
 /** As `df`: what is reserved for root counts as neither free nor used. */
 export function spaceOf(stats: FileSystemStats): DiskSpace {
   return {
-    total: stats.blocks * stats.bsize,
-    free: stats.bavail * stats.bsize,
-    used: (stats.blocks - stats.bfree) * stats.bsize,
+    total: scaled(stats.blocks, stats.bsize),
+    free: scaled(stats.bavail, stats.bsize),
+    used: stats.bfree <= stats.blocks ? scaled(stats.blocks - stats.bfree, stats.bsize) : undefined,
   }
 }
 

@@ -1,4 +1,4 @@
-/** What this folder throws at its callers. Anything else that leaves it is a fault of the machine (fs errors) or ours. */
+/** What this folder throws at its callers. Anything else that leaves it is a fault of the machine (fs) or ours. */
 
 const MOST_NAMED = 16
 const MOST_ECHOED = 64
@@ -13,8 +13,10 @@ export function noSuchCpu(cpu: number, known: Iterable<number>): UnknownSource {
   return new UnknownSource(`no cpu ${cpu}: this host has ${ranges([...known])}`)
 }
 
+type Kind = 'mount' | 'device' | 'interface'
+
 /** `no device "sdz": this host has sda, sdb`. The asked name is quoted and cut, the list is cut too. */
-export function noSuchName(kind: 'mount' | 'device' | 'interface', asked: string, known: Iterable<string>) {
+export function noSuchName(kind: Kind, asked: string, known: Iterable<string>): UnknownSource {
   const names = [...known]
   const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ''
   const list = names.length === 0 ? 'none' : names.slice(0, MOST_NAMED).join(', ') + more

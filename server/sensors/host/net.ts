@@ -4,13 +4,7 @@
  */
 import { sumOf, uint64, words } from './numbers.ts'
 
-type NetField =
-  | 'received_bytes'
-  | 'sent_bytes'
-  | 'received_packets'
-  | 'sent_packets'
-  | 'receive_errors'
-  | 'send_errors'
+type NetField = 'received_bytes' | 'sent_bytes' | 'received_packets' | 'sent_packets' | 'receive_errors' | 'send_errors'
 
 /** Counters since the interface appeared. */
 export type NetIo = Readonly<Record<NetField, bigint | undefined>>
@@ -33,8 +27,8 @@ export function parseNetDev(text: string): ReadonlyMap<string, NetIo> {
     const name = line.slice(0, Math.max(0, colon)).trim()
     if (name === '') continue
     const counters = words(line.slice(colon + 1))
-    const count = (headings: readonly string[], heading: string, before: number) => {
-      const column = headings.indexOf(heading)
+    const count = (group: readonly string[], heading: string, before: number) => {
+      const column = group.indexOf(heading)
       return column < 0 ? undefined : uint64(counters[before + column])
     }
     interfaces.set(name, {

@@ -1,0 +1,75 @@
+/**
+ * One attempt of a peer to be somebody. Here, and only here, it is decided whether an account exists for this peer,
+ * whether the attempt is throttled, and whether a proof is still worth anything when it arrives.
+ */
+import { AuthError } from './errors.ts'
+import { formatIdentity, parseIdentity, type QualifiedName } from './identity.ts'
+import type { Account, Accounts, AuthStep, Peer } from './mechanism.ts'
+import { equalBytes, type ScramVerifier } from './scram/keys.ts'
+import { isLoopback, type Throttle } from './throttle.ts'
+
+export class Guess {
+  /** The one spelling of who is meant. */
+  readonly identity: string
+  readonly account: Account | undefined
+  readonly #who: QualifiedName
+  readonly #peer: Peer
+  readonly #accounts: Accounts
+  readonly #throttle: Throttle
+
+  constructor(who: QualifiedName, peer: Peer, accounts: Accounts, throttle: Throttle) {
+    this.identity = formatIdentity(who)
+    this.#who = who
+    this.#peer = peer
+    this.#accounts = accounts
+    this.#throttle = throttle
+    this.account = this.#find()
+  }
+
+  /** A throttled guess is answered `failed` without being looked at, and counts for nothing. */
+  get isThrottled(): boolean {
+    return this.#throttle.isThrottled(this.identity, this.#peer.address)
+  }
+
+  /** The proof was wrong. */
+  failed(): AuthStep {
+    this.#throttle.failed(this.identity, this.#peer.address)
+    return { outcome: 'failed' }
+  }
+
+  /**
+   * The proof was right, as of when the guess began. Guesses made side by side may have exceeded the limit since then:
+   * their results are not told either. Neither may the account have been removed or its password changed.
+   */
+  proven(): AuthStep {
+    if (this.isThrottled) return { outcome: 'failed' }
+    const account = this.#find()
+    if (!account || !this.account || !hasSameSecrets(account, this.account)) return this.failed()
+    this.#throttle.succeeded(this.identity, this.#peer.address)
+    return { outcome: 'ok', account }
+  }
+
+  #find(): Account | undefined {
+    const account = this.#accounts.find(this.#who.tenant, this.#who.name)
+    const isLocal = this.#peer.loopback && isLoopback(this.#peer.address)
+    return account?.loopbackOnly && !isLocal ? undefined : account
+  }
+}
+
+/** Whom `text` means; undefined where it can mean nobody. */
+export function whoIs(text: string): QualifiedName | undefined {
+  try {
+    return parseIdentity(text)
+  } catch (error) {
+    if (error instanceof AuthError) return undefined
+    throw error
+  }
+}
+
+function hasSameSecrets(now: Account, then: Account): boolean {
+  return now.id === then.id && now.bcrypt === then.bcrypt && isSameVerifier(now.scram, then.scram)
+}
+
+function isSameVerifier(now: ScramVerifier | undefined, then: ScramVerifier | undefined): boolean {
+  return now && then ? equalBytes(now.storedKey, then.storedKey) : now === then
+}

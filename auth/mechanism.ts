@@ -1,0 +1,54 @@
+/**
+ * What the parts of an AUTH exchange know of each other: a session runs an AuthExchange, the Authenticator leads it,
+ * a Mechanism (one per method of [MON 11]) does the work. Storage implements Accounts.
+ */
+import type { ScramVerifier } from './scram/keys.ts'
+
+export interface Account {
+  /** Never given to another account, not even after this one is removed. */
+  readonly id: number
+  readonly tenant: string
+  readonly name: string
+  readonly role: string
+  readonly bcrypt: string | undefined
+  readonly scram: ScramVerifier | undefined
+  /** From anywhere but loopback there is no such account. */
+  readonly loopbackOnly: boolean
+}
+
+export interface Accounts {
+  /** Both names in prepared form (identity.ts). */
+  find(tenant: string, name: string): Account | undefined
+}
+
+export interface Peer {
+  readonly address: string
+  /** The listener is bound to loopback; what the peer's address looks like proves nothing behind a proxy. */
+  readonly loopback: boolean
+  readonly encrypted: boolean
+}
+
+/** `continue` is answered AUTH_NEEDED with `data`; the consumer goes on with an empty method. */
+export type AuthStep =
+  | { readonly outcome: 'ok'; readonly account: Account }
+  | { readonly outcome: 'continue'; readonly data: Uint8Array }
+  | { readonly outcome: 'failed' }
+  | { readonly outcome: 'unsupported' }
+  | { readonly outcome: 'invalid'; readonly detail: string }
+
+/** One per connection, used for one step at a time. */
+export interface AuthExchange {
+  /** `data` is read before this returns. Rejects with AuthError HASHER_BUSY (try again) or HASHER_CLOSED. */
+  step(method: string, data: Uint8Array): Promise<AuthStep>
+}
+
+export interface Mechanism {
+  readonly method: string
+  isOffered(peer: Peer): boolean
+  begin(peer: Peer): MechanismExchange
+}
+
+/** Ends with its first answer that is not `continue`; is not asked again after that. */
+export interface MechanismExchange {
+  step(data: Uint8Array): AuthStep | Promise<AuthStep>
+}

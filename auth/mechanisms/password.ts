@@ -1,0 +1,81 @@
+/**
+ * The method `password` [MON 11]: one step, XDR string identity, XDR string password.
+ * It shows the password to the server, so it is offered only where nobody can listen.
+ */
+import { AuthError } from '../errors.ts'
+import { Guess, whoIs } from '../guess.ts'
+import type { Accounts, AuthStep, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
+import type { PasswordHasher } from '../password.ts'
+import type { Throttle } from '../throttle.ts'
+import { preparePassword } from '../verifiers.ts'
+
+const MAX_STRING_BYTES = 1024
+
+export interface PasswordMechanismOptions {
+  readonly accounts: Accounts
+  readonly hasher: Pick<PasswordHasher, 'verify'>
+  readonly throttle: Throttle
+  readonly plainOnLoopback: boolean
+}
+
+export class PasswordMechanism implements Mechanism {
+  readonly method = 'password'
+  readonly #options: PasswordMechanismOptions
+
+  constructor(options: PasswordMechanismOptions) {
+    this.#options = options
+  }
+
+  isOffered(peer: Peer): boolean {
+    return peer.encrypted || (peer.loopback && this.#options.plainOnLoopback)
+  }
+
+  begin(peer: Peer): MechanismExchange {
+    return { step: (data) => this.#step(peer, data) }
+  }
+
+  async #step(peer: Peer, data: Uint8Array): Promise<AuthStep> {
+    const strings = decodeTwoStrings(data)
+    if (!strings) return { outcome: 'invalid', detail: 'password data is two XDR strings, identity and password' }
+    const who = whoIs(strings[0])
+    if (!who) return { outcome: 'failed' }
+    const { accounts, hasher, throttle } = this.#options
+    const guess = new Guess(who, peer, accounts, throttle)
+    if (guess.isThrottled) return { outcome: 'failed' }
+    const password = usable(strings[1])
+    if (password === undefined) return guess.failed()
+    return (await hasher.verify(password, guess.account?.bcrypt)) ? guess.proven() : guess.failed()
+  }
+}
+
+/** A password that could never have been set needs no hashing: that says nothing about the user. */
+function usable(password: string): string | undefined {
+  try {
+    return preparePassword(password)
+  } catch (error) {
+    if (error instanceof AuthError) return undefined
+    throw error
+  }
+}
+
+/** RFC 4506 4.11: length, bytes, zeros up to a multiple of four; twice, and nothing behind. */
+function decodeTwoStrings(data: Uint8Array): [string, string] | undefined {
+  const first = takeString(data, 0)
+  const second = first && takeString(data, first.end)
+  return second?.end === data.length ? [first!.text, second.text] : undefined
+}
+
+function takeString(data: Uint8Array, at: number): { text: string; end: number } | undefined {
+  if (data.length - at < 4) return undefined
+  const length = new DataView(data.buffer, data.byteOffset).getUint32(at)
+  const start = at + 4
+  const end = start + length + (-length & 3)
+  if (length > MAX_STRING_BYTES || end > data.length) return undefined
+  if (data.subarray(start + length, end).some((byte) => byte !== 0)) return undefined
+  try {
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+    return { text: decoder.decode(data.subarray(start, start + length)), end }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Password hashes (bcrypt), made and compared in one worker thread that starts at first use.
+ * The thread keeps the process alive only while somebody waits for it. bcrypt looks at 72 bytes and no more,
+ * so a longer password is refused instead of being cut in silence.
+ */
+import { Worker } from 'node:worker_threads'
+import type { BcryptAnswer, BcryptJob, BcryptTask } from './bcrypt-worker.ts'
+import { AuthError } from './errors.ts'
+
+export const MAX_PASSWORD_BYTES = 72
+
+/** 2^10 rounds: about 93 ms on the machine where this was chosen. */
+const DEFAULT_ROUNDS = 10
+/** 64 hashes take some 6 s, and a peer has 10 s from connecting to success [MON 11]. */
+const DEFAULT_MAX_WAITING = 64
+
+export interface PasswordHasherOptions {
+  /** Binary logarithm of bcrypt's cost, 4..31. */
+  readonly rounds?: number
+  /** Jobs that may be under way or waiting at once. */
+  readonly maxWaiting?: number
+}
+
+interface Waiting {
+  readonly resolve: (value: string | boolean) => void
+  readonly reject: (error: Error) => void
+}
+
+export class PasswordHasher {
+  readonly #rounds: number
+  readonly #maxWaiting: number
+  /** By job id; ids are never used twice, so that an answer can only reach who asked. */
+  readonly #queue = new Map<number, Waiting>()
+  #lastId = 0
+  #worker: Worker | undefined
+  #closed = false
+
+  constructor({ rounds = DEFAULT_ROUNDS, maxWaiting = DEFAULT_MAX_WAITING }: PasswordHasherOptions = {}) {
+    this.#rounds = rounds
+    this.#maxWaiting = maxWaiting
+  }
+
+  /** Jobs under way or waiting. */
+  get waiting(): number {
+    return this.#queue.size
+  }
+
+  /** A bcrypt hash, 60 characters. Rejects with AuthError BAD_PASSWORD, HASHER_BUSY or HASHER_CLOSED. */
+  async hash(password: string): Promise<string> {
+    checkPassword(password)
+    return String(await this.#run({ password, rounds: this.#rounds }))
+  }
+
+  /** `hash` undefined = there is no such user: false, after the same work. Rejects as `hash` does. */
+  async verify(password: string, hash: string | undefined): Promise<boolean> {
+    checkPassword(password)
+    const matches = await this.#run({ password, hash: hash ?? this.#unmatchable() })
+    return matches === true && hash !== undefined
+  }
+
+  /** Stops the thread; whoever waits gets HASHER_CLOSED. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#giveUp(new AuthError('HASHER_CLOSED', 'passwords are no longer checked: the server is stopping'))
+    await this.#worker?.terminate()
+  }
+
+  #run(task: BcryptTask): Promise<string | boolean> {
+    if (this.#closed) throw new AuthError('HASHER_CLOSED', 'passwords are no longer checked: the server is stopping')
+    if (this.#queue.size >= this.#maxWaiting) {
+      throw new AuthError('HASHER_BUSY', `${this.#queue.size} passwords are waiting to be checked: try again later`)
+    }
+    this.#worker ??= this.#start()
+    const worker = this.#worker
+    const job: BcryptJob = { ...task, id: ++this.#lastId }
+    return new Promise((resolve, reject) => {
+      this.#queue.set(job.id, { resolve, reject })
+      worker.ref()
+      worker.postMessage(job)
+    })
+  }
+
+  #start(): Worker {
+    const worker = startWorker()
+    worker.on('message', (answer: BcryptAnswer) => {
+      const job = this.#queue.get(answer.id)
+      this.#queue.delete(answer.id)
+      if (this.#queue.size === 0) worker.unref()
+      if ('error' in answer) job?.reject(new Error(`bcrypt refused the stored hash: ${answer.error}`))
+      else job?.resolve(answer.value)
+    })
+    worker.on('error', (cause) => this.#lost(worker, cause))
+    worker.on('exit', (code) => this.#lost(worker, new Error(`exit code ${code}`)))
+    return worker
+  }
+
+  /** The next job starts a new thread. */
+  #lost(worker: Worker, cause: unknown): void {
+    if (this.#worker !== worker) return
+    this.#worker = undefined
+    this.#giveUp(new Error('the thread that checks passwords ended', { cause }))
+  }
+
+  #giveUp(error: Error): void {
+    for (const job of this.#queue.values()) job.reject(error)
+    this.#queue.clear()
+  }
+
+  /** Well-formed, of the same cost as a real hash, and made from no password. */
+  #unmatchable(): string {
+    return `$2b$${String(this.#rounds).padStart(2, '0')}$${'.'.repeat(53)}`
+  }
+}
+
+/** Throws AuthError BAD_PASSWORD for what bcrypt cannot tell apart: nothing, and what goes beyond 72 bytes of UTF-8. */
+export function checkPassword(password: string): void {
+  const bytes = Buffer.byteLength(password)
+  if (bytes === 0) throw new AuthError('BAD_PASSWORD', 'the password is empty')
+  if (bytes > MAX_PASSWORD_BYTES) {
+    throw new AuthError('BAD_PASSWORD', `the password has ${bytes} bytes, at most ${MAX_PASSWORD_BYTES} are possible`)
+  }
+}
+
+/**
+ * From dist the file runs as it is. From the sources, under vitest or tsx, the thread has to load tsx itself:
+ * on Node 20 neither the loader of the process nor `--import tsx` reaches the first file of a worker.
+ */
+function startWorker(): Worker {
+  const options = { name: 'bcrypt' }
+  if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./bcrypt-worker.js', import.meta.url), options)
+  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
+  const file = JSON.stringify(new URL('./bcrypt-worker.ts', import.meta.url))
+  return new Worker(`import(${tsx}).then(({ tsImport }) => tsImport(${file}, ${file}))`, { ...options, eval: true })
+}

@@ -1,0 +1,92 @@
+/**
+ * The client's half of SCRAM-SHA-256, for Node and browsers. One object is one attempt: first, final, verify.
+ * The password proves us to the server; only `verify` proves the server to us: do not go on before it has returned.
+ */
+import { AuthError } from '../errors.ts'
+import { formatIdentity, parseIdentity } from '../identity.ts'
+import { deriveKeys, equalBytes, hmac, MIN_ITERATIONS, type ScramKeys, sha256, utf8, webCrypto, xor } from './keys.ts'
+import { decodeText, encodeBase64, escapeName, parseServerFinal, parseServerFirst } from './message.ts'
+
+/** A server asking for more would only burn the client's processor: this many take seconds. */
+export const MAX_ITERATIONS = 10_000_000
+
+const GS2_HEADER = 'n,,'
+
+export interface ScramClientOptions {
+  /** `tenant/user` or `user`. */
+  readonly identity: string
+  readonly password?: string | undefined
+  /** From an earlier attempt's `keys`; used where the server still has that salt and iteration count. */
+  readonly keys?: ScramKeys | undefined
+  /** Printable ASCII without commas; random unless given. */
+  readonly nonce?: string | undefined
+}
+
+export class ScramClient {
+  readonly #password: string | undefined
+  readonly #nonce: string
+  readonly #firstBare: string
+  #keys: ScramKeys | undefined
+  #serverSignature: Uint8Array | undefined
+
+  /** Throws AuthError BAD_IDENTITY. */
+  constructor({ identity, password, keys, nonce }: ScramClientOptions) {
+    this.#password = password
+    this.#keys = keys
+    this.#nonce = nonce ?? encodeBase64(webCrypto().getRandomValues(new Uint8Array(24)))
+    this.#firstBare = `n=${escapeName(formatIdentity(parseIdentity(identity)))},r=${this.#nonce}`
+  }
+
+  /** The client-first-message. */
+  first(): Uint8Array {
+    return utf8(GS2_HEADER + this.#firstBare)
+  }
+
+  /** The client-final-message, from the server-first-message. Throws AuthError. */
+  async final(serverFirst: Uint8Array): Promise<Uint8Array> {
+    const text = decodeText(serverFirst)
+    const first = text === undefined ? undefined : parseServerFirst(text)
+    if (!first) throw new AuthError('SCRAM_MALFORMED', "the server's first message does not follow RFC 5802")
+    if (!first.nonce.startsWith(this.#nonce) || first.nonce.length === this.#nonce.length) {
+      throw new AuthError('SCRAM_REFUSED', 'the server answered with a nonce that does not continue ours')
+    }
+    const keys = await this.#keysFor(first.salt, first.iterations)
+    const withoutProof = `c=${encodeBase64(utf8(GS2_HEADER))},r=${first.nonce}`
+    const authMessage = `${this.#firstBare},${text},${withoutProof}`
+    const clientSignature = await hmac(await sha256(keys.clientKey), authMessage)
+    this.#serverSignature = await hmac(keys.serverKey, authMessage)
+    return utf8(`${withoutProof},p=${encodeBase64(xor(keys.clientKey, clientSignature))}`)
+  }
+
+  /** Checks the server-final-message. Throws AuthError unless the server has proven that it knows the password too. */
+  verify(serverFinal: Uint8Array): void {
+    const expected = this.#serverSignature
+    this.#serverSignature = undefined
+    const text = decodeText(serverFinal)
+    const final = text === undefined ? undefined : parseServerFinal(text)
+    if (!final) throw new AuthError('SCRAM_MALFORMED', "the server's final message does not follow RFC 5802")
+    if ('error' in final) throw new AuthError('SCRAM_REFUSED', `the server refused: ${final.error}`)
+    if (!expected || !equalBytes(final.signature, expected)) {
+      throw new AuthError('SERVER_NOT_PROVEN', 'the server does not know this password: it may not be the one you mean')
+    }
+  }
+
+  /** The keys that were used, for the next attempt; undefined before `final`. They are as secret as the password. */
+  get keys(): ScramKeys | undefined {
+    return this.#keys
+  }
+
+  async #keysFor(salt: Uint8Array, iterations: number): Promise<ScramKeys> {
+    if (iterations < MIN_ITERATIONS || iterations > MAX_ITERATIONS) {
+      const range = `${MIN_ITERATIONS}..${MAX_ITERATIONS}`
+      throw new AuthError('SCRAM_REFUSED', `the server asks for ${iterations} iterations, ${range} are acceptable`)
+    }
+    const kept = this.#keys
+    if (kept && kept.iterations === iterations && equalBytes(kept.salt, salt)) return kept
+    if (this.#password === undefined) {
+      throw new AuthError('SCRAM_REFUSED', 'the password was changed at the server: the kept keys no longer fit it')
+    }
+    this.#keys = await deriveKeys(this.#password, salt, iterations)
+    return this.#keys
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The server's half of SCRAM-SHA-256: one object is one exchange, client-first then client-final.
+ * Nothing a peer sends makes it throw, and a user that does not exist is led through the same steps with the same work:
+ * its salt comes from the server's secret, so asking twice gives the same one.
+ */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { equalBytes, type ScramVerifier, utf8, xor } from './keys.ts'
+import { type ClientFirst, decodeText, encodeBase64, parseClientFinal, parseClientFirst } from './message.ts'
+
+const SALT_BYTES = 16
+const KEY_BYTES = 32
+
+export interface ScramServerOptions {
+  /** Made once per server, at least 16 random bytes. */
+  readonly serverSecret: Uint8Array
+  /** What an unknown user is told. */
+  readonly iterations: number
+  /** Whom a username means. Undefined ends the exchange at once; a missing verifier (an unknown user) does not. */
+  readonly find: (username: string) => ScramSubject | undefined
+  /** The server's part of the nonce; random unless given. */
+  readonly nonce?: string | undefined
+}
+
+export interface ScramSubject {
+  /** The one spelling of who is meant. */
+  readonly identity: string
+  readonly verifier: ScramVerifier | undefined
+}
+
+/** `proven`: the client knows the password; `data` (server-final) proves us to it and has still to be sent. */
+export type ScramStep =
+  | { readonly outcome: 'continue' | 'proven'; readonly data: Uint8Array }
+  | { readonly outcome: 'failed' }
+
+const FAILED: ScramStep = { outcome: 'failed' }
+
+interface Pending {
+  readonly clientFirst: ClientFirst
+  readonly serverFirst: string
+  readonly nonce: string
+  readonly verifier: ScramVerifier
+  readonly known: boolean
+}
+
+export class ScramServer {
+  readonly #options: ScramServerOptions
+  #pending: Pending | undefined
+  #ended = false
+
+  constructor(options: ScramServerOptions) {
+    this.#options = options
+  }
+
+  /** The next message of the client. After `failed` or `proven` the exchange is over: everything more is `failed`. */
+  step(data: Uint8Array): ScramStep {
+    if (this.#ended) return FAILED
+    const pending = this.#pending
+    const text = decodeText(data)
+    const step = text === undefined ? FAILED : pending ? final(pending, text) : this.#first(text)
+    this.#ended = step.outcome !== 'continue'
+    return step
+  }
+
+  #first(text: string): ScramStep {
+    const clientFirst = parseClientFirst(text)
+    const subject = clientFirst && this.#options.find(clientFirst.username)
+    if (!subject) return FAILED
+    const mock = mockVerifier(this.#options.serverSecret, subject.identity, this.#options.iterations)
+    const verifier = subject.verifier ?? mock
+    const nonce = clientFirst.nonce + (this.#options.nonce ?? encodeBase64(randomBytes(24)))
+    const serverFirst = `r=${nonce},s=${encodeBase64(verifier.salt)},i=${verifier.iterations}`
+    this.#pending = { clientFirst, serverFirst, nonce, verifier, known: subject.verifier !== undefined }
+    return { outcome: 'continue', data: utf8(serverFirst) }
+  }
+}
+
+function final({ clientFirst, serverFirst, nonce, verifier, known }: Pending, text: string): ScramStep {
+  const message = parseClientFinal(text)
+  if (!message || message.nonce !== nonce || message.proof.length !== KEY_BYTES) return FAILED
+  if (!equalBytes(message.channelBinding, utf8(clientFirst.gs2Header))) return FAILED
+  const authMessage = `${clientFirst.bare},${serverFirst},${message.withoutProof}`
+  const clientKey = xor(message.proof, hmac(verifier.storedKey, authMessage))
+  const storedKey = createHash('sha256').update(clientKey).digest()
+  const serverSignature = hmac(verifier.serverKey, authMessage)
+  if (!timingSafeEqual(storedKey, verifier.storedKey) || !known) return FAILED
+  return { outcome: 'proven', data: utf8(`v=${encodeBase64(serverSignature)}`) }
+}
+
+function mockVerifier(secret: Uint8Array, identity: string, iterations: number): ScramVerifier {
+  const salt = hmac(secret, `salt ${identity}`).subarray(0, SALT_BYTES)
+  return {
+    salt,
+    iterations,
+    storedKey: hmac(secret, `stored ${identity}`),
+    serverKey: hmac(secret, `server ${identity}`),
+  }
+}
+
+function hmac(key: Uint8Array, text: string): Uint8Array {
+  return createHmac('sha256', key).update(text).digest()
+}

@@ -1,0 +1,47 @@
+/**
+ * What is stored of a password, so that every method offered can check it: made in one place, whenever one is set.
+ * All of it is plain data. The password itself is kept nowhere.
+ */
+import { AuthError } from './errors.ts'
+import { checkPassword, type PasswordHasher } from './password.ts'
+import { prepare } from './prepare.ts'
+import { deriveKeys, MIN_ITERATIONS, type ScramVerifier, verifierOf, webCrypto } from './scram/keys.ts'
+
+/** What a password of human making needs against somebody who has stolen the database. */
+export const DEFAULT_ITERATIONS = 600_000
+
+const SALT_BYTES = 16
+
+export interface Verifiers {
+  /** 60 characters. */
+  readonly bcrypt: string
+  readonly scram: ScramVerifier
+}
+
+/** Throws AuthError: BAD_PASSWORD for a password that cannot be used, HASHER_BUSY or HASHER_CLOSED. */
+export async function makeVerifiers(
+  password: string,
+  hasher: Pick<PasswordHasher, 'hash'>,
+  iterations = DEFAULT_ITERATIONS,
+): Promise<Verifiers> {
+  const prepared = preparePassword(password)
+  const [bcrypt, scram] = await Promise.all([hasher.hash(prepared), makeSecretVerifier(prepared, iterations)])
+  return { bcrypt, scram }
+}
+
+/** For SCRAM alone. The default is enough for a random secret of 256 bits, far too little for a person's password. */
+export async function makeSecretVerifier(secret: string, iterations = MIN_ITERATIONS): Promise<ScramVerifier> {
+  const salt = webCrypto().getRandomValues(new Uint8Array(SALT_BYTES))
+  return verifierOf(await deriveKeys(secret, salt, iterations))
+}
+
+/** The form in which a password is hashed and compared. Throws AuthError BAD_PASSWORD. */
+export function preparePassword(password: string): string {
+  checkPassword(password)
+  const prepared = prepare(password)
+  if (prepared === undefined) {
+    throw new AuthError('BAD_PASSWORD', 'the password holds characters that cannot be typed reliably (RFC 4013)')
+  }
+  checkPassword(prepared)
+  return prepared
+}

@@ -1,0 +1,108 @@
+/**
+ * Values enter here: one `append` per value and channel, the hottest path of the server.
+ * No allocation per value but at the borders of blocks, nothing awaited.
+ */
+import { GapReason } from '../../protocol/monitor/constants.ts'
+import { Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
+import type { Loss } from './gap.ts'
+import type { Lane } from './lane.ts'
+import { addLoss, makeRoom } from './limits.ts'
+import { MAX_BLOCK_BYTES } from './pool.ts'
+import type { QueueState } from './queue-state.ts'
+import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
+import { settleAll } from './settling.ts'
+
+const MIN_BLOCK_BYTES = 1024
+const HEADER_BYTES = 24
+
+/**
+ * Takes a value into a lane. `head`: template of the frame (length, metric id, transaction id, time, constants), of which
+ * length, id and time are filled in; `tail`: basic type and value. `time`: microseconds since 1970.
+ */
+export function append(
+  queue: QueueState,
+  lane: Lane,
+  head: Uint8Array,
+  tail: Uint8Array,
+  time: number,
+  key?: string,
+): void {
+  const { settings, ledger, host } = queue
+  const bytes = head.length + tail.length
+  ledger.accepted++
+  if (host.refusing !== undefined && settings.durable) {
+    ledger.dropped[host.refusing]++
+    addLoss(queue, lane, lossOf(host.refusing, head, time))
+    return
+  }
+  const latest = settings.overflow === 'keep-latest' ? (key ?? seriesKey(queue.keys, head)) : undefined
+  if (latest !== undefined) supersede(queue, latest)
+  if (queue.bytes + bytes > settings.maxBytes && !makeRoom(queue, bytes)) {
+    ledger.dropped.overflow++
+    addLoss(queue, lane, lossOf('overflow', head, time))
+    return
+  }
+  const block = openBlock(queue, lane, bytes)
+  const sending = lane.id === 0
+  block.append(head, tail, sending && settings.durable ? queue.next : 0, time)
+  if (sending) queue.next++
+  queue.lastAppend = block.stamp = host.age()
+  queue.bytes += bytes
+  if (settings.durable) host.unstored += bytes
+  ledger.unsettled++
+  if (latest !== undefined) {
+    block.sealed = true
+    block.key = latest
+    queue.latest.set(latest, block)
+  }
+  if (!block.dirty) queue.touch(block)
+  if (sending) queue.listener.ready()
+}
+
+/** The block at the end of the lane if it can take the frame, else a new one. */
+function openBlock(queue: QueueState, lane: Lane, bytes: number): Block {
+  const maxBytes = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, queue.settings.maxBytes >> 3))
+  const tail = lane.tail
+  if (tail?.kind === 'block' && !tail.sealed) {
+    const before = tail.size
+    if (tail.reserve(bytes, maxBytes, queue.host.pool)) {
+      queue.resident += tail.size - before
+      return tail
+    }
+    tail.sealed = true
+  }
+  const block = new Block(queue.host.nextId(), lane.id, lane.id === 0 ? queue.next : 0)
+  block.reserve(bytes, maxBytes, queue.host.pool)
+  queue.resident += block.size
+  lane.push(block)
+  return block
+}
+
+function lossOf(reason: 'full' | 'overflow', head: Uint8Array, time: number): Loss {
+  const metric = new DataView(head.buffer, head.byteOffset).getUint32(FRAME_METRIC)
+  return { reason: GapReason[reason], metric, count: 1, from: time, to: time }
+}
+
+/** keep-latest: an unsent older value of the series gives way; one in flight stays until its connection ends. */
+function supersede(queue: QueueState, key: string): void {
+  const older = queue.latest.get(key)
+  if (older === undefined || older.left === 0 || older.inFlight > 0) return
+  settleAll(queue, older, 'superseded')
+  queue.dead++
+  if (queue.dead <= 64 || queue.dead <= queue.latest.size) return
+  for (const lane of queue.lanes()) lane.filter((entry) => entry.kind === 'gap' || entry.left > 0)
+  queue.dead = 0
+}
+
+/** Takes whole VALUE frames that stand back to back into the sending lane, with new ids and their old times. */
+export function appendFrames(queue: QueueState, frames: Uint8Array, pattern: boolean): void {
+  const view = new DataView(frames.buffer, frames.byteOffset, frames.byteLength)
+  let at = 0
+  while (at < frames.length) {
+    const end = at + 4 + view.getUint32(at)
+    const key = seriesKeyOfFrame(frames.subarray(at, end), pattern)
+    const head = frames.subarray(at, at + HEADER_BYTES)
+    append(queue, queue.sending, head, frames.subarray(at + HEADER_BYTES, end), getUint53(view, at + FRAME_TIME), key)
+    at = end
+  }
+}

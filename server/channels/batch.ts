@@ -1,0 +1,82 @@
+/**
+ * Builds one batch for the store: frames are copied out of the blocks, so that nothing the store gets is still being
+ * sent from. Rows are numbers in Float64Arrays.
+ */
+import type { Batch, Change } from '../../storage/store.ts'
+
+class Rows {
+  #numbers = new Float64Array(64)
+  #length = 0
+
+  add(...row: number[]): void {
+    if (this.#length + row.length > this.#numbers.length) {
+      const grown = new Float64Array(this.#numbers.length * 2 + row.length)
+      grown.set(this.#numbers)
+      this.#numbers = grown
+    }
+    this.#numbers.set(row, this.#length)
+    this.#length += row.length
+  }
+
+  get empty(): boolean {
+    return this.#length === 0
+  }
+
+  take(): Float64Array {
+    return this.#numbers.slice(0, this.#length)
+  }
+}
+
+export class BatchBuilder {
+  readonly blocks = new Rows()
+  readonly moved = new Rows()
+  readonly settled = new Rows()
+  readonly removed = new Rows()
+  readonly channels = new Rows()
+  readonly gaps = new Rows()
+  readonly gapsRemoved = new Rows()
+  changes: Change[] = []
+  #data: Uint8Array
+  #length = 0
+
+  /** `buffer`: one that came back from the store, to be used again. */
+  constructor(buffer: ArrayBuffer = new ArrayBuffer(1 << 16)) {
+    this.#data = new Uint8Array(buffer)
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  /** Copies bytes into the batch; gives where they lie. */
+  copy(bytes: Uint8Array): number {
+    const at = this.#length
+    const need = at + bytes.length
+    if (need > this.#data.length) {
+      const grown = new Uint8Array(Math.max(need, this.#data.length * 2))
+      grown.set(this.#data.subarray(0, at))
+      this.#data = grown
+    }
+    this.#data.set(bytes, at)
+    this.#length = need
+    return at
+  }
+
+  build(number: number, age: number, wall: number): Batch {
+    return {
+      number,
+      data: this.#data.buffer as ArrayBuffer,
+      dataLength: this.#length,
+      blocks: this.blocks.take(),
+      moved: this.moved.take(),
+      settled: this.settled.take(),
+      removed: this.removed.take(),
+      channels: this.channels.take(),
+      gaps: this.gaps.take(),
+      gapsRemoved: this.gapsRemoved.take(),
+      changes: this.changes,
+      age,
+      wall,
+    }
+  }
+}

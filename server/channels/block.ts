@@ -1,0 +1,193 @@
+/**
+ * A block: the wire-ready bytes of consecutive VALUE frames of one lane. The bytes that are stored are the bytes that
+ * are sent. Inside a block of the sending lane transaction ids are consecutive: ordinal = id - first.
+ *
+ * The numbers outlive the bytes: what is stored and not about to be sent has `chunk` undefined and is read back on demand.
+ * Frames waiting in a buffer lane carry id 0; `number` fills the ids in at their release.
+ */
+import type { Chunk, Pool } from './pool.ts'
+
+/** Of a VALUE frame: length, metric id, transaction id, time. */
+export const FRAME_METRIC = 4
+export const FRAME_TRANSACTION = 8
+export const FRAME_TIME = 16
+
+export class Block {
+  readonly kind = 'block'
+  readonly id: number
+  lane: number
+  /** The transaction id of the first value; 0 while the block waits in a buffer lane. */
+  first: number
+  count = 0
+  /** Bytes of all its frames. */
+  length = 0
+  chunk: Chunk | undefined
+  sealed = false
+  /** Age clock of the last value, ms. */
+  stamp = 0
+  /** Times of the first and the latest value, microseconds. */
+  from = 0
+  to = 0
+
+  /** The metric id of all its values; 0 = several. */
+  metric = 0
+  /** keep-latest: what its only value is the newest of. */
+  key: string | undefined
+
+  /** Values and bytes that the connection was handed, or that were passed over, in order. */
+  sent = 0
+  sentLength = 0
+  inFlight = 0
+  inFlightBytes = 0
+
+  /** Values not settled (committed, dropped or stopped), and their bytes; exact when none or all are. */
+  left = 0
+  leftBytes = 0
+  /** All ordinals below are settled; from the first one out of order on, `bits` has the rest. */
+  prefix = 0
+  bits: Uint8Array | undefined
+
+  /** Values in the batches taken so far, and in those that are durable. */
+  taken = 0
+  takenLength = 0
+  stored = 0
+  storedLength = 0
+  dirty = false
+  settledChanged = false
+
+  constructor(id: number, lane: number, first: number) {
+    this.id = id
+    this.lane = lane
+    this.first = first
+  }
+
+  get last(): number {
+    return this.first + this.count - 1
+  }
+
+  /** Bytes of memory it holds. */
+  get size(): number {
+    return this.chunk === undefined ? 0 : this.chunk.bytes.length
+  }
+
+  /** Makes room for a frame; false if the block would exceed `maxBytes` with it. A first frame always fits. */
+  reserve(bytes: number, maxBytes: number, pool: Pool): boolean {
+    if (this.size - this.length >= bytes && this.length + bytes <= maxBytes) return true
+    if (this.count > 0 && this.length + bytes > maxBytes) return false
+    const grown = pool.take(Math.max(this.length + bytes, Math.min(this.length * 4, maxBytes)))
+    if (this.chunk) {
+      grown.bytes.set(this.chunk.bytes.subarray(0, this.length))
+      this.chunk.release()
+    }
+    this.chunk = grown
+    return true
+  }
+
+  /**
+   * Appends a frame: `head` is a template of length, metric id, id, time and constants; `tail` is the type and value.
+   * `transaction` 0 leaves the id to be filled in later. Room was reserved.
+   */
+  append(head: Uint8Array, tail: Uint8Array, transaction: number, time: number): void {
+    const { bytes, view } = this.chunk as Chunk
+    const at = this.length
+    const length = head.length + tail.length
+    bytes.set(head, at)
+    bytes.set(tail, at + head.length)
+    view.setUint32(at, length - 4)
+    setUint53(view, at + FRAME_TRANSACTION, transaction)
+    setUint53(view, at + FRAME_TIME, time)
+    this.length = at + length
+    const metric = view.getUint32(at + FRAME_METRIC)
+    if (this.count === 0) {
+      this.from = time
+      this.metric = metric
+    } else if (this.metric !== metric) {
+      this.metric = 0
+    }
+    if (time > this.to) this.to = time
+    this.count++
+    this.left++
+    this.leftBytes += length
+  }
+
+  isSettled(ordinal: number): boolean {
+    if (ordinal < this.prefix) return true
+    return this.bits !== undefined && ((this.bits[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
+  }
+
+  /** Marks a value as settled; false if it was. The counts of `left` and in flight are the caller's. */
+  mark(ordinal: number): boolean {
+    if (ordinal === this.prefix) {
+      this.prefix++
+      if (this.bits) while (this.prefix < this.count && this.#bit(this.prefix)) this.prefix++
+      return true
+    }
+    if (this.isSettled(ordinal)) return false
+    const index = ordinal >> 3
+    if (this.bits === undefined || index >= this.bits.length) this.#growBits(index)
+    const bits = this.bits as Uint8Array
+    bits[index] = (bits[index] as number) | (1 << (ordinal & 7))
+    return true
+  }
+
+  #bit(ordinal: number): boolean {
+    return (((this.bits as Uint8Array)[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
+  }
+
+  #growBits(index: number): void {
+    const grown = new Uint8Array(Math.max(index + 1, (this.count + 7) >> 3, 2 * (this.bits?.length ?? 0)))
+    if (this.bits) grown.set(this.bits)
+    this.bits = grown
+  }
+
+  /** The bitmap of settled values as it is stored. */
+  bitmap(): Uint8Array {
+    const bitmap = new Uint8Array((this.count + 7) >> 3)
+    if (this.bits) bitmap.set(this.bits.subarray(0, bitmap.length))
+    for (let i = 0; i < this.prefix; i++) bitmap[i >> 3] = (bitmap[i >> 3] as number) | (1 << (i & 7))
+    return bitmap
+  }
+
+  /** Takes over a stored bitmap. */
+  restore(bitmap: Uint8Array): void {
+    for (let i = 0; i < this.count; i++) {
+      if (((bitmap[i >> 3] ?? 0) & (1 << (i & 7))) !== 0) this.mark(i)
+    }
+  }
+
+  /** Gives waiting frames their transaction ids, in memory if the bytes are here. */
+  number(first: number): void {
+    this.first = first
+    if (this.chunk) numberFrames(this.chunk.view, this.length, first)
+  }
+
+  /** The connection is gone, or another one came: everything not settled is to be sent again. */
+  rewind(): void {
+    this.sent = 0
+    this.sentLength = 0
+    this.inFlight = 0
+    this.inFlightBytes = 0
+  }
+
+  dropBytes(): void {
+    this.chunk?.release()
+    this.chunk = undefined
+  }
+}
+
+/** Writes consecutive ids into VALUE frames that stand back to back. */
+export function numberFrames(view: DataView, length: number, first: number): void {
+  let id = first
+  for (let at = 0; at < length; at += 4 + view.getUint32(at)) setUint53(view, at + FRAME_TRANSACTION, id++)
+}
+
+/** A number below 2^53 as uint64. */
+export function setUint53(view: DataView, at: number, value: number): void {
+  const high = Math.floor(value / 0x100000000)
+  view.setUint32(at, high)
+  view.setUint32(at + 4, value - high * 0x100000000)
+}
+
+export function getUint53(view: DataView, at: number): number {
+  return view.getUint32(at) * 0x100000000 + view.getUint32(at + 4)
+}

@@ -1,0 +1,142 @@
+/**
+ * Group commit: what changed since the last batch is the next one, and one is in flight at a time. A turn never queues a
+ * second one. `mark()` names the batch after which everything changed so far is stored; responses wait for it.
+ */
+import type { Batch, Change, Store } from '../../storage/store.ts'
+import { BatchBuilder } from './batch.ts'
+import type { Taken } from './storing.ts'
+import type { Task, Turn } from './turn.ts'
+
+/** Something with state to be stored: a queue. */
+export interface Journaled {
+  take(builder: BatchBuilder): Taken
+  stored(taken: Taken): void
+}
+
+/** Somebody who waits for a mark. */
+export interface Waiting {
+  durable(mark: number): void
+}
+
+/** A batch takes no more queues once it holds this much. */
+const MAX_BATCH_BYTES = 16 << 20
+
+export class Journal implements Task {
+  readonly #store: Pick<Store, 'write'>
+  readonly #turn: Turn
+  readonly #clock: { age(): number; wallMs(): number }
+  readonly #dirty = new Set<Journaled>()
+  readonly #waiting = new Set<Waiting>()
+  #changes: Change[] = []
+  #taken: [Journaled, Taken][] = []
+  /** The batch last written, and the last durable one. */
+  #number = 0
+  #durableNumber = 0
+  /** A mark is reached by the batch that leaves nothing behind; a very large change takes several. */
+  #mark = 0
+  #durable = 0
+  /** The mark that the batch in flight reaches. */
+  #reaches: number | undefined
+  #buffer: ArrayBuffer | undefined
+  #stopped = false
+
+  constructor(store: Pick<Store, 'write'>, turn: Turn, clock: { age(): number; wallMs(): number }) {
+    this.#store = store
+    this.#turn = turn
+    this.#clock = clock
+  }
+
+  /** The last mark that is stored. */
+  get durable(): number {
+    return this.#durable
+  }
+
+  /** True while something is changed or under way. */
+  get busy(): boolean {
+    return this.#isChanged || this.#number > this.#durableNumber
+  }
+
+  get #isChanged(): boolean {
+    return this.#dirty.size > 0 || this.#changes.length > 0
+  }
+
+  touch(source: Journaled): void {
+    this.#dirty.add(source)
+    this.#turn.enter('store', this)
+  }
+
+  /** A source that is gone: nothing of it is stored any more. */
+  forget(source: Journaled): void {
+    this.#dirty.delete(source)
+  }
+
+  change(change: Change): void {
+    this.#changes.push(change)
+    this.#turn.enter('store', this)
+  }
+
+  /** Names everything changed so far; stored once `durable` is not below it. */
+  mark(): number {
+    return this.#isChanged ? this.#mark + 1 : this.#mark
+  }
+
+  /** Tells once, when the next mark is stored. */
+  wait(waiting: Waiting): void {
+    this.#waiting.add(waiting)
+  }
+
+  /** Everything changed so far is stored. */
+  whenStored(): Promise<void> {
+    const mark = this.mark()
+    if (mark <= this.#durable) return Promise.resolve()
+    return new Promise((resolve) => {
+      const waiting: Waiting = {
+        durable: (stored) => (stored >= mark ? resolve() : this.wait(waiting)),
+      }
+      this.wait(waiting)
+    })
+  }
+
+  atTurnEnd(): void {
+    if (this.#stopped || this.#number > this.#durableNumber || !this.#isChanged) return
+    this.#number++
+    this.#store.write(this.#build())
+  }
+
+  #build(): Batch {
+    const builder = new BatchBuilder(this.#buffer)
+    this.#buffer = undefined
+    builder.changes = this.#changes
+    this.#changes = []
+    for (const source of this.#dirty) {
+      if (builder.length > MAX_BATCH_BYTES) break
+      this.#dirty.delete(source)
+      this.#taken.push([source, source.take(builder)])
+    }
+    this.#reaches = this.#dirty.size === 0 ? ++this.#mark : undefined
+    return builder.build(this.#number, this.#clock.age(), this.#clock.wallMs())
+  }
+
+  /** The store's word that a batch is durable, with its buffer to be used again. */
+  onDurable(number: number, buffer: ArrayBuffer | undefined): void {
+    this.#durableNumber = number
+    this.#buffer = buffer
+    const taken = this.#taken
+    this.#taken = []
+    for (const [source, what] of taken) source.stored(what)
+    if (this.#reaches === undefined) {
+      this.#turn.enter('store', this)
+      return
+    }
+    this.#durable = this.#reaches
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const waiter of waiting) waiter.durable(this.#durable)
+    if (this.#isChanged) this.#turn.enter('store', this)
+  }
+
+  /** Storing failed for good: nothing more is written or acknowledged. */
+  stop(): void {
+    this.#stopped = true
+  }
+}

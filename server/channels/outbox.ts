@@ -1,0 +1,140 @@
+/**
+ * What goes from a channel to its connection: answers first (they are no queue entries and may overtake), then the queue,
+ * at most 256 KiB handed over that the link has not drained [MON 8 Window].
+ */
+import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import type { Clock, Timer } from '../clock.ts'
+import type { Block } from './block.ts'
+import type { Chunk } from './pool.ts'
+import type { Queue } from './queue.ts'
+import type { Task, Turn } from './turn.ts'
+
+/** The connection as a channel sees it. */
+export interface Connection {
+  /** Writes whole frames of values; `written` is called when they are out of this process. */
+  writeValues(bytes: Uint8Array, written: () => void): void
+  notice(code: number, channel: number, detail: string): void
+  /** Ends the connection after what was written. The channel is left first. */
+  end(): void
+}
+
+const UNDRAINED_BYTES = 256 << 10
+const STANDSTILL_MS = 1000
+
+export interface OutboxOptions {
+  readonly queue: Queue
+  readonly turn: Turn
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
+  readonly read: (block: Block) => Promise<Uint8Array | undefined>
+  /** Nothing more comes until COMMIT: told once per standstill. */
+  readonly standstill: (connection: Connection) => void
+}
+
+export class Outbox implements Task {
+  readonly #options: OutboxOptions
+  #connection: Connection | undefined
+  #answers = new XdrWriter()
+  #undrained = 0
+  #loading: Block | undefined
+  #timer: Timer | undefined
+  #full = false
+
+  constructor(options: OutboxOptions) {
+    this.#options = options
+  }
+
+  get connection(): Connection | undefined {
+    return this.#connection
+  }
+
+  /** True while the window keeps values back. */
+  get windowFull(): boolean {
+    return this.#full
+  }
+
+  attach(connection: Connection): void {
+    this.#connection = connection
+    this.#undrained = 0
+    this.#options.queue.attach()
+    this.wake()
+  }
+
+  /** What was handed over and not drained is the old connection's; its values come again on the next one. */
+  detach(): void {
+    this.#connection = undefined
+    this.#answers = new XdrWriter()
+    this.#moved()
+    this.#options.queue.detach()
+  }
+
+  wake(): void {
+    if (this.#connection) this.#options.turn.enter('send', this)
+  }
+
+  /** Sends a frame that is no queue entry; false if there is nobody to send it to. */
+  answer(write: (writer: XdrWriter) => void): boolean {
+    if (!this.#connection) return false
+    write(this.#answers)
+    this.wake()
+    return true
+  }
+
+  atTurnEnd(): void {
+    const connection = this.#connection
+    if (!connection) return
+    if (this.#answers.length > 0) {
+      const bytes = this.#answers.copy()
+      this.#answers.clear()
+      this.#write(connection, bytes, undefined)
+    }
+    while (this.#undrained < UNDRAINED_BYTES) {
+      const next = this.#options.queue.next(UNDRAINED_BYTES - this.#undrained)
+      if (next === undefined) {
+        this.#moved()
+        return
+      }
+      if (next === 'window') {
+        this.#standsStill(connection)
+        return
+      }
+      if ('load' in next) {
+        this.#load(next.load)
+        return
+      }
+      this.#moved()
+      this.#write(connection, next.bytes, next.chunk)
+    }
+  }
+
+  #write(connection: Connection, bytes: Uint8Array, chunk: Chunk | undefined): void {
+    this.#undrained += bytes.length
+    connection.writeValues(bytes, () => {
+      chunk?.unhold()
+      if (this.#connection !== connection) return
+      this.#undrained -= bytes.length
+      this.wake()
+    })
+  }
+
+  #load(block: Block): void {
+    if (this.#loading) return
+    this.#loading = block
+    void this.#options.read(block).then((bytes) => {
+      this.#loading = undefined
+      this.#options.queue.loaded(block, bytes)
+      this.wake()
+    })
+  }
+
+  #standsStill(connection: Connection): void {
+    if (this.#full) return
+    this.#full = true
+    this.#timer = this.#options.clock.setTimeout(() => this.#options.standstill(connection), STANDSTILL_MS)
+  }
+
+  #moved(): void {
+    this.#full = false
+    if (this.#timer) this.#options.clock.clear(this.#timer)
+    this.#timer = undefined
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * What a channel's queue consists of. The files beside it act on it, each with one purpose: `appending`, `sending`,
+ * `settling`, `limits`, `storing`; `queue.ts` is the door. Nothing outside this folder touches the state.
+ */
+import type { Overflow } from '../../storage/store.ts'
+import type { Block } from './block.ts'
+import type { Gap } from './gap.ts'
+import { Lane } from './lane.ts'
+import { Ledger } from './ledger.ts'
+import type { Pool } from './pool.ts'
+
+export interface QueueSettings {
+  readonly durable: boolean
+  readonly window: number
+  readonly windowBytes: number
+  readonly maxBytes: number
+  readonly maxAgeMs: number
+  readonly overflow: Overflow
+}
+
+/** What a queue needs around it; the registry hands it in. */
+export interface QueueHost {
+  readonly pool: Pool
+  /** A new id for a block or a GAP. */
+  nextId(): number
+  /** The age clock, ms: monotonic, going on while the server is down. */
+  age(): number
+  /** The disk is full, or too much waits to be stored: durable channels take nothing more. */
+  readonly refusing: 'full' | 'overflow' | undefined
+  /** Bytes of all durable channels that no durable batch holds yet. */
+  unstored: number
+}
+
+/** What the queue tells its surroundings; set once by the channel. */
+export interface QueueListener {
+  /** Something is to be stored. */
+  changed(): void
+  /** Something is to be sent. */
+  ready(): void
+}
+
+/** A GET, SUBSCRIBE ... whose response is not out yet: nothing from `from` on is sent before. */
+export interface Hold {
+  readonly from: number
+}
+
+export class QueueState {
+  readonly channel: number
+  settings: QueueSettings
+  readonly host: QueueHost
+  readonly listener: QueueListener
+  readonly ledger = new Ledger()
+  readonly sending = new Lane(0)
+  /** By metric id. */
+  readonly waiting = new Map<number, Lane>()
+  /** Metric id -> transaction id up to which its values are passed over. */
+  readonly stops = new Map<number, number>()
+  /** keep-latest: the newest value of each series, by metric id and the constants of its frame. */
+  readonly latest = new Map<string, Block>()
+  /** keep-latest: the key of each frame template seen. */
+  readonly keys = new WeakMap<Uint8Array, string>()
+  /** keep-latest: dead entries inside the lanes. */
+  dead = 0
+
+  /** The first id of the channel, the next one, and those reserved on disk. */
+  origin: number
+  next: number
+  reserved: number
+  /** What the batch in flight reserves. */
+  reserving: number
+  /** Age of the last value, for giving the range back. */
+  lastAppend = Number.NEGATIVE_INFINITY
+
+  connected = false
+  inFlight = 0
+  inFlightGaps = 0
+  inFlightBytes = 0
+  /** Bytes of VALUE frames that are not settled. */
+  bytes = 0
+  /** Bytes of frames held in memory. */
+  resident = 0
+  unsentGaps = 0
+  readonly holds = new Set<Hold>()
+
+  /** Blocks and GAPs with something to store; blocks and GAPs to be removed from the store. */
+  dirtyBlocks: Block[] = []
+  dirtyGaps: Gap[] = []
+  removedBlocks: number[] = []
+  removedGaps: number[] = []
+  movedBlocks: Block[] = []
+  numbersChanged = false
+
+  constructor(channel: number, origin: number, settings: QueueSettings, host: QueueHost, listener: QueueListener) {
+    this.channel = channel
+    this.origin = origin
+    this.next = origin
+    this.reserved = origin
+    this.reserving = origin
+    this.settings = settings
+    this.host = host
+    this.listener = listener
+  }
+
+  /** Ids from here on must not be sent yet: not reserved on disk, or held back for a response. */
+  get sendLimit(): number {
+    let limit = this.settings.durable ? this.reserved : Number.POSITIVE_INFINITY
+    for (const hold of this.holds) limit = Math.min(limit, hold.from)
+    return limit
+  }
+
+  *lanes(): IterableIterator<Lane> {
+    yield this.sending
+    yield* this.waiting.values()
+  }
+
+  touch(block: Block): void {
+    if (!block.dirty) {
+      block.dirty = true
+      this.dirtyBlocks.push(block)
+    }
+    this.changed()
+  }
+
+  touchGap(gap: Gap): void {
+    if (!gap.dirty) {
+      gap.dirty = true
+      this.dirtyGaps.push(gap)
+    }
+    this.changed()
+  }
+
+  changed(): void {
+    if (!this.numbersChanged) {
+      this.numbersChanged = true
+      if (this.settings.durable) this.listener.changed()
+    }
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * The queue of a channel: what is accepted, waits, is in flight, is committed or lost. It decides; the store keeps.
+ * This is its door; what it consists of is `queue-state.ts`, and each verb has its file beside it.
+ */
+import { append, appendFrames } from './appending.ts'
+import type { BatchBuilder } from './batch.ts'
+import type { Block } from './block.ts'
+import { Lane } from './lane.ts'
+import type { dropCauses } from './ledger.ts'
+import { addDamage, expire } from './limits.ts'
+import { Chunk } from './pool.ts'
+import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState } from './queue-state.ts'
+import { dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
+import { attach, detach, loaded, type Next, next } from './sending.ts'
+import { commit } from './settling.ts'
+import { rest, restoreBlock, restoreGap, restoreNumbers, stored, type Taken, take } from './storing.ts'
+
+export interface QueueStatus {
+  readonly accepted: number
+  readonly committed: number
+  readonly inFlight: number
+  readonly queued: number
+  readonly queuedBytes: number
+  /** The highest id up to which everything in the sending order is stored or committed. */
+  readonly stored: number
+  /** Accepted values that are neither. */
+  readonly unstored: number
+  readonly gaps: number
+  /** Time of the oldest value not settled, microseconds; 0 if there is none. */
+  readonly oldest: number
+  readonly dropped: Readonly<Record<(typeof dropCauses)[number], number>>
+}
+
+export class Queue {
+  readonly #state: QueueState
+
+  constructor(channel: number, origin: number, settings: QueueSettings, host: QueueHost, listener: QueueListener) {
+    this.#state = new QueueState(channel, origin, settings, host, listener)
+  }
+
+  get settings(): QueueSettings {
+    return this.#state.settings
+  }
+
+  set settings(settings: QueueSettings) {
+    this.#state.settings = settings
+    this.#state.listener.ready()
+  }
+
+  /** Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). See `append`. */
+  append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
+    append(this.#state, waiting === 0 ? this.#state.sending : this.#lane(waiting), head, tail, time)
+  }
+
+  #lane(metric: number): Lane {
+    let lane = this.#state.waiting.get(metric)
+    if (lane === undefined) {
+      lane = new Lane(metric)
+      this.#state.waiting.set(metric, lane)
+    }
+    return lane
+  }
+
+  /** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
+  release(metric: number): void {
+    const state = this.#state
+    const lane = state.waiting.get(metric)
+    if (lane === undefined) return
+    state.waiting.delete(metric)
+    for (const entry of lane) {
+      entry.lane = 0
+      if (entry.kind === 'gap') {
+        if (state.settings.durable) entry.transaction = state.next++
+        state.touchGap(entry)
+      } else {
+        if (entry.left === 0) continue
+        entry.sealed = true
+        entry.first = state.next
+        if (state.settings.durable) entry.number(state.next)
+        state.next += entry.count
+        state.movedBlocks.push(entry)
+        state.touch(entry)
+      }
+      state.sending.push(entry)
+    }
+    state.lastAppend = state.host.age()
+    state.changed()
+    state.listener.ready()
+  }
+
+  commit(transaction: number, through: boolean): boolean {
+    return commit(this.#state, transaction, through)
+  }
+
+  /** Nothing that enters the sending order from now on is sent before the hold is let go. */
+  hold(): Hold {
+    const hold = { from: this.#state.next }
+    this.#state.holds.add(hold)
+    return hold
+  }
+
+  letGo(hold: Hold): void {
+    this.#state.holds.delete(hold)
+    this.#state.listener.ready()
+  }
+
+  stop(metric: number, read: ReadBlock): Promise<void> | undefined {
+    return stop(this.#state, metric, read)
+  }
+
+  /** The stops in force, to be stored: metric id and last transaction id. */
+  get stops(): ReadonlyMap<number, number> {
+    return this.#state.stops
+  }
+
+  restoreStop(metric: number, through: number): void {
+    this.#state.stops.set(metric, through)
+  }
+
+  /** Forgets stops that everything is behind of; gives their metric ids. */
+  endStops(): number[] {
+    const state = this.#state
+    const head = state.sending.head
+    const floor = head === undefined ? state.next : head.first
+    const ended = [...state.stops].filter(([, through]) => through < floor).map(([metric]) => metric)
+    for (const metric of ended) state.stops.delete(metric)
+    return ended
+  }
+
+  dropLane(metric: number): void {
+    dropLane(this.#state, metric, 'stopped')
+  }
+
+  purge(only: { readonly metric?: number; readonly through?: number }, read: ReadBlock): Promise<number> {
+    return purge(this.#state, only, read)
+  }
+
+  framesOf(metric: number, read: ReadBlock): Promise<Uint8Array[]> {
+    return framesOf(this.#state, metric, read)
+  }
+
+  appendFrames(frames: Uint8Array, pattern: boolean): void {
+    appendFrames(this.#state, frames, pattern)
+  }
+
+  attach(): void {
+    attach(this.#state)
+  }
+
+  detach(): void {
+    detach(this.#state)
+  }
+
+  next(maxBytes: number): Next {
+    return next(this.#state, maxBytes)
+  }
+
+  /** The bytes of a block that `next` asked for; undefined: they are damaged, which is told by a GAP. */
+  loaded(block: Block, bytes: Uint8Array | undefined): void {
+    if (bytes === undefined) addDamage(this.#state, block)
+    else loaded(this.#state, block, Chunk.of(bytes, this.#state.host.pool))
+  }
+
+  expire(): void {
+    expire(this.#state)
+    rest(this.#state)
+  }
+
+  take(builder: BatchBuilder): Taken {
+    return take(this.#state, builder)
+  }
+
+  stored(taken: Taken): void {
+    stored(this.#state, taken)
+  }
+
+  restoreNumbers(numbers: Float64Array, row: number): { floor: number; clean: boolean } {
+    return restoreNumbers(this.#state, numbers, row)
+  }
+
+  restoreBlock(rows: Float64Array, row: number, floor: number, bitmap: Uint8Array | undefined): Block {
+    return restoreBlock(this.#state, rows, row, floor, bitmap)
+  }
+
+  restoreGap(rows: Float64Array, row: number): void {
+    restoreGap(this.#state, rows, row)
+  }
+
+  /** Nothing queued, in flight or waiting. */
+  get empty(): boolean {
+    const { ledger, sending, waiting } = this.#state
+    return ledger.unsettled === 0 && sending.length === 0 && [...waiting.values()].every((lane) => lane.length === 0)
+  }
+
+  /** Zero while the ledger balances. */
+  get imbalance(): number {
+    return this.#state.ledger.imbalance
+  }
+
+  status(): QueueStatus {
+    const state = this.#state
+    const { ledger, inFlight } = state
+    let unstored = 0
+    let storedId = state.next - 1
+    let oldest = Number.POSITIVE_INFINITY
+    for (const lane of state.lanes()) {
+      for (const entry of lane) {
+        if (entry.kind === 'gap' || entry.left === 0) continue
+        oldest = Math.min(oldest, entry.from)
+        const fresh = entry.count - entry.stored
+        if (fresh === 0) continue
+        unstored += Math.min(fresh, entry.left)
+        if (lane.id === 0) storedId = Math.min(storedId, entry.first + entry.stored - 1)
+      }
+    }
+    return {
+      accepted: ledger.accepted,
+      committed: ledger.committed,
+      inFlight,
+      queued: ledger.unsettled - inFlight,
+      queuedBytes: state.bytes - state.inFlightBytes,
+      stored: storedId,
+      unstored,
+      gaps: ledger.gaps,
+      oldest: Number.isFinite(oldest) ? oldest : 0,
+      dropped: { ...ledger.dropped },
+    }
+  }
+}

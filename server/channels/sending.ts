@@ -1,0 +1,194 @@
+/**
+ * What goes out next on a channel's connection: slices of blocks, wire-ready, from the cursor on. Sending never copies and
+ * never seals a block. Only values that are settled, stopped or beyond the window make it walk along the frames.
+ */
+import { type Block, FRAME_METRIC } from './block.ts'
+import type { Gap } from './gap.ts'
+import type { Chunk } from './pool.ts'
+import type { QueueState } from './queue-state.ts'
+import { advance, settleAll, settleGap, settleOne, settleRange } from './settling.ts'
+
+/** Bytes to be written. `chunk`: the buffer they lie in, to be held until they are out. */
+export interface Slice {
+  readonly bytes: Uint8Array
+  readonly chunk: Chunk | undefined
+}
+
+/** `load`: the block at the cursor is to be read back first. `window`: nothing more until a COMMIT. */
+export type Next = Slice | { readonly load: Block } | 'window' | undefined
+
+/** The next slice of at most `maxBytes` (one value may always be), or why there is none. */
+export function next(queue: QueueState, maxBytes: number): Next {
+  const lane = queue.sending
+  const limit = queue.sendLimit
+  for (;;) {
+    const entry = lane.at(lane.cursor)
+    if (entry === undefined) return undefined
+    if (entry.first >= limit && entry.kind === 'block') return undefined
+    if (entry.kind === 'gap') {
+      if (entry.settled || entry.inFlight) {
+        lane.cursor++
+        continue
+      }
+      if (entry.transaction >= limit) return undefined
+      if (isWindowFull(queue)) return 'window'
+      return sendGap(queue, entry)
+    }
+    if (entry.sent === entry.count || entry.left === 0) {
+      if (!entry.sealed && entry === lane.tail) return undefined
+      releaseBytes(queue, entry)
+      if (entry.left === 0 && lane.cursor === 0) lane.shift()
+      else lane.cursor++
+      continue
+    }
+    if (entry.chunk === undefined) return { load: entry }
+    if (Math.min(entry.count, limit - entry.first) <= entry.sent) return undefined
+    if (isWindowFull(queue)) return 'window'
+    const slice = sendBlock(queue, entry, entry.chunk, limit, maxBytes)
+    if (slice !== undefined) return slice
+  }
+}
+
+function isWindowFull(queue: QueueState): boolean {
+  const { durable, window, windowBytes } = queue.settings
+  const count = queue.inFlight + queue.inFlightGaps
+  return durable && count > 0 && (count >= window || queue.inFlightBytes >= windowBytes)
+}
+
+function sendGap(queue: QueueState, gap: Gap): Slice {
+  const slice = { bytes: gap.frame(), chunk: undefined }
+  if (!gap.told) queue.unsentGaps--
+  gap.told = true
+  gap.inFlight = true
+  queue.inFlightGaps++
+  queue.sending.cursor++
+  if (!queue.settings.durable) {
+    settleGap(queue, gap)
+    advance(queue.sending)
+  }
+  return slice
+}
+
+/** A run of frames from a block; undefined if all that was left of it was passed over. */
+function sendBlock(queue: QueueState, block: Block, chunk: Chunk, limit: number, maxBytes: number): Slice | undefined {
+  const { settings } = queue
+  const values = settings.durable ? Math.max(1, settings.window - queue.inFlight - queue.inFlightGaps) : block.count
+  const bytes = settings.durable ? Math.min(maxBytes, settings.windowBytes - queue.inFlightBytes) : maxBytes
+  const start = block.sentLength
+  const whole = block.bits === undefined && block.prefix <= block.sent && queue.stops.size === 0
+  const count = block.count - block.sent
+  if (whole && count <= values && block.length - start <= bytes && block.last < limit) {
+    return hand(queue, block, chunk, start, count, block.length - start)
+  }
+  return walk(queue, block, chunk, { values, bytes, ordinals: Math.min(block.count, limit - block.first) })
+}
+
+/** Frame by frame: passes over what is settled or stopped, then takes a run that fits. */
+function walk(
+  queue: QueueState,
+  block: Block,
+  chunk: Chunk,
+  room: { readonly values: number; readonly bytes: number; readonly ordinals: number },
+): Slice | undefined {
+  const { view } = chunk
+  let at = block.sentLength
+  while (block.sent < room.ordinals && isPassedOver(queue, block, chunk, block.sent, at)) {
+    at += 4 + view.getUint32(at)
+    // Not sent, but behind the cursor: settled as a queued value, so that it does not count as in flight.
+    settleOne(queue, block, block.sent, 'stopped')
+    block.sent++
+    block.sentLength = at
+    if (block.left === 0) break
+  }
+  if (block.left === 0) advance(queue.sending)
+  if (block.left === 0 || block.sent >= room.ordinals) return undefined
+  const start = at
+  let count = 0
+  for (let ordinal = block.sent; ordinal < room.ordinals && count < room.values; ordinal++) {
+    if (isPassedOver(queue, block, chunk, ordinal, at)) break
+    const length = 4 + view.getUint32(at)
+    if (count > 0 && at + length - start > room.bytes) break
+    at += length
+    count++
+  }
+  return hand(queue, block, chunk, start, count, at - start)
+}
+
+function isPassedOver(queue: QueueState, block: Block, chunk: Chunk, ordinal: number, at: number): boolean {
+  if (block.isSettled(ordinal)) return true
+  if (queue.stops.size === 0) return false
+  const through = queue.stops.get(chunk.view.getUint32(at + FRAME_METRIC))
+  return through !== undefined && block.first + ordinal <= through
+}
+
+/** Books `count` values as in flight; on a channel that is not durable, sent is committed. */
+function hand(queue: QueueState, block: Block, chunk: Chunk, start: number, count: number, length: number): Slice {
+  const slice = { bytes: chunk.bytes.subarray(start, start + length), chunk }
+  chunk.hold()
+  block.sent += count
+  block.sentLength = start + length
+  if (queue.settings.durable) {
+    block.inFlight += count
+    block.inFlightBytes += length
+    queue.inFlight += count
+    queue.inFlightBytes += length
+  } else {
+    settleSent(queue, block)
+    advance(queue.sending)
+  }
+  return slice
+}
+
+function settleSent(queue: QueueState, block: Block): void {
+  if (block.sent === block.count) settleAll(queue, block, 'committed')
+  else settleRange(queue, block, block.sent, 'committed')
+}
+
+/** Memory of a block that is stored and handed out is needed no more. */
+export function releaseBytes(queue: QueueState, block: Block): void {
+  if (block.chunk === undefined || !queue.settings.durable || !block.sealed || block.stored < block.count) return
+  queue.resident -= block.size
+  block.dropBytes()
+}
+
+/** A connection took the channel. */
+export function attach(queue: QueueState): void {
+  queue.connected = true
+  queue.listener.ready()
+}
+
+/** The connection ended or left: in flight becomes queued, to be sent again in order. */
+export function detach(queue: QueueState): void {
+  queue.connected = false
+  const lane = queue.sending
+  for (let index = 0; index <= lane.cursor; index++) {
+    const entry = lane.at(index)
+    if (entry === undefined) break
+    if (entry.kind === 'gap') entry.inFlight = false
+    else entry.rewind()
+  }
+  queue.inFlight = 0
+  queue.inFlightGaps = 0
+  queue.inFlightBytes = 0
+  lane.cursor = 0
+  if (queue.settings.overflow === 'keep-latest') supersedeOlder(queue)
+  if (!queue.settings.durable) return
+  for (const entry of lane) if (entry.kind === 'block') releaseBytes(queue, entry)
+}
+
+function supersedeOlder(queue: QueueState): void {
+  for (const entry of queue.sending) {
+    if (entry.kind === 'block' && entry.key !== undefined && queue.latest.get(entry.key) !== entry) {
+      settleAll(queue, entry, 'superseded')
+    }
+  }
+  queue.sending.filter((entry) => entry.kind === 'gap' || entry.left > 0)
+}
+
+/** The bytes of a block are back from the store. */
+export function loaded(queue: QueueState, block: Block, chunk: Chunk): void {
+  if (block.chunk !== undefined || block.left === 0) return
+  block.chunk = chunk
+  block.number(block.first)
+  queue.resident += block.size
+}

@@ -1,0 +1,46 @@
+/**
+ * keep-latest: what tells the series of a channel apart is the metric id and the constants of the frame [MON 8 Limits]:
+ * all of a frame that is neither id, time nor value.
+ */
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import { FRAME_METRIC } from './block.ts'
+
+const HEADER_BYTES = 24
+
+export function seriesKey(keys: WeakMap<Uint8Array, string>, head: Uint8Array): string {
+  let key = keys.get(head)
+  if (key === undefined) {
+    key = keyOf(head, head.length)
+    keys.set(head, key)
+  }
+  return key
+}
+
+/** The same from a whole frame. `pattern`: its value is a REC whose last field, `value`, is what varies. */
+export function seriesKeyOfFrame(frame: Uint8Array, pattern: boolean): string {
+  return keyOf(frame, pattern ? endOfConstants(frame) : HEADER_BYTES)
+}
+
+function endOfConstants(frame: Uint8Array): number {
+  const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
+  const count = view.getUint32(HEADER_BYTES + 4)
+  let at = HEADER_BYTES + 8
+  for (let i = 0; i < count; i++) {
+    at += 4 + padded(view.getUint32(at))
+    if (i === count - 1) break
+    // The constants of a pattern are strings, or numbers of 4 bytes.
+    at += 4 + (view.getUint32(at) === BasicType.STRING ? 4 + padded(view.getUint32(at + 4)) : 4)
+  }
+  return at
+}
+
+function padded(length: number): number {
+  return (length + 3) & ~3
+}
+
+function keyOf(frame: Uint8Array, end: number): string {
+  let key = ''
+  for (let i = FRAME_METRIC; i < FRAME_METRIC + 4; i++) key += String.fromCharCode(frame[i] as number)
+  for (let i = HEADER_BYTES; i < end; i++) key += String.fromCharCode(frame[i] as number)
+  return key
+}

@@ -1,0 +1,141 @@
+/**
+ * Values leave here: committed, dropped or stopped, each exactly once. The floor is implied: the first unsettled id at the
+ * head of the sending lane. Per block in flight there is a count of what is left and, from the first value settled out of
+ * order on, a bitmap; a COMMIT in order costs one comparison and a few additions.
+ */
+import type { Block } from './block.ts'
+import type { Gap } from './gap.ts'
+import type { Lane } from './lane.ts'
+import type { DropCause } from './ledger.ts'
+import type { QueueState } from './queue-state.ts'
+
+export type Cause = DropCause | 'committed'
+
+/** COMMIT [MON 8]: false if the channel has never given this id. */
+export function commit(queue: QueueState, transaction: number, through: boolean): boolean {
+  if (transaction === 0) return true
+  if (!queue.settings.durable || !(transaction >= queue.origin && transaction < queue.next)) return false
+  const head = queue.sending.head
+  if (head?.kind === 'block' && transaction >= head.first && transaction <= head.last) settleAt(queue, 0, transaction)
+  else settleAt(queue, queue.sending.find(transaction), transaction)
+  if (through) settleThrough(queue, transaction)
+  return true
+}
+
+function settleAt(queue: QueueState, index: number, transaction: number): void {
+  const entry = queue.sending.at(index)
+  if (entry === undefined) return
+  if (entry.kind === 'gap') {
+    settleGap(queue, entry)
+  } else if (entry.mark(transaction - entry.first)) {
+    account(queue, entry, 1, transaction - entry.first < entry.sent ? 1 : 0, 'committed')
+  } else {
+    // The GAP of values that were dropped behind the sent ones of a block has the id of the last of them.
+    const behind = queue.sending.at(index + 1)
+    if (behind?.kind === 'gap' && behind.transaction === transaction) settleGap(queue, behind)
+    return
+  }
+  if (index === 0) advance(queue.sending)
+}
+
+/** Everything sent on this connection up to an id. */
+function settleThrough(queue: QueueState, transaction: number): void {
+  const lane = queue.sending
+  let index = 0
+  for (;;) {
+    const entry = lane.at(index)
+    if (entry === undefined || index > lane.cursor || entry.first > transaction) break
+    if (entry.kind === 'gap') {
+      if (entry.inFlight) settleGap(queue, entry)
+    } else {
+      settleRange(queue, entry, Math.min(entry.sent, transaction - entry.first + 1), 'committed')
+    }
+    const length = lane.length
+    if (index === 0) advance(lane)
+    if (lane.length === length) index++
+    else index = 0
+  }
+}
+
+/** Settles all values of a block below an ordinal that are not settled yet. They are all sent, or all unsent. */
+export function settleRange(queue: QueueState, block: Block, end: number, cause: Cause): void {
+  let count = 0
+  if (block.bits === undefined) {
+    count = Math.max(0, end - block.prefix)
+    block.prefix = Math.max(block.prefix, end)
+  } else {
+    for (let ordinal = block.prefix; ordinal < end; ordinal++) if (block.mark(ordinal)) count++
+  }
+  if (count > 0) account(queue, block, count, Math.min(count, block.inFlight), cause)
+}
+
+/** Settles what is left of a block that nothing is in flight of, or whose values in flight go with it. */
+export function settleAll(queue: QueueState, block: Block, cause: Cause): void {
+  const { left, inFlight } = block
+  if (left === 0) return
+  block.prefix = block.count
+  block.bits = undefined
+  account(queue, block, left, inFlight, cause)
+}
+
+/** Settles one value; false if it was settled. */
+export function settleOne(queue: QueueState, block: Block, ordinal: number, cause: Cause): boolean {
+  if (!block.mark(ordinal)) return false
+  account(queue, block, 1, ordinal < block.sent ? 1 : 0, cause)
+  return true
+}
+
+/** Books `count` values of a block, `inFlight` of them in flight, and lets go of the block when none is left. */
+function account(queue: QueueState, block: Block, count: number, inFlight: number, cause: Cause): void {
+  const { ledger } = queue
+  if (cause === 'committed') ledger.committed += count
+  else ledger.dropped[cause] += count
+  ledger.unsettled -= count
+  // Bytes by the average of the block: exact again when its last value goes.
+  const bytes = count === block.left ? block.leftBytes : Math.floor((block.leftBytes * count) / block.left)
+  block.left -= count
+  block.leftBytes -= bytes
+  queue.bytes -= bytes
+  if (inFlight > 0) {
+    const sent =
+      inFlight === block.inFlight ? block.inFlightBytes : Math.floor((block.inFlightBytes * inFlight) / block.inFlight)
+    block.inFlight -= inFlight
+    block.inFlightBytes -= sent
+    queue.inFlight -= inFlight
+    queue.inFlightBytes -= sent
+  }
+  if (block.left === 0) discard(queue, block)
+  else if (!block.settledChanged) {
+    block.settledChanged = true
+    queue.touch(block)
+  }
+  queue.changed()
+}
+
+function discard(queue: QueueState, block: Block): void {
+  block.sealed = true
+  queue.resident -= block.size
+  block.dropBytes()
+  if (queue.settings.durable) queue.host.unstored -= block.length - block.storedLength
+  block.storedLength = block.length
+  if (block.taken > 0) queue.removedBlocks.push(block.id)
+  if (block.key !== undefined && queue.latest.get(block.key) === block) queue.latest.delete(block.key)
+}
+
+export function settleGap(queue: QueueState, gap: Gap): void {
+  if (gap.settled) return
+  gap.settled = true
+  if (gap.inFlight) queue.inFlightGaps--
+  if (!gap.told) queue.unsentGaps--
+  gap.inFlight = false
+  if (gap.taken) queue.removedGaps.push(gap.id)
+  queue.changed()
+}
+
+/** Takes what is settled from the front of a lane. */
+export function advance(lane: Lane): void {
+  for (let head = lane.head; head !== undefined; head = lane.head) {
+    if (head.kind === 'gap' ? !head.settled : head.left > 0) return
+    lane.shift()
+  }
+}

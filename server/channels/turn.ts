@@ -1,0 +1,31 @@
+/**
+ * The end of a turn of the event loop: first responses go out, then values, then what changed goes to the store.
+ * Whoever has something for a phase enters itself once; awaits and system calls are per turn, never per value.
+ */
+export type Phase = 'respond' | 'send' | 'store'
+
+export interface Task {
+  atTurnEnd(): void
+}
+
+export class Turn {
+  readonly #tasks: Readonly<Record<Phase, Set<Task>>> = { respond: new Set(), send: new Set(), store: new Set() }
+  #scheduled = false
+
+  enter(phase: Phase, task: Task): void {
+    this.#tasks[phase].add(task)
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.run())
+  }
+
+  /** Runs what is due. A task that enters again for the same or an earlier phase waits for the next turn. */
+  run(): void {
+    this.#scheduled = false
+    for (const phase of ['respond', 'send', 'store'] as const) {
+      const due = [...this.#tasks[phase]]
+      this.#tasks[phase].clear()
+      for (const task of due) task.atTurnEnd()
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * The configuration as the rest of the server sees it: checked, complete and read-only. Units are in the names,
+ * an address that is off is undefined. The keys themselves are declared in config/schema.ts.
+ */
+import { isTable } from './config/lines.ts'
+import { type Loaded, type LoadOptions, load } from './config/load.ts'
+
+export type { Address, Network } from './config/address.ts'
+export type { LoadOptions } from './config/load.ts'
+export { ConfigError, type ConfigProblem } from './config/problems.ts'
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
+
+export type Config = DeepReadonly<ReturnType<typeof toConfig>>
+
+/**
+ * Reads the file (`file`, or CINNABAR_CONFIG) and the environment's overrides. Throws a ConfigError with every problem.
+ *
+ *     const config = loadConfig({ file: 'cinnabar.toml', env: process.env })
+ *     config.listen.tcp?.port
+ */
+export function loadConfig(options: LoadOptions): Config {
+  return toConfig(load(options))
+}
+
+/** What a server without file and environment runs with. */
+export function defaultConfig(): Config {
+  return loadConfig({ env: {} })
+}
+
+function toConfig({ values, named }: Loaded) {
+  const { producer, listen, auth, http, storage, channels, limits, host, gmetric, log } = values
+  return {
+    producer: { name: producer.name, dataDir: producer.data_dir },
+    listen: { tcp: listen.tcp, http: listen.http },
+    auth: { plainOnLoopback: auth.plain_on_loopback, scramIterations: auth.scram_iterations },
+    http: { allowedOrigins: http.allowed_origins },
+    storage: { synchronous: storage.synchronous },
+    channels: {
+      maxBytes: channels.max_bytes,
+      maxAgeMs: channels.max_age,
+      overflow: channels.overflow,
+      window: channels.window,
+      windowBytes: channels.window_bytes,
+      expireMs: channels.expire,
+    },
+    limits: {
+      connections: limits.connections,
+      channelsPerIdentity: limits.channels_per_identity,
+      instancesPerIdentity: limits.instances_per_identity,
+    },
+    host: { intervalMs: host.interval_ms },
+    gmetric: {
+      listen: gmetric.listen,
+      /** Whether somebody asked for this address: then it must be bound, where the default one is only tried. */
+      listenNamed: isTable(named['gmetric']) && 'listen' in named['gmetric'],
+      tenant: gmetric.tenant,
+      allow: gmetric.allow,
+      spoof: gmetric.spoof,
+      maxHosts: gmetric.max_hosts,
+      maxMetrics: gmetric.max_metrics,
+    },
+    log: { level: log.level },
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * What the value of a key can be. A kind is a zod type together with the words that tell a person what is expected;
+ * zod's own messages are never shown. Integers arrive as bigint, so that the float `5.0` is not mistaken for one.
+ */
+import { z } from 'zod'
+import { parseAddress, parseNetwork } from './address.ts'
+import { parseDuration } from './duration.ts'
+
+export interface Kind<T extends z.ZodType> {
+  readonly type: T
+  readonly expected: string
+}
+
+export interface Notes {
+  readonly byDefault: unknown
+  /** The default as documentation shows it. */
+  readonly shown: string
+  readonly expected: string
+  readonly about: string
+}
+
+/** The notes of each key, found by the key's zod type. */
+export const notes = z.registry<Notes>()
+
+/** A key of a section: its kind, its default as it would stand in the file, and one sentence of documentation. */
+export function key<T extends z.ZodType>(kind: Kind<T>, byDefault: z.input<T>, about: string, shown?: string) {
+  const type = z.prefault(kind.type, byDefault)
+  notes.add(type, { byDefault, shown: shown ?? `\`${toml(byDefault)}\``, expected: kind.expected, about })
+  return type
+}
+
+export function toggle() {
+  return { type: z.boolean(), expected: 'true or false' }
+}
+
+export function integer(min: number, max: number) {
+  const type = z.bigint().min(BigInt(min)).max(BigInt(max)).transform(Number)
+  return { type, expected: `an integer from ${min} to ${max}` }
+}
+
+export function oneOf<const T extends readonly string[]>(...words: T) {
+  return { type: z.enum(words), expected: `one of ${words.map((word) => JSON.stringify(word)).join(', ')}` }
+}
+
+export function path() {
+  return { type: z.string().regex(/^[^\0]+$/), expected: 'a path, not empty' }
+}
+
+/** A name on the wire: 1 to 255 bytes of UTF-8, nothing below 0x20 [MON 1]. */
+export function name() {
+  const type = z.string().refine((text) => {
+    const bytes = new TextEncoder().encode(text)
+    return bytes.length >= 1 && bytes.length <= 255 && bytes.every((byte) => byte >= 0x20)
+  })
+  return { type, expected: 'a name of 1 to 255 bytes without control characters' }
+}
+
+/** The part of an identity before the slash [MON 11]. */
+export function tenant() {
+  return {
+    type: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+    expected: 'a tenant: 1 to 64 letters, digits, ".", "_" or "-", the first a letter or digit',
+  }
+}
+
+/** Milliseconds, from a duration between `min` and `max`, both written as durations. */
+export function duration(min: string, max: string) {
+  const type = decoded(parseDuration).refine((ms) => ms >= (parseDuration(min) ?? 0) && ms <= (parseDuration(max) ?? 0))
+  return { type, expected: `a duration from ${min} to ${max}: a whole number and ms, s, m, h or d, like "30s"` }
+}
+
+/** Where to listen; undefined = "" = off. */
+export function addressOrOff() {
+  return {
+    type: z.union([z.literal('').transform(() => undefined), decoded(parseAddress)]),
+    expected: 'an address like "127.0.0.1:7650", "[::1]:7650" or "name:7650", or "" for off',
+  }
+}
+
+export function networks() {
+  return { type: z.array(decoded(parseNetwork)), expected: 'a list of networks like ["10.0.0.0/8", "::1/128"]' }
+}
+
+export function origins() {
+  return {
+    // Browsers leave the port out where it is the scheme's own: an origin that does not come back unchanged never matches.
+    type: z.array(z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text)),
+    expected:
+      'a list of origins as browsers send them, like ["https://monitor.example:8443"]: no path, no default port',
+  }
+}
+
+/** A value as it would stand in the file. */
+export function toml(value: unknown): string {
+  return Array.isArray(value)
+    ? `[${value.map(toml).join(', ')}]`
+    : typeof value === 'string'
+      ? JSON.stringify(value)
+      : `${value}`
+}
+
+function decoded<T>(decode: (text: string) => T | undefined) {
+  return z.string().transform((text, context): T => {
+    const value = decode(text)
+    if (value !== undefined) return value
+    context.issues.push({ code: 'invalid_format', format: 'text', input: text })
+    return z.NEVER
+  })
+}

@@ -1,0 +1,155 @@
+/**
+ * Every section and key of the configuration, with default, bounds and one sentence each: docs/configuration.md, the
+ * environment variables and the error messages all come from here. A key that nothing honours yet must not stand here:
+ * to accept it would be a promise.
+ */
+import { hostname } from 'node:os'
+import { z } from 'zod'
+import {
+  addressOrOff,
+  duration,
+  integer,
+  key,
+  type Notes,
+  name,
+  networks,
+  notes,
+  oneOf,
+  origins,
+  path,
+  tenant,
+  toggle,
+} from './kinds.ts'
+
+const TEBIBYTE = 2 ** 40
+
+const channels = z
+  .strictObject({
+    max_bytes: key(integer(4_096, TEBIBYTE), 67_108_864n, 'Bytes of values that may wait in one channel.'),
+    max_age: key(duration('1s', '3650d'), '7d', 'How long a value waits before it is dropped as expired.'),
+    overflow: key(
+      oneOf('drop-oldest', 'drop-newest', 'keep-latest'),
+      'drop-oldest',
+      'What gives way in a channel that is full. A consumer may choose any of the three.',
+    ),
+    window: key(integer(1, 16_777_216), 65_536n, 'Values that may be sent and not yet committed.'),
+    window_bytes: key(integer(4_096, TEBIBYTE), 8_388_608n, 'The same in bytes; not more than `max_bytes`.'),
+    expire: key(duration('1s', '3650d'), '7d', 'How long a channel without a connection is kept.'),
+  })
+  .superRefine((section, context) => {
+    const { window_bytes, max_bytes } = section
+    if (window_bytes <= max_bytes) return
+    context.addIssue({
+      code: 'custom',
+      path: ['window_bytes'],
+      params: { also: 'max_bytes' },
+      message: `${window_bytes} is more than \`channels.max_bytes\` (${max_bytes}): lower the one or raise the other`,
+    })
+  })
+  .describe(
+    'Each of these is the default of a new channel and, but for `overflow`, the most that a consumer may ask for.',
+  )
+
+export const schema = z.strictObject({
+  producer: z
+    .strictObject({
+      name: key(
+        name(),
+        hostname(),
+        'What this server calls itself, and the `host` of its own metrics.',
+        'the host name',
+      ),
+      data_dir: key(path(), './data', 'Where everything durable lies; made if missing, for the owner only.'),
+    })
+    .describe('The server itself. A relative `data_dir` starts at the directory the server is started in.'),
+  listen: z
+    .strictObject({
+      tcp: key(addressOrOff(), '127.0.0.1:7650', 'The Monitoring Protocol over TCP.'),
+      http: key(addressOrOff(), '127.0.0.1:7651', 'Health, and the Monitoring Protocol over WebSocket.'),
+    })
+    .describe('Where consumers connect. Port 0 takes any free port.'),
+  auth: z
+    .strictObject({
+      plain_on_loopback: key(toggle(), true, 'Whether a listener on loopback takes passwords and tokens without TLS.'),
+      scram_iterations: key(integer(4_096, 10_000_000), 600_000n, 'PBKDF2 iterations of passwords set from now on.'),
+    })
+    .describe('How consumers prove who they are.'),
+  http: z
+    .strictObject({
+      allowed_origins: key(origins(), [], 'Further origins whose pages may open the WebSocket.'),
+    })
+    .describe('What browsers may do.'),
+  storage: z
+    .strictObject({
+      synchronous: key(
+        oneOf('full', 'normal'),
+        'full',
+        '`full`: what is stored survives a power cut; `normal`: only a crash of the process.',
+      ),
+    })
+    .describe('The database.'),
+  channels,
+  limits: z
+    .strictObject({
+      connections: key(integer(1, 1_000_000), 10_000n, 'Open connections of all listeners together.'),
+      channels_per_identity: key(integer(1, 1_000_000), 1_024n, 'Channels that one identity may have.'),
+      instances_per_identity: key(integer(1, 16_777_216), 65_536n, 'Metric ids that one identity may hold.'),
+    })
+    .describe('What the server refuses to exceed.'),
+  host: z
+    .strictObject({
+      interval_ms: key(
+        integer(10, 86_400_000),
+        1_000n,
+        'Milliseconds between two readings, where a consumer names none.',
+      ),
+    })
+    .describe('The metrics of this machine.'),
+  gmetric: z
+    .strictObject({
+      listen: key(addressOrOff(), '127.0.0.1:8649', 'The UDP address for gmetric packets.'),
+      tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
+      allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that packets are taken from.'),
+      spoof: key(toggle(), true, 'Whether a packet may speak for another host.'),
+      max_hosts: key(integer(1, 1_000_000), 10_000n, 'Hosts remembered at once.'),
+      max_metrics: key(integer(1, 16_777_216), 100_000n, 'Metrics remembered at once, of all hosts together.'),
+    })
+    .describe(
+      'Ganglia gmetric. An address named here or by the environment must be free; the default one is only tried, and ' +
+        'the server starts without it.',
+    ),
+  log: z
+    .strictObject({
+      level: key(
+        oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+        'info',
+        'The least to write down.',
+      ),
+    })
+    .describe('The log: JSON lines on standard error.'),
+})
+
+/** A key with everything known about it. */
+export interface Setting extends Notes {
+  readonly section: string
+  readonly key: string
+  /** The environment variable that overrides it. */
+  readonly variable: string
+}
+
+const sections: Readonly<Record<string, z.ZodObject>> = schema.shape
+
+export const sectionNames: readonly string[] = Object.keys(sections)
+
+export function sectionAbout(section: string): string {
+  return sections[section]?.description ?? ''
+}
+
+/** Every key, in the order of the schema. */
+export const settings: readonly Setting[] = Object.entries(sections).flatMap(([section, { shape }]) =>
+  Object.entries(shape).map(([key, type]) => {
+    const found = notes.get(type)
+    if (!found) throw new Error(`${section}.${key} is not declared with key()`)
+    return { ...found, section, key, variable: `CINNABAR_${section}_${key}`.toUpperCase() }
+  }),
+)

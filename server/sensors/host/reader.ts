@@ -1,0 +1,126 @@
+/**
+ * Measures host metrics. A tick is a reading of a monotonic clock in ms, taken once per turn of whoever polls: all
+ * reads with the same tick see the same host and share each file. CPU percentages need two readings and so have a
+ * state; cpu-window.ts says which two.
+ */
+import type { HostAccess } from './access.ts'
+import { CpuWindows } from './cpu-window.ts'
+import { availableDefinitions, type HostDefinition } from './definitions.ts'
+import { isRemote } from './disk-space.ts'
+import { noSuchCpu, noSuchName, remoteMount } from './errors.ts'
+import { type HostSnapshot, takeSnapshot } from './snapshot.ts'
+
+/** Only the parameter that a metric's definition names is looked at. */
+export interface HostArgs {
+  readonly cpu?: number
+  readonly mount?: string
+  readonly device?: string
+  readonly interface?: string
+}
+
+/** UINT32 and DOUBLE as number, UINT64 as bigint, STRING as string; `undefined` = not available now, VOID. */
+export type HostValue = number | bigint | string | undefined
+
+const ROOT = '/'
+
+export class HostReader {
+  readonly #access: HostAccess
+  readonly #definitions: ReadonlyMap<string, HostDefinition>
+  readonly #windows = new CpuWindows()
+  #snapshot: HostSnapshot | undefined
+  #tickMs: number | undefined
+
+  constructor(access: HostAccess) {
+    this.#access = access
+    this.#definitions = new Map(availableDefinitions(access.platform).map((metric) => [metric.name, metric]))
+  }
+
+  /**
+   * Whether the source that `args` selects is there now.
+   * @throws UnknownSource with a sentence for the consumer
+   */
+  check(name: string, args: HostArgs, tickMs: number): void {
+    checkSource(this.#definition(name), args, this.#at(tickMs))
+  }
+
+  /**
+   * One measurement. `key` names a series that is polled, so that its CPU percentages cover the time since that
+   * series was read last; leave it out for a single reading.
+   * @throws UnknownSource if what `args` selects is not, or no longer, there; what node:fs throws but for absent files
+   */
+  read(name: string, args: HostArgs, tickMs: number, key?: string): HostValue {
+    const definition = this.#definition(name)
+    checkSource(definition, args, this.#at(tickMs))
+    return this.#reading(definition, args, tickMs, key)?.[definition.field]
+  }
+
+  /** Drops what is remembered for a series; call it when the series is not polled any more. */
+  forget(key: string): void {
+    this.#windows.forget(key)
+  }
+
+  #reading(
+    { group, field }: HostDefinition,
+    args: HostArgs,
+    tickMs: number,
+    key: string | undefined,
+  ): Readonly<Record<string, HostValue>> | undefined {
+    const host = this.#at(tickMs)
+    switch (group) {
+      case 'cpu':
+        if (field === 'number') return { number: host.cpu().each.size || undefined }
+        return this.#windows.percent(host.cpu(), args.cpu, tickMs, key)
+      case 'load':
+        return host.load()
+      case 'mem':
+        return host.memory()
+      case 'disk-space':
+        return host.space(args.mount ?? ROOT)
+      case 'disk-io':
+        return args.device === undefined ? host.allDisks() : host.disks().get(args.device)
+      case 'net':
+        return args.interface === undefined ? host.allInterfaces() : host.interfaces().get(args.interface)
+      case 'uptime':
+        return host.uptime()
+      case 'process':
+        return host.processes()
+      case 'static': {
+        const { os } = this.#access
+        return { name: os.hostname(), os: os.type(), kernel: os.release(), arch: os.machine() }
+      }
+    }
+  }
+
+  #definition(name: string): HostDefinition {
+    const definition = this.#definitions.get(name)
+    if (definition === undefined) throw new RangeError(`${name} is not measured on ${this.#access.platform}`)
+    return definition
+  }
+
+  #at(tickMs: number): HostSnapshot {
+    if (this.#snapshot === undefined || this.#tickMs !== tickMs) {
+      this.#snapshot = takeSnapshot(this.#access)
+      this.#tickMs = tickMs
+    }
+    return this.#snapshot
+  }
+}
+
+function checkSource({ parameter }: HostDefinition, args: HostArgs, host: HostSnapshot): void {
+  if (parameter === 'cpu' && args.cpu !== undefined) {
+    const { each } = host.cpu()
+    if (!each.has(args.cpu)) throw noSuchCpu(args.cpu, each.keys())
+  } else if (parameter === 'mount' && args.mount !== undefined && args.mount !== ROOT) {
+    const type = host.mounts().get(args.mount)
+    if (type === undefined) throw noSuchName('mount', args.mount, [ROOT, ...without(ROOT, host.mounts().keys())])
+    if (isRemote(type)) throw remoteMount(args.mount, type)
+  } else if (parameter === 'device' && args.device !== undefined) {
+    if (!host.disks().has(args.device)) throw noSuchName('device', args.device, host.disks().keys())
+  } else if (parameter === 'interface' && args.interface !== undefined) {
+    if (!host.interfaces().has(args.interface)) throw noSuchName('interface', args.interface, host.interfaces().keys())
+  }
+}
+
+function without(left: string, names: Iterable<string>): readonly string[] {
+  return [...names].filter((name) => name !== left)
+}

@@ -1,0 +1,123 @@
+/**
+ * The host as it is in one tick: each file is read and parsed when somebody first asks, and at most once. Make a new
+ * snapshot for the next tick. Linux reads /proc; elsewhere there is what node:os knows, and the rest is not available.
+ */
+import type { CpuInfo } from 'node:os'
+import { type HostAccess, unlessAbsent } from './access.ts'
+import { type CpuSample, type CpuTimes, parseStat } from './cpu.ts'
+import { type DiskIo, parseDiskstats, totalDiskIo } from './disk-io.ts'
+import { type DiskSpace, parseMounts, spaceOf } from './disk-space.ts'
+import { type Load, parseLoadavg } from './load.ts'
+import { type Memory, parseMeminfo } from './memory.ts'
+import { type NetIo, parseNetDev, totalNetIo } from './net.ts'
+import { parseUptime } from './uptime.ts'
+
+/** Readings are keyed by the last word of the metric's name; what cannot be had is `undefined` or missing. */
+export interface HostSnapshot {
+  cpu(): CpuSample
+  load(): Load
+  memory(): Memory
+  /** Mount point to type of file system. */
+  mounts(): ReadonlyMap<string, string>
+  space(mount: string): DiskSpace | undefined
+  disks(): ReadonlyMap<string, DiskIo>
+  allDisks(): DiskIo
+  interfaces(): ReadonlyMap<string, NetIo>
+  allInterfaces(): NetIo
+  uptime(): { readonly uptime: number | undefined; readonly boot_time: bigint | undefined }
+  processes(): { readonly number: number | undefined; readonly running: number | undefined }
+}
+
+export function takeSnapshot(access: HostAccess): HostSnapshot {
+  return access.platform === 'linux' ? linuxSnapshot(access) : portableSnapshot(access)
+}
+
+function linuxSnapshot(access: HostAccess): HostSnapshot {
+  const text = (path: string) => unlessAbsent(() => access.readFile(path), '')
+  const stat = once(() => parseStat(text('/proc/stat')))
+  const disks = once(() => parseDiskstats(text('/proc/diskstats')))
+  const interfaces = once(() => parseNetDev(text('/proc/net/dev')))
+  return {
+    cpu: () => stat().cpu,
+    load: once(() => parseLoadavg(text('/proc/loadavg'))),
+    memory: once(() => parseMeminfo(text('/proc/meminfo'))),
+    mounts: once(() => parseMounts(text('/proc/self/mounts'))),
+    space: spaceReader(access),
+    disks,
+    allDisks: once(() => totalDiskIo(disks())),
+    interfaces,
+    allInterfaces: once(() => totalNetIo(interfaces())),
+    uptime: once(() => ({ uptime: parseUptime(text('/proc/uptime')), boot_time: stat().bootTime })),
+    processes: once(() => ({ number: processNumber(access), running: stat().running })),
+  }
+}
+
+function portableSnapshot(access: HostAccess): HostSnapshot {
+  const { os } = access
+  return {
+    cpu: once(() => portableCpu(os.cpus())),
+    load: once(() => {
+      const [one, five, fifteen] = os.loadavg()
+      return { one, five, fifteen }
+    }),
+    memory: once(() => ({
+      ...parseMeminfo(''),
+      total: BigInt(os.totalmem()),
+      free: BigInt(os.freemem()),
+    })),
+    // Without a list of mounts only "/" can be asked for: see disk-space.ts on probing paths.
+    mounts: () => new Map(),
+    space: spaceReader(access),
+    disks: () => new Map(),
+    allDisks: () => totalDiskIo(new Map()),
+    interfaces: () => new Map(),
+    allInterfaces: () => totalNetIo(new Map()),
+    uptime: once(() => ({ uptime: os.uptime(), boot_time: undefined })),
+    processes: () => ({ number: undefined, running: undefined }),
+  }
+}
+
+/** node:os counts in ms. Its `irq` is part of `sys` on Windows and always 0 on macOS: left out. */
+function portableCpu(cpus: readonly CpuInfo[]): CpuSample {
+  const sum = { user: 0, nice: 0, sys: 0, idle: 0 }
+  const each = new Map<number, CpuTimes>()
+  for (const [cpu, { times }] of cpus.entries()) {
+    each.set(cpu, portableTimes(times))
+    sum.user += times.user
+    sum.nice += times.nice
+    sum.sys += times.sys
+    sum.idle += times.idle
+  }
+  return { all: each.size > 0 ? portableTimes(sum) : undefined, each }
+}
+
+function portableTimes(times: Omit<CpuInfo['times'], 'irq'>): CpuTimes {
+  const { user, nice, sys: system, idle } = times
+  return { user, nice, system, idle, iowait: undefined, irq: undefined, softirq: undefined, steal: undefined }
+}
+
+/** Each process is a directory of /proc named by its number; those that the kernel hides from us do not count. */
+function processNumber(access: HostAccess): number | undefined {
+  return unlessAbsent(() => access.readDirectory('/proc'), []).filter((name) => /^\d+$/.test(name)).length || undefined
+}
+
+function spaceReader(access: HostAccess): (mount: string) => DiskSpace | undefined {
+  const spaces = new Map<string, DiskSpace | undefined>()
+  return (mount) => {
+    if (!spaces.has(mount)) {
+      spaces.set(
+        mount,
+        unlessAbsent(() => spaceOf(access.statfs(mount)), undefined),
+      )
+    }
+    return spaces.get(mount)
+  }
+}
+
+function once<T extends object>(make: () => T): () => T {
+  let made: T | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}

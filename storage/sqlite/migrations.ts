@@ -1,0 +1,88 @@
+/**
+ * The tables, as numbered steps: step n turns a database of version n - 1 (`PRAGMA user_version`) into one of version n.
+ * A step that was released is never edited; what must change is a new step. docs/storage.md draws the result.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Database } from 'better-sqlite3'
+
+/** 'Cinn', in the header of the database file: whose file it is. */
+export const APPLICATION_ID = 0x43696e6e
+
+export type Migration = (database: Database) => void
+
+export const MIGRATIONS: readonly Migration[] = [firstTables]
+
+/** Each step is one transaction together with its number: a crash between two leaves a version that exists. */
+export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
+  const version = Number(database.pragma('user_version', { simple: true }))
+  for (const [index, migration] of migrations.entries()) {
+    if (index < version) continue
+    const step = database.transaction(() => {
+      migration(database)
+      database.pragma(`application_id = ${APPLICATION_ID}`)
+      database.pragma(`user_version = ${index + 1}`)
+    })
+    step.immediate()
+  }
+}
+
+/** Ids and counts are integers below 2^53; times and durations may have fractions. `data` comes last: the rest is read without it. */
+function firstTables(database: Database): void {
+  database.exec(`
+    create table meta (
+      one integer primary key check (one = 1),
+      age real not null, wall real not null, closed integer not null,
+      next_block integer not null, next_user integer not null, secret blob not null
+    ) strict;
+
+    create table tenant (name text primary key) strict;
+    create table user (
+      id integer primary key, tenant text not null, name text not null, role text not null,
+      bcrypt text, scram_salt blob, scram_iterations integer, scram_stored_key blob, scram_server_key blob,
+      loopback_only integer not null
+    ) strict;
+
+    create table channel (
+      id integer primary key, user integer not null, url text not null,
+      defined integer not null, configured integer not null, durable integer not null,
+      window integer not null, window_bytes integer not null, max_bytes integer not null,
+      max_age_ms real not null, expire_ms real not null, overflow text not null, last_used real not null
+    ) strict;
+    create table numbers (
+      channel integer primary key, floor integer not null, next integer not null, reserved integer not null,
+      accepted integer not null, committed integer not null,
+      overflow integer not null, superseded integer not null, expired integer not null, damaged integer not null,
+      purged integer not null, stopped integer not null, full integer not null, gaps integer not null
+    ) strict;
+    create table instance (
+      id integer primary key, user integer not null, metric text not null, args blob not null
+    ) strict;
+    create table binding (
+      channel integer not null, metric integer not null, mode text not null, primary key (channel, metric)
+    ) strict, without rowid;
+    create table stop (
+      channel integer not null, metric integer not null, through integer not null, primary key (channel, metric)
+    ) strict, without rowid;
+    create table result (
+      id integer primary key, channel integer not null, user integer not null, control text not null,
+      transaction_id integer not null
+    ) strict;
+
+    create table block (
+      id integer primary key, channel integer not null, lane integer not null, first integer not null,
+      count integer not null, stamp real not null, born real not null, checksum integer not null, data blob not null
+    ) strict;
+    create index block_order on block (channel, lane, first);
+    create table settled (block integer primary key, bits blob not null) strict;
+    create table damaged (
+      id integer primary key, channel integer, lane integer, first integer,
+      count integer, stamp real, born real, checksum integer, data blob
+    );
+    create table gap (
+      id integer primary key, channel integer not null, lane integer not null, transaction_id integer not null,
+      metric integer not null, count integer not null, "from" real not null, "to" real not null, reason integer not null
+    ) strict;
+    create index gap_order on gap (channel, lane, transaction_id);
+  `)
+  database.prepare('insert into meta values (1, 0, 0, 1, 1, 1, ?)').run(randomBytes(32))
+}

@@ -1,0 +1,170 @@
+/**
+ * Everything but blocks and users: what changes rarely (channels, instances, bindings ...) as rows with names, what
+ * changes with every batch (the numbers of a channel, GAPs, the clocks) straight from the batch's arrays.
+ */
+import type { Database, Statement } from 'better-sqlite3'
+import type { BindingRow, ChannelRow, InstanceRow, Overflow, Recovered, ResultRow, StopRow } from '../store.ts'
+import { type Batch, CHANNEL_WIDTH, type Change, GAP_WIDTH } from '../store.ts'
+
+interface StoredChannel extends Omit<ChannelRow, 'defined' | 'configured' | 'durable'> {
+  readonly overflow: Overflow
+  readonly defined: number
+  readonly configured: number
+  readonly durable: number
+}
+interface StoredMeta {
+  readonly age: number
+  readonly wall: number
+  readonly nextBlockId: number
+  readonly nextUserId: number
+  readonly secret: Uint8Array
+}
+type Kept = Pick<Recovered, 'channels' | 'numbers' | 'instances' | 'bindings' | 'stops' | 'results' | 'gaps'>
+
+/** What hangs on a channel, apart from its blocks. */
+const OF_CHANNEL = ['numbers', 'binding', 'stop', 'result', 'gap'] as const
+
+export class State {
+  readonly #database: Database
+  readonly #putChannel: Statement<unknown[]>
+  readonly #putInstance: Statement<unknown[]>
+  readonly #putBinding: Statement<unknown[]>
+  readonly #putStop: Statement<unknown[]>
+  readonly #putResult: Statement<unknown[]>
+  readonly #putNumbers: Statement<unknown[]>
+  readonly #putGap: Statement<unknown[]>
+  readonly #removeChannel: readonly Statement<unknown[]>[]
+  readonly #removeInstance: Statement<unknown[]>
+  readonly #removeBinding: Statement<unknown[]>
+  readonly #removeStop: Statement<unknown[]>
+  readonly #removeResult: Statement<unknown[]>
+  readonly #removeGap: Statement<unknown[]>
+  readonly #putMeta: Statement<unknown[]>
+
+  constructor(database: Database) {
+    const put = (table: string, values: string): Statement<unknown[]> =>
+      database.prepare(`insert or replace into ${table} values (${values})`)
+    const places = (count: number): string => Array(count).fill('?').join(', ')
+    this.#database = database
+    this.#putChannel = put(
+      'channel',
+      `@id, @user, @url, @defined, @configured, @durable, @window, @windowBytes, @maxBytes,
+      @maxAgeMs, @expireMs, @overflow, @lastUsed`,
+    )
+    this.#putInstance = put('instance', '@id, @user, @metric, @args')
+    this.#putBinding = put('binding', '@channel, @metric, @mode')
+    this.#putStop = put('stop', '@channel, @metric, @through')
+    this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
+    this.#putNumbers = put('numbers', places(CHANNEL_WIDTH))
+    this.#putGap = put('gap', places(GAP_WIDTH))
+    this.#removeChannel = [
+      database.prepare('delete from channel where id = ?'),
+      ...OF_CHANNEL.map((table) => database.prepare<unknown[]>(`delete from ${table} where channel = ?`)),
+    ]
+    this.#removeInstance = database.prepare('delete from instance where id = ?')
+    this.#removeBinding = database.prepare('delete from binding where channel = ? and metric = ?')
+    this.#removeStop = database.prepare('delete from stop where channel = ? and metric = ?')
+    this.#removeResult = database.prepare('delete from result where id = ?')
+    this.#removeGap = database.prepare('delete from gap where id = ?')
+    this.#putMeta = database.prepare(
+      'update meta set age = ?, wall = ?, closed = ?, next_block = max(next_block, ? + 1)',
+    )
+  }
+
+  /** A change that is not about users. A channel's blocks are the caller's. */
+  change(change: Change): void {
+    if ('put' in change) this.#put(change)
+    else this.#remove(change)
+  }
+
+  #put(change: Extract<Change, { put: unknown }>): void {
+    switch (change.put) {
+      case 'channel': {
+        const { defined, configured, durable } = change.row
+        const flags = { defined: Number(defined), configured: Number(configured), durable: Number(durable) }
+        this.#putChannel.run({ ...change.row, ...flags })
+        return
+      }
+      case 'instance':
+        this.#putInstance.run(change.row)
+        return
+      case 'binding':
+        this.#putBinding.run(change.row)
+        return
+      case 'stop':
+        this.#putStop.run(change.row)
+        return
+      case 'result':
+        this.#putResult.run(change.row)
+        return
+    }
+  }
+
+  #remove(change: Extract<Change, { remove: unknown }>): void {
+    switch (change.remove) {
+      case 'channel':
+        for (const statement of this.#removeChannel) statement.run(change.id)
+        return
+      case 'instance':
+        this.#removeInstance.run(change.id)
+        return
+      case 'binding':
+        this.#removeBinding.run(change.channel, change.metric)
+        return
+      case 'stop':
+        this.#removeStop.run(change.channel, change.metric)
+        return
+      case 'result':
+        this.#removeResult.run(change.id)
+        return
+    }
+  }
+
+  /** Numbers, GAPs and clocks of a batch. `highest`: the highest id of a block in it. */
+  store({ channels, gaps, gapsRemoved, changes, age, wall }: Batch, highest: number): void {
+    for (let at = 0; at < channels.length; at += CHANNEL_WIDTH) {
+      this.#putNumbers.run(...channels.subarray(at, at + CHANNEL_WIDTH))
+    }
+    for (let at = 0; at < gaps.length; at += GAP_WIDTH) {
+      this.#putGap.run(...gaps.subarray(at, at + GAP_WIDTH))
+      highest = Math.max(highest, gaps[at]!)
+    }
+    for (const id of gapsRemoved) this.#removeGap.run(id)
+    const closed = changes.some((change) => 'put' in change && change.put === 'closed')
+    this.#putMeta.run(age, wall, Number(closed), highest)
+  }
+
+  recover(): Kept & StoredMeta {
+    const meta = this.#database.prepare<unknown[], StoredMeta>(
+      'select age, wall, next_block as nextBlockId, next_user as nextUserId, secret from meta',
+    )
+    const channels = this.#all<StoredChannel>(`
+      select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
+        max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, last_used as lastUsed from channel order by id`)
+    return {
+      ...meta.get()!,
+      channels: channels.map((row) => ({
+        ...row,
+        defined: row.defined === 1,
+        configured: row.configured === 1,
+        durable: row.durable === 1,
+      })),
+      numbers: this.#array('select * from numbers order by channel'),
+      instances: this.#all<InstanceRow>('select * from instance order by id'),
+      bindings: this.#all<BindingRow>('select * from binding order by channel, metric'),
+      stops: this.#all<StopRow>('select * from stop order by channel, metric'),
+      results: this.#all<ResultRow>(
+        'select id, channel, user, control, transaction_id as "transaction" from result order by id',
+      ),
+      gaps: this.#array('select * from gap order by channel, lane, transaction_id, id'),
+    }
+  }
+
+  #all<Row>(sql: string): Row[] {
+    return this.#database.prepare<unknown[], Row>(sql).all()
+  }
+
+  #array(sql: string): Float64Array {
+    return Float64Array.from(this.#database.prepare<unknown[], number[]>(sql).raw().all().flat())
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * The store on SQLite, as the server sees it: everything happens on a thread of its own, this side only passes messages.
+ * Buffers of a batch are transferred, not copied: they are detached here the moment `write` returns.
+ */
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { type Batch, type BlockBytes, type Recovered, StorageError, type Store, type StoreEvents } from '../store.ts'
+import type { FromWorker, Refusal, ToWorker, WorkerOptions } from './worker.ts'
+
+export type SqliteOptions = WorkerOptions
+
+interface PendingRead {
+  readonly ids: readonly number[]
+  readonly found: BlockBytes[]
+  readonly resolve: (found: BlockBytes[]) => void
+  readonly reject: (error: StorageError) => void
+}
+
+/**
+ * @example
+ * const store = new SqliteStore({ directory: '/var/lib/cinnabar' })
+ * const recovered = await store.open(events)
+ */
+export class SqliteStore implements Store {
+  readonly #options: SqliteOptions
+  readonly #reads = new Map<number, PendingRead>()
+  #nextRead = 1
+  #worker: Worker | undefined
+  #events: StoreEvents | undefined
+  #closing = false
+
+  constructor(options: SqliteOptions) {
+    this.#options = options
+  }
+
+  open(events: StoreEvents): Promise<Recovered> {
+    const worker = startWorker(this.#options)
+    return new Promise((resolve, reject) => {
+      worker.on('message', (message: FromWorker) => {
+        if (message.type === 'opened') {
+          this.#events = events
+          this.#worker = worker
+          resolve(message.recovered)
+        } else if (message.type === 'refused') {
+          // The thread still has to let go of its files.
+          worker.once('exit', () => reject(revive(message.error)))
+        } else this.#receive(message)
+      })
+      worker.on('error', (error) => {
+        const failure = new StorageError('IO', `the storage thread ended by an error: ${error.message}`, error)
+        reject(failure)
+        this.#end(failure)
+      })
+      worker.on('exit', () => {
+        this.#end(new StorageError('IO', 'the storage thread has ended: start again'))
+      })
+    })
+  }
+
+  write(batch: Batch): void {
+    const { data, blocks, moved, settled, removed, channels, gaps, gapsRemoved } = batch
+    const arrays = [blocks, moved, settled, removed, channels, gaps, gapsRemoved]
+    // A Set: one buffer may carry several of the arrays.
+    const buffers = new Set<ArrayBufferLike>([data, ...arrays.map((array) => array.buffer)])
+    this.#post({ type: 'write', batch }, [...buffers].filter(isTransferable))
+  }
+
+  read(ids: readonly number[]): Promise<BlockBytes[]> {
+    if (ids.length === 0) return Promise.resolve([])
+    if (this.#worker === undefined) return Promise.reject(new StorageError('IO', 'the store is not open'))
+    return new Promise((resolve, reject) => {
+      const token = this.#nextRead++
+      this.#reads.set(token, { ids, found: [], resolve, reject })
+      this.#post({ type: 'read', token, ids: Float64Array.from(ids) })
+    })
+  }
+
+  async close(): Promise<void> {
+    const worker = this.#worker
+    if (worker === undefined || this.#closing) return
+    this.#closing = true
+    const gone = once(worker, 'exit')
+    this.#post({ type: 'close' })
+    await gone
+  }
+
+  #post(message: ToWorker, transfer: ArrayBuffer[] = []): void {
+    this.#worker?.postMessage(message, transfer)
+  }
+
+  #receive(message: Exclude<FromWorker, { type: 'opened' | 'refused' }>): void {
+    switch (message.type) {
+      case 'durable':
+        this.#events?.onDurable(message.number, message.data)
+        return
+      case 'full':
+        this.#events?.onFull()
+        return
+      case 'room':
+        this.#events?.onRoom?.()
+        return
+      case 'failed':
+        this.#events?.onFailed(revive(message.error))
+        return
+      case 'part':
+        this.#collect(message.token, message.lengths, message.data)
+        return
+    }
+  }
+
+  /** A part of a read; what is left of it is asked for anew, behind a batch that may have come meanwhile. */
+  #collect(token: number, lengths: Int32Array, data: ArrayBuffer): void {
+    const read = this.#reads.get(token)
+    if (read === undefined) return
+    let at = 0
+    for (const length of lengths) {
+      const bytes = length < 0 ? undefined : new Uint8Array(data, at, length)
+      read.found.push({ id: read.ids[read.found.length]!, bytes })
+      at += Math.max(0, length)
+    }
+    if (read.found.length < read.ids.length) {
+      this.#post({ type: 'read', token, ids: Float64Array.from(read.ids.slice(read.found.length)) })
+      return
+    }
+    this.#reads.delete(token)
+    read.resolve(read.found)
+  }
+
+  /** The thread is gone. That is a failure unless it was asked for. */
+  #end(error: StorageError): void {
+    if (this.#worker === undefined) return
+    this.#worker = undefined
+    for (const read of this.#reads.values()) read.reject(error)
+    this.#reads.clear()
+    if (!this.#closing) this.#events?.onFailed(error)
+  }
+}
+
+/** From sources (tests, development) the thread needs the loader that this thread has; built, it needs none. */
+function startWorker(options: SqliteOptions): Worker {
+  if (import.meta.url.endsWith('.ts')) {
+    const execArgv = ['--import', 'tsx']
+    return new Worker(new URL('./worker.ts', import.meta.url), { workerData: options, execArgv })
+  }
+  return new Worker(new URL('./worker.js', import.meta.url), { workerData: options })
+}
+
+function isTransferable(buffer: ArrayBufferLike): buffer is ArrayBuffer {
+  return buffer instanceof ArrayBuffer
+}
+
+function revive({ code, message, cause }: Refusal): StorageError {
+  return new StorageError(code, message, cause)
+}

@@ -1,0 +1,124 @@
+/**
+ * The storage thread: it alone touches the database. Messages are handled one at a time, so reads come between two
+ * transactions; a large read is asked for in parts, so that no transaction waits long for it.
+ */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import type { Batch, Recovered, StorageErrorCode } from '../store.ts'
+import { Blocks } from './blocks.ts'
+import { type DatabaseOptions, openDatabase } from './database.ts'
+import { isNoRoom, storageError } from './errors.ts'
+import { Reserve } from './reserve.ts'
+import { State } from './state.ts'
+import { Users } from './users.ts'
+import { Writer } from './writer.ts'
+
+export interface WorkerOptions extends DatabaseOptions {
+  /** How often a batch that found no room is tried again, in ms. Default 250. */
+  readonly retryMs?: number
+  /** After how many ms without a batch the log is cut to nothing. Default 1,000. */
+  readonly idleMs?: number
+}
+
+export type ToWorker =
+  | { readonly type: 'write'; readonly batch: Batch }
+  | { readonly type: 'read'; readonly token: number; readonly ids: Float64Array }
+  | { readonly type: 'close' }
+
+/** A StorageError as it crosses threads: structured clone would make it a plain Error. */
+export interface Refusal {
+  readonly code: StorageErrorCode
+  readonly message: string
+  readonly cause: unknown
+}
+
+export type FromWorker =
+  | { readonly type: 'opened'; readonly recovered: Recovered }
+  | { readonly type: 'refused'; readonly error: Refusal }
+  | { readonly type: 'durable'; readonly number: number; readonly data: ArrayBuffer }
+  | { readonly type: 'full' }
+  | { readonly type: 'room' }
+  | { readonly type: 'failed'; readonly error: Refusal }
+  /** The first of the ids asked for: lengths, -1 for what is missing or damaged, and the frames back to back. */
+  | { readonly type: 'part'; readonly token: number; readonly lengths: Int32Array; readonly data: ArrayBuffer }
+
+/** With a block of 256 KiB on top a part stays at 1 MiB. */
+const PART_BYTES = 768 * 1024
+
+if (parentPort !== null) run(parentPort, workerData as WorkerOptions)
+
+function run(port: MessagePort, options: WorkerOptions): void {
+  const post = (message: FromWorker, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer)
+  try {
+    serve(port, options, post)
+  } catch (error) {
+    post({ type: 'refused', error: refusal(error, options.directory) })
+    port.close()
+  }
+}
+
+function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, t?: ArrayBuffer[]) => void): void {
+  const { directory, retryMs = 250, idleMs = 1_000 } = options
+  const reserve = new Reserve(directory)
+  const opened = openWithRoom(options, reserve)
+  const { database } = opened
+  try {
+    const blocks = new Blocks(database)
+    const state = new State(database)
+    const users = new Users(database)
+    const events = {
+      durable: ({ number, data }: Batch): void => post({ type: 'durable', number, data }, [data]),
+      full: (): void => post({ type: 'full' }),
+      room: (): void => post({ type: 'room' }),
+      failed: (error: unknown): void => post({ type: 'failed', error: refusal(error, opened.path) }),
+    }
+    reserve.make()
+    const parts = { database, directory, blocks, state, users, reserve, events, retryMs, idleMs }
+    const writer = new Writer(parts)
+    port.on('message', (message: ToWorker) => {
+      if (message.type === 'write') writer.write(message.batch)
+      else if (message.type === 'read') answer(writer, message.token, message.ids, post)
+      else {
+        writer.close()
+        opened.close()
+        port.close()
+      }
+    })
+    post({ type: 'opened', recovered: { ...users.recover(), ...state.recover(), ...blocks.directory() } })
+  } catch (error) {
+    opened.close()
+    throw storageError(error, opened.path)
+  }
+}
+
+/** A restart on a full disk must not refuse what is already there. */
+function openWithRoom(options: DatabaseOptions, reserve: Reserve): ReturnType<typeof openDatabase> {
+  try {
+    return openDatabase(options)
+  } catch (error) {
+    if (!isNoRoom(error instanceof Error ? error.cause : error) || !reserve.release()) throw error
+    return openDatabase(options)
+  }
+}
+
+function answer(
+  writer: Writer,
+  token: number,
+  ids: Float64Array,
+  post: (m: FromWorker, t?: ArrayBuffer[]) => void,
+): void {
+  const found = writer.read(ids, PART_BYTES)
+  const lengths = Int32Array.from(found, (frames) => frames?.length ?? -1)
+  const data = new Uint8Array(found.reduce((sum, frames) => sum + (frames?.length ?? 0), 0))
+  let at = 0
+  for (const frames of found) {
+    if (frames === undefined) continue
+    data.set(frames, at)
+    at += frames.length
+  }
+  post({ type: 'part', token, lengths, data: data.buffer }, [data.buffer])
+}
+
+function refusal(error: unknown, path: string): Refusal {
+  const { code, message, cause } = storageError(error, path)
+  return { code, message, cause: cause instanceof Error ? new Error(cause.message) : undefined }
+}

@@ -1,0 +1,216 @@
+/**
+ * The life of a batch: one transaction, tried again while there is no room, given up on any other error; and when the
+ * log is carried into the database. SQLite is synchronous: all of this runs on the worker thread, between two messages.
+ */
+import type { Database, Statement } from 'better-sqlite3'
+import type { Batch, Change, StorageError } from '../store.ts'
+import type { Blocks } from './blocks.ts'
+import { PAGE_BYTES } from './database.ts'
+import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
+import { freeBytes, type Reserve } from './reserve.ts'
+import type { State } from './state.ts'
+import type { Users } from './users.ts'
+
+/** The log is carried over at 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
+const CHECKPOINT_PAGES = 2048
+const MIN_CHECKPOINT_PAGES = 64
+
+export interface WriterEvents {
+  durable(batch: Batch): void
+  full(): void
+  room(): void
+  failed(error: StorageError): void
+}
+
+export interface WriterParts {
+  readonly database: Database
+  readonly directory: string
+  readonly blocks: Blocks
+  readonly state: State
+  readonly users: Users
+  readonly reserve: Reserve
+  readonly events: WriterEvents
+  /** How long a batch that found no room waits before it is tried again. */
+  readonly retryMs: number
+  /** After so long without a batch the log is cut to nothing. */
+  readonly idleMs: number
+}
+
+export class Writer {
+  readonly #parts: WriterParts
+  readonly #transaction: (batch: Batch) => void
+  readonly #logSize: Statement<unknown[], number[]>
+  readonly #checkpointNow: Statement<unknown[], number[]>
+  #batch: Batch | undefined
+  /** The batch in flight has met a full disk, and that was told. */
+  #told = false
+  /** A full disk was told, and the reserve is not back yet. */
+  #short = false
+  #examined = false
+  #failed = false
+  #checkpointPages = CHECKPOINT_PAGES
+  #timer: NodeJS.Timeout | undefined
+  #idle: NodeJS.Timeout | undefined
+
+  constructor(parts: WriterParts) {
+    const { database } = parts
+    this.#parts = parts
+    this.#transaction = database.transaction((batch: Batch) => this.#store(batch)).immediate
+    this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
+    this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
+    this.#planCheckpoint()
+  }
+
+  /** One batch at a time; the next one only after `durable`. After `failed` nothing is written any more. */
+  write(batch: Batch): void {
+    if (this.#failed) return
+    clearTimeout(this.#idle)
+    this.#batch = batch
+    this.#told = false
+    this.#examined = false
+    this.#attempt()
+  }
+
+  /** Frames of blocks, `undefined` for what is missing or damaged; ends early once `budget` bytes are reached. */
+  read(ids: Float64Array, budget: number): (Uint8Array | undefined)[] {
+    const found: (Uint8Array | undefined)[] = []
+    let bytes = 0
+    for (const id of ids) {
+      const frames = this.#readOne(id)
+      found.push(frames)
+      bytes += frames?.length ?? 0
+      if (bytes >= budget) break
+    }
+    return found
+  }
+
+  /** Tries a batch that waits for room a last time; whatever comes of it, nothing is under way afterwards. */
+  close(): void {
+    if (this.#batch !== undefined) this.#attempt()
+    this.#batch = undefined
+    clearTimeout(this.#timer)
+    clearTimeout(this.#idle)
+  }
+
+  #readOne(id: number): Uint8Array | undefined {
+    try {
+      return this.#parts.blocks.read(id)
+    } catch (error) {
+      // Setting a damaged row aside needs room; without any it stays where it is and is served no more than before.
+      if (!isNoRoom(error) && !isBusy(error)) this.#fail(error)
+      return undefined
+    }
+  }
+
+  #store(batch: Batch): void {
+    const { blocks, state } = this.#parts
+    for (const change of batch.changes) this.#change(change)
+    state.store(batch, blocks.store(batch))
+  }
+
+  #change(change: Change): void {
+    const { blocks, state, users } = this.#parts
+    if ('put' in change && change.put === 'tenant') users.putTenant(change.row.name)
+    else if ('put' in change && change.put === 'user') users.putUser(change.row)
+    else if ('remove' in change && change.remove === 'user') users.removeUser(change.id)
+    else state.change(change)
+    if ('remove' in change && change.remove === 'channel') blocks.removeChannel(change.id)
+  }
+
+  #attempt(): void {
+    const batch = this.#batch
+    if (batch === undefined || this.#failed) return
+    clearTimeout(this.#timer)
+    try {
+      this.#transaction(batch)
+    } catch (error) {
+      this.#recover(batch, error)
+      return
+    }
+    this.#batch = undefined
+    this.#parts.events.durable(batch)
+    this.#checkpoint()
+    if (this.#short) this.#restore()
+    this.#idle = setTimeout(() => this.#rest(), this.#parts.idleMs)
+  }
+
+  /** The transaction was rolled back whole. */
+  #recover(batch: Batch, error: unknown): void {
+    const { blocks, events, reserve, retryMs } = this.#parts
+    if (isUnreadable(error) && !this.#examined) {
+      // A row that the batch deletes or replaces is damaged: it is set aside, and must not fail the others.
+      this.#examined = true
+      this.#guarded(() => blocks.examine(blocks.touchedBy(batch)))
+      this.#attempt()
+      return
+    }
+    if (!isNoRoom(error) && !isBusy(error)) {
+      this.#fail(error)
+      return
+    }
+    if (isNoRoom(error)) {
+      this.#short = true
+      if (!this.#told) events.full()
+      this.#told = true
+      if (reserve.release()) {
+        this.#attempt()
+        return
+      }
+      // A log that is carried over can be written again from its beginning.
+      this.#guarded(() => this.#checkpointNow.get())
+    }
+    this.#timer = setTimeout(() => this.#attempt(), retryMs)
+  }
+
+  /** Makes the reserve again; only then values may come again, else they would take the room that commits need. */
+  #restore(): void {
+    if (this.#parts.reserve.make()) {
+      this.#short = false
+      this.#parts.events.room()
+      return
+    }
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      if (this.#short && this.#batch === undefined) this.#restore()
+    }, this.#parts.retryMs)
+  }
+
+  #checkpoint(): void {
+    const [, pages = 0] = this.#logSize.get() ?? []
+    if (pages < this.#checkpointPages) return
+    this.#guarded(() => this.#checkpointNow.get())
+    this.#planCheckpoint()
+  }
+
+  /** While there is little room left, smaller logs: what is in the log must still find room in the database. */
+  #planCheckpoint(): void {
+    const pages = Math.floor(freeBytes(this.#parts.directory) / PAGE_BYTES / 4)
+    this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(CHECKPOINT_PAGES, pages))
+  }
+
+  /** Nothing to do: the log gives its room back. Somebody who reads the database is not waited for. */
+  #rest(): void {
+    const { database } = this.#parts
+    const patience = database.pragma('busy_timeout', { simple: true })
+    database.pragma('busy_timeout = 0')
+    this.#guarded(() => database.pragma('wal_checkpoint(truncate)'))
+    database.pragma(`busy_timeout = ${patience}`)
+  }
+
+  /** What may fail for want of room, or because somebody is looking, and is then done another time. */
+  #guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      if (!isNoRoom(error) && !isBusy(error)) this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failed) return
+    this.#failed = true
+    clearTimeout(this.#timer)
+    clearTimeout(this.#idle)
+    this.#parts.events.failed(storageError(error, this.#parts.database.name))
+  }
+}

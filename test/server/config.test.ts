@@ -1,0 +1,226 @@
+import { hostname } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { ConfigError, defaultConfig, loadConfig } from '../../server/config.ts'
+
+function load(text: string, env: NodeJS.ProcessEnv = {}) {
+  return loadConfig({ file: 'c.toml', env, readFile: () => new TextEncoder().encode(text) })
+}
+
+function complaints(text: string, env: NodeJS.ProcessEnv = {}): string[] {
+  try {
+    load(text, env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n')
+    throw error
+  }
+  return []
+}
+
+describe('a configuration', () => {
+  test('without file and environment is all defaults', () => {
+    expect(defaultConfig()).toEqual({
+      producer: { name: hostname(), dataDir: './data' },
+      listen: { tcp: { host: '127.0.0.1', port: 7650 }, http: { host: '127.0.0.1', port: 7651 } },
+      auth: { plainOnLoopback: true, scramIterations: 600_000 },
+      http: { allowedOrigins: [] },
+      storage: { synchronous: 'full' },
+      channels: {
+        maxBytes: 67_108_864,
+        maxAgeMs: 7 * 24 * 3_600_000,
+        overflow: 'drop-oldest',
+        window: 65_536,
+        windowBytes: 8_388_608,
+        expireMs: 7 * 24 * 3_600_000,
+      },
+      limits: { connections: 10_000, channelsPerIdentity: 1_024, instancesPerIdentity: 65_536 },
+      host: { intervalMs: 1_000 },
+      gmetric: {
+        listen: { host: '127.0.0.1', port: 8649 },
+        listenNamed: false,
+        tenant: 'default',
+        allow: [
+          { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
+          { address: '::1', prefix: 128, family: 'ipv6' },
+        ],
+        spoof: true,
+        maxHosts: 10_000,
+        maxMetrics: 100_000,
+      },
+      log: { level: 'info' },
+    })
+  })
+
+  test('takes every key from the file', () => {
+    const config = load(`
+      [producer]
+      name = "node1"
+      data_dir = "/var/lib/cinnabar"
+      [listen]
+      tcp = "[::]:1"
+      http = ""
+      [auth]
+      plain_on_loopback = false
+      scram_iterations = 4096
+      [http]
+      allowed_origins = ["https://monitor.example:8443"]
+      [storage]
+      synchronous = "normal"
+      [channels]
+      max_bytes = 8192
+      max_age = "30s"
+      overflow = "keep-latest"
+      window = 7
+      window_bytes = 4096
+      expire = "12h"
+      [limits]
+      connections = 1
+      channels_per_identity = 2
+      instances_per_identity = 3
+      [host]
+      interval_ms = 10
+      [gmetric]
+      listen = "localhost:0"
+      tenant = "t1"
+      allow = ["10.0.0.0/8"]
+      spoof = false
+      max_hosts = 4
+      max_metrics = 5
+      [log]
+      level = "debug"`)
+    expect(config).toEqual({
+      producer: { name: 'node1', dataDir: '/var/lib/cinnabar' },
+      listen: { tcp: { host: '::', port: 1 }, http: undefined },
+      auth: { plainOnLoopback: false, scramIterations: 4_096 },
+      http: { allowedOrigins: ['https://monitor.example:8443'] },
+      storage: { synchronous: 'normal' },
+      channels: {
+        maxBytes: 8_192,
+        maxAgeMs: 30_000,
+        overflow: 'keep-latest',
+        window: 7,
+        windowBytes: 4_096,
+        expireMs: 12 * 3_600_000,
+      },
+      limits: { connections: 1, channelsPerIdentity: 2, instancesPerIdentity: 3 },
+      host: { intervalMs: 10 },
+      gmetric: {
+        listen: { host: 'localhost', port: 0 },
+        listenNamed: true,
+        tenant: 't1',
+        allow: [{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }],
+        spoof: false,
+        maxHosts: 4,
+        maxMetrics: 5,
+      },
+      log: { level: 'debug' },
+    })
+  })
+
+  test('may be empty, and written with dotted keys, inline tables or a byte order mark', () => {
+    expect(load('')).toEqual(defaultConfig())
+    expect(load('listen.tcp = "h:5"').listen.tcp).toEqual({ host: 'h', port: 5 })
+    expect(load('listen = { tcp = "h:5" }').listen.tcp).toEqual({ host: 'h', port: 5 })
+    expect(load('\uFEFF[log]\nlevel = "warn"').log.level).toBe('warn')
+  })
+
+  test('knows the gmetric address as named even if it repeats the default', () => {
+    expect(load('[gmetric]\nspoof = true').gmetric.listenNamed).toBe(false)
+    expect(load('[gmetric]\nlisten = "127.0.0.1:8649"').gmetric.listenNamed).toBe(true)
+    expect(load('', { CINNABAR_GMETRIC_LISTEN: '127.0.0.1:8649' }).gmetric.listenNamed).toBe(true)
+  })
+})
+
+describe('the file', () => {
+  test('is the one given, or the one CINNABAR_CONFIG names', () => {
+    const asked: string[] = []
+    const readFile = (file: string) => {
+      asked.push(file)
+      return new Uint8Array(0)
+    }
+    loadConfig({ file: 'given.toml', env: { CINNABAR_CONFIG: 'named.toml' }, readFile })
+    loadConfig({ env: { CINNABAR_CONFIG: 'named.toml' }, readFile })
+    loadConfig({ env: { CINNABAR_CONFIG: '' }, readFile })
+    loadConfig({ env: {}, readFile })
+    expect(asked).toEqual(['given.toml', 'named.toml'])
+  })
+
+  test('that is missing is a problem that names it', () => {
+    const file = '/nonexistent/c.toml'
+    expect(() => loadConfig({ file, env: {} })).toThrow(/^\/nonexistent\/c\.toml: cannot be read: ENOENT/)
+  })
+
+  test('that is not UTF-8 is refused', () => {
+    const readFile = () => Uint8Array.of(0x61, 0xff)
+    expect(() => loadConfig({ file: 'c.toml', env: {}, readFile })).toThrow('c.toml: not UTF-8 text')
+  })
+
+  test('that is not TOML is refused with line and column, and without quoting it', () => {
+    const text = '[listen]\ntcp = "hunter2'
+    expect(complaints(text)).toEqual(['c.toml:2: not TOML: unfinished string (column 7)'])
+    expect(complaints('[log]\n[log]\n')).toEqual([expect.stringMatching(/^c\.toml:2: not TOML: trying to redefine/)])
+  })
+})
+
+describe('an error', () => {
+  test.each([
+    ['[listen]\nhtpp = ""', 'c.toml:2: unknown key `listen.htpp`: did you mean `http`?'],
+    ['[listen]\n\ntls = ""', 'c.toml:3: unknown key `listen.tls`: [listen] has tcp, http'],
+    ['[Listen]\ntcp = ""', 'c.toml:1: unknown section `Listen`: did you mean `listen`?'],
+    ['data_dir = "x"', 'c.toml:1: unknown section `data_dir`: did you mean `producer.data_dir`?'],
+    ['listen = 5', 'c.toml:1: `listen`: expected a section [listen], found 5'],
+    ['listen = 2026-01-01', 'c.toml:1: `listen`: expected a section [listen], found a date'],
+    ['[[listen]]', 'c.toml:1: `listen`: expected a section [listen], found a list'],
+    ['[log.level]', 'c.toml:1: `log.level`: expected one of "trace", .*, found a table'],
+    ['[log]\nlevel = "Info"', 'c.toml:2: `log.level`: expected one of "trace", .*, found "Info"'],
+    ['[host]\ninterval_ms = 9', 'c.toml:2: `host.interval_ms`: expected an integer from 10 to 86400000, found 9'],
+    ['[host]\ninterval_ms = 50.0', 'c.toml:2: `host.interval_ms`: expected an integer .*, found the float 50.0'],
+    ['[auth]\nscram_iterations = 10_000_001', 'c.toml:2: `auth.scram_iterations`: expected .*, found 10000001'],
+    ['[auth]\nplain_on_loopback = "yes"', 'c.toml:2: `auth.plain_on_loopback`: expected true or false, found "yes"'],
+    ['[channels]\nmax_age = 7', 'c.toml:2: `channels.max_age`: expected a duration from 1s to 3650d.*, found 7'],
+    ['[channels]\nexpire = "1ms"', 'c.toml:2: `channels.expire`: expected a duration .*, found "1ms"'],
+    ['[listen]\ntcp = "::1:7650"', 'c.toml:2: `listen.tcp`: expected an address like .*, found "::1:7650"'],
+    ['[producer]\nname = ""', 'c.toml:2: `producer.name`: expected a name of 1 to 255 bytes .*, found ""'],
+    ['[producer]\ndata_dir = ""', 'c.toml:2: `producer.data_dir`: expected a path, not empty, found ""'],
+    ['[gmetric]\ntenant = "a/b"', 'c.toml:2: `gmetric.tenant`: expected a tenant: .*, found "a/b"'],
+    ['[gmetric]\nallow = [\n"::/0",\n"::/129"]', 'c.toml:2: `gmetric.allow`: expected a list of .*, found "::/129"'],
+    ['[gmetric]\nallow = "::/0"', 'c.toml:2: `gmetric.allow`: expected a list of networks .*, found "::/0"'],
+    ['[http]\nallowed_origins = ["https://a.b/"]', 'c.toml:2: `http.allowed_origins`: .*, found "https://a.b/"'],
+    ['[http]\nallowed_origins = ["https://a.b:443"]', 'c.toml:2: .*no default port, found "https://a.b:443"'],
+    ['[http]\nallowed_origins = ["*"]', 'c.toml:2: .*, found "\\*"'],
+    ['[listen]\n__proto__ = 1', 'c.toml:2: unknown key `listen.__proto__`: .*'],
+  ])('for %j says where, what was expected and what was found', (text, expected) => {
+    const pattern = expected.replaceAll(/[.?[\]](?!\*)/g, '\\$&')
+    expect(complaints(text)).toEqual([expect.stringMatching(new RegExp(`^${pattern}$`))])
+  })
+
+  test('does not keep the others from being told, in the order of the file', () => {
+    const text = '[log]\nlevel = 1\n[nothing_like_it]\n[channels]\nmax_bytes = 5000\n[listen]\ntcp = 1\nhtpp = ""'
+    const found = complaints(text, { CINNABAR_LIMITS_CONNECTIONS: '0', CINNABAR_NOTHING: '' })
+    expect(found.map((line) => line.split(': ').slice(0, 2).join(': '))).toEqual([
+      'c.toml:2: `log.level`',
+      'c.toml:3: unknown section `nothing_like_it`',
+      'c.toml:5: `channels.window_bytes`',
+      'c.toml:7: `listen.tcp`',
+      'c.toml:8: unknown key `listen.htpp`',
+      'CINNABAR_LIMITS_CONNECTIONS: `limits.connections`',
+      'CINNABAR_NOTHING: unknown environment variable',
+    ])
+  })
+
+  test('carries source and line of every problem', () => {
+    const problem = { source: 'c.toml', line: 2, message: 'unknown key `log.x`: [log] has level' }
+    expect(() => load('[log]\nx = 1')).toThrow(expect.objectContaining({ code: 'BAD_CONFIG', problems: [problem] }))
+  })
+
+  test('tells a window larger than its channel where either was written', () => {
+    const message = '8388608 is more than `channels.max_bytes` (5000): lower the one or raise the other'
+    expect(complaints('[channels]\nmax_bytes = 5000')).toEqual([`c.toml:2: \`channels.window_bytes\`: ${message}`])
+    expect(complaints('[channels]\nmax_bytes = 5000\nwindow_bytes = 8388608')).toEqual([
+      `c.toml:3: \`channels.window_bytes\`: ${message}`,
+    ])
+    expect(complaints('', { CINNABAR_CHANNELS_MAX_BYTES: '5000' })).toEqual([
+      `CINNABAR_CHANNELS_MAX_BYTES: \`channels.window_bytes\`: ${message}`,
+    ])
+    expect(load('[channels]\nmax_bytes = 8388608').channels.maxBytes).toBe(8_388_608)
+  })
+})

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { withConfigurationTables } from '../../../server/config/document.ts'
+import { toml } from '../../../server/config/kinds.ts'
+import { settings } from '../../../server/config/schema.ts'
+import { loadConfig } from '../../../server/config.ts'
+
+const page = new URL('../../../docs/configuration.md', import.meta.url).pathname
+
+// With `vitest -u` the page is written anew instead.
+test('docs/configuration.md shows the keys as they are', async () => {
+  await expect(withConfigurationTables(readFileSync(page, 'utf8'))).toMatchFileSnapshot(page)
+})
+
+test('every key is in the page, with its default', () => {
+  const text = readFileSync(page, 'utf8')
+  for (const { key, shown } of settings) expect(text).toContain(`| \`${key}\` | ${shown} |`)
+})
+
+test('a page that has lost its marks is not overwritten', () => {
+  expect(() => withConfigurationTables('# Configuration\n')).toThrow('the page has no')
+})
+
+test('a file that spells out every default is the default configuration', () => {
+  const text = settings.map(({ section, key, byDefault }) => `${section}.${key} = ${toml(byDefault)}`).join('\n')
+  const { gmetric, ...rest } = loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) })
+  const defaults = loadConfig({ env: {} })
+  expect({ ...rest, gmetric: { ...gmetric, listenNamed: false } }).toEqual(defaults)
+})
