@@ -59,6 +59,30 @@ export function append(
   if (sending) queue.listener.ready()
 }
 
+/** The result of an EXECUTE: a block of its own that no limit touches. Gives its transaction id. */
+export function appendResult(queue: QueueState, head: Uint8Array, tail: Uint8Array, time: number): number {
+  const { settings, ledger, host } = queue
+  const bytes = head.length + tail.length
+  const last = queue.sending.tail
+  if (last?.kind === 'block') last.sealed = true
+  const block = new Block(host.nextId(), 0, queue.next)
+  block.reserve(bytes, bytes, host.pool)
+  queue.resident += block.size
+  block.append(head, tail, settings.durable ? queue.next : 0, time)
+  block.exempt = true
+  block.sealed = true
+  block.stamp = queue.lastAppend = host.age()
+  queue.sending.push(block)
+  queue.next++
+  queue.bytes += bytes
+  if (settings.durable) host.unstored += bytes
+  ledger.accepted++
+  ledger.unsettled++
+  queue.touch(block)
+  queue.listener.ready()
+  return block.first
+}
+
 /** The block at the end of the lane if it can take the frame, else a new one. */
 function openBlock(queue: QueueState, lane: Lane, bytes: number): Block {
   const maxBytes = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, queue.settings.maxBytes >> 3))

@@ -31,6 +31,8 @@ export class Block {
 
   /** The metric id of all its values; 0 = several. */
   metric = 0
+  /** The result of an EXECUTE: subject to neither age nor overflow [MON 10]. */
+  exempt = false
   /** keep-latest: what its only value is the newest of. */
   key: string | undefined
 

@@ -49,7 +49,7 @@ function oldestUnsent(queue: QueueState): { lane: Lane; index: number } | undefi
 function unsentIndex(lane: Lane, from: number): number {
   for (let index = Math.max(from, lane.cursor); index < lane.length; index++) {
     const entry = lane.at(index)
-    if (entry?.kind === 'block' && entry.left > entry.inFlight) return index
+    if (entry?.kind === 'block' && entry.left > entry.inFlight && !entry.exempt) return index
   }
   return -1
 }

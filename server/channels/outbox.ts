@@ -38,6 +38,7 @@ export class Outbox implements Task {
   #loading: Block | undefined
   #timer: Timer | undefined
   #full = false
+  #paused = false
 
   constructor(options: OutboxOptions) {
     this.#options = options
@@ -52,8 +53,10 @@ export class Outbox implements Task {
     return this.#full
   }
 
-  attach(connection: Connection): void {
+  /** `paused`: nothing is sent before `start`, since a response has to go first. */
+  attach(connection: Connection, paused = false): void {
     this.#connection = connection
+    this.#paused = paused
     this.#undrained = 0
     this.#options.queue.attach()
     this.wake()
@@ -67,8 +70,13 @@ export class Outbox implements Task {
     this.#options.queue.detach()
   }
 
+  start(): void {
+    this.#paused = false
+    this.wake()
+  }
+
   wake(): void {
-    if (this.#connection) this.#options.turn.enter('send', this)
+    if (this.#connection && !this.#paused) this.#options.turn.enter('send', this)
   }
 
   /** Sends a frame that is no queue entry; false if there is nobody to send it to. */
@@ -81,7 +89,7 @@ export class Outbox implements Task {
 
   atTurnEnd(): void {
     const connection = this.#connection
-    if (!connection) return
+    if (!connection || this.#paused) return
     if (this.#answers.length > 0) {
       const bytes = this.#answers.copy()
       this.#answers.clear()

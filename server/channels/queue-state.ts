@@ -37,6 +37,8 @@ export interface QueueListener {
   changed(): void
   /** Something is to be sent. */
   ready(): void
+  /** The value of an EXECUTE's result is committed or dropped. */
+  resultGone(id: number): void
 }
 
 /** A GET, SUBSCRIBE ... whose response is not out yet: nothing from `from` on is sent before. */

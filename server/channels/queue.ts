@@ -2,7 +2,7 @@
  * The queue of a channel: what is accepted, waits, is in flight, is committed or lost. It decides; the store keeps.
  * This is its door; what it consists of is `queue-state.ts`, and each verb has its file beside it.
  */
-import { append, appendFrames } from './appending.ts'
+import { append, appendFrames, appendResult } from './appending.ts'
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
 import { Lane } from './lane.ts'
@@ -12,7 +12,7 @@ import { Chunk } from './pool.ts'
 import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState } from './queue-state.ts'
 import { dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
 import { attach, detach, loaded, type Next, next } from './sending.ts'
-import { commit } from './settling.ts'
+import { commit, settleAll } from './settling.ts'
 import { rest, restoreBlock, restoreGap, restoreNumbers, stored, type Taken, take } from './storing.ts'
 
 export interface QueueStatus {
@@ -50,6 +50,20 @@ export class Queue {
   /** Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). See `append`. */
   append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
     append(this.#state, waiting === 0 ? this.#state.sending : this.#lane(waiting), head, tail, time)
+  }
+
+  /** The result of an EXECUTE, which no limit touches. Gives its transaction id, 0 on a channel that is not durable. */
+  appendResult(head: Uint8Array, tail: Uint8Array, time: number): number {
+    const transaction = appendResult(this.#state, head, tail, time)
+    return this.#state.settings.durable ? transaction : 0
+  }
+
+  /** A result that came back from the store. */
+  restoreResult(transaction: number): boolean {
+    const entry = this.#state.sending.at(this.#state.sending.find(transaction))
+    if (entry?.kind !== 'block') return false
+    entry.exempt = true
+    return true
   }
 
   #lane(metric: number): Lane {
@@ -184,6 +198,23 @@ export class Queue {
 
   restoreGap(rows: Float64Array, row: number): void {
     restoreGap(this.#state, rows, row)
+  }
+
+  /** The channel is deleted: everything is let go of, nothing is told. */
+  discard(): void {
+    for (const lane of this.#state.lanes()) {
+      for (const entry of lane) if (entry.kind === 'block') settleAll(this.#state, entry, 'stopped')
+    }
+  }
+
+  /** False only if it surely has no value of this metric. */
+  mayHold(metric: number): boolean {
+    for (const lane of this.#state.lanes()) {
+      for (const entry of lane) {
+        if (entry.kind === 'block' && entry.left > 0 && (entry.metric === metric || entry.metric === 0)) return true
+      }
+    }
+    return false
   }
 
   /** Nothing queued, in flight or waiting. */

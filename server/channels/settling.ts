@@ -114,6 +114,7 @@ function account(queue: QueueState, block: Block, count: number, inFlight: numbe
 
 function discard(queue: QueueState, block: Block): void {
   block.sealed = true
+  if (block.exempt) queue.listener.resultGone(block.metric)
   queue.resident -= block.size
   block.dropBytes()
   if (queue.settings.durable) queue.host.unstored -= block.length - block.storedLength

@@ -7,7 +7,7 @@
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
 import { type Batch, BLOCK_WIDTH, MOVE_WIDTH, SETTLED_WIDTH } from '../store.ts'
-import { isUnreadable } from './errors.ts'
+import { codeOf, isUnreadable } from './errors.ts'
 
 interface StoredBlock {
   readonly channel: number
@@ -31,27 +31,22 @@ export class Blocks {
   readonly #removeSettled: Statement<unknown[]>
   readonly #ofChannel: Statement<unknown[], number>
   readonly #get: Statement<unknown[], StoredBlock>
-  readonly #copyAside: Statement<unknown[]>
-  readonly #nameAside: Statement<unknown[]>
-  /** Set aside, but still in the table: deleting the row fails as well. */
-  readonly #stuck: Set<number>
+  readonly #setAside: Statement<unknown[]>
+  /** Set aside: not served, moved or deleted any more. */
+  readonly #damaged: Set<number>
   readonly #head = new DataView(new ArrayBuffer(24))
 
   constructor(database: Database) {
     this.#database = database
-    this.#put = database.prepare('insert or replace into block values (?, ?, ?, ?, ?, ?, ?, ?, ?)')
+    this.#put = database.prepare('insert or replace into block values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
     this.#move = database.prepare('update block set lane = ?, first = ? where id = ?')
-    this.#settle = database.prepare(
-      'insert or replace into settled select id, ? from block where id = ? and id not in (select id from damaged)',
-    )
+    this.#settle = database.prepare('insert or replace into settled select id, ? from block where id = ?')
     this.#remove = database.prepare('delete from block where id = ?')
     this.#removeSettled = database.prepare('delete from settled where block = ?')
     this.#ofChannel = database.prepare<unknown[], number>('select id from block where channel = ?').pluck()
     this.#get = database.prepare('select channel, count, checksum, data from block where id = ?')
-    this.#copyAside = database.prepare('insert or replace into damaged select * from block where id = ?')
-    this.#nameAside = database.prepare('insert or ignore into damaged (id) values (?)')
-    const stuck = database.prepare<unknown[], number>('select id from damaged where id in (select id from block)')
-    this.#stuck = new Set(stuck.pluck().all())
+    this.#setAside = database.prepare('insert or ignore into damaged values (?, ?)')
+    this.#damaged = new Set(database.prepare<unknown[], number>('select id from damaged').pluck().all())
   }
 
   /** The part of a batch that is about blocks, inside the caller's transaction. Returns the highest id, 0 without blocks. */
@@ -62,10 +57,11 @@ export class Blocks {
     const highest = this.#putAll(batch, gone)
     const { moved, settled } = batch
     for (let at = 0; at < moved.length; at += MOVE_WIDTH) {
-      if (!this.#stuck.has(moved[at]!)) this.#move.run(moved[at + 1], moved[at + 2], moved[at])
+      if (!this.#damaged.has(moved[at]!)) this.#move.run(moved[at + 1], moved[at + 2], moved[at])
     }
     for (let at = 0; at < settled.length; at += SETTLED_WIDTH) {
-      this.#settle.run(Buffer.from(batch.data, settled[at + 1], settled[at + 2]), settled[at])
+      const bits = Buffer.from(batch.data, settled[at + 1], settled[at + 2])
+      if (!this.#damaged.has(settled[at]!)) this.#settle.run(bits, settled[at])
     }
     return highest
   }
@@ -75,13 +71,15 @@ export class Blocks {
     for (let at = 0; at < blocks.length; at += BLOCK_WIDTH) {
       const id = blocks[at]!
       if (id > highest) highest = id
-      if (gone.has(id) || this.#stuck.has(id)) continue
+      if (gone.has(id) || this.#damaged.has(id)) continue
       const channel = blocks[at + 1]!
       const count = blocks[at + 4]!
       const frames = Buffer.from(data, blocks[at + 5], blocks[at + 6])
       const checksum = this.#checksum(id, channel, count, frames)
-      const [lane, first, stamp, born] = [blocks[at + 2], blocks[at + 3], blocks[at + 7], blocks[at + 8]]
-      this.#put.run(id, channel, lane, first, count, stamp, born, checksum, frames)
+      const lane = blocks[at + 2]
+      const first = blocks[at + 3]
+      const [stamp, from, to, metric] = [blocks[at + 7], blocks[at + 8], blocks[at + 9], blocks[at + 10]]
+      this.#put.run(id, channel, lane, first, count, stamp, from, to, metric, checksum, frames)
     }
     return highest
   }
@@ -91,23 +89,33 @@ export class Blocks {
   }
 
   #delete(id: number): void {
-    if (!this.#stuck.has(id)) this.#remove.run(id)
+    if (!this.#damaged.has(id)) this.#remove.run(id)
     this.#removeSettled.run(id)
   }
 
-  /** The frames of a block; `undefined` if it is not there or was damaged: then it is set aside. */
+  /** The frames of a block; `undefined` if it is not there or damaged: then it is set aside. Outside a transaction. */
   read(id: number): Uint8Array | undefined {
-    if (this.#stuck.has(id)) return undefined
-    let row: StoredBlock | undefined
+    if (this.#damaged.has(id)) return undefined
     try {
-      row = this.#get.get(id)
+      const row = this.#get.get(id)
       if (row === undefined) return undefined
       if (row.checksum === this.#checksum(id, row.channel, row.count, row.data)) return row.data
+      this.#giveUp(id, 'checksum')
     } catch (error) {
       if (!isUnreadable(error)) throw error
+      this.#giveUp(id, codeOf(error))
     }
-    this.#setAside(id)
     return undefined
+  }
+
+  /**
+   * The row stays where it is, for whoever wants to look at it: if what was damaged is a page number, deleting the row
+   * would free pages of other blocks.
+   */
+  #giveUp(id: number, reason: string): void {
+    this.#damaged.add(id)
+    this.#removeSettled.run(id)
+    this.#setAside.run(id, reason)
   }
 
   /** Sets aside what of these blocks is damaged, so that touching them no longer fails. Outside a transaction. */
@@ -126,30 +134,12 @@ export class Blocks {
     return ids
   }
 
-  /** Nothing is deleted that was not copied. A row that cannot be copied or deleted stays, known by its id. */
-  #setAside(id: number): void {
-    try {
-      this.#database.transaction(() => {
-        this.#copyAside.run(id)
-        this.#remove.run(id)
-        this.#removeSettled.run(id)
-      })()
-    } catch (error) {
-      if (!isUnreadable(error)) throw error
-      this.#database.transaction(() => {
-        this.#nameAside.run(id)
-        this.#removeSettled.run(id)
-      })()
-      this.#stuck.add(id)
-    }
-  }
-
   /** All blocks, without their frames: SQLite finds the length of `data` without reading it. */
   directory(): Directory {
     const total = this.#database.prepare<unknown[], number>('select count(*) from block').pluck().get() ?? 0
     const blocks = new Float64Array(total * BLOCK_WIDTH)
     const rows = this.#database.prepare<unknown[], number[]>(`
-      select id, channel, lane, first, count, 0, length(data), stamp, born from block
+      select id, channel, lane, first, count, 0, length(data), stamp, "from", "to", metric from block
       where id not in (select id from damaged) order by channel, lane, first, id`)
     let at = 0
     for (const row of rows.raw().iterate()) {
@@ -164,6 +154,8 @@ export class Blocks {
     this.#head.setFloat64(0, id)
     this.#head.setFloat64(8, channel)
     this.#head.setFloat64(16, count)
-    return crc32(frames, crc32(this.#head))
+    const head = crc32(this.#head)
+    // Of no bytes zlib makes 0, whatever went before.
+    return frames.length === 0 ? head : crc32(frames, head)
   }
 }

@@ -49,7 +49,7 @@ export class State {
     this.#putChannel = put(
       'channel',
       `@id, @user, @url, @defined, @configured, @durable, @window, @windowBytes, @maxBytes,
-      @maxAgeMs, @expireMs, @overflow, @lastUsed`,
+      @maxAgeMs, @expireMs, @overflow, @origin, @lastUsed`,
     )
     this.#putInstance = put('instance', '@id, @user, @metric, @args')
     this.#putBinding = put('binding', '@channel, @metric, @mode')
@@ -140,7 +140,7 @@ export class State {
     )
     const channels = this.#all<StoredChannel>(`
       select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
-        max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, last_used as lastUsed from channel order by id`)
+        max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, origin, last_used as lastUsed from channel order by id`)
     return {
       ...meta.get()!,
       channels: channels.map((row) => ({

@@ -35,24 +35,23 @@ export class SqliteStore implements Store {
 
   open(events: StoreEvents): Promise<Recovered> {
     const worker = startWorker(this.#options)
+    let failure = new StorageError('IO', 'the storage thread has ended: start again')
     return new Promise((resolve, reject) => {
       worker.on('message', (message: FromWorker) => {
         if (message.type === 'opened') {
           this.#events = events
           this.#worker = worker
           resolve(message.recovered)
-        } else if (message.type === 'refused') {
-          // The thread still has to let go of its files.
-          worker.once('exit', () => reject(revive(message.error)))
-        } else this.#receive(message)
+        } else if (message.type === 'refused') failure = revive(message.error)
+        else this.#receive(message)
       })
       worker.on('error', (error) => {
-        const failure = new StorageError('IO', `the storage thread ended by an error: ${error.message}`, error)
+        failure = new StorageError('IO', `the storage thread ended by an error: ${error.message}`, error)
+      })
+      // Only now has the thread let go of its files.
+      worker.on('exit', () => {
         reject(failure)
         this.#end(failure)
-      })
-      worker.on('exit', () => {
-        this.#end(new StorageError('IO', 'the storage thread has ended: start again'))
       })
     })
   }
@@ -136,13 +135,15 @@ export class SqliteStore implements Store {
   }
 }
 
-/** From sources (tests, development) the thread needs the loader that this thread has; built, it needs none. */
+/** From sources (tests, development) the thread needs tsx, which on Node 20 `--import` does not give to a thread. */
 function startWorker(options: SqliteOptions): Worker {
-  if (import.meta.url.endsWith('.ts')) {
-    const execArgv = ['--import', 'tsx']
-    return new Worker(new URL('./worker.ts', import.meta.url), { workerData: options, execArgv })
+  if (!import.meta.url.endsWith('.ts')) {
+    return new Worker(new URL('./worker.js', import.meta.url), { workerData: options })
   }
-  return new Worker(new URL('./worker.js', import.meta.url), { workerData: options })
+  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
+  const file = JSON.stringify(new URL('./worker.ts', import.meta.url))
+  const code = `import(${tsx}).then(({ tsImport }) => tsImport(${file}, ${file}))`
+  return new Worker(code, { workerData: options, eval: true })
 }
 
 function isTransferable(buffer: ArrayBufferLike): buffer is ArrayBuffer {

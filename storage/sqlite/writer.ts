@@ -96,7 +96,7 @@ export class Writer {
     try {
       return this.#parts.blocks.read(id)
     } catch (error) {
-      // Setting a damaged row aside needs room; without any it stays where it is and is served no more than before.
+      // To record that a row is damaged needs room; without any it is found again after the next start.
       if (!isNoRoom(error) && !isBusy(error)) this.#fail(error)
       return undefined
     }

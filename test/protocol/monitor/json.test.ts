@@ -35,8 +35,8 @@ function refusal(text: string): ProtocolError {
 
 /** The JSON of a command, by its declaration. */
 function write(name: CommandName, seq: number, fields: Record<string, unknown>): unknown {
-  const declared = Object.entries<FieldKind<never>>(commands[name].fields)
-  const json = declared.map(([key, kind]) => [key, kind.toJson(fields[key] as never)])
+  const declared = Object.entries<FieldKind<unknown>>(commands[name].fields)
+  const json = declared.map(([key, kind]) => [key, kind.toJson(fields[key])])
   return { cmd: name, seq, ...Object.fromEntries(json) }
 }
 
@@ -123,7 +123,7 @@ describe('commands', () => {
     expect(refusal(`{"cmd":"GET","seq":1,"metric":${json}}`).code).toBe('BAD_JSON')
   })
 
-  it.each(['"AQI"', '"AQ=="x', '"A==="', '"AQ-_"', '7'])('data of %s, which is no base64, is refused', (json) => {
+  it.each(['"AQI"', '"AQ==="', '"A==="', '"AQ-_"', '7'])('data of %s, which is no base64, is refused', (json) => {
     expect(refusal(`{"cmd":"AUTH","seq":1,"method":"token","data":${json}}`).code).toBe('BAD_JSON')
   })
 
@@ -199,13 +199,9 @@ describe('arguments', () => {
     expect(argsOf(`{"a":${json}}`)).toEqual([argument('a', type, value)])
   })
 
-  it.each(['null', '[]', '"x"', '7', '{"a":null}', '{"a":[]}', '{"a":{}}'])(
-    'args of %s are refused unless missing',
-    (json) => {
-      if (json === '[]') expect(() => argsOf(json)).toThrow(/object of arguments/)
-      else expect(() => argsOf(json)).toThrow(expect.objectContaining({ code: 'BAD_JSON' }))
-    },
-  )
+  it.each(['null', '[]', '"x"', '7', '{"a":null}', '{"a":[]}', '{"a":{}}'])('args of %s are refused', (json) => {
+    expect(() => argsOf(json)).toThrow(expect.objectContaining({ code: 'BAD_JSON' }))
+  })
 
   it.each(['""', '"a\\n"', `"${'x'.repeat(256)}"`])('an argument called %s is refused', (name) => {
     expect(() => argsOf(`{${name}:1}`)).toThrow(expect.objectContaining({ code: 'BAD_NAME' }))

@@ -1,0 +1,54 @@
+/**
+ * The errors that leave client/. StatusError: the producer refused one command, the connection goes on.
+ * ConnectionError: there is no connection (any more). Neither ever contains a secret.
+ */
+import type { CommandName } from '../protocol/monitor/commands/index.ts'
+import { type StatusName, statuses, statusName } from '../protocol/monitor/status.ts'
+
+export class StatusError extends Error {
+  override readonly name = 'StatusError'
+  readonly command: CommandName
+  /** The name, or the number of a status that this version does not know. */
+  readonly status: StatusName | number
+  /** The producer's own sentence; may be empty. */
+  readonly detail: string
+
+  constructor(command: CommandName, code: number, detail: string) {
+    const status = statusName(code) ?? code
+    const text = detail || (typeof status === 'number' ? 'a status of a later version' : statuses[status].text)
+    super(`${command} was refused: ${text} (${status})`)
+    this.command = command
+    this.status = status
+    this.detail = detail
+  }
+}
+
+export type ConnectionErrorCode =
+  /** Not a URL that can be dialled. */
+  | 'BAD_URL'
+  /** No connection came about; `cause` has the system's error. */
+  | 'UNREACHABLE'
+  /** Connecting and logging in took too long. */
+  | 'TIMEOUT'
+  /** The producer offers no method that may be used here. */
+  | 'NO_METHOD'
+  /** The producer does not admit this identity with this secret. */
+  | 'LOGIN_FAILED'
+  /** The producer did not prove that it knows the secret. */
+  | 'SERVER_NOT_PROVEN'
+  /** The producer sent what the protocol does not know. */
+  | 'PROTOCOL'
+  /** The producer did not answer for 30 seconds. */
+  | 'SILENT'
+  /** The connection ended, by either end. */
+  | 'CLOSED'
+
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError'
+  readonly code: ConnectionErrorCode
+
+  constructor(code: ConnectionErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * All channels: made, found, taken by connections, deleted, expired, and brought back from the store. An identity finds
+ * only its own; "not yours" and "not there" are the same answer [MON 4].
+ */
+import { randomInt } from 'node:crypto'
+import type { Identity } from '../../auth/permissions.ts'
+import { NoticeCode } from '../../protocol/monitor/constants.ts'
+import { CHANNEL_WIDTH, type ChannelRow, type Store } from '../../storage/store.ts'
+import type { Clock } from '../clock.ts'
+import { StatusError } from '../errors.ts'
+import type { Ids } from '../metrics/ids.ts'
+import type { Block } from './block.ts'
+import { Channel } from './channel.ts'
+import type { Journal } from './journal.ts'
+import { type Connection, Outbox } from './outbox.ts'
+import { Queue } from './queue.ts'
+import type { QueueHost } from './queue-state.ts'
+import type { Turn } from './turn.ts'
+
+export type ChannelSettings = Pick<
+  ChannelRow,
+  'durable' | 'window' | 'windowBytes' | 'maxBytes' | 'maxAgeMs' | 'expireMs' | 'overflow'
+>
+
+export interface RegistryOptions {
+  readonly host: QueueHost
+  readonly journal: Journal
+  readonly turn: Turn
+  readonly store: Pick<Store, 'read'>
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly defaults: ChannelSettings
+  readonly maxPerIdentity: number
+}
+
+export class Registry {
+  readonly #options: RegistryOptions
+  readonly #channels = new Map<number, Channel>()
+  readonly #byUser = new Map<number, Set<Channel>>()
+
+  constructor(options: RegistryOptions) {
+    this.#options = options
+  }
+
+  /** A new channel. Throws StatusError QUOTA_EXCEEDED. */
+  create(owner: Identity, defined: boolean, settings: Partial<ChannelSettings> = {}): Channel {
+    const { ids, host, defaults, maxPerIdentity } = this.#options
+    if (this.of(owner.userId).size >= maxPerIdentity) {
+      throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
+    }
+    const row: ChannelRow = {
+      ...defaults,
+      ...settings,
+      id: ids.take(),
+      user: owner.userId,
+      url: '',
+      defined,
+      configured: false,
+      origin: randomInt(1, 2 ** 47) * 32 + randomInt(0, 32),
+      lastUsed: host.age(),
+    }
+    const channel = this.restore(row, owner)
+    channel.stored = false
+    if (defined) this.store(channel)
+    return channel
+  }
+
+  /** A channel from its row. Its numbers, blocks and GAPs are the caller's to restore. */
+  restore(row: ChannelRow, owner: Identity): Channel {
+    const { host, journal, turn, clock } = this.#options
+    const queue: Queue = new Queue(row.id, row.origin, row, host, {
+      changed: () => {
+        this.store(channel)
+        journal.touch(queue)
+      },
+      ready: () => channel.outbox.wake(),
+      resultGone: (id) => this.endResult(channel, id),
+    })
+    const outbox = new Outbox({
+      queue,
+      turn,
+      clock,
+      read: (block) => this.read(block),
+      standstill: (connection) =>
+        connection.notice(NoticeCode.WINDOW_FULL, row.id, 'the window is full: nothing more comes until COMMIT'),
+    })
+    const channel = new Channel(row, owner, queue, outbox)
+    channel.stored = true
+    this.#channels.set(row.id, channel)
+    this.of(owner.userId).add(channel)
+    return channel
+  }
+
+  async read(block: Block): Promise<Uint8Array | undefined> {
+    const [read] = await this.#options.store.read([block.id])
+    return read?.bytes
+  }
+
+  /** The channels of a user. */
+  of(userId: number): Set<Channel> {
+    let set = this.#byUser.get(userId)
+    if (set === undefined) {
+      set = new Set()
+      this.#byUser.set(userId, set)
+    }
+    return set
+  }
+
+  all(): IterableIterator<Channel> {
+    return this.#channels.values()
+  }
+
+  /** Throws StatusError NO_SUCH_CHANNEL, for what is not there and what is not theirs alike. */
+  find(owner: Identity, id: number): Channel {
+    const channel = this.#channels.get(id)
+    if (channel === undefined || channel.owner.userId !== owner.userId) throw noSuchChannel()
+    return channel
+  }
+
+  /** Writes the channel's row, at first or after a change, if it is to survive. */
+  store(channel: Channel, changed?: Partial<ChannelRow>): void {
+    if (changed !== undefined) channel.row = { ...channel.row, ...changed }
+    if (!channel.survives || channel.deleted || (channel.stored && changed === undefined)) return
+    channel.stored = true
+    this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed: this.#options.host.age() } })
+  }
+
+  /** The value of a result is committed or dropped: its id dies. */
+  endResult(channel: Channel, id: number): void {
+    if (!channel.results.delete(id)) return
+    if (channel.stored && !channel.deleted) this.#options.journal.change({ remove: 'result', id })
+    this.#options.ids.free(id)
+  }
+
+  /** A connection takes a channel; the one that had it is told and ended [MON 7]. Paused: nothing is sent before `outbox.start()`. */
+  attach(channel: Channel, connection: Connection, paused = false): void {
+    const loser = channel.connection
+    if (loser !== undefined) {
+      channel.outbox.detach()
+      loser.notice(NoticeCode.SUPERSEDED, channel.id, 'another connection took this channel')
+      loser.end()
+    }
+    channel.outbox.attach(connection, paused)
+  }
+
+  /** A connection ended or leaves the channel by SET_CHANNEL. */
+  detach(channel: Channel, connection: Connection): void {
+    if (channel.connection !== connection) return
+    channel.outbox.detach()
+    if (channel.deleted) return
+    if (channel.isDisposable) this.delete(channel)
+    else this.store(channel, {})
+  }
+
+  /** Destroys a channel and everything on it. Its connection is the caller's to end. */
+  delete(channel: Channel): void {
+    if (channel.deleted) return
+    channel.deleted = true
+    for (const binding of channel.bindings.values()) binding.untap()
+    channel.outbox.detach()
+    channel.queue.discard()
+    this.#options.journal.forget(channel.queue)
+    if (channel.stored) this.#options.journal.change({ remove: 'channel', id: channel.id })
+    this.#channels.delete(channel.id)
+    this.of(channel.owner.userId).delete(channel)
+    this.#options.ids.free(channel.id)
+  }
+
+  /** Expires values and returns the channels that nobody has used for too long. To be called every second. */
+  sweep(): Channel[] {
+    const age = this.#options.host.age()
+    const expired: Channel[] = []
+    for (const channel of this.#channels.values()) {
+      channel.queue.expire()
+      for (const metric of channel.queue.endStops()) {
+        this.#options.journal.change({ remove: 'stop', channel: channel.id, metric })
+      }
+      if (channel.connection === undefined && age - channel.row.lastUsed > channel.row.expireMs) expired.push(channel)
+      else if (channel.connection !== undefined) channel.row = { ...channel.row, lastUsed: age }
+    }
+    return expired
+  }
+}
+
+export function noSuchChannel(): StatusError {
+  return new StatusError('NO_SUCH_CHANNEL', 'no such channel')
+}
+
+/** The row of each channel's numbers, by channel id. */
+export function numberRows(numbers: Float64Array): Map<number, number> {
+  const rows = new Map<number, number>()
+  for (let row = 0; row * CHANNEL_WIDTH < numbers.length; row++) rows.set(numbers[row * CHANNEL_WIDTH] as number, row)
+  return rows
+}

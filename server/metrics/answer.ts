@@ -1,0 +1,104 @@
+/**
+ * One measurement of a selection: what QUERY and GET of a continuous metric give [MON 8 Answers]. A pattern gives an ARRAY
+ * of RECs; what does not fit one frame is left out and the last REC says {more = true}.
+ */
+
+import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
+import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { BasicType, VALUE_HEADER_BYTES } from '../../protocol/monitor/constants.ts'
+import { type Field, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
+import type { LabelName, Labels, Measured } from './metric.ts'
+import type { Selection } from './selection.ts'
+import { patternRecord } from './template.ts'
+
+/** Room for the ARRAY's own header and the last REC. */
+const RESERVED_BYTES = 64
+
+/** `now`: microseconds, for what has no time of its own. A promise where a sensor has to be waited for. */
+export function measure(selection: Selection, now: number): Measured | Promise<Measured> {
+  return selection.isPattern ? measurePattern(selection, now) : measureOne(selection, now)
+}
+
+function measureOne(selection: Selection, now: number): Measured | Promise<Measured> {
+  for (const { sensor, metric, args } of selection.polled()) return sensor.measure(metric, args, selection.identity)
+  for (const sensor of selection.listening()) {
+    for (const series of sensor.series(selection.exactName)) {
+      if (selection.openFor(sensor, series) === undefined) continue
+      const last = sensor.last(series)
+      if (last !== undefined) return last
+    }
+  }
+  return { value: VOID, time: now }
+}
+
+function measurePattern(selection: Selection, now: number): Measured | Promise<Measured> {
+  const readings = selection.polled().map(({ sensor, metric, args, labels, open }) => {
+    return { labels, open, measured: sensor.measure(metric, args, selection.identity) }
+  })
+  const waited = readings.map(({ measured }) => measured)
+  if (waited.every((measured) => !(measured instanceof Promise))) return records(selection, readings as Reading[], now)
+  return Promise.all(waited).then((all) => {
+    return records(
+      selection,
+      readings.map((reading, index) => ({ ...reading, measured: all[index] as Measured })),
+      now,
+    )
+  })
+}
+
+interface Reading {
+  readonly labels: Labels
+  readonly open: ReadonlySet<LabelName>
+  readonly measured: Measured
+}
+
+function records(selection: Selection, readings: readonly Reading[], now: number): Measured {
+  const list = new RecordList()
+  for (const { labels, open, measured } of readings) {
+    if (!list.add(patternRecord(labels, open, measured.value), measured.time)) break
+  }
+  for (const sensor of selection.listening()) {
+    for (const series of sensor.series(selection.exactName)) {
+      const open = selection.openFor(sensor, series)
+      const last = open === undefined ? undefined : sensor.last(series)
+      if (open === undefined || last === undefined) continue
+      if (!list.add(patternRecord(series.labels, open, last.value), last.time)) break
+    }
+  }
+  return { value: list.value(), time: list.time === 0 ? now : list.time }
+}
+
+/** An ARRAY of RECs that fits one frame. */
+export class RecordList {
+  readonly #items: (readonly Field[])[] = []
+  readonly #writer = new XdrWriter()
+  #bytes = VALUE_HEADER_BYTES + RESERVED_BYTES
+  #full = false
+  /** The latest time of its records. */
+  time = 0
+
+  /** False if it does not fit any more. */
+  add(record: readonly Field[], time = 0): boolean {
+    if (this.#full) return false
+    writeTyped(this.#writer.clear(), { type: BasicType.REC, value: record })
+    if (this.#bytes + this.#writer.length > MAX_FRAME_BYTES) {
+      this.#full = true
+      this.more()
+      return false
+    }
+    this.#bytes += this.#writer.length
+    this.#items.push(record)
+    this.time = Math.max(this.time, time)
+    return true
+  }
+
+  /** Says that there is more than what is listed. */
+  more(): void {
+    this.#full = true
+    this.#items.push([{ name: 'more', type: BasicType.BOOLEAN, value: true }])
+  }
+
+  value(): Value {
+    return { type: BasicType.ARRAY, value: { element: BasicType.REC, items: this.#items } }
+  }
+}

@@ -1,0 +1,38 @@
+/** A metric instance: what COLLECT makes [MON 6.5]. It measures nothing; its bindings are the hub's taps. */
+import type { Identity } from '../../auth/permissions.ts'
+import type { LabelName, Labels, Series } from './metric.ts'
+import type { Selection } from './selection.ts'
+import { frameHead } from './template.ts'
+
+export class Instance {
+  readonly id: number
+  readonly selection: Selection
+  /** Written to the store: it was bound on a channel that survives. */
+  stored = false
+  /** Ids of the channels it is bound on. */
+  readonly boundOn = new Set<number>()
+  readonly #heads = new WeakMap<Series, Uint8Array>()
+
+  constructor(id: number, selection: Selection) {
+    this.id = id
+    this.selection = selection
+  }
+
+  get owner(): Identity {
+    return this.selection.identity
+  }
+
+  /** The frame template of a series, made once: it also tells series apart on keep-latest channels. */
+  headOf(series: Series, open: ReadonlySet<LabelName>): Uint8Array {
+    let head = this.#heads.get(series)
+    if (head === undefined) {
+      head = frameHead(this.id, series.labels, open)
+      this.#heads.set(series, head)
+    }
+    return head
+  }
+
+  head(labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
+    return frameHead(this.id, labels, open)
+  }
+}

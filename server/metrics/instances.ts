@@ -1,0 +1,74 @@
+/** All metric instances, by id and by owner. An id that is not there and one that is not theirs are the same answer. */
+import type { Identity } from '../../auth/permissions.ts'
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
+import { StatusError } from '../errors.ts'
+import type { Hub } from './hub.ts'
+import type { Ids } from './ids.ts'
+import { Instance } from './instance.ts'
+import { Selection, type SelectionDefaults } from './selection.ts'
+
+export interface InstancesOptions {
+  readonly hub: Hub
+  readonly ids: Ids
+  readonly defaults: SelectionDefaults
+  readonly maxPerIdentity: number
+}
+
+export class Instances {
+  readonly #options: InstancesOptions
+  readonly #instances = new Map<number, Instance>()
+  readonly #counts = new Map<number, number>()
+
+  constructor(options: InstancesOptions) {
+    this.#options = options
+  }
+
+  /** Judges name and arguments. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
+  select(identity: Identity, name: string, args: ArgumentList): Selection {
+    return new Selection(this.#options.hub.sensors, identity, name, args, this.#options.defaults)
+  }
+
+  /** COLLECT: always a new id. Throws also QUOTA_EXCEEDED. */
+  collect(identity: Identity, name: string, args: ArgumentList): Instance {
+    const selection = this.select(identity, name, args)
+    const count = this.#counts.get(identity.userId) ?? 0
+    if (count >= this.#options.maxPerIdentity) {
+      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${count} metric ids; stop some`)
+    }
+    return this.#add(new Instance(this.#options.ids.take(), selection))
+  }
+
+  /** An instance from the store. */
+  restore(id: number, selection: Selection): Instance {
+    const instance = new Instance(id, selection)
+    instance.stored = true
+    this.#options.ids.claim(id)
+    return this.#add(instance)
+  }
+
+  #add(instance: Instance): Instance {
+    const { userId } = instance.owner
+    this.#instances.set(instance.id, instance)
+    this.#counts.set(userId, (this.#counts.get(userId) ?? 0) + 1)
+    return instance
+  }
+
+  /** The instance if it lives and is theirs. */
+  find(identity: Identity, id: number): Instance | undefined {
+    const instance = this.#instances.get(id)
+    return instance?.owner.userId === identity.userId ? instance : undefined
+  }
+
+  remove(instance: Instance): void {
+    if (!this.#instances.delete(instance.id)) return
+    const { userId } = instance.owner
+    const count = (this.#counts.get(userId) ?? 1) - 1
+    if (count === 0) this.#counts.delete(userId)
+    else this.#counts.set(userId, count)
+    this.#options.ids.free(instance.id)
+  }
+
+  of(userId: number): Instance[] {
+    return [...this.#instances.values()].filter(({ owner }) => owner.userId === userId)
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * What a metric is, and what a sensor is to the rest of the server. Sensors implement one of the three shapes;
+ * they know nothing of channels, sessions or the wire's ids.
+ */
+import type { Identity, Owner } from '../../auth/permissions.ts'
+import type { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Value } from '../../protocol/monitor/value.ts'
+
+/** continuous: can be measured at any time; event: comes when something happens. */
+export type Kind = 'continuous' | 'event'
+
+export interface Parameter {
+  readonly name: string
+  readonly type: BasicType
+  readonly description: string
+  /** It selects a source: may hold `*`, and left out it is `*` or, with `own`, this producer. */
+  readonly selects?: 'any' | 'own'
+}
+
+export interface Metric {
+  readonly name: string
+  readonly kind: Kind
+  /** The type of its values; undefined while nothing is known of it: open families. */
+  readonly type: BasicType | undefined
+  readonly unit: string
+  readonly description: string
+  readonly parameters: readonly Parameter[]
+}
+
+/** Arguments after conversion to the declared types, without those every metric takes. */
+export type Arguments = ReadonlyMap<string, Value['value']>
+
+/** The fields of a pattern's REC in their order [MON 9 Patterns]; `value` is last. */
+export const labelNames = ['name', 'host', 'agent', 'source', 'index', 'broker', 'object'] as const
+export type LabelName = (typeof labelNames)[number]
+/** What tells a series apart. `index` is a number, the others are text. */
+export type Labels = Readonly<Partial<Record<LabelName, string | number>>>
+
+/** A value and its time, microseconds since 1970. */
+export interface Measured {
+  readonly value: Value
+  readonly time: number
+}
+
+interface Family {
+  /** The prefix of its metric names, with the dot. */
+  readonly family: string
+  readonly owner: Owner
+  /** What the catalogue shows: all metrics of a closed family, those seen of an open one. */
+  metrics(): Iterable<Metric>
+  /** The metric of a name; in an open family every well-formed name has one. */
+  metric(name: string): Metric | undefined
+}
+
+/** Measured when asked. */
+export interface PolledSensor extends Family {
+  readonly polled: true
+  /** Throws StatusError INVALID_ARGUMENT if these arguments name nothing. */
+  check(metric: Metric, args: Arguments): void
+  /** `key`: who asks again and again, so that rates have a period of their own. VOID: cannot be measured now. A promise never rejects. */
+  measure(metric: Metric, args: Arguments, identity: Identity, key?: string): Measured | Promise<Measured>
+  /** That key is not asked for any more. */
+  forget?(key: string): void
+  /** True if two identities get different values. */
+  readonly personal: boolean
+  /** Labels of its readings, for patterns. */
+  labels(metric: Metric): Labels
+}
+
+/** Sends by itself. It keeps the last value of each series, and tells the hub of births, values and deaths. */
+export interface ListeningSensor extends Family {
+  readonly polled: false
+  /** All series alive, or those of one metric. */
+  series(name?: string): Iterable<Series>
+  /** The last value while it is fresh. */
+  last(series: Series): Measured | undefined
+}
+
+/** Things that happen; no last value, no series. */
+export interface EventSensor extends Family {
+  readonly polled: 'event'
+  /** Who may see an event is judged by the sensor, per event. */
+  subscribe(metric: Metric, identity: Identity, listener: (event: Measured) => void): () => void
+}
+
+export type Sensor = PolledSensor | ListeningSensor | EventSensor
+
+/** A stream of values of one metric from one source. Owned by its sensor; taps are the hub's. */
+export interface Series {
+  readonly name: string
+  readonly labels: Labels
+  /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
+  matches(label: LabelName, matcher: (text: string) => boolean): boolean
+}

@@ -1,0 +1,246 @@
+/**
+ * What a COLLECT or QUERY asks for: the name (or pattern) and arguments, judged for one identity [MON 9].
+ * A selection is resolved again whenever it is used: metrics and series come and go.
+ */
+import { type Identity, mayRead } from '../../auth/permissions.ts'
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Value } from '../../protocol/monitor/value.ts'
+import { StatusError } from '../errors.ts'
+import { convertArguments, type Declared } from './arguments.ts'
+import {
+  type Arguments,
+  type EventSensor,
+  type Kind,
+  type LabelName,
+  type Labels,
+  type ListeningSensor,
+  labelNames,
+  type Metric,
+  type PolledSensor,
+  type Sensor,
+  type Series,
+} from './metric.ts'
+import { compilePattern, isPattern } from './pattern.ts'
+
+const MIN_INTERVAL_MS = 10
+const MAX_INTERVAL_MS = 86_400_000
+const DEADLINE_MS = 10_000
+const MAX_DEADLINE_MS = 600_000
+
+const interval: Declared = { name: 'interval_ms', type: BasicType.UINT32 }
+const deadline: Declared = { name: 'deadline_ms', type: BasicType.UINT32 }
+
+export interface PolledTarget {
+  readonly sensor: PolledSensor
+  readonly metric: Metric
+  readonly args: Arguments
+  readonly labels: Labels
+  readonly open: ReadonlySet<LabelName>
+}
+export interface EventTarget {
+  readonly sensor: EventSensor
+  readonly metric: Metric
+  readonly labels: Labels
+  readonly open: ReadonlySet<LabelName>
+}
+
+export interface SelectionDefaults {
+  readonly intervalMs: number
+}
+
+export class Selection {
+  readonly name: string
+  readonly identity: Identity
+  /** Converted arguments, as they are stored. */
+  readonly args: ArgumentList
+  readonly kind: Kind
+  readonly intervalMs: number
+  readonly deadlineMs: number
+  /** Its values carry labels, and an answer is an ARRAY. */
+  readonly isPattern: boolean
+  readonly #sensors: readonly Sensor[]
+  readonly #matchesName: (name: string) => boolean
+  readonly #values: Arguments
+
+  /** Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
+  constructor(
+    sensors: readonly Sensor[],
+    identity: Identity,
+    name: string,
+    list: ArgumentList,
+    defaults: SelectionDefaults,
+  ) {
+    this.name = name
+    this.identity = identity
+    this.#matchesName = compilePattern(name)
+    this.#sensors = sensors.filter((sensor) => mayRead(identity, sensor.owner) && mayHold(sensor, name))
+    const metrics = this.#metrics()
+    const first = metrics[0]
+    if (!isPattern(name) && first === undefined) {
+      throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
+    }
+    const declared = declaredFor(name, metrics)
+    this.#values = convertArguments(list, declared, name)
+    this.args = storable(this.#values, declared)
+    this.kind = first?.kind === 'event' && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
+    this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
+    this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
+    for (const label of labelNames) {
+      const value = this.#values.get(label)
+      if (typeof value === 'string') compilePattern(value)
+    }
+    for (const { sensor, metric, args } of this.polled()) sensor.check(metric, args)
+    this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
+    if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
+  }
+
+  /** What is measured when asked. */
+  polled(): PolledTarget[] {
+    const targets: PolledTarget[] = []
+    for (const sensor of this.#sensors) {
+      if (sensor.polled !== true) continue
+      for (const metric of this.#metricsOf(sensor)) {
+        const args = this.#argumentsFor(metric)
+        const labels = sensor.labels(metric)
+        if (args !== undefined && this.#matchesLabels(metric, labels)) {
+          targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
+        }
+      }
+    }
+    return targets
+  }
+
+  events(): EventTarget[] {
+    const targets: EventTarget[] = []
+    for (const sensor of this.#sensors) {
+      if (sensor.polled !== 'event') continue
+      for (const metric of this.#metricsOf(sensor)) {
+        if (this.#argumentsFor(metric) === undefined) continue
+        targets.push({ sensor, metric, labels: { name: metric.name }, open: this.#open(metric) })
+      }
+    }
+    return targets
+  }
+
+  /** Listening sensors that may have series of it. */
+  listening(): ListeningSensor[] {
+    return this.#sensors.filter((sensor) => sensor.polled === false)
+  }
+
+  /** The labels that stand in the values of a series; undefined if it does not match. */
+  openFor(sensor: ListeningSensor, series: Series): ReadonlySet<LabelName> | undefined {
+    if (!this.#sensors.includes(sensor) || !this.#matchesName(series.name)) return undefined
+    const metric = sensor.metric(series.name)
+    if (metric === undefined || this.#argumentsFor(metric) === undefined) return undefined
+    for (const parameter of metric.parameters) {
+      if (parameter.selects === undefined) continue
+      const wanted = this.#values.get(parameter.name)
+      const label = parameter.name as LabelName
+      if (typeof wanted === 'string' && !series.matches(label, compilePattern(wanted))) return undefined
+      if (typeof wanted === 'number' && series.labels[label] !== wanted) return undefined
+    }
+    return this.#open(metric)
+  }
+
+  /** Names of series worth asking a sensor for: the one name, or all. */
+  get exactName(): string | undefined {
+    return isPattern(this.name) ? undefined : this.name
+  }
+
+  #metrics(): Metric[] {
+    return this.#sensors.flatMap((sensor) => this.#metricsOf(sensor))
+  }
+
+  #metricsOf(sensor: Sensor): Metric[] {
+    if (!isPattern(this.name)) {
+      const metric = this.name.startsWith(sensor.family) ? sensor.metric(this.name) : undefined
+      return metric === undefined ? [] : [metric]
+    }
+    return [...sensor.metrics()].filter((metric) => this.#matchesName(metric.name))
+  }
+
+  /** The arguments a metric takes; undefined if one was given that it does not take: a pattern then passes it over. */
+  #argumentsFor(metric: Metric): Arguments | undefined {
+    const args = new Map<string, Value['value']>()
+    for (const [name, value] of this.#values) {
+      if (name === interval.name || name === deadline.name) continue
+      const parameter = metric.parameters.find((candidate) => candidate.name === name)
+      if (parameter === undefined) return undefined
+      if (parameter.selects === undefined) args.set(name, value)
+    }
+    return args
+  }
+
+  #open(metric: Metric): ReadonlySet<LabelName> {
+    const open = new Set<LabelName>()
+    if (isPattern(this.name)) open.add('name')
+    for (const { name, selects } of metric.parameters) {
+      if (selects === undefined) continue
+      const wanted = this.#values.get(name)
+      if (
+        wanted === undefined ? selects === 'any' && name !== 'index' : typeof wanted === 'string' && isPattern(wanted)
+      ) {
+        open.add(name as LabelName)
+      }
+    }
+    return open
+  }
+
+  #matchesLabels(metric: Metric, labels: Labels): boolean {
+    return metric.parameters.every(({ name, selects }) => {
+      const wanted = this.#values.get(name)
+      if (selects === undefined || typeof wanted !== 'string') return true
+      return compilePattern(wanted)(String(labels[name as LabelName] ?? ''))
+    })
+  }
+
+  /** An exact name with a source that is not this producer names nothing, now or later. */
+  #checkOwn(metric: Metric): void {
+    const own = metric.parameters.find(({ selects }) => selects === 'own')
+    if (own === undefined || this.polled().length > 0) return
+    const wanted = String(this.#values.get(own.name))
+    if (isPattern(wanted)) return
+    throw new StatusError(
+      'INVALID_ARGUMENT',
+      `${metric.name} is measured on this producer only, not on ${own.name} ${wanted}`,
+    )
+  }
+
+  #number(name: string, otherwise: number, least: number, most: number): number {
+    const value = this.#values.get(name)
+    if (value === undefined) return otherwise
+    const number = value as number
+    if (number >= least && number <= most) return number
+    throw new StatusError('INVALID_ARGUMENT', `${name} has to be ${least} to ${most}, not ${number}`)
+  }
+}
+
+function mayHold(sensor: Sensor, name: string): boolean {
+  const star = name.indexOf('*')
+  if (star < 0) return name.startsWith(sensor.family)
+  const fixed = name.slice(0, star)
+  return fixed.startsWith(sensor.family) || sensor.family.startsWith(fixed)
+}
+
+/** What arguments may be given: those of the metrics that match now, those every metric takes, and for a pattern all labels. */
+function declaredFor(name: string, metrics: readonly Metric[]): Declared[] {
+  const declared = new Map<string, Declared>()
+  if (isPattern(name)) {
+    for (const label of labelNames.slice(1)) declared.set(label, { name: label, type: BasicType.STRING })
+    declared.set('index', { name: 'index', type: BasicType.UINT32 })
+  }
+  for (const metric of metrics) for (const parameter of metric.parameters) declared.set(parameter.name, parameter)
+  if (isPattern(name) || metrics.some(({ kind }) => kind === 'continuous')) {
+    declared.set(interval.name, interval)
+    declared.set(deadline.name, deadline)
+  }
+  return [...declared.values()]
+}
+
+function storable(values: Arguments, declared: readonly Declared[]): ArgumentList {
+  return [...values].map(([name, value]) => {
+    const type = (declared.find((one) => one.name === name) as Declared).type
+    return { name, type, value } as ArgumentList[number]
+  })
+}

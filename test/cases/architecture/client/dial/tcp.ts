@@ -1,0 +1,3 @@
+import { connect } from 'node:net'
+
+export const dial = connect

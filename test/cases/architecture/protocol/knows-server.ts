@@ -1,0 +1,4 @@
+// A leaf knows no other folder.
+import type { Queue } from '../server/channels/queue.ts'
+
+export type Known = Queue

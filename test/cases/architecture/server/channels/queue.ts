@@ -1,0 +1,6 @@
+// Channels stand below sessions.
+import { session } from '../sessions/session.ts'
+
+export interface Queue {
+  readonly session: typeof session
+}

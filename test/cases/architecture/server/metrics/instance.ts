@@ -1,0 +1,5 @@
+import type { Metric } from './metric.ts'
+
+export interface Instance {
+  readonly metric: Metric
+}

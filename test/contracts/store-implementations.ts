@@ -1,0 +1,69 @@
+/** The stores that the contract is run over, and how each is started anew on what it kept. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MemoryStore } from '../../storage/memory/store.ts'
+import { SqliteStore } from '../../storage/sqlite/store.ts'
+import type { Recovered, Store } from '../../storage/store.ts'
+import { batch, EventLog, type TestBatch } from './store-batch.ts'
+
+/** A store with one life after another: `reopen` closes it and opens what it left. */
+export class Subject {
+  events = new EventLog()
+  recovered: Recovered | undefined
+  store: Store
+  readonly #again: (store: Store) => Store
+  readonly #dispose: () => void
+  #number = 0
+
+  constructor(store: Store, again: (store: Store) => Store, dispose: () => void) {
+    this.store = store
+    this.#again = again
+    this.#dispose = dispose
+  }
+
+  async open(): Promise<Recovered> {
+    this.recovered = await this.store.open(this.events)
+    return this.recovered
+  }
+
+  /** Writes a batch and waits until it is durable. */
+  async write(parts: TestBatch): Promise<void> {
+    this.#number++
+    this.store.write(batch(this.#number, parts))
+    await this.events.durable(this.#number)
+  }
+
+  async reopen(): Promise<Recovered> {
+    await this.store.close()
+    this.store = this.#again(this.store)
+    this.events = new EventLog()
+    this.#number = 0
+    return this.open()
+  }
+
+  async end(): Promise<void> {
+    await this.store.close()
+    this.#dispose()
+  }
+}
+
+export const implementations = [
+  {
+    name: 'memory',
+    make: (): Subject =>
+      new Subject(
+        new MemoryStore(),
+        (store) => (store as MemoryStore).crash(),
+        () => {},
+      ),
+  },
+  {
+    name: 'sqlite',
+    make: (): Subject => {
+      const directory = mkdtempSync(join(tmpdir(), 'store-'))
+      const start = (): Store => new SqliteStore({ directory })
+      return new Subject(start(), start, () => rmSync(directory, { recursive: true, force: true }))
+    },
+  },
+]

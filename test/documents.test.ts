@@ -1,0 +1,59 @@
+/** The generated tables of docs/ are those of the sources, and the text beside them is complete. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { commands } from '../protocol/monitor/commands/index.ts'
+import { parseJsonCommands } from '../protocol/monitor/json.ts'
+import { statuses } from '../protocol/monitor/status.ts'
+import { commandVectors, fromHex, messageVectors } from './protocol/monitor/vectors.ts'
+import { documents, refresh } from './support/documents.ts'
+
+const read = (path: string) => readFileSync(new URL(`../docs/${path}`, import.meta.url), 'utf8')
+
+describe('the tables of docs/', () => {
+  it.each(documents())('of $path are those of the sources', ({ path, text, fresh }) => {
+    expect(text, `${path} is stale: run npx tsx test/support/documents.ts`).toBe(fresh)
+  })
+
+  it('hold every status and every command', () => {
+    for (const name of Object.keys(statuses)) expect(read('statuses.md')).toContain(`| \`${name}\` |`)
+    for (const name of Object.keys(commands)) expect(read('commands.md')).toContain(`| [${name}](#`)
+  })
+
+  it('are replaced, and the text around them is not', () => {
+    const stale = 'before\n<!-- table: statuses -->\nold\n<!-- end -->\nbehind <!-- end -->'
+    expect(refresh(stale)).toMatch(
+      /^before\n<!-- table: statuses -->\n\n\| code \|[^]+\n<!-- end -->\nbehind <!-- end -->$/,
+    )
+    expect(refresh(stale)).not.toContain('old')
+    expect(() => refresh('<!-- table: statues -->\n<!-- end -->')).toThrow(/no table is called "statues"/)
+  })
+})
+
+describe('docs/commands.md', () => {
+  const sections = new Map(
+    read('commands.md')
+      .split(/^## /m)
+      .slice(1)
+      .map((section) => [section.slice(0, section.indexOf('\n')), section]),
+  )
+
+  it('has a section for every command, and for nothing else', () => {
+    expect([...sections.keys()].sort()).toEqual(Object.keys(commands).sort())
+  })
+
+  it.each(Object.keys(commands))('shows %s as JSON that parses', (name) => {
+    const example = /^```json\n(.+)\n```$/m.exec(sections.get(name)!)?.[1]
+    expect(parseJsonCommands(example!)[0]!.cmd).toBe(name)
+  })
+})
+
+describe('docs/protocol/monitoring.md', () => {
+  it('shows the examples that the vectors are made of, byte for byte', () => {
+    const shown = [...read('protocol/monitoring.md').matchAll(/^ {2,}([0-9a-f]{8}(?: [0-9a-f]{8})+)$/gm)].map((match) =>
+      fromHex(match[1]!.trim()),
+    )
+    const frames = [...commandVectors(), ...messageVectors()].map(({ frame }) => Buffer.from(frame).toString('hex'))
+    expect(shown.length).toBeGreaterThanOrEqual(12)
+    for (const bytes of shown) expect(frames).toContain(Buffer.from(bytes).toString('hex'))
+  })
+})

@@ -1,0 +1,136 @@
+/**
+ * The tables of docs/statuses.md and docs/commands.md, made from the sources, so that they cannot say something else.
+ * Only what stands between `<!-- table: NAME -->` and `<!-- end -->` is made; the text around it is written by hand.
+ * `npx tsx test/support/documents.ts` rewrites the files; test/documents.test.ts tells when that is due.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { AuthErrorCode } from '../../auth/errors.ts'
+import type { ProtocolErrorCode } from '../../protocol/errors.ts'
+import type { Command } from '../../protocol/monitor/command.ts'
+import { commands } from '../../protocol/monitor/commands/index.ts'
+import { statuses } from '../../protocol/monitor/status.ts'
+import type { StorageErrorCode } from '../../storage/store.ts'
+
+const ROOT = new URL('../../', import.meta.url)
+
+const protocolErrors: Readonly<Record<ProtocolErrorCode, string>> = {
+  FRAME_TOO_LONG: 'The length of a frame is above the limit in force; it is refused before its bytes arrive.',
+  FRAME_TOO_SHORT: 'The length of a frame is below 8, the least a frame can have.',
+  FRAME_UNALIGNED: 'The length of a frame is no multiple of 4.',
+  TRUNCATED: 'A field reaches beyond the end of what was given.',
+  TRAILING_BYTES: 'There are bytes behind the last field.',
+  BAD_PADDING: 'The bytes that fill a field up to a multiple of 4 are not zero.',
+  BAD_UTF8: 'A text that has to be UTF-8 is not.',
+  BAD_NAME: 'A name is empty, too long, no Unicode, or holds a control character.',
+  BAD_BOOLEAN: 'A boolean is neither 0 nor 1.',
+  BAD_TYPE: 'A type has a number that does not exist, or that may not stand there.',
+  BAD_COUNT: 'A count is larger than what can follow it.',
+  BAD_NUMBER: 'A number that is written as text is none, or does not fit its type.',
+  BAD_JSON: 'A text message is not JSON, or not the JSON that a command takes.',
+  DUPLICATE_NAME: 'An argument stands twice.',
+  TOO_DEEP: 'RECs and ARRAYs are nested deeper than 4.',
+  TOO_LONG: 'A text or byte string is longer than may stand there.',
+  UNKNOWN_MESSAGE: 'The number of a message is neither a metric id nor one of the messages.',
+}
+
+const authErrors: Readonly<Record<AuthErrorCode, string>> = {
+  BAD_IDENTITY: 'A name is not of the form `user` or `tenant/user`.',
+  BAD_PASSWORD: 'A new password is empty, too long, or holds what cannot be typed reliably.',
+  HASHER_BUSY: 'Too many passwords wait to be checked; try again.',
+  HASHER_CLOSED: 'The server is stopping and checks no passwords any more.',
+  NO_CRYPTO: 'The browser offers no WebCrypto, because the page came neither by https nor from this host.',
+  SCRAM_MALFORMED: 'A SCRAM message of the server does not follow RFC 5802.',
+  SCRAM_REFUSED: 'The server refused the exchange, or asked for something this client refuses.',
+  SERVER_NOT_PROVEN: 'The server could not show that it knows the password; it may not be the one that is meant.',
+}
+
+const storageErrors: Readonly<Record<StorageErrorCode, string>> = {
+  LOCKED: 'Another server uses this data directory.',
+  NOT_WRITABLE: 'The data directory or a file in it cannot be written.',
+  TOO_NEW: 'The data was written by a newer version; it was not touched.',
+  DAMAGED: 'The database cannot be read; it was left as it is.',
+  FULL: 'There is no room on the disk.',
+  IO: 'Reading or writing failed; the system log says why.',
+}
+
+const tables: Readonly<Record<string, () => string>> = {
+  statuses: () =>
+    table(
+      ['code', 'status', 'meaning'],
+      Object.entries(statuses).map(([name, { code, text }]) => [String(code), `\`${name}\``, text]),
+    ),
+  'protocol errors': () => codes(protocolErrors),
+  'auth errors': () => codes(authErrors),
+  'storage errors': () => codes(storageErrors),
+  commands: () =>
+    table(
+      ['number', 'command', 'fields behind `uint32 number, uint32 seq`', 'result', 'what it does'],
+      Object.values<Command>(commands).map((command) => [
+        String(command.code),
+        `[${command.name}](#${command.name.toLowerCase()})`,
+        fieldsOf(command),
+        command.result,
+        summaryOf(command),
+      ]),
+    ),
+}
+
+function codes(sentences: Readonly<Record<string, string>>): string {
+  return table(
+    ['code', 'meaning'],
+    Object.entries(sentences).map(([code, sentence]) => [`\`${code}\``, sentence]),
+  )
+}
+
+function fieldsOf({ fields }: Command): string {
+  const words = Object.entries(fields).map(([name, { word, optional }]) => {
+    const field = `${word} **${name}**`
+    return optional === undefined ? field : `[${field}]`
+  })
+  return words.join(', ') || '-'
+}
+
+/** The sentence that stands above a command's declaration. */
+function summaryOf({ name }: Command): string {
+  const path = `protocol/monitor/commands/${name.toLowerCase().replaceAll('_', '-')}.ts`
+  const comment = /\/\*\* (.+) \*\/\nexport const/.exec(readFileSync(new URL(path, ROOT), 'utf8'))
+  if (comment === null) throw new Error(`${path} has no comment of one line above its declaration`)
+  return comment[1]!
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
+  return line(head) + `|${'---|'.repeat(head.length)}\n` + rows.map(line).join('')
+}
+
+/** The text with all its tables made anew. A table of an unknown name is an error. */
+export function refresh(text: string): string {
+  return text.replace(/(<!-- table: (.+?) -->\n)[^]*?(<!-- end -->)/g, (_, begin, name, end) => {
+    const make = tables[name]
+    if (make === undefined) throw new Error(`no table is called "${name}"; there are ${Object.keys(tables).join(', ')}`)
+    return `${begin}\n${make()}\n${end}`
+  })
+}
+
+export interface Document {
+  readonly path: string
+  /** As it is. */
+  readonly text: string
+  /** As it should be. */
+  readonly fresh: string
+}
+
+export function documents(): Document[] {
+  return ['docs/statuses.md', 'docs/commands.md'].map((path) => {
+    const text = readFileSync(new URL(path, ROOT), 'utf8')
+    return { path, text, fresh: refresh(text) }
+  })
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const { path, text, fresh } of documents()) {
+    if (text !== fresh) writeFileSync(new URL(path, ROOT), fresh)
+    console.log(`${path}: ${text === fresh ? 'as it was' : 'rewritten'}`)
+  }
+}
