@@ -17,6 +17,11 @@ import type { Transport } from './transport.ts'
 
 export type Entry = ValueMessage | Gap
 
+/** `return` ends the loop also from outside of it. */
+export interface Entries extends AsyncIterableIterator<Entry, undefined> {
+  return(): Promise<IteratorResult<Entry, undefined>>
+}
+
 export interface ConsumerOptions {
   readonly clock?: Clock | undefined
   /** What errors call the producer; its URL. */
@@ -156,7 +161,7 @@ export class Consumer {
    * rests while too many wait to be taken; the producer closes a connection that has rested for 30 s, so that a slow
    * reader should rather ask for a small `window`. One at a time; throws where one is open.
    */
-  entries(): AsyncIterableIterator<Entry, undefined> {
+  entries(): Entries {
     if (this.#entries) throw new Error('the entries of this consumer are already being read')
     this.#entries = new Inbox<Entry>({
       limit: this.#options.maxWaiting ?? 1024,

@@ -15,6 +15,10 @@ export class StatusError extends Error {
   }
 }
 
+export function noSuchTransaction(): StatusError {
+  return new StatusError('NO_SUCH_TRANSACTION', 'the current channel has never given this transaction id')
+}
+
 export interface Refusal {
   readonly status: number
   readonly detail: string

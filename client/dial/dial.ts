@@ -2,18 +2,21 @@
 import { ConnectionError } from '../errors.ts'
 import type { Transport } from '../transport.ts'
 
-/** Throws ConnectionError BAD_URL, UNREACHABLE. Once `signal` is aborted nothing is left open. */
+/** Throws ConnectionError BAD_URL, UNREACHABLE. Once `signal` is aborted it throws and leaves nothing open. */
 export async function dial(text: string, signal: AbortSignal): Promise<Transport> {
   const url = parse(text)
   switch (url.protocol) {
     case 'tcp:': {
       const { dialTcp } = await import('./tcp.ts')
+      signal.throwIfAborted()
       return dialTcp(url, signal)
     }
     case 'ws:':
     case 'wss:': {
       const { dialWebSocket } = await import('./websocket.ts')
-      return dialWebSocket(url, await webSocketConstructor(), signal)
+      const WebSocket = await webSocketConstructor()
+      signal.throwIfAborted()
+      return dialWebSocket(url, WebSocket, signal)
     }
     default:
       throw new ConnectionError('BAD_URL', `cannot dial ${url.protocol}//: use tcp://, ws:// or wss://`)

@@ -5,12 +5,12 @@
 import { GapReason } from '../../protocol/monitor/constants.ts'
 import { Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
 import type { Loss } from './gap.ts'
-import type { Lane } from './lane.ts'
+import { type Entry, isAlive, type Lane } from './lane.ts'
 import { addLoss, makeRoom } from './limits.ts'
 import { MAX_BLOCK_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
 import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
-import { settleAll } from './settling.ts'
+import { advance, settleAll } from './settling.ts'
 
 const MIN_BLOCK_BYTES = 1024
 const HEADER_BYTES = 24
@@ -25,7 +25,7 @@ export function append(
   head: Uint8Array,
   tail: Uint8Array,
   time: number,
-  key?: string,
+  key?: string | undefined,
 ): void {
   const { settings, ledger, host } = queue
   const bytes = head.length + tail.length
@@ -36,7 +36,7 @@ export function append(
     return
   }
   const latest = settings.overflow === 'keep-latest' ? (key ?? seriesKey(queue.keys, head)) : undefined
-  if (latest !== undefined) supersede(queue, latest)
+  if (latest !== undefined) supersede(queue, lane, latest)
   if (queue.bytes + bytes > settings.maxBytes && !makeRoom(queue, bytes)) {
     ledger.dropped.overflow++
     addLoss(queue, lane, lossOf('overflow', head, time))
@@ -53,7 +53,7 @@ export function append(
   if (latest !== undefined) {
     block.sealed = true
     block.key = latest
-    queue.latest.set(latest, block)
+    lane.latest.set(latest, block)
   }
   if (!block.dirty) queue.touch(block)
   if (sending) queue.listener.ready()
@@ -108,14 +108,47 @@ function lossOf(reason: 'full' | 'overflow', head: Uint8Array, time: number): Lo
 }
 
 /** keep-latest: an unsent older value of the series gives way; one in flight stays until its connection ends. */
-function supersede(queue: QueueState, key: string): void {
-  const older = queue.latest.get(key)
-  if (older === undefined || older.left === 0 || older.inFlight > 0) return
+function supersede(queue: QueueState, lane: Lane, key: string): void {
+  const older = lane.latest.get(key)
+  if (older === undefined || older.inFlight > 0) return
   settleAll(queue, older, 'superseded')
-  queue.dead++
-  if (queue.dead <= 64 || queue.dead <= queue.latest.size) return
-  for (const lane of queue.lanes()) lane.filter((entry) => entry.kind === 'gap' || entry.left > 0)
-  queue.dead = 0
+  advance(lane)
+}
+
+/** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
+export function release(queue: QueueState, metric: number): void {
+  const lane = queue.waiting.get(metric)
+  if (lane === undefined) return
+  queue.waiting.delete(metric)
+  const tail = queue.sending.tail
+  if (tail?.kind === 'block') tail.sealed = true
+  for (const entry of lane) if (isAlive(entry)) enter(queue, entry)
+  queue.lastAppend = queue.host.age()
+  queue.changed()
+  queue.listener.ready()
+}
+
+/** An entry of a buffer lane goes to the end of the sending order and gets its ids. */
+function enter(queue: QueueState, entry: Entry): void {
+  const { sending, settings } = queue
+  entry.lane = 0
+  if (entry.kind === 'gap') {
+    if (settings.durable) entry.transaction = queue.next++
+    queue.touchGap(entry)
+  } else {
+    if (entry.key !== undefined) {
+      supersede(queue, sending, entry.key)
+      sending.latest.set(entry.key, entry)
+    }
+    entry.sealed = true
+    entry.first = queue.next
+    if (settings.durable) {
+      entry.number(queue.next)
+      queue.movedBlocks.push(entry)
+    }
+    queue.next += entry.count
+  }
+  sending.push(entry)
 }
 
 /** Takes whole VALUE frames that stand back to back into the sending lane, with new ids and their old times. */
@@ -124,7 +157,8 @@ export function appendFrames(queue: QueueState, frames: Uint8Array, pattern: boo
   let at = 0
   while (at < frames.length) {
     const end = at + 4 + view.getUint32(at)
-    const key = seriesKeyOfFrame(frames.subarray(at, end), pattern)
+    const key =
+      queue.settings.overflow === 'keep-latest' ? seriesKeyOfFrame(frames.subarray(at, end), pattern) : undefined
     const head = frames.subarray(at, at + HEADER_BYTES)
     append(queue, queue.sending, head, frames.subarray(at + HEADER_BYTES, end), getUint53(view, at + FRAME_TIME), key)
     at = end

@@ -25,7 +25,7 @@ export class Block {
   sealed = false
   /** Age clock of the last value, ms. */
   stamp = 0
-  /** Times of the first and the latest value, microseconds. */
+  /** The earliest and the latest time of its values, microseconds. */
   from = 0
   to = 0
 
@@ -103,8 +103,9 @@ export class Block {
     if (this.count === 0) {
       this.from = time
       this.metric = metric
-    } else if (this.metric !== metric) {
-      this.metric = 0
+    } else {
+      if (this.metric !== metric) this.metric = 0
+      if (time < this.from) this.from = time
     }
     if (time > this.to) this.to = time
     this.count++
@@ -115,6 +116,27 @@ export class Block {
   isSettled(ordinal: number): boolean {
     if (ordinal < this.prefix) return true
     return this.bits !== undefined && ((this.bits[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
+  }
+
+  /** Values that are neither settled nor in a durable batch. */
+  get unstored(): number {
+    let unstored = 0
+    for (let ordinal = this.stored; ordinal < this.count; ordinal++) if (!this.isSettled(ordinal)) unstored++
+    return unstored
+  }
+
+  /** The id up to which its values are settled or in a durable batch. */
+  get storedId(): number {
+    let ordinal = this.stored
+    while (ordinal < this.count && this.isSettled(ordinal)) ordinal++
+    return this.first + ordinal - 1
+  }
+
+  /** The transaction id of its last value that is not settled. */
+  get lastLeft(): number {
+    let ordinal = this.count - 1
+    while (this.isSettled(ordinal)) ordinal--
+    return this.first + ordinal
   }
 
   /** Marks a value as settled; false if it was. The counts of `left` and in flight are the caller's. */

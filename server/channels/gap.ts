@@ -6,6 +6,8 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { GapReason } from '../../protocol/monitor/constants.ts'
 import { writeGap } from '../../protocol/monitor/message.ts'
 
+export const GAP_FRAME_BYTES = 48
+
 /** What was lost. Times in microseconds, 0 unknown; metric 0 several; count 0 unknown. */
 export interface Loss {
   readonly reason: GapReason
@@ -64,10 +66,8 @@ export class Gap {
 
   frame(): Uint8Array {
     const { transaction, metric, count, from, to, reason } = this
-    const writer = new XdrWriter(52)
+    const writer = new XdrWriter(GAP_FRAME_BYTES)
     writeGap(writer, { transaction, metric, count, from, to, reason })
     return writer.bytes()
   }
 }
-
-export const GAP_FRAME_BYTES = 52

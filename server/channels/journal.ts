@@ -1,6 +1,6 @@
 /**
- * Group commit: what changed since the last batch is the next one, and one is in flight at a time. A turn never queues a
- * second one. `mark()` names the batch after which everything changed so far is stored; responses wait for it.
+ * Group commit: everything that changed since the last batch is the next one, and one is in flight at a time: a turn never
+ * queues a second one. `mark()` names the batch after which everything changed so far is stored; responses wait for it.
  */
 import type { Batch, Change, Store } from '../../storage/store.ts'
 import { BatchBuilder } from './batch.ts'
@@ -18,8 +18,8 @@ export interface Waiting {
   durable(mark: number): void
 }
 
-/** A batch takes no more queues once it holds this much. */
-const MAX_BATCH_BYTES = 16 << 20
+/** A batch's buffer is used again, unless it has grown beyond this. */
+const KEPT_BUFFER_BYTES = 16 << 20
 
 export class Journal implements Task {
   readonly #store: Pick<Store, 'write'>
@@ -30,13 +30,10 @@ export class Journal implements Task {
   #changes: Change[] = []
   #taken: [Journaled, Taken][] = []
   /** The batch last written, and the last durable one. */
-  #number = 0
-  #durableNumber = 0
-  /** A mark is reached by the batch that leaves nothing behind; a very large change takes several. */
-  #mark = 0
+  #written = 0
   #durable = 0
-  /** The mark that the batch in flight reaches. */
-  #reaches: number | undefined
+  /** The highest mark that was named. */
+  #promised = 0
   #buffer: ArrayBuffer | undefined
   #stopped = false
 
@@ -53,11 +50,11 @@ export class Journal implements Task {
 
   /** True while something is changed or under way. */
   get busy(): boolean {
-    return this.#isChanged || this.#number > this.#durableNumber
+    return this.#isChanged || this.#written > this.#durable
   }
 
   get #isChanged(): boolean {
-    return this.#dirty.size > 0 || this.#changes.length > 0
+    return this.#dirty.size > 0 || this.#changes.length > 0 || this.#promised > this.#written
   }
 
   touch(source: Journaled): void {
@@ -77,7 +74,9 @@ export class Journal implements Task {
 
   /** Names everything changed so far; stored once `durable` is not below it. */
   mark(): number {
-    return this.#isChanged ? this.#mark + 1 : this.#mark
+    if (!this.#isChanged) return this.#written
+    this.#promised = this.#written + 1
+    return this.#promised
   }
 
   /** Tells once, when the next mark is stored. */
@@ -98,8 +97,8 @@ export class Journal implements Task {
   }
 
   atTurnEnd(): void {
-    if (this.#stopped || this.#number > this.#durableNumber || !this.#isChanged) return
-    this.#number++
+    if (this.#stopped || this.#written > this.#durable || !this.#isChanged) return
+    this.#written++
     this.#store.write(this.#build())
   }
 
@@ -108,30 +107,21 @@ export class Journal implements Task {
     this.#buffer = undefined
     builder.changes = this.#changes
     this.#changes = []
-    for (const source of this.#dirty) {
-      if (builder.length > MAX_BATCH_BYTES) break
-      this.#dirty.delete(source)
-      this.#taken.push([source, source.take(builder)])
-    }
-    this.#reaches = this.#dirty.size === 0 ? ++this.#mark : undefined
-    return builder.build(this.#number, this.#clock.age(), this.#clock.wallMs())
+    for (const source of this.#dirty) this.#taken.push([source, source.take(builder)])
+    this.#dirty.clear()
+    return builder.build(this.#written, this.#clock.age(), this.#clock.wallMs())
   }
 
   /** The store's word that a batch is durable, with its buffer to be used again. */
   onDurable(number: number, buffer: ArrayBuffer | undefined): void {
-    this.#durableNumber = number
-    this.#buffer = buffer
+    this.#durable = number
+    if (buffer !== undefined && buffer.byteLength <= KEPT_BUFFER_BYTES) this.#buffer = buffer
     const taken = this.#taken
     this.#taken = []
     for (const [source, what] of taken) source.stored(what)
-    if (this.#reaches === undefined) {
-      this.#turn.enter('store', this)
-      return
-    }
-    this.#durable = this.#reaches
     const waiting = [...this.#waiting]
     this.#waiting.clear()
-    for (const waiter of waiting) waiter.durable(this.#durable)
+    for (const waiter of waiting) waiter.durable(number)
     if (this.#isChanged) this.#turn.enter('store', this)
   }
 

@@ -7,12 +7,17 @@ import type { Gap } from './gap.ts'
 
 export type Entry = Block | Gap
 
+const MIN_COMPACT = 64
+
 export class Lane {
   readonly id: number
   #entries: Entry[] = []
   #start = 0
+  #compactAt = MIN_COMPACT
   /** Index of the entry to be sent next, from the front. */
   cursor = 0
+  /** keep-latest: the newest value of each series. */
+  readonly latest = new Map<string, Block>()
 
   constructor(id: number) {
     this.id = id
@@ -23,7 +28,7 @@ export class Lane {
   }
 
   at(index: number): Entry | undefined {
-    return this.#entries[this.#start + index]
+    return index < 0 ? undefined : this.#entries[this.#start + index]
   }
 
   get head(): Entry | undefined {
@@ -31,10 +36,11 @@ export class Lane {
   }
 
   get tail(): Entry | undefined {
-    return this.#entries[this.#entries.length - 1]
+    return this.#start < this.#entries.length ? this.#entries[this.#entries.length - 1] : undefined
   }
 
   push(entry: Entry): void {
+    if (this.length >= this.#compactAt) this.#compact()
     this.#entries.push(entry)
   }
 
@@ -47,14 +53,10 @@ export class Lane {
     }
   }
 
-  /** Puts an entry at `index`; what was there and behind it moves back. */
+  /** Puts an entry at `index`, not before the cursor; what was there and behind it moves back. */
   insert(index: number, entry: Entry): void {
     if (index === 0 && this.#start > 0) this.#entries[--this.#start] = entry
     else this.#entries.splice(this.#start + index, 0, entry)
-  }
-
-  replace(index: number, entry: Entry): void {
-    this.#entries[this.#start + index] = entry
   }
 
   remove(index: number): void {
@@ -69,12 +71,13 @@ export class Lane {
     this.cursor = cursor > index ? cursor - 1 : cursor
   }
 
-  /** Keeps only what `keep` says. Before the cursor nothing may go. */
-  filter(keep: (entry: Entry) => boolean): void {
-    const front = this.#entries.slice(this.#start, this.#start + this.cursor)
-    const rest = this.#entries.slice(this.#start + this.cursor).filter(keep)
-    this.#entries = front.concat(rest)
+  /** What is settled goes by itself only at the head; behind a value that is never committed it would pile up. */
+  #compact(): void {
+    const before = this.#entries.slice(this.#start, this.#start + this.cursor).filter(isAlive)
+    this.#entries = before.concat(this.#entries.slice(this.#start + this.cursor).filter(isAlive))
     this.#start = 0
+    this.cursor = before.length
+    this.#compactAt = Math.max(MIN_COMPACT, 2 * this.#entries.length)
   }
 
   /** The index of the entry that has this transaction id, or -1: a hole, or outside. Sending lane only. */
@@ -94,4 +97,9 @@ export class Lane {
   *[Symbol.iterator](): IterableIterator<Entry> {
     for (let i = this.#start; i < this.#entries.length; i++) yield this.#entries[i] as Entry
   }
+}
+
+/** Something of the entry is still to be sent or committed. */
+export function isAlive(entry: Entry): boolean {
+  return entry.kind === 'gap' ? !entry.settled : entry.left > 0
 }

@@ -3,19 +3,20 @@
  * on an open connection; what they drop is told by a GAP in its place. One drop frees at most a block: an eighth of the limit.
  */
 import { GapReason } from '../../protocol/monitor/constants.ts'
-import { type Block, FRAME_TIME, getUint53 } from './block.ts'
+import { type Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
 import { Gap, type Loss } from './gap.ts'
 import type { Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import type { QueueState } from './queue-state.ts'
-import { advance, settleAll, settleGap, settleOne } from './settling.ts'
+import { settleAll, settleGap, settleOne } from './settling.ts'
 
 const MAX_UNSENT_GAPS = 1024
 
 /** Frees room for `bytes` by the channel's policy; false if the arriving value has to go. */
 export function makeRoom(queue: QueueState, bytes: number): boolean {
-  if (queue.settings.overflow === 'drop-newest') return false
-  while (queue.bytes + bytes > queue.settings.maxBytes) {
+  const { overflow, maxBytes } = queue.settings
+  if (overflow === 'drop-newest' || bytes > maxBytes) return false
+  while (queue.bytes + bytes > maxBytes) {
     const oldest = oldestUnsent(queue)
     if (oldest === undefined) return false
     dropUnsent(queue, oldest.lane, oldest.index, 'overflow')
@@ -55,62 +56,72 @@ function unsentIndex(lane: Lane, from: number): number {
 }
 
 /** Drops the values of a block that are not in flight and puts a GAP in their place. */
-export function dropUnsent(
-  queue: QueueState,
-  lane: Lane,
-  index: number,
-  cause: DropCause & keyof typeof GapReason,
-): void {
+function dropUnsent(queue: QueueState, lane: Lane, index: number, cause: DropCause & keyof typeof GapReason): void {
   const block = lane.at(index) as Block
-  const loss: Loss = {
-    ...rangeOf(block),
-    reason: GapReason[cause],
-    metric: block.metric,
-    count: block.left - block.inFlight,
-  }
+  const loss = lossOf(block, GapReason[cause])
+  const transaction = queue.settings.durable && lane.id === 0 ? block.lastLeft : 0
   block.sealed = true
   if (block.inFlight === 0) {
     settleAll(queue, block, cause)
     lane.remove(index)
-    insertLoss(queue, lane, index, block, loss)
+    insertLoss(queue, lane, index, loss, transaction, block)
   } else {
     for (let ordinal = block.sent; ordinal < block.count; ordinal++) settleOne(queue, block, ordinal, cause)
-    insertLoss(queue, lane, index + 1, block, loss)
+    // Nothing of it is to be sent any more: it need not be read back to find that out.
+    block.sent = block.count
+    block.sentLength = block.length
+    insertLoss(queue, lane, index + 1, loss, transaction, block)
   }
-  advance(lane)
   queue.listener.ready()
 }
 
-/** A block that cannot be read back: what was left of it is lost, and only that. */
+/** A block that cannot be read back: what is not in flight of it is lost, and only that. */
 export function addDamage(queue: QueueState, block: Block): void {
   const lane = queue.sending
   const index = lane.find(block.first)
-  if (lane.at(index) !== block || block.left === 0) return
-  const loss: Loss = { ...rangeOf(block), reason: GapReason.damaged, metric: block.metric, count: block.left }
-  // The store has set its row aside: there is nothing left to remove.
-  block.taken = 0
-  settleAll(queue, block, 'damaged')
-  lane.remove(index)
-  insertLoss(queue, lane, index, block, loss)
-  advance(lane)
-  queue.listener.ready()
+  if (lane.at(index) === block && block.left > block.inFlight) dropUnsent(queue, lane, index, 'damaged')
 }
 
-/** Times of the unsent values of a block: from the frames if they are here. */
-function rangeOf(block: Block): { from: number; to: number } {
-  const { chunk, sentLength, from, to } = block
-  if (chunk === undefined || block.sent === 0) return { from, to }
-  return { from: getUint53(chunk.view, sentLength + FRAME_TIME), to }
+/** What is lost with the values of a block that are not in flight; by their frames if not all go and they are here. */
+function lossOf(block: Block, reason: GapReason): Loss {
+  const { chunk, sent, sentLength, length } = block
+  const count = block.left - block.inFlight
+  if (chunk === undefined || count === block.count) {
+    return { reason, metric: block.metric, count, from: block.from, to: block.to }
+  }
+  const { view } = chunk
+  let [metric, from, to] = [-1, Number.POSITIVE_INFINITY, 0]
+  for (let ordinal = sent, at = sentLength; at < length; ordinal++, at += 4 + view.getUint32(at)) {
+    if (block.isSettled(ordinal)) continue
+    const time = getUint53(view, at + FRAME_TIME)
+    const of = view.getUint32(at + FRAME_METRIC)
+    metric = metric === -1 || metric === of ? of : 0
+    from = Math.min(from, time)
+    to = Math.max(to, time)
+  }
+  return { reason, metric, count, from, to }
 }
 
 /** Books a loss at `index`, in the place of a dropped block or behind it: into a neighbour of the same reason, or as a GAP of its own. */
-function insertLoss(queue: QueueState, lane: Lane, index: number, block: Block, loss: Loss): void {
-  const transaction = queue.settings.durable ? (lane.id === 0 ? block.last : 0) : 0
-  const before = index > 0 ? lane.at(index - 1) : undefined
+function insertLoss(
+  queue: QueueState,
+  lane: Lane,
+  index: number,
+  loss: Loss,
+  transaction: number,
+  dropped: Block,
+): void {
+  const before = lane.at(index - 1)
   const behind = lane.at(index)
-  if (mergeable(before, loss)) mergeInto(queue, before, loss, transaction)
-  else if (mergeable(behind, loss)) mergeInto(queue, behind, loss, transaction)
-  else addGap(queue, lane, index, new Gap(block.id, lane.id, transaction, loss))
+  if (mergeable(before, loss)) {
+    mergeInto(queue, before, loss, transaction)
+  } else if (mergeable(behind, loss)) {
+    mergeInto(queue, behind, loss, transaction)
+  } else {
+    // A buffer lane comes back from the store in the order of ids, so there the GAP takes over that of its block.
+    const id = lane.id === 0 ? queue.host.nextId() : dropped.id
+    addGap(queue, lane, index, new Gap(id, lane.id, transaction, loss))
+  }
 }
 
 /** Books a loss at the end of a lane: values that were not taken in. */

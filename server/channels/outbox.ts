@@ -14,6 +14,8 @@ export interface Connection {
   /** Writes whole frames of values; `written` is called when they are out of this process. */
   writeValues(bytes: Uint8Array, written: () => void): void
   notice(code: number, channel: number, detail: string): void
+  /** Answers are out: more may be asked. */
+  drained(): void
   /** Ends the connection after what was written. The channel is left first. */
   end(): void
 }
@@ -35,7 +37,10 @@ export class Outbox implements Task {
   #connection: Connection | undefined
   #answers = new XdrWriter()
   #undrained = 0
-  #loading: Block | undefined
+  /** Bytes of answers that are not drained: who asks without reading is stopped by it. */
+  backlog = 0
+  /** Blocks that are being read back. */
+  #loading = 0
   #timer: Timer | undefined
   #full = false
   #paused = false
@@ -58,6 +63,7 @@ export class Outbox implements Task {
     this.#connection = connection
     this.#paused = paused
     this.#undrained = 0
+    this.backlog = 0
     this.#options.queue.attach()
     this.wake()
   }
@@ -82,7 +88,9 @@ export class Outbox implements Task {
   /** Sends a frame that is no queue entry; false if there is nobody to send it to. */
   answer(write: (writer: XdrWriter) => void): boolean {
     if (!this.#connection) return false
+    const before = this.#answers.length
     write(this.#answers)
+    this.backlog += this.#answers.length - before
     this.wake()
     return true
   }
@@ -93,7 +101,7 @@ export class Outbox implements Task {
     if (this.#answers.length > 0) {
       const bytes = this.#answers.copy()
       this.#answers.clear()
-      this.#write(connection, bytes, undefined)
+      this.#answered(connection, bytes)
     }
     while (this.#undrained < UNDRAINED_BYTES) {
       const next = this.#options.queue.next(UNDRAINED_BYTES - this.#undrained)
@@ -106,12 +114,20 @@ export class Outbox implements Task {
         return
       }
       if ('load' in next) {
-        this.#load(next.load)
+        this.#load()
         return
       }
       this.#moved()
       this.#write(connection, next.bytes, next.chunk)
     }
+  }
+
+  #answered(connection: Connection, bytes: Uint8Array): void {
+    connection.writeValues(bytes, () => {
+      if (this.#connection !== connection) return
+      this.backlog -= bytes.length
+      connection.drained()
+    })
   }
 
   #write(connection: Connection, bytes: Uint8Array, chunk: Chunk | undefined): void {
@@ -124,14 +140,21 @@ export class Outbox implements Task {
     })
   }
 
-  #load(block: Block): void {
-    if (this.#loading) return
-    this.#loading = block
-    void this.#options.read(block).then((bytes) => {
-      this.#loading = undefined
-      this.#options.queue.loaded(block, bytes)
-      this.wake()
-    })
+  #load(): void {
+    if (this.#loading > 0) return
+    const { queue, read } = this.#options
+    for (const block of queue.ahead()) {
+      this.#loading++
+      // A read that fails is the end of the store, which tells that itself: nothing more is loaded.
+      read(block).then(
+        (bytes) => {
+          this.#loading--
+          queue.loaded(block, bytes)
+          this.wake()
+        },
+        () => {},
+      )
+    }
   }
 
   #standsStill(connection: Connection): void {

@@ -15,6 +15,7 @@ export class Chunk {
     this.bytes = bytes
     this.view = new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength)
     this.#pool = pool
+    pool.used += bytes.length
   }
 
   static ofSize(size: number, pool: Pool): Chunk {
@@ -48,12 +49,16 @@ export class Chunk {
   }
 }
 
-const CLASSES = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18] as const
+const CLASSES = [1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18] as const
 export const MAX_BLOCK_BYTES = 1 << 18
+/** What the frames of all channels together should hold; not a bound: what is neither stored nor sent has to stay. */
+export const TOTAL_RESIDENT_BYTES = 64 << 20
 /** Buffers kept for use again; more than this is left to the garbage collector. */
 const KEPT_BYTES = 32 << 20
 
 export class Pool {
+  /** Bytes in the hands of blocks and links. */
+  used = 0
   readonly #free: Chunk[][] = CLASSES.map(() => [])
   #kept = 0
 
@@ -63,12 +68,14 @@ export class Pool {
     const free = this.#free[index]?.pop()
     if (free) {
       this.#kept -= free.bytes.length
+      this.used += free.bytes.length
       return free
     }
     return Chunk.ofSize(CLASSES[index] ?? size, this)
   }
 
   give(chunk: Chunk): void {
+    this.used -= chunk.bytes.length
     const index = (CLASSES as readonly number[]).indexOf(chunk.bytes.length)
     const list = this.#free[index]
     if (!list || this.#kept + chunk.bytes.length > KEPT_BYTES) return

@@ -57,12 +57,8 @@ export class QueueState {
   readonly waiting = new Map<number, Lane>()
   /** Metric id -> transaction id up to which its values are passed over. */
   readonly stops = new Map<number, number>()
-  /** keep-latest: the newest value of each series, by metric id and the constants of its frame. */
-  readonly latest = new Map<string, Block>()
   /** keep-latest: the key of each frame template seen. */
   readonly keys = new WeakMap<Uint8Array, string>()
-  /** keep-latest: dead entries inside the lanes. */
-  dead = 0
 
   /** The first id of the channel, the next one, and those reserved on disk. */
   origin: number
@@ -74,6 +70,8 @@ export class QueueState {
   lastAppend = Number.NEGATIVE_INFINITY
 
   connected = false
+  /** The window keeps back what could be sent. */
+  standsStill = false
   inFlight = 0
   inFlightGaps = 0
   inFlightBytes = 0
@@ -115,7 +113,22 @@ export class QueueState {
     yield* this.waiting.values()
   }
 
+  lane(id: number): Lane | undefined {
+    return id === 0 ? this.sending : this.waiting.get(id)
+  }
+
+  /** The lane of that id, made if it is not there. */
+  openLane(id: number): Lane {
+    let lane = this.lane(id)
+    if (lane === undefined) {
+      lane = new Lane(id)
+      this.waiting.set(id, lane)
+    }
+    return lane
+  }
+
   touch(block: Block): void {
+    if (!this.settings.durable) return
     if (!block.dirty) {
       block.dirty = true
       this.dirtyBlocks.push(block)
@@ -124,6 +137,7 @@ export class QueueState {
   }
 
   touchGap(gap: Gap): void {
+    if (!this.settings.durable) return
     if (!gap.dirty) {
       gap.dirty = true
       this.dirtyGaps.push(gap)
@@ -132,9 +146,8 @@ export class QueueState {
   }
 
   changed(): void {
-    if (!this.numbersChanged) {
-      this.numbersChanged = true
-      if (this.settings.durable) this.listener.changed()
-    }
+    if (this.numbersChanged || !this.settings.durable) return
+    this.numbersChanged = true
+    this.listener.changed()
   }
 }

@@ -2,18 +2,17 @@
  * The queue of a channel: what is accepted, waits, is in flight, is committed or lost. It decides; the store keeps.
  * This is its door; what it consists of is `queue-state.ts`, and each verb has its file beside it.
  */
-import { append, appendFrames, appendResult } from './appending.ts'
+import { append, appendFrames, appendResult, release } from './appending.ts'
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
-import { Lane } from './lane.ts'
 import type { dropCauses } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
-import { Chunk } from './pool.ts'
 import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState } from './queue-state.ts'
-import { dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
-import { attach, detach, loaded, type Next, next } from './sending.ts'
-import { commit, settleAll } from './settling.ts'
-import { rest, restoreBlock, restoreGap, restoreNumbers, stored, type Taken, take } from './storing.ts'
+import { recovered, restoreBlock, restoreGap, restoreNumbers } from './restoring.ts'
+import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
+import { ahead, attach, detach, loaded, type Next, next } from './sending.ts'
+import { commit } from './settling.ts'
+import { rest, stored, type Taken, take } from './storing.ts'
 
 export interface QueueStatus {
   readonly accepted: number
@@ -42,14 +41,20 @@ export class Queue {
     return this.#state.settings
   }
 
+  /** `durable` may change only while the queue is empty. */
   set settings(settings: QueueSettings) {
-    this.#state.settings = settings
-    this.#state.listener.ready()
+    const state = this.#state
+    const turned = settings.durable !== state.settings.durable
+    // Once more while it is durable: what was removed goes on disk. Or for the first time since it is.
+    if (turned) state.changed()
+    state.settings = settings
+    if (turned) state.changed()
+    state.listener.ready()
   }
 
   /** Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). See `append`. */
   append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
-    append(this.#state, waiting === 0 ? this.#state.sending : this.#lane(waiting), head, tail, time)
+    append(this.#state, waiting === 0 ? this.#state.sending : this.#state.openLane(waiting), head, tail, time)
   }
 
   /** The result of an EXECUTE, which no limit touches. Gives its transaction id, 0 on a channel that is not durable. */
@@ -66,40 +71,9 @@ export class Queue {
     return true
   }
 
-  #lane(metric: number): Lane {
-    let lane = this.#state.waiting.get(metric)
-    if (lane === undefined) {
-      lane = new Lane(metric)
-      this.#state.waiting.set(metric, lane)
-    }
-    return lane
-  }
-
   /** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
   release(metric: number): void {
-    const state = this.#state
-    const lane = state.waiting.get(metric)
-    if (lane === undefined) return
-    state.waiting.delete(metric)
-    for (const entry of lane) {
-      entry.lane = 0
-      if (entry.kind === 'gap') {
-        if (state.settings.durable) entry.transaction = state.next++
-        state.touchGap(entry)
-      } else {
-        if (entry.left === 0) continue
-        entry.sealed = true
-        entry.first = state.next
-        if (state.settings.durable) entry.number(state.next)
-        state.next += entry.count
-        state.movedBlocks.push(entry)
-        state.touch(entry)
-      }
-      state.sending.push(entry)
-    }
-    state.lastAppend = state.host.age()
-    state.changed()
-    state.listener.ready()
+    release(this.#state, metric)
   }
 
   commit(transaction: number, through: boolean): boolean {
@@ -142,7 +116,7 @@ export class Queue {
   }
 
   dropLane(metric: number): void {
-    dropLane(this.#state, metric, 'stopped')
+    dropLane(this.#state, metric)
   }
 
   purge(only: { readonly metric?: number; readonly through?: number }, read: ReadBlock): Promise<number> {
@@ -169,10 +143,15 @@ export class Queue {
     return next(this.#state, maxBytes)
   }
 
-  /** The bytes of a block that `next` asked for; undefined: they are damaged, which is told by a GAP. */
+  /** The blocks to be read back when `next` says `load`: the one at the cursor and some behind it. */
+  ahead(): Block[] {
+    return ahead(this.#state)
+  }
+
+  /** The bytes of a block that was asked for; undefined: they are damaged, which is told by a GAP. */
   loaded(block: Block, bytes: Uint8Array | undefined): void {
     if (bytes === undefined) addDamage(this.#state, block)
-    else loaded(this.#state, block, Chunk.of(bytes, this.#state.host.pool))
+    else loaded(this.#state, block, bytes)
   }
 
   expire(): void {
@@ -200,11 +179,36 @@ export class Queue {
     restoreGap(this.#state, rows, row)
   }
 
+  /** Has its numbers, and with them the channel, written with the next batch. */
+  touch(): void {
+    this.#state.changed()
+  }
+
+  /** Numbers, blocks and GAPs are restored. `clean`: what `restoreNumbers` said. */
+  recovered(clean: boolean): void {
+    recovered(this.#state, clean)
+  }
+
+  /** A clean end is near: the range of ids is given back with the next batch, and nothing new is sent before another one. */
+  giveBack(): void {
+    this.#state.lastAppend = Number.NEGATIVE_INFINITY
+    this.#state.changed()
+  }
+
   /** The channel is deleted: everything is let go of, nothing is told. */
   discard(): void {
-    for (const lane of this.#state.lanes()) {
-      for (const entry of lane) if (entry.kind === 'block') settleAll(this.#state, entry, 'stopped')
-    }
+    discardAll(this.#state)
+  }
+
+  /** The server stops: the rest of the range of ids is given back with the last batch. */
+  close(): void {
+    this.#state.lastAppend = Number.NEGATIVE_INFINITY
+    this.#state.changed()
+  }
+
+  /** True if something waits for GET. */
+  isWaiting(metric: number): boolean {
+    return (this.#state.waiting.get(metric)?.length ?? 0) > 0
   }
 
   /** False only if it surely has no value of this metric. */
@@ -238,10 +242,9 @@ export class Queue {
       for (const entry of lane) {
         if (entry.kind === 'gap' || entry.left === 0) continue
         oldest = Math.min(oldest, entry.from)
-        const fresh = entry.count - entry.stored
-        if (fresh === 0) continue
-        unstored += Math.min(fresh, entry.left)
-        if (lane.id === 0) storedId = Math.min(storedId, entry.first + entry.stored - 1)
+        const fresh = entry.unstored
+        unstored += fresh
+        if (fresh > 0 && lane.id === 0) storedId = Math.min(storedId, entry.storedId)
       }
     }
     return {

@@ -42,6 +42,21 @@ export class Registry {
     this.#options = options
   }
 
+  /** What a new channel has, and the most that one may ask for. */
+  get defaults(): ChannelSettings {
+    return this.#options.defaults
+  }
+
+  /** Changes the settings of a channel. Not durable and not defined, it leaves the store. */
+  configure(channel: Channel, settings: ChannelSettings): void {
+    const wasStored = channel.stored
+    this.store(channel, { ...settings, configured: true })
+    channel.queue.settings = settings
+    if (channel.survives || !wasStored) return
+    channel.stored = false
+    this.#options.journal.change({ remove: 'channel', id: channel.id })
+  }
+
   /** A new channel. Throws StatusError QUOTA_EXCEEDED. */
   create(owner: Identity, defined: boolean, settings: Partial<ChannelSettings> = {}): Channel {
     const { ids, host, defaults, maxPerIdentity } = this.#options
@@ -67,7 +82,8 @@ export class Registry {
 
   /** A channel from its row. Its numbers, blocks and GAPs are the caller's to restore. */
   restore(row: ChannelRow, owner: Identity): Channel {
-    const { host, journal, turn, clock } = this.#options
+    const { host, journal, turn, clock, ids } = this.#options
+    ids.claim(row.id)
     const queue: Queue = new Queue(row.id, row.origin, row, host, {
       changed: () => {
         this.store(channel)
@@ -104,6 +120,10 @@ export class Registry {
       this.#byUser.set(userId, set)
     }
     return set
+  }
+
+  get count(): number {
+    return this.#channels.size
   }
 
   all(): IterableIterator<Channel> {

@@ -16,9 +16,15 @@ interface Walked {
   readonly block: Block
   readonly ordinal: number
   readonly frame: Uint8Array
-  readonly view: DataView
-  /** Of the frame inside `view`. */
-  readonly at: number
+  readonly time: number
+}
+
+/** What to walk: blocks of a lane that may have values of a metric, as they are now: while one is read the lane changes. */
+interface Walk {
+  readonly blocks: readonly Block[]
+  readonly metric: number
+  readonly read: ReadBlock
+  readonly see: (walked: Walked) => void
 }
 
 /**
@@ -26,106 +32,172 @@ interface Walked {
  * The promise is for frames that had to be read back; without those everything is done at once.
  */
 export function stop(queue: QueueState, metric: number, read: ReadBlock): Promise<void> | undefined {
-  dropLane(queue, metric, 'stopped')
+  dropLane(queue, metric)
   const last = queue.next - 1
   if (queue.sending.length === 0) return undefined
   queue.stops.set(metric, last)
-  return visit(queue, queue.sending, metric, read, ({ block, ordinal }) => {
+  const blocks = blocksOf(queue.sending, metric).filter((block) => block.inFlight > 0)
+  const see = ({ block, ordinal }: Walked): void => {
     if (block.first + ordinal <= last && ordinal < block.sent) settleOne(queue, block, ordinal, 'stopped')
-  })
+  }
+  const done = (): void => {
+    advance(queue.sending)
+    queue.listener.ready()
+  }
+  const reading = walkAll({ blocks, metric, read, see })
+  if (reading !== undefined) return reading.then(done)
+  done()
+  return undefined
 }
 
 /** Forgets a buffer lane. GAPs in it go untold: STOP and DEL_CHANNEL discard. */
-export function dropLane(queue: QueueState, metric: number, cause: 'stopped' | 'purged'): void {
+export function dropLane(queue: QueueState, metric: number): void {
   const lane = queue.waiting.get(metric)
   if (lane === undefined) return
   queue.waiting.delete(metric)
+  settleLane(queue, lane)
+}
+
+/** DEL_CHANNEL, expiry: all lanes, and nothing is told. */
+export function discardAll(queue: QueueState): void {
+  for (const metric of [...queue.waiting.keys()]) dropLane(queue, metric)
+  settleLane(queue, queue.sending)
+  advance(queue.sending)
+}
+
+function settleLane(queue: QueueState, lane: Lane): void {
   for (const entry of lane) {
     if (entry.kind === 'gap') settleGap(queue, entry)
-    else settleAll(queue, entry, cause)
+    else settleAll(queue, entry, 'stopped')
   }
 }
 
-/** `channel.purge`: drops values up to an id (and those that wait, if no id is given), and tells it by a GAP. */
+/**
+ * `channel.purge`: drops values up to an id (and those that wait, if no id is given). What is lost of a lane is told by
+ * a GAP behind it, since values of other metrics may stay between.
+ */
 export async function purge(
   queue: QueueState,
   only: { readonly metric?: number; readonly through?: number },
   read: ReadBlock,
 ): Promise<number> {
   const through = Math.min(only.through ?? Number.POSITIVE_INFINITY, queue.next - 1)
-  const lost = { count: 0, from: 0, to: 0 }
-  const book = ({ block, ordinal, view, at }: Walked): void => {
-    const id = block.lane === 0 ? block.first + ordinal : 0
-    if (id > through || !settleOne(queue, block, ordinal, 'purged')) return
-    const time = getUint53(view, at + FRAME_TIME)
-    lost.from = lost.count === 0 ? time : Math.min(lost.from, time)
-    lost.to = Math.max(lost.to, time)
-    lost.count++
-  }
   const lanes = only.through === undefined ? [...queue.lanes()] : [queue.sending]
-  for (const lane of lanes) await visit(queue, lane, only.metric, read, book)
-  const metric = only.metric ?? 0
-  if (lost.count > 0) addLoss(queue, queue.sending, { ...lost, metric, reason: GapReason.purged })
+  let count = 0
+  for (const lane of lanes) count += await purgeLane(queue, lane, only.metric, through, read)
   queue.listener.ready()
-  return lost.count
+  return count
 }
 
-/** The uncommitted frames of a metric: in flight, queued and waiting, in order. Copies. */
-export async function framesOf(queue: QueueState, metric: number, read: ReadBlock): Promise<Uint8Array[]> {
-  const frames: Uint8Array[] = []
-  const collect = ({ block, ordinal, frame }: Walked): void => {
-    const through = queue.stops.get(metric)
-    if (block.lane === 0 && through !== undefined && block.first + ordinal <= through) return
-    frames.push(frame.slice())
+async function purgeLane(
+  queue: QueueState,
+  lane: Lane,
+  only: number | undefined,
+  through: number,
+  read: ReadBlock,
+): Promise<number> {
+  let [count, from, to, metric] = [0, Number.POSITIVE_INFINITY, 0, -1]
+  const lose = (values: number, earliest: number, latest: number, of: number): void => {
+    if (values === 0) return
+    count += values
+    from = Math.min(from, earliest)
+    to = Math.max(to, latest)
+    metric = metric === -1 || metric === of ? of : 0
   }
-  await visit(queue, queue.sending, metric, read, collect)
-  const lane = queue.waiting.get(metric)
-  if (lane !== undefined) await visit(queue, lane, metric, read, collect)
+  const mixed: Block[] = []
+  for (const block of blocksOf(lane, only)) {
+    if (only !== undefined && block.metric !== only) mixed.push(block)
+    else lose(settleUpTo(queue, block, through), block.from, block.to, block.metric)
+  }
+  const see = ({ block, ordinal, time }: Walked): void => {
+    if (block.lane === 0 && block.first + ordinal > through) return
+    if (settleOne(queue, block, ordinal, 'purged')) lose(1, time, time, only ?? 0)
+  }
+  await walkAll({ blocks: mixed, metric: only ?? 0, read, see })
+  advance(lane)
+  // The lane may have been released meanwhile.
+  const now = queue.lane(lane.id) === lane ? lane : queue.sending
+  if (count > 0) addLoss(queue, now, { reason: GapReason.purged, metric, count, from, to })
+  return count
+}
+
+/** Purges the values of a block up to an id, all of them if it waits; gives how many. */
+function settleUpTo(queue: QueueState, block: Block, through: number): number {
+  const { left } = block
+  if (block.lane !== 0 || block.last <= through) {
+    settleAll(queue, block, 'purged')
+    return left
+  }
+  for (let ordinal = 0; block.first + ordinal <= through; ordinal++) settleOne(queue, block, ordinal, 'purged')
+  return left - block.left
+}
+
+/**
+ * The uncommitted frames of a metric: in flight, queued and waiting, in order. Copies. What is on disk is read first; then
+ * all is collected in one go, so that no value that comes meanwhile is missed.
+ */
+export async function framesOf(queue: QueueState, metric: number, read: ReadBlock): Promise<Uint8Array[]> {
+  const bytes = new Map<Block, Uint8Array | undefined>()
+  for (;;) {
+    const blocks = [queue.sending, queue.lane(metric)].flatMap((lane) => (lane ? blocksOf(lane, metric) : []))
+    const missing = blocks.filter((block) => block.chunk === undefined && !bytes.has(block))
+    if (missing.length === 0) return collect(queue, metric, blocks, bytes)
+    for (const block of missing) bytes.set(block, await read(block))
+  }
+}
+
+function collect(
+  queue: QueueState,
+  metric: number,
+  blocks: readonly Block[],
+  bytes: ReadonlyMap<Block, Uint8Array | undefined>,
+): Uint8Array[] {
+  const frames: Uint8Array[] = []
+  const stopped = queue.stops.get(metric) ?? 0
+  const see = ({ block, ordinal, frame }: Walked): void => {
+    if (block.lane !== 0 || block.first + ordinal > stopped) frames.push(frame.slice())
+  }
+  for (const block of blocks) {
+    const found = block.chunk?.bytes.subarray(0, block.length) ?? bytes.get(block)
+    if (found !== undefined) walkBlock(block, metric, found, see)
+  }
   return frames
 }
 
-/** Calls `see` for every unsettled frame of a lane (of a metric), reading back what is not in memory. At once if nothing is to be read. */
-function visit(
-  queue: QueueState,
-  lane: Lane,
-  metric: number | undefined,
-  read: ReadBlock,
-  see: (walked: Walked) => void,
-): Promise<void> | undefined {
-  // Ids of blocks that were there at the start, in order: the lane changes while blocks are read.
+/** The blocks of a lane in which something is left that may be of a metric. */
+function blocksOf(lane: Lane, metric: number | undefined): Block[] {
   const blocks: Block[] = []
   for (const entry of lane) {
-    if (entry.kind === 'block' && (metric === undefined || entry.metric === 0 || entry.metric === metric))
-      blocks.push(entry)
+    if (entry.kind === 'gap' || entry.left === 0) continue
+    if (metric === undefined || entry.metric === 0 || entry.metric === metric) blocks.push(entry)
   }
-  let index = 0
-  const run = (): Promise<void> | undefined => {
-    for (; index < blocks.length; index++) {
-      const block = blocks[index] as Block
-      if (block.left === 0) continue
-      if (block.chunk === undefined) return readThenRun(block)
-      walk(block, block.chunk.bytes.subarray(0, block.length), metric, see)
-    }
-    advance(lane)
-    queue.listener.ready()
-    return undefined
-  }
-  const readThenRun = async (block: Block): Promise<void> => {
-    const bytes = await read(block)
-    if (bytes !== undefined && block.left > 0) walk(block, bytes, metric, see)
-    index++
-    await run()
-  }
-  return run()
+  return blocks
 }
 
-function walk(block: Block, bytes: Uint8Array, metric: number | undefined, see: (walked: Walked) => void): void {
+/** Calls `see` for every unsettled frame of the metric, reading back what is not in memory; at once if nothing is to be read. */
+function walkAll(all: Walk, from = 0): Promise<void> | undefined {
+  for (let index = from; index < all.blocks.length; index++) {
+    const block = all.blocks[index] as Block
+    if (block.left === 0) continue
+    if (block.chunk === undefined) return readThenWalk(all, block, index + 1)
+    walkBlock(block, all.metric, block.chunk.bytes.subarray(0, block.length), all.see)
+  }
+  return undefined
+}
+
+async function readThenWalk(all: Walk, block: Block, rest: number): Promise<void> {
+  const bytes = await all.read(block)
+  if (bytes !== undefined && block.left > 0) walkBlock(block, all.metric, bytes, all.see)
+  await walkAll(all, rest)
+}
+
+function walkBlock(block: Block, metric: number, bytes: Uint8Array, see: Walk['see']): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let at = 0
   for (let ordinal = 0; at < bytes.length; ordinal++) {
     const end = at + 4 + view.getUint32(at)
-    if (!block.isSettled(ordinal) && (metric === undefined || view.getUint32(at + FRAME_METRIC) === metric)) {
-      see({ block, ordinal, frame: bytes.subarray(at, end), view, at })
+    if (!block.isSettled(ordinal) && view.getUint32(at + FRAME_METRIC) === metric) {
+      see({ block, ordinal, frame: bytes.subarray(at, end), time: getUint53(view, at + FRAME_TIME) })
     }
     if (block.left === 0) return
     at = end

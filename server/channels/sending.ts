@@ -4,9 +4,13 @@
  */
 import { type Block, FRAME_METRIC } from './block.ts'
 import type { Gap } from './gap.ts'
-import type { Chunk } from './pool.ts'
+import { type Entry, isAlive } from './lane.ts'
+import { Chunk, TOTAL_RESIDENT_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
 import { advance, settleAll, settleGap, settleOne, settleRange } from './settling.ts'
+
+const READ_AHEAD_BYTES = 4 << 20
+const READ_AHEAD_BLOCKS = 256
 
 /** Bytes to be written. `chunk`: the buffer they lie in, to be held until they are out. */
 export interface Slice {
@@ -14,7 +18,7 @@ export interface Slice {
   readonly chunk: Chunk | undefined
 }
 
-/** `load`: the block at the cursor is to be read back first. `window`: nothing more until a COMMIT. */
+/** `load`: the block at the cursor is to be read back first. `window`: nothing more until a COMMIT, which tells `ready`. */
 export type Next = Slice | { readonly load: Block } | 'window' | undefined
 
 /** The next slice of at most `maxBytes` (one value may always be), or why there is none. */
@@ -24,28 +28,24 @@ export function next(queue: QueueState, maxBytes: number): Next {
   for (;;) {
     const entry = lane.at(lane.cursor)
     if (entry === undefined) return undefined
-    if (entry.first >= limit && entry.kind === 'block') return undefined
     if (entry.kind === 'gap') {
-      if (entry.settled || entry.inFlight) {
-        lane.cursor++
-        continue
+      if (!entry.settled && !entry.inFlight) {
+        if (entry.transaction >= limit) return undefined
+        return isWindowFull(queue) ? standStill(queue) : sendGap(queue, entry)
       }
-      if (entry.transaction >= limit) return undefined
-      if (isWindowFull(queue)) return 'window'
-      return sendGap(queue, entry)
-    }
-    if (entry.sent === entry.count || entry.left === 0) {
+    } else if (entry.left > 0 && entry.sent < entry.count) {
+      if (Math.min(entry.count, limit - entry.first) <= entry.sent) return undefined
+      if (isWindowFull(queue)) return standStill(queue)
+      if (entry.chunk === undefined) return { load: entry }
+      const slice = sendBlock(queue, entry, entry.chunk, limit, maxBytes)
+      if (slice !== undefined) return slice
+      continue
+    } else {
       if (!entry.sealed && entry === lane.tail) return undefined
       releaseBytes(queue, entry)
-      if (entry.left === 0 && lane.cursor === 0) lane.shift()
-      else lane.cursor++
-      continue
     }
-    if (entry.chunk === undefined) return { load: entry }
-    if (Math.min(entry.count, limit - entry.first) <= entry.sent) return undefined
-    if (isWindowFull(queue)) return 'window'
-    const slice = sendBlock(queue, entry, entry.chunk, limit, maxBytes)
-    if (slice !== undefined) return slice
+    if (lane.cursor === 0 && !isAlive(entry)) lane.shift()
+    else lane.cursor++
   }
 }
 
@@ -53,6 +53,12 @@ function isWindowFull(queue: QueueState): boolean {
   const { durable, window, windowBytes } = queue.settings
   const count = queue.inFlight + queue.inFlightGaps
   return durable && count > 0 && (count >= window || queue.inFlightBytes >= windowBytes)
+}
+
+/** A COMMIT tells `ready`. */
+function standStill(queue: QueueState): 'window' {
+  queue.standsStill = true
+  return 'window'
 }
 
 function sendGap(queue: QueueState, gap: Gap): Slice {
@@ -70,39 +76,54 @@ function sendGap(queue: QueueState, gap: Gap): Slice {
 }
 
 /** A run of frames from a block; undefined if all that was left of it was passed over. */
-function sendBlock(queue: QueueState, block: Block, chunk: Chunk, limit: number, maxBytes: number): Slice | undefined {
-  const { settings } = queue
-  const values = settings.durable ? Math.max(1, settings.window - queue.inFlight - queue.inFlightGaps) : block.count
-  const bytes = settings.durable ? Math.min(maxBytes, settings.windowBytes - queue.inFlightBytes) : maxBytes
+function sendBlock(
+  queue: QueueState,
+  block: Block,
+  chunk: Chunk,
+  limit: number,
+  maxBytes: number,
+): Slice | 'window' | undefined {
+  const { durable, window, windowBytes } = queue.settings
+  const values = durable ? Math.max(1, window - queue.inFlight - queue.inFlightGaps) : block.count
+  const room = durable ? windowBytes - queue.inFlightBytes : Number.POSITIVE_INFINITY
+  const bytes = Math.min(maxBytes, room)
   const start = block.sentLength
   const whole = block.bits === undefined && block.prefix <= block.sent && queue.stops.size === 0
   const count = block.count - block.sent
   if (whole && count <= values && block.length - start <= bytes && block.last < limit) {
     return hand(queue, block, chunk, start, count, block.length - start)
   }
-  return walk(queue, block, chunk, { values, bytes, ordinals: Math.min(block.count, limit - block.first) })
+  const ordinals = Math.min(block.count, limit - block.first)
+  const at = passOver(queue, block, chunk, ordinals)
+  if (block.left === 0 || block.sent >= ordinals) return undefined
+  // One value may always be in flight; a second one that does not fit the window may not.
+  const fits = 4 + chunk.view.getUint32(at) <= room || queue.inFlight + queue.inFlightGaps === 0
+  return fits ? takeRun(queue, block, chunk, { values, bytes, ordinals }) : standStill(queue)
 }
 
-/** Frame by frame: passes over what is settled or stopped, then takes a run that fits. */
-function walk(
+/** Passes over what is settled or stopped; gives where the next frame is. */
+function passOver(queue: QueueState, block: Block, chunk: Chunk, ordinals: number): number {
+  while (block.left > 0 && block.sent < ordinals && isPassedOver(queue, block, chunk, block.sent, block.sentLength)) {
+    const length = 4 + chunk.view.getUint32(block.sentLength)
+    // Settled before it counts as sent: it was never in flight.
+    settleOne(queue, block, block.sent, 'stopped')
+    block.sent++
+    block.sentLength += length
+  }
+  if (block.left === 0) advance(queue.sending)
+  return block.sentLength
+}
+
+/** A run of frames that fits, at least one. */
+function takeRun(
   queue: QueueState,
   block: Block,
   chunk: Chunk,
   room: { readonly values: number; readonly bytes: number; readonly ordinals: number },
-): Slice | undefined {
+): Slice {
   const { view } = chunk
-  let at = block.sentLength
-  while (block.sent < room.ordinals && isPassedOver(queue, block, chunk, block.sent, at)) {
-    at += 4 + view.getUint32(at)
-    // Not sent, but behind the cursor: settled as a queued value, so that it does not count as in flight.
-    settleOne(queue, block, block.sent, 'stopped')
-    block.sent++
-    block.sentLength = at
-    if (block.left === 0) break
-  }
-  if (block.left === 0) advance(queue.sending)
-  if (block.left === 0 || block.sent >= room.ordinals) return undefined
-  const start = at
+  const start = block.sentLength
+  let at = start
   let count = 0
   for (let ordinal = block.sent; ordinal < room.ordinals && count < room.values; ordinal++) {
     if (isPassedOver(queue, block, chunk, ordinal, at)) break
@@ -160,6 +181,7 @@ export function attach(queue: QueueState): void {
 /** The connection ended or left: in flight becomes queued, to be sent again in order. */
 export function detach(queue: QueueState): void {
   queue.connected = false
+  queue.standsStill = false
   const lane = queue.sending
   for (let index = 0; index <= lane.cursor; index++) {
     const entry = lane.at(index)
@@ -177,18 +199,38 @@ export function detach(queue: QueueState): void {
 }
 
 function supersedeOlder(queue: QueueState): void {
+  const { latest } = queue.sending
   for (const entry of queue.sending) {
-    if (entry.kind === 'block' && entry.key !== undefined && queue.latest.get(entry.key) !== entry) {
+    if (entry.kind === 'block' && entry.key !== undefined && latest.get(entry.key) !== entry) {
       settleAll(queue, entry, 'superseded')
     }
   }
-  queue.sending.filter((entry) => entry.kind === 'gap' || entry.left > 0)
+  advance(queue.sending)
+}
+
+/**
+ * The blocks to be read back: the one at the cursor and what follows it, since reads wait for the batch that is being
+ * written. A consumer that takes 256 KiB per batch would never catch up.
+ */
+export function ahead(queue: QueueState): Block[] {
+  const { sending, host } = queue
+  const room = Math.min(READ_AHEAD_BYTES, TOTAL_RESIDENT_BYTES - host.pool.used)
+  const blocks: Block[] = []
+  let bytes = 0
+  for (let index = sending.cursor; index < sending.length; index++) {
+    const entry = sending.at(index) as Entry
+    if (entry.kind === 'gap' || entry.left === 0 || entry.chunk !== undefined) continue
+    bytes += entry.length
+    if (blocks.length > 0 && (bytes > room || blocks.length === READ_AHEAD_BLOCKS)) break
+    blocks.push(entry)
+  }
+  return blocks
 }
 
 /** The bytes of a block are back from the store. */
-export function loaded(queue: QueueState, block: Block, chunk: Chunk): void {
-  if (block.chunk !== undefined || block.left === 0) return
-  block.chunk = chunk
+export function loaded(queue: QueueState, block: Block, bytes: Uint8Array): void {
+  if (block.chunk !== undefined || block.left === 0 || !queue.connected) return
+  block.chunk = Chunk.of(bytes, queue.host.pool)
   block.number(block.first)
   queue.resident += block.size
 }

@@ -5,7 +5,7 @@
  */
 import type { Block } from './block.ts'
 import type { Gap } from './gap.ts'
-import type { Lane } from './lane.ts'
+import { isAlive, type Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import type { QueueState } from './queue-state.ts'
 
@@ -19,6 +19,10 @@ export function commit(queue: QueueState, transaction: number, through: boolean)
   if (head?.kind === 'block' && transaction >= head.first && transaction <= head.last) settleAt(queue, 0, transaction)
   else settleAt(queue, queue.sending.find(transaction), transaction)
   if (through) settleThrough(queue, transaction)
+  if (queue.standsStill) {
+    queue.standsStill = false
+    queue.listener.ready()
+  }
   return true
 }
 
@@ -30,12 +34,19 @@ function settleAt(queue: QueueState, index: number, transaction: number): void {
   } else if (entry.mark(transaction - entry.first)) {
     account(queue, entry, 1, transaction - entry.first < entry.sent ? 1 : 0, 'committed')
   } else {
-    // The GAP of values that were dropped behind the sent ones of a block has the id of the last of them.
-    const behind = queue.sending.at(index + 1)
-    if (behind?.kind === 'gap' && behind.transaction === transaction) settleGap(queue, behind)
+    settleGapBehind(queue, index, transaction)
     return
   }
   if (index === 0) advance(queue.sending)
+}
+
+/** GAPs of values that were dropped behind the sent ones of a block have ids of that block. */
+function settleGapBehind(queue: QueueState, block: number, transaction: number): void {
+  for (let index = block + 1; ; index++) {
+    const entry = queue.sending.at(index)
+    if (entry === undefined || entry.first > transaction) return
+    if (entry.kind === 'gap' && entry.transaction === transaction) settleGap(queue, entry)
+  }
 }
 
 /** Everything sent on this connection up to an id. */
@@ -120,7 +131,9 @@ function discard(queue: QueueState, block: Block): void {
   if (queue.settings.durable) queue.host.unstored -= block.length - block.storedLength
   block.storedLength = block.length
   if (block.taken > 0) queue.removedBlocks.push(block.id)
-  if (block.key !== undefined && queue.latest.get(block.key) === block) queue.latest.delete(block.key)
+  if (block.key === undefined) return
+  const latest = queue.lane(block.lane)?.latest
+  if (latest?.get(block.key) === block) latest.delete(block.key)
 }
 
 export function settleGap(queue: QueueState, gap: Gap): void {
@@ -135,8 +148,5 @@ export function settleGap(queue: QueueState, gap: Gap): void {
 
 /** Takes what is settled from the front of a lane. */
 export function advance(lane: Lane): void {
-  for (let head = lane.head; head !== undefined; head = lane.head) {
-    if (head.kind === 'gap' ? !head.settled : head.left > 0) return
-    lane.shift()
-  }
+  for (let head = lane.head; head !== undefined && !isAlive(head); head = lane.head) lane.shift()
 }

@@ -1,14 +1,12 @@
 /**
- * What of a queue goes into a batch, and how the queue comes back from the store. A block wholly settled before a batch
- * takes it is never written. A small block stays open when it is taken and is written again, longer, by the next batch:
- * else a slow channel would leave a row per value.
+ * What of a queue goes into a batch. A block wholly settled before a batch takes it is never written. A small block stays
+ * open when it is taken and is written again, longer, by the next batch: else a slow channel would leave a row per value.
  */
-import { BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH } from '../../storage/store.ts'
 import type { BatchBuilder } from './batch.ts'
-import { Block } from './block.ts'
-import { Gap } from './gap.ts'
-import { type Entry, Lane } from './lane.ts'
+import type { Block } from './block.ts'
+import type { Entry } from './lane.ts'
 import { dropCauses } from './ledger.ts'
+import { TOTAL_RESIDENT_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
 import { releaseBytes } from './sending.ts'
 
@@ -20,6 +18,8 @@ const QUIET_MS = 10_000
 const SMALL_BLOCK_BYTES = 1024
 /** A lagging consumer's frames in memory; beyond it they are read back when their turn comes. */
 const RESIDENT_BYTES = 512 << 10
+/** The same while all channels together keep to what the pool may give. */
+const MAX_RESIDENT_BYTES = 8 << 20
 
 /** What a batch took of a queue; to be given back when it is durable. */
 export interface Taken {
@@ -83,9 +83,10 @@ function takeGaps(queue: QueueState, builder: BatchBuilder): void {
 
 function takeNumbers(queue: QueueState, builder: BatchBuilder): void {
   const { ledger } = queue
-  const active = queue.host.age() - queue.lastAppend < QUIET_MS
-  queue.reserving = active ? queue.next + RESERVED_IDS : Math.max(queue.next, 0)
-  // A range in use is not taken back before everything sent from it is behind `next`.
+  const active = queue.settings.durable && queue.host.age() - queue.lastAppend < QUIET_MS
+  queue.reserving = active ? queue.next + RESERVED_IDS : queue.next
+  // What is given back must not be used any more while this batch is on its way.
+  queue.reserved = Math.min(queue.reserved, queue.reserving)
   const floor = queue.sending.head === undefined ? queue.next : floorOf(queue.sending.head)
   const dropped = dropCauses.map((cause) => ledger.dropped[cause])
   const { accepted, committed, gaps } = ledger
@@ -104,13 +105,19 @@ export function stored(queue: QueueState, taken: Taken): void {
     if (block.left > 0) queue.host.unstored -= block.takenLength - block.storedLength
     block.stored = block.taken
     block.storedLength = block.left > 0 ? block.takenLength : block.length
-    const unsent = queue.connected && block.sent < block.count && block.lane === 0
-    if (!unsent || queue.resident > RESIDENT_BYTES) releaseBytes(queue, block)
+    if (!isSentSoon(queue, block)) releaseBytes(queue, block)
   }
   queue.listener.ready()
 }
 
-/** True if a quiet queue holds a range, or memory, that it could give back. */
+function isSentSoon(queue: QueueState, block: Block): boolean {
+  if (!queue.connected || block.lane !== 0 || block.sent === block.count) return false
+  const { resident, host } = queue
+  if (resident <= RESIDENT_BYTES) return true
+  return resident <= MAX_RESIDENT_BYTES && host.pool.used <= TOTAL_RESIDENT_BYTES
+}
+
+/** A quiet queue gives back its range of ids, and its memory. */
 export function rest(queue: QueueState): void {
   if (queue.host.age() - queue.lastAppend < QUIET_MS) return
   if (queue.reserved !== queue.next) queue.changed()
@@ -120,88 +127,4 @@ export function rest(queue: QueueState): void {
     tail.sealed = true
     releaseBytes(queue, tail)
   }
-}
-
-/** The numbers of a queue as they were stored. Blocks and GAPs follow by `restoreBlock` and `restoreGap`, in order. */
-export function restoreNumbers(
-  queue: QueueState,
-  numbers: Float64Array,
-  row: number,
-): { floor: number; clean: boolean } {
-  const at = row * CHANNEL_WIDTH
-  const number = (index: number): number => numbers[at + index] as number
-  const { ledger } = queue
-  queue.next = number(2)
-  queue.reserved = queue.reserving = number(3)
-  ledger.accepted = number(4)
-  ledger.committed = number(5)
-  dropCauses.forEach((cause, index) => {
-    ledger.dropped[cause] = number(6 + index)
-  })
-  ledger.gaps = number(13)
-  return { floor: number(1), clean: queue.reserved <= queue.next }
-}
-
-export function restoreBlock(
-  queue: QueueState,
-  rows: Float64Array,
-  row: number,
-  floor: number,
-  bitmap?: Uint8Array,
-): Block {
-  const at = row * BLOCK_WIDTH
-  const number = (index: number): number => rows[at + index] as number
-  const block = new Block(number(0), number(2), number(3))
-  block.count = block.left = block.taken = block.stored = number(4)
-  block.length = block.leftBytes = block.takenLength = block.storedLength = number(6)
-  block.stamp = number(7)
-  block.from = number(8)
-  block.to = number(9)
-  block.metric = number(10)
-  block.sealed = true
-  if (bitmap) block.restore(bitmap)
-  if (block.lane === 0) for (let i = block.prefix; i < Math.min(block.count, floor - block.first); i++) block.mark(i)
-  let settled = 0
-  for (let i = 0; i < block.count; i++) if (block.isSettled(i)) settled++
-  block.leftBytes -= Math.floor((block.length * settled) / Math.max(1, block.count))
-  block.left -= settled
-  if (block.left === 0) {
-    queue.removedBlocks.push(block.id)
-    return block
-  }
-  queue.bytes += block.leftBytes
-  queue.ledger.unsettled += block.left
-  laneOf(queue, block.lane).push(block)
-  return block
-}
-
-export function restoreGap(queue: QueueState, rows: Float64Array, row: number): void {
-  const at = row * GAP_WIDTH
-  const number = (index: number): number => rows[at + index] as number
-  const loss = {
-    metric: number(4),
-    count: number(5),
-    from: number(6),
-    to: number(7),
-    reason: number(8) as Gap['reason'],
-  }
-  const gap = new Gap(number(0), number(2), number(3), loss)
-  gap.taken = true
-  // It may have been sent before: it never changes again.
-  gap.told = true
-  const lane = laneOf(queue, gap.lane)
-  const place = (entry: Entry): boolean => (gap.lane === 0 ? entry.first > gap.transaction : entry.id > gap.id)
-  let index = lane.length
-  while (index > 0 && place(lane.at(index - 1) as Entry)) index--
-  lane.insert(index, gap)
-}
-
-function laneOf(queue: QueueState, id: number): Lane {
-  if (id === 0) return queue.sending
-  let lane = queue.waiting.get(id)
-  if (lane === undefined) {
-    lane = new Lane(id)
-    queue.waiting.set(id, lane)
-  }
-  return lane
 }

@@ -157,7 +157,8 @@ export class Selection {
       const metric = this.name.startsWith(sensor.family) ? sensor.metric(this.name) : undefined
       return metric === undefined ? [] : [metric]
     }
-    return [...sensor.metrics()].filter((metric) => this.#matchesName(metric.name))
+    // Lists of the producer nest too deep to stand inside a pattern's REC.
+    return [...sensor.metrics()].filter((metric) => metric.type !== BasicType.ARRAY && this.#matchesName(metric.name))
   }
 
   /** The arguments a metric takes; undefined if one was given that it does not take: a pattern then passes it over. */

@@ -31,7 +31,7 @@ export class Reserve {
     this.#held = this.#wanted >= MIN_BYTES
   }
 
-  /** Makes the file if there is room for it twice; true if it is there. */
+  /** Makes the file if there is room for it twice (else it would be needed again at once); true if it is there. */
   make(): boolean {
     if (this.#held) return true
     const free = freeBytes(this.#directory)

@@ -13,7 +13,11 @@ import type { Users } from './users.ts'
 
 /** The log is carried over at 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
 const CHECKPOINT_PAGES = 2048
-const MIN_CHECKPOINT_PAGES = 64
+const MIN_CHECKPOINT_PAGES = 16
+/** Free pages given back to the disk at once, when it is full (small steps: they need room in the log) and when idle. */
+const FULL_SHRINK_PAGES = 64
+const FULL_SHRINK_STEPS = 16
+const IDLE_SHRINK_PAGES = 1024
 
 export interface WriterEvents {
   durable(batch: Batch): void
@@ -41,6 +45,7 @@ export class Writer {
   readonly #transaction: (batch: Batch) => void
   readonly #logSize: Statement<unknown[], number[]>
   readonly #checkpointNow: Statement<unknown[], number[]>
+  readonly #freePages: Statement<unknown[], number>
   #batch: Batch | undefined
   /** The batch in flight has met a full disk, and that was told. */
   #told = false
@@ -58,6 +63,7 @@ export class Writer {
     this.#transaction = database.transaction((batch: Batch) => this.#store(batch)).immediate
     this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
     this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
+    this.#freePages = database.prepare<unknown[], number>('pragma freelist_count').pluck()
     this.#planCheckpoint()
   }
 
@@ -136,7 +142,7 @@ export class Writer {
 
   /** The transaction was rolled back whole. */
   #recover(batch: Batch, error: unknown): void {
-    const { blocks, events, reserve, retryMs } = this.#parts
+    const { blocks, retryMs } = this.#parts
     if (isUnreadable(error) && !this.#examined) {
       // A row that the batch deletes or replaces is damaged: it is set aside, and must not fail the others.
       this.#examined = true
@@ -149,36 +155,62 @@ export class Writer {
       return
     }
     if (isNoRoom(error)) {
-      this.#short = true
-      if (!this.#told) events.full()
-      this.#told = true
-      if (reserve.release()) {
+      if (this.#runShort()) {
         this.#attempt()
         return
       }
       // A log that is carried over can be written again from its beginning.
-      this.#guarded(() => this.#checkpointNow.get())
+      this.#shrink(FULL_SHRINK_PAGES)
     }
     this.#timer = setTimeout(() => this.#attempt(), retryMs)
   }
 
+  /** There is no room. True if the reserve gave some. */
+  #runShort(): boolean {
+    this.#short = true
+    if (!this.#told) this.#parts.events.full()
+    this.#told = true
+    return this.#parts.reserve.release()
+  }
+
   /** Makes the reserve again; only then values may come again, else they would take the room that commits need. */
   #restore(): void {
-    if (this.#parts.reserve.make()) {
+    const { reserve, events, retryMs } = this.#parts
+    for (let step = 0; step < FULL_SHRINK_STEPS && !reserve.make(); step++) {
+      if (!this.#shrink(FULL_SHRINK_PAGES)) break
+    }
+    if (reserve.make()) {
       this.#short = false
-      this.#parts.events.room()
+      events.room()
       return
     }
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
       if (this.#short && this.#batch === undefined) this.#restore()
-    }, this.#parts.retryMs)
+    }, retryMs)
+  }
+
+  /** Gives free pages of the database back to the disk; false if there was nothing to give. */
+  #shrink(pages: number): boolean {
+    const { database } = this.#parts
+    const some = this.#freePages.get() !== 0
+    const shrunk = this.#guarded(() => {
+      if (some) database.pragma(`incremental_vacuum(${pages})`)
+      this.#checkpointNow.get()
+    })
+    return some && shrunk
   }
 
   #checkpoint(): void {
     const [, pages = 0] = this.#logSize.get() ?? []
-    if (pages < this.#checkpointPages) return
-    this.#guarded(() => this.#checkpointNow.get())
+    if (pages < (this.#short ? 1 : this.#checkpointPages)) return
+    try {
+      this.#checkpointNow.get()
+    } catch (error) {
+      // What is in the log has no room in the database: to be told now, while the reserve can still hold it.
+      if (!isNoRoom(error)) this.#fail(error)
+      else if (this.#runShort()) this.#guarded(() => this.#checkpointNow.get())
+    }
     this.#planCheckpoint()
   }
 
@@ -188,21 +220,25 @@ export class Writer {
     this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(CHECKPOINT_PAGES, pages))
   }
 
-  /** Nothing to do: the log gives its room back. Somebody who reads the database is not waited for. */
+  /** Nothing to do: the database and the log give room back. Somebody who reads the database is not waited for. */
   #rest(): void {
-    const { database } = this.#parts
+    const { database, idleMs } = this.#parts
+    const more = this.#shrink(IDLE_SHRINK_PAGES)
     const patience = database.pragma('busy_timeout', { simple: true })
     database.pragma('busy_timeout = 0')
     this.#guarded(() => database.pragma('wal_checkpoint(truncate)'))
     database.pragma(`busy_timeout = ${patience}`)
+    if (more && !this.#failed) this.#idle = setTimeout(() => this.#rest(), idleMs)
   }
 
-  /** What may fail for want of room, or because somebody is looking, and is then done another time. */
-  #guarded(work: () => void): void {
+  /** What may fail for want of room, or of a sound page, or because somebody is looking: done another time or not at all. */
+  #guarded(work: () => void): boolean {
     try {
       work()
+      return true
     } catch (error) {
-      if (!isNoRoom(error) && !isBusy(error)) this.#fail(error)
+      if (!isNoRoom(error) && !isBusy(error) && !isUnreadable(error)) this.#fail(error)
+      return false
     }
   }
 

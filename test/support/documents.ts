@@ -101,12 +101,12 @@ function summaryOf({ name }: Command): string {
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
-  return line(head) + `|${'---|'.repeat(head.length)}\n` + rows.map(line).join('')
+  return `${line(head)}|${'---|'.repeat(head.length)}\n${rows.map(line).join('')}`
 }
 
 /** The text with all its tables made anew. A table of an unknown name is an error. */
 export function refresh(text: string): string {
-  return text.replace(/(<!-- table: (.+?) -->\n)[^]*?(<!-- end -->)/g, (_, begin, name, end) => {
+  return text.replace(/(<!-- table: (.+?) -->\n)[\s\S]*?(<!-- end -->)/g, (_, begin, name, end) => {
     const make = tables[name]
     if (make === undefined) throw new Error(`no table is called "${name}"; there are ${Object.keys(tables).join(', ')}`)
     return `${begin}\n${make()}\n${end}`

@@ -1,0 +1,38 @@
+/** `cinnabar watch`: values as they come. Its channel holds nothing back: what is missed while nobody looks is gone. */
+import type { Command } from 'commander'
+import type { Consumer } from '../../client/index.ts'
+import { splitWords, toTypedArguments } from '../assignments.ts'
+import { metricParameters } from '../catalogue.ts'
+import { checkOutcome, runControl } from '../control.ts'
+import { ExitCode, Failure } from '../failure.ts'
+import { type FollowOptions, follow, withFollowOptions } from '../follow.ts'
+import type { LoginOptions } from '../login.ts'
+import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+
+export function addWatch(program: Command, cli: Cli): void {
+  withFollowOptions(withLoginOptions(program.command('watch')))
+    .description('print values as they come, until Ctrl-C; nothing is kept while nobody watches')
+    .argument('<metric...>', "metrics, and arguments for all of them: 'gmetric.*' host=n1")
+    .action(async (words: string[], options: LoginOptions & FollowOptions) => {
+      const { names: metrics, assignments } = splitWords(words)
+      if (metrics.length === 0) throw new Failure(ExitCode.USAGE, 'no metric is named')
+      await withConsumer(cli, options, async (consumer) => {
+        await keepNothing(consumer)
+        const entries = consumer.entries()
+        const names = new Map<number, string>()
+        for (const metric of metrics) {
+          const args = await toTypedArguments(assignments, () => metricParameters(consumer, metric))
+          const id = await consumer.collect(metric, args)
+          names.set(id, metric)
+          await consumer.subscribe(id)
+        }
+        await follow({ terminal: cli.terminal, entries, names, options })
+      })
+    })
+}
+
+/** Otherwise a closed terminal would leave a queue that fills for days. */
+async function keepNothing(consumer: Consumer): Promise<void> {
+  const args = { channel: consumer.channel, durable: false }
+  checkOutcome('channel.configure', await runControl(consumer, 'channel.configure', args))
+}

@@ -1,0 +1,77 @@
+/**
+ * Values of metrics, as tables, lines and JSON. The value of a pattern is a REC of what was left open (name, host, ...) and
+ * `value`; an answer about a pattern is an ARRAY of those.
+ */
+import type { ValueMessage } from '../../client/index.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import { valueToJson } from '../../protocol/monitor/json-value.ts'
+import type { Value } from '../../protocol/monitor/value.ts'
+import { fieldOf, type Record, recordsOf, textOf } from '../records.ts'
+import type { Colors } from '../terminal.ts'
+import { type Column, formatTable } from './table.ts'
+import { formatClock, formatTime, formatValue, printable } from './text.ts'
+
+/** One object for each value; the fields of a REC stand beside metric and time (microseconds). */
+export function toJson(metric: string, { time, value }: ValueMessage): readonly object[] {
+  const values = recordsOf(value)?.records.map((record): Value => ({ type: BasicType.REC, value: record })) ?? [value]
+  return values.map((one) => {
+    const json = valueToJson(one)
+    return one.type === BasicType.REC ? { metric, time, ...(json as object) } : { metric, time, value: json }
+  })
+}
+
+/** A record by itself, in one line. */
+export function jsonOf(record: Record): string {
+  return JSON.stringify(valueToJson({ type: BasicType.REC, value: record }))
+}
+
+/** One line: time of day, name, what was left open, value. */
+export function toLine(metric: string, { time, value }: ValueMessage, colors: Colors): string {
+  const record: Record = value.type === BasicType.REC ? value.value : []
+  const measured = fieldOf(record, 'value')
+  const open = measured ? record.filter(({ name }) => name !== 'value' && name !== 'name') : []
+  const name = (measured && textOf(record, 'name')) || printable(metric)
+  const parts = [
+    colors.dim(formatClock(time)),
+    name,
+    ...open.map(formatValue),
+    colors.bold(formatValue(measured ?? value)),
+  ]
+  return parts.join('  ')
+}
+
+/** What `get` shows: a table for a list, a line for each field of a record, else one line. */
+export function toText(metric: string, { time, value }: ValueMessage, unit: string, colors: Colors): string {
+  const list = recordsOf(value)
+  if (list) return toTable(list.records, { time, unit, colors })
+  if (value.type === BasicType.REC) {
+    return value.value.map((field) => `${printable(field.name)}  ${colors.bold(formatValue(field))}`).join('\n')
+  }
+  return [printable(metric), colors.bold(withUnit(formatValue(value), unit)), colors.dim(formatTime(time))].join('  ')
+}
+
+/** A column for each field that any record has. `time` is that of the answer, told where measured values are listed. */
+export function toTable(
+  records: readonly Record[],
+  { time, unit = '', colors }: { time?: number; unit?: string; colors: Colors },
+): string {
+  const names = [...new Set(records.flatMap((record) => record.map(({ name }) => name)))]
+  const isTimed = time !== undefined && names.includes('value')
+  const columns: Column[] = names.map((name) => ({
+    head: printable(name),
+    align: isNumeric(records, name) ? 'right' : 'left',
+  }))
+  const rows = records.map((record) => {
+    const cells = names.map((name) => (name === 'value' ? withUnit(textOf(record, name), unit) : textOf(record, name)))
+    return isTimed ? [...cells, formatTime(time)] : cells
+  })
+  return formatTable(isTimed ? [...columns, { head: 'time' }] : columns, rows, colors)
+}
+
+function withUnit(text: string, unit: string): string {
+  return unit === '' || text === '-' ? text : `${text} ${printable(unit)}`
+}
+
+function isNumeric(records: readonly Record[], name: string): boolean {
+  return records.every((record) => /^(number|bigint|undefined)$/.test(typeof fieldOf(record, name)?.value))
+}

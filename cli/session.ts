@@ -1,0 +1,65 @@
+/** Connects for the length of one command, and says what to do where that fails. */
+import type { Command } from 'commander'
+import { ConnectionError, type ConnectOptions, type Consumer, type connect } from '../client/index.ts'
+import { ExitCode, Failure } from './failure.ts'
+import { type Login, type LoginOptions, resolveLogin } from './login.ts'
+import { printable } from './output/text.ts'
+import type { Terminal } from './terminal.ts'
+
+/** What commands work with; tests hand in their own. */
+export interface Cli {
+  readonly terminal: Terminal
+  readonly connect: typeof connect
+}
+
+export function withLoginOptions(command: Command): Command {
+  return command
+    .option('--url <url>', 'the producer (CINNABAR_URL; else where the configuration listens)')
+    .option('--user <name>', 'user or tenant/user (CINNABAR_USER; else local)')
+    .option('--secret-file <file>', "whose first line is the password (CINNABAR_PASSWORD; else the server's own)")
+    .option('--config <file>', "the server's configuration (CINNABAR_CONFIG)")
+}
+
+export async function withConsumer(
+  { terminal, connect }: Cli,
+  options: LoginOptions,
+  work: (consumer: Consumer) => Promise<void>,
+): Promise<void> {
+  const login = await resolveLogin(options, terminal)
+  const connectOptions: ConnectOptions = {
+    onNotice: ({ detail, code }) => terminal.note(`notice: ${printable(detail) || `code ${code}`}`),
+  }
+  const consumer = await connect(login.url, login.credentials, connectOptions).catch((error: unknown) => {
+    throw explained(error, login)
+  })
+  try {
+    await work(consumer)
+  } finally {
+    consumer.close()
+  }
+}
+
+function explained(error: unknown, { url, used }: Login): unknown {
+  if (!(error instanceof ConnectionError)) return error
+  if (error.code === 'BAD_URL') return new Failure(ExitCode.USAGE, error.message, { cause: error })
+  return new Failure(ExitCode.FAILED, `${advice(error, url)}\nTried: ${used}`, { cause: error })
+}
+
+function advice(error: ConnectionError, url: string): string {
+  switch (error.code) {
+    case 'UNREACHABLE':
+      return systemCode(error.cause) === 'ECONNREFUSED'
+        ? `nothing listens on ${new URL(url).host}: start the server with \`npm start\`, or name another with --url`
+        : error.message
+    case 'LOGIN_FAILED':
+      return `${error.message}\nThere is no such user, or the secret is another one's: see --user and --secret-file`
+    case 'SERVER_NOT_PROVEN':
+      return `${error.message}\nIt is not the server that this secret belongs to; it was not shown the secret`
+    default:
+      return error.message
+  }
+}
+
+function systemCode(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}

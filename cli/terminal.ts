@@ -1,0 +1,51 @@
+/**
+ * Where a command prints, asks and is interrupted. Results go to stdout, everything said about them to stderr, so that
+ * a pipe carries results only.
+ */
+import pc from 'picocolors'
+import { askSecret } from './prompt.ts'
+
+export type Colors = ReturnType<typeof pc.createColors>
+
+export interface Terminal {
+  readonly env: NodeJS.ProcessEnv
+  /** For stdout: without effect where it is no terminal. */
+  readonly colors: Colors
+  /** One or more lines to stdout. Settles when the system has taken them; rejects with EPIPE where nobody reads any more. */
+  print(text: string): Promise<void>
+  /** One or more lines to stderr. */
+  note(text: string): void
+  /** Reads a line without showing it. Throws Failure where nobody can be asked. */
+  askSecret(question: string): Promise<string>
+  /** The first Ctrl-C or SIGTERM calls, a second one kills; gives a function that undoes it. */
+  onInterrupt(callback: () => void): () => void
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
+export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
+  // Whoever prints learns of it by its promise.
+  stdout.on('error', () => {})
+  stderr.on('error', () => {})
+  return {
+    env,
+    colors: pc.createColors(stdout.isTTY && pc.isColorSupported),
+    print: (text) =>
+      new Promise((resolve, reject) => {
+        stdout.write(`${text}\n`, (error) => (error ? reject(error) : resolve()))
+      }),
+    note: (text) => stderr.write(`${text}\n`),
+    askSecret: (question) => askSecret(question, stdin, stderr),
+    onInterrupt(callback) {
+      const interrupted = () => {
+        undo()
+        callback()
+      }
+      const undo = () => {
+        for (const signal of SIGNALS) process.off(signal, interrupted)
+      }
+      for (const signal of SIGNALS) process.on(signal, interrupted)
+      return undo
+    },
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * A link carries bytes both ways; TCP, WebSocket and (in tests) a pair of streams become one. What a session needs of a
+ * connection, and nothing more.
+ */
+export interface Link {
+  /** Queues bytes. `written` is called once when they have left this process, or never will. The bytes must not change before. */
+  write(bytes: Uint8Array, written?: () => void): void
+  /** No more is read until `resume`: the peer feels it. */
+  pause(): void
+  resume(): void
+  /** Closes after what was written is out. */
+  end(): void
+  /** Closes now. */
+  destroy(): void
+  /** Set once, before anything arrives. */
+  listen(listener: LinkListener): void
+}
+
+export interface LinkListener {
+  /** `chunk` is valid until the end of the turn. */
+  data(chunk: Uint8Array): void
+  /** A text message, on a WebSocket. */
+  text?(message: string): void
+  /** The peer sends no more; it may still read. The session ends the link when it has answered. */
+  finished(): void
+  /** Once, whoever closed. */
+  closed(): void
+}

@@ -1,0 +1,102 @@
+/**
+ * How a queue comes back from the store: numbers first, then blocks and GAPs in order, then `recovered`. Frames stay on
+ * disk until their turn comes.
+ */
+import { GapReason } from '../../protocol/monitor/constants.ts'
+import { BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH } from '../../storage/store.ts'
+import { Block } from './block.ts'
+import { Gap } from './gap.ts'
+import type { Entry } from './lane.ts'
+import { dropCauses } from './ledger.ts'
+import { addLoss } from './limits.ts'
+import type { QueueState } from './queue-state.ts'
+
+/** The numbers of a queue as they were stored. Blocks and GAPs follow by `restoreBlock` and `restoreGap`, in order. */
+export function restoreNumbers(
+  queue: QueueState,
+  numbers: Float64Array,
+  row: number,
+): { floor: number; clean: boolean } {
+  const at = row * CHANNEL_WIDTH
+  const number = (index: number): number => numbers[at + index] as number
+  const { ledger } = queue
+  queue.next = number(2)
+  queue.reserved = queue.reserving = number(3)
+  ledger.accepted = number(4)
+  ledger.committed = number(5)
+  dropCauses.forEach((cause, index) => {
+    ledger.dropped[cause] = number(6 + index)
+  })
+  ledger.gaps = number(13)
+  return { floor: number(1), clean: queue.reserved <= queue.next }
+}
+
+export function restoreBlock(
+  queue: QueueState,
+  rows: Float64Array,
+  row: number,
+  floor: number,
+  bitmap?: Uint8Array,
+): Block {
+  const at = row * BLOCK_WIDTH
+  const number = (index: number): number => rows[at + index] as number
+  const block = new Block(number(0), number(2), number(3))
+  block.count = block.left = block.taken = block.stored = number(4)
+  block.length = block.leftBytes = block.takenLength = block.storedLength = number(6)
+  block.stamp = number(7)
+  block.from = number(8)
+  block.to = number(9)
+  block.metric = number(10)
+  block.sealed = true
+  if (bitmap) block.restore(bitmap)
+  if (block.lane === 0) for (let i = block.prefix; i < Math.min(block.count, floor - block.first); i++) block.mark(i)
+  let settled = 0
+  for (let i = 0; i < block.count; i++) if (block.isSettled(i)) settled++
+  block.leftBytes -= Math.floor((block.length * settled) / Math.max(1, block.count))
+  block.left -= settled
+  if (block.left === 0) {
+    queue.removedBlocks.push(block.id)
+    return block
+  }
+  queue.bytes += block.leftBytes
+  queue.ledger.unsettled += block.left
+  queue.openLane(block.lane).push(block)
+  return block
+}
+
+export function restoreGap(queue: QueueState, rows: Float64Array, row: number): void {
+  const at = row * GAP_WIDTH
+  const number = (index: number): number => rows[at + index] as number
+  const loss = {
+    metric: number(4),
+    count: number(5),
+    from: number(6),
+    to: number(7),
+    reason: number(8) as Gap['reason'],
+  }
+  const gap = new Gap(number(0), number(2), number(3), loss)
+  gap.taken = true
+  // It may have been sent before: it never changes again.
+  gap.told = true
+  const lane = queue.openLane(gap.lane)
+  const place = (entry: Entry): boolean => (gap.lane === 0 ? entry.first > gap.transaction : entry.id > gap.id)
+  let index = lane.length
+  while (index > 0 && place(lane.at(index - 1) as Entry)) index--
+  lane.insert(index, gap)
+}
+
+/**
+ * Everything is back. After an unclean end ids that may have been given are skipped, and a GAP says that values may be
+ * missing; so does one for blocks that are damaged and gone: the ledger knows how many values they had [MON 8].
+ */
+export function recovered(queue: QueueState, clean: boolean): void {
+  const { ledger, settings } = queue
+  if (!clean) queue.next = Math.max(queue.next, queue.reserved)
+  const missing = ledger.imbalance
+  const unknown = { metric: 0, from: 0, to: 0 }
+  if (missing > 0) {
+    ledger.dropped.damaged += missing
+    addLoss(queue, queue.sending, { ...unknown, count: missing, reason: GapReason.damaged })
+  }
+  if (!clean && settings.durable) addLoss(queue, queue.sending, { ...unknown, count: 0, reason: GapReason.restart })
+}

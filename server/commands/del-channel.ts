@@ -1,0 +1,34 @@
+/**
+ * DEL_CHANNEL: the channel, its queue and the instances bound to nothing else are gone; its connection is told and closed,
+ * this one's own behind the response [MON 6.9].
+ */
+import { ALL_CHANNELS, NoticeCode } from '../../protocol/monitor/constants.ts'
+import type { Channel } from '../channels/channel.ts'
+import type { Handler } from '../sessions/handler.ts'
+import type { Session } from '../sessions/session.ts'
+import { channelOf } from './lookup.ts'
+
+export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
+  const { registry, bindings } = session.producer
+  const all = args.channel === ALL_CHANNELS
+  const doomed = all ? [...registry.of(session.identity.userId)] : [channelOf(session, args.channel, 'DEL_CHANNEL')]
+  // The current one last.
+  doomed.sort((a, b) => Number(a === session.channel) - Number(b === session.channel))
+  for (const channel of doomed) {
+    const { connection } = channel
+    bindings.deleteChannel(channel)
+    if (connection !== undefined && connection !== session) end(connection, channel)
+  }
+  if (!session.channel.deleted) return { result: 0, stored: true }
+  session.closing()
+  return {
+    result: 0,
+    stored: true,
+    after: () => session.dismiss(NoticeCode.CHANNEL_DELETED, 'the channel was deleted'),
+  }
+}
+
+function end(connection: Pick<Session, 'notice' | 'end'>, channel: Channel): void {
+  connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
+  connection.end()
+}

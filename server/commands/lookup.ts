@@ -1,0 +1,59 @@
+/** How commands find what their ids name. Ids are judged in argument order: the metric id, then the channel [MON 7]. */
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
+import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL } from '../../protocol/monitor/constants.ts'
+import type { Channel } from '../channels/channel.ts'
+import { StatusError } from '../errors.ts'
+import type { Instance } from '../metrics/instance.ts'
+import type { Session } from '../sessions/session.ts'
+
+export function noSuchId(): StatusError {
+  return new StatusError('NO_SUCH_ID', 'no such id')
+}
+
+/** The instance of an id. Throws NO_SUCH_ID; for a result or an answer still to come UNSUPPORTED, where `unsupported` names the command. */
+export function instanceOf(session: Session, id: number, unsupported: string): Instance {
+  const instance = session.producer.instances.find(session.identity, id)
+  if (instance !== undefined) return instance
+  if (isResult(session, id) || session.producer.answers.has(session.identity, id)) {
+    throw new StatusError('UNSUPPORTED', `${unsupported} does not go with the id of a result or an answer`)
+  }
+  throw noSuchId()
+}
+
+/** True if an id is the result of an EXECUTE of this identity whose value is to come or not committed. */
+export function isResult(session: Session, id: number): boolean {
+  for (const channel of session.producer.registry.of(session.identity.userId)) if (channel.results.has(id)) return true
+  return false
+}
+
+/** One channel: 0 is the current one. `all` is what 0xFFFFFFFF means to the command, or a refusal. */
+export function channelOf(session: Session, id: number, command: string): Channel {
+  if (id === ALL_CHANNELS) {
+    throw new StatusError('INVALID_ARGUMENT', `${command} takes one channel, not all of them`)
+  }
+  return id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session.identity, id)
+}
+
+/** STOP and GET: one channel, or every channel of the identity on which the id is bound. */
+export function channelsOf(session: Session, id: number, metric: number): Channel[] {
+  if (id !== ALL_CHANNELS)
+    return [id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session.identity, id)]
+  return [...session.producer.registry.of(session.identity.userId)].filter((channel) => {
+    return channel.bindings.has(metric) || channel.results.has(metric)
+  })
+}
+
+/** While the disk is full nothing new is bound [MON 8 Full disk]. */
+export function needsStorage(session: Session, channel?: Channel): void {
+  if (session.producer.host.refusing !== 'full' || (channel !== undefined && !channel.survives)) return
+  throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
+}
+
+/** `producer.channels` takes "0" for the current channel [MON 8 Ledger]; only the connection knows which that is. */
+export function withCurrentChannel(session: Session, metric: string, args: ArgumentList): ArgumentList {
+  if (metric !== 'producer.channels') return args
+  return args.map((argument) => {
+    if (argument.name !== 'channel' || argument.value !== '0') return argument
+    return { name: 'channel', type: BasicType.STRING, value: String(session.channel.id) }
+  })
+}

@@ -1,0 +1,66 @@
+/**
+ * The first start with an empty database: an `admin` whose password is shown once, and `local`, the command line's own
+ * user, whose secret lies in the data directory and is good only over loopback and only by scram-sha-256.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DEFAULT_TENANT } from '../auth/identity.ts'
+import type { PasswordHasher } from '../auth/password.ts'
+import { ADMIN_ROLE } from '../auth/permissions.ts'
+import { makeSecretVerifier, makeVerifiers } from '../auth/verifiers.ts'
+import type { AccountBook } from './accounts.ts'
+import { LOCAL_USER } from './controls/users.ts'
+
+export const ADMIN_USER = 'admin'
+export const SECRET_FILE = 'admin.secret'
+
+export interface FirstRunOptions {
+  readonly accounts: AccountBook
+  readonly hasher: PasswordHasher
+  readonly iterations: number
+  readonly dataDir: string
+  /** CINNABAR_ADMIN_PASSWORD; empty or missing: one is made. */
+  readonly adminPassword: string | undefined
+}
+
+/** Makes what is missing. Gives the admin's password if it was made just now and nobody else knows it. */
+export async function firstRun({
+  accounts,
+  hasher,
+  iterations,
+  dataDir,
+  adminPassword,
+}: FirstRunOptions): Promise<string | undefined> {
+  const shown = accounts.size === 0 ? await addAdmin(accounts, hasher, iterations, adminPassword) : undefined
+  const file = join(dataDir, SECRET_FILE)
+  const local = accounts.find(DEFAULT_TENANT, LOCAL_USER)
+  if (local !== undefined && existsSync(file)) return shown
+  const secret = randomBytes(32).toString('base64url')
+  const scram = await makeSecretVerifier(secret)
+  writeFileSync(file, `${secret}\n`, { mode: 0o600 })
+  chmodSync(file, 0o600)
+  if (local !== undefined) accounts.setVerifiers(local, { bcrypt: undefined, scram })
+  else
+    accounts.add({
+      tenant: DEFAULT_TENANT,
+      name: LOCAL_USER,
+      role: ADMIN_ROLE,
+      bcrypt: undefined,
+      scram,
+      loopbackOnly: true,
+    })
+  return shown
+}
+
+async function addAdmin(
+  accounts: AccountBook,
+  hasher: PasswordHasher,
+  iterations: number,
+  given: string | undefined,
+): Promise<string | undefined> {
+  const password = given || randomBytes(15).toString('base64url')
+  const verifiers = await makeVerifiers(password, hasher, iterations)
+  accounts.add({ tenant: DEFAULT_TENANT, name: ADMIN_USER, role: ADMIN_ROLE, ...verifiers, loopbackOnly: false })
+  return given ? undefined : password
+}

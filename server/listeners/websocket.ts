@@ -1,0 +1,38 @@
+/** A WebSocket becomes a session: `monitoring.xdr` or `monitoring.json`, with pings against dead peers [MON 13, 15]. */
+import type { WebSocket } from 'ws'
+import { WebSocketLink } from '../../protocol/link/websocket.ts'
+import { JsonLink } from '../sessions/json-link.ts'
+import type { Arrival } from '../sessions/sessions.ts'
+
+const PING_MS = 15_000
+const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
+
+/** The subprotocol spoken of those offered, or false. */
+export function chooseSubprotocol(offered: ReadonlySet<string>): string | false {
+  return SUBPROTOCOLS.find((name) => offered.has(name)) ?? false
+}
+
+export function acceptWebSocket(socket: WebSocket, peer: Arrival['peer'], accept: (arrival: Arrival) => void): void {
+  ping(socket)
+  const link = new WebSocketLink(socket)
+  if (socket.protocol === 'monitoring.json') accept({ link: new JsonLink(link), format: 'json', peer })
+  else accept({ link, format: 'xdr', peer })
+}
+
+/** A peer that does not answer one ping before the next is dead. */
+function ping(socket: WebSocket): void {
+  let answered = true
+  socket.on('pong', () => {
+    answered = true
+  })
+  const timer = setInterval(() => {
+    if (!answered && !socket.isPaused) {
+      socket.terminate()
+      return
+    }
+    answered = false
+    socket.ping()
+  }, PING_MS)
+  timer.unref()
+  socket.on('close', () => clearInterval(timer))
+}

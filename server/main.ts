@@ -1,0 +1,78 @@
+/** `cinnabar serve`: configuration, start, what is printed, signals, exit codes: 0 stopped, 1 failed, 2 bad configuration. */
+import { resolve } from 'node:path'
+import { StorageError } from '../storage/store.ts'
+import { type Address, type Config, ConfigError, loadConfig } from './config.ts'
+import { ListenError } from './listeners/errors.ts'
+import { createLogger } from './log.ts'
+import { type RunningServer, startServer } from './server.ts'
+
+/** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
+const STOP_MS = 5000
+
+export interface ServeOptions {
+  readonly config?: string | undefined
+}
+
+/** Runs until a signal or a failure; gives the exit code. */
+export async function serve(options: ServeOptions): Promise<number> {
+  const config = readConfig(options)
+  if (config === undefined) return 2
+  const log = createLogger(config.log.level)
+  let end: (code: number) => void = () => {}
+  const ended = new Promise<number>((resolve) => {
+    end = resolve
+  })
+  const adminPassword = process.env['CINNABAR_ADMIN_PASSWORD']
+  try {
+    const server = await startServer({ config, log, adminPassword, onFailed: (error) => fail(error, log, end) })
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
+    process.stdout.write(greeting(server, config))
+    const code = await ended
+    await Promise.race([server.stop(), new Promise((resolve) => setTimeout(resolve, STOP_MS).unref())])
+    return code
+  } catch (error) {
+    if (!(error instanceof ListenError || error instanceof StorageError)) throw error
+    process.stderr.write(`cinnabar: ${error.message}\n`)
+    return 1
+  }
+}
+
+function fail(error: Error, log: ReturnType<typeof createLogger>, end: (code: number) => void): void {
+  log.fatal(
+    { err: error },
+    'storing failed: nothing more is acknowledged and the server ends; see the disk, then start again',
+  )
+  end(1)
+}
+
+function readConfig({ config }: ServeOptions): Config | undefined {
+  try {
+    return loadConfig({ file: config, env: process.env })
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    process.stderr.write(`cinnabar: the configuration is not right:\n${error.message}\n`)
+    return undefined
+  }
+}
+
+/** Five lines: where it listens, where data lies, the admin's password (once), three commands to try. */
+function greeting({ tcp, http, gmetric, newPassword }: RunningServer, config: Config): string {
+  const listens = [
+    tcp && `monitoring tcp://${text(tcp)}`,
+    http && `ws://${text(http)}/monitor`,
+    gmetric && `gmetric udp://${text(gmetric)}`,
+  ].filter(Boolean)
+  const password = newPassword === undefined ? 'as you set it' : `${newPassword}  (shown only now)`
+  return [
+    `cinnabar listens: ${listens.join('  ')}`,
+    `data lies in:     ${resolve(config.producer.dataDir)}`,
+    `admin password:   ${password}`,
+    'try:              npx cinnabar watch host.load.one',
+    "                  npx cinnabar metrics 'host.*'    npx cinnabar channels",
+    '',
+  ].join('\n')
+}
+
+function text({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}

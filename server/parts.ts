@@ -1,0 +1,158 @@
+/** The parts of the server, made and joined in one place. Nothing here decides anything; see each part for what it does. */
+import { Authenticator } from '../auth/authenticator.ts'
+import type { PasswordHasher } from '../auth/password.ts'
+import { Throttle } from '../auth/throttle.ts'
+import type { Recovered, StorageError, Store } from '../storage/store.ts'
+import { AccountBook } from './accounts.ts'
+import { ageClock } from './age.ts'
+import { Bindings } from './channels/bindings.ts'
+import { Journal } from './channels/journal.ts'
+import { Pool } from './channels/pool.ts'
+import type { QueueHost } from './channels/queue-state.ts'
+import { Registry } from './channels/registry.ts'
+import { Turn } from './channels/turn.ts'
+import type { Clock } from './clock.ts'
+import { handlers } from './commands/index.ts'
+import type { Config } from './config.ts'
+import { channelConfigure } from './controls/channel-configure.ts'
+import { channelPurge } from './controls/channel-purge.ts'
+import { Executor } from './controls/executor.ts'
+import { userControls } from './controls/users.ts'
+import type { Logger } from './log.ts'
+import { Answers } from './metrics/answers.ts'
+import { Hub } from './metrics/hub.ts'
+import { Ids } from './metrics/ids.ts'
+import { Instances } from './metrics/instances.ts'
+import { Measurements } from './metrics/measurements.ts'
+import { Notices } from './sensors/notices.ts'
+import type { Producer } from './sessions/producer.ts'
+import { Sessions } from './sessions/sessions.ts'
+
+export interface PartsOptions {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Logger
+  readonly store: Store
+  readonly hasher: PasswordHasher
+  readonly software: string
+  readonly onFailed: (error: StorageError) => void
+}
+
+export interface Parts {
+  readonly producer: Producer
+  readonly sessions: Sessions
+  readonly hub: Hub
+  readonly notices: Notices
+  /** ok, or why nothing more is stored. */
+  storage(): 'ok' | 'full' | 'failed'
+}
+
+/** Above this much that waits to be stored, arriving values are dropped (and told): storage does not keep up. */
+const MAX_UNSTORED_BYTES = 256 << 20
+
+/** Opens the store and joins the parts. Rejects with StorageError. */
+export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; recovered: Recovered }> {
+  const { config, clock, log, store, hasher } = options
+  const turn = new Turn()
+  const notices = new Notices(clock)
+  let storage: 'ok' | 'full' | 'failed' = 'ok'
+  const recovered = await store.open({
+    onDurable(number, buffer) {
+      if (storage === 'full') {
+        storage = 'ok'
+        notices.emit({ severity: 'info', subject: 'storage', detail: 'there is room on the disk again' })
+        log.warn('there is room on the disk again: values are stored')
+      }
+      journal.onDurable(number, buffer)
+    },
+    onFull() {
+      storage = 'full'
+      notices.emit({ severity: 'error', subject: 'storage', detail: 'the disk is full: arriving values are dropped' })
+      log.error(
+        { directory: config.producer.dataDir },
+        'the disk is full: arriving values are dropped until there is room',
+      )
+    },
+    onFailed(error) {
+      storage = 'failed'
+      journal.stop()
+      options.onFailed(error)
+    },
+  })
+  const age = ageClock(clock, recovered)
+  const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
+  let nextId = recovered.nextBlockId
+  const host: QueueHost = {
+    pool: new Pool(),
+    nextId: () => nextId++,
+    age,
+    unstored: 0,
+    get refusing() {
+      if (storage === 'full') return 'full'
+      return this.unstored > MAX_UNSTORED_BYTES ? 'overflow' : undefined
+    },
+  }
+  const ids = new Ids()
+  const hub = new Hub(clock)
+  hub.add(notices)
+  const accounts = new AccountBook(recovered.users, recovered.tenants, recovered.nextUserId, (change) =>
+    journal.change(change),
+  )
+  const instances = new Instances({
+    hub,
+    ids,
+    defaults: { intervalMs: config.host.intervalMs },
+    maxPerIdentity: config.limits.instancesPerIdentity,
+  })
+  const registry = new Registry({
+    host,
+    journal,
+    turn,
+    store,
+    clock,
+    ids,
+    defaults: { durable: true, ...config.channels },
+    maxPerIdentity: config.limits.channelsPerIdentity,
+  })
+  const bindings = new Bindings({ hub, instances, registry, journal })
+  const stored = (): Promise<void> => journal.whenStored()
+  const withdraw = ({ id }: { readonly id: number }): void => {
+    sessions.dismiss(id, 'the user was removed')
+    for (const channel of [...registry.of(id)]) bindings.deleteChannel(channel)
+    for (const instance of instances.of(id)) bindings.endUnbound(instance)
+  }
+  const iterations = config.auth.scramIterations
+  const controls = [
+    channelConfigure(registry),
+    channelPurge(registry),
+    ...userControls({ accounts, hasher, iterations, withdraw, stored }),
+  ]
+  const throttle = new Throttle(() => clock.monotonicMs())
+  const producer: Producer = {
+    name: config.producer.name,
+    software: options.software,
+    clock,
+    log,
+    turn,
+    journal,
+    host,
+    registry,
+    bindings,
+    instances,
+    measurements: new Measurements(clock),
+    answers: new Answers(ids),
+    ids,
+    executor: new Executor({ controls, ids, journal, clock, log }),
+    accounts,
+    authenticator: new Authenticator({
+      accounts,
+      hasher,
+      throttle,
+      serverSecret: recovered.secret,
+      iterations,
+      plainOnLoopback: config.auth.plainOnLoopback,
+    }),
+  }
+  const sessions = new Sessions(producer, handlers, config.limits.connections)
+  return { parts: { producer, sessions, hub, notices, storage: () => storage }, recovered }
+}

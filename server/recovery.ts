@@ -1,0 +1,104 @@
+/**
+ * The state that survives comes back: channels with their queues, metric instances, bindings, results that were to come.
+ * Order matters: instances before bindings, blocks before GAPs.
+ */
+import type { Identity } from '../auth/permissions.ts'
+import { XdrReader } from '../protocol/bytes/reader.ts'
+import { readArguments } from '../protocol/monitor/arguments.ts'
+import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../storage/store.ts'
+import type { Channel } from './channels/channel.ts'
+import { numberRows } from './channels/registry.ts'
+import { StatusError } from './errors.ts'
+import type { Instance } from './metrics/instance.ts'
+import type { Producer } from './sessions/producer.ts'
+
+export function recover(recovered: Recovered, producer: Producer): void {
+  const channels = recoverChannels(recovered, producer)
+  recoverBindings(recovered, producer, channels)
+  for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
+  recoverResults(recovered, producer, channels)
+}
+
+function recoverChannels(recovered: Recovered, { registry, accounts, journal }: Producer): Map<number, Channel> {
+  const rows = numberRows(recovered.numbers)
+  const channels = new Map<number, Channel>()
+  const floors = new Map<number, number>()
+  const clean = new Map<Channel, boolean>()
+  for (const row of recovered.channels) {
+    const owner = identityOf(accounts.byId(row.user))
+    if (owner === undefined) {
+      journal.change({ remove: 'channel', id: row.id })
+      continue
+    }
+    const channel = registry.restore(row, owner)
+    channels.set(row.id, channel)
+    const numbers = rows.get(row.id)
+    if (numbers === undefined || !row.durable) continue
+    const restored = channel.queue.restoreNumbers(recovered.numbers, numbers)
+    floors.set(row.id, restored.floor)
+    clean.set(channel, restored.clean)
+  }
+  const { blocks, gaps, settled } = recovered
+  for (let row = 0; row * BLOCK_WIDTH < blocks.length; row++) {
+    const id = blocks[row * BLOCK_WIDTH] as number
+    const channel = blocks[row * BLOCK_WIDTH + 1] as number
+    channels.get(channel)?.queue.restoreBlock(blocks, row, floors.get(channel) ?? 0, settled.get(id))
+  }
+  for (let row = 0; row * GAP_WIDTH < gaps.length; row++) {
+    channels.get(gaps[row * GAP_WIDTH + 1] as number)?.queue.restoreGap(gaps, row)
+  }
+  for (const [channel, wasClean] of clean) channel.queue.recovered(wasClean)
+  return channels
+}
+
+function recoverBindings(recovered: Recovered, producer: Producer, channels: Map<number, Channel>): void {
+  const rows = new Map(recovered.instances.map((row) => [row.id, row]))
+  const instances = new Map<number, Instance>()
+  for (const { channel: id, metric, mode } of recovered.bindings) {
+    const channel = channels.get(id)
+    const row = rows.get(metric)
+    if (channel === undefined || row === undefined) continue
+    const instance = instances.get(metric) ?? recoverInstance(row, channel.owner, producer)
+    if (instance === undefined) continue
+    instances.set(metric, instance)
+    producer.bindings.restore(instance, channel, mode)
+  }
+  for (const id of rows.keys()) if (!instances.has(id)) producer.journal.change({ remove: 'instance', id })
+}
+
+function recoverInstance(row: InstanceRow, owner: Identity, producer: Producer): Instance | undefined {
+  try {
+    const selection = producer.instances.select(owner, row.metric, readArguments(new XdrReader(row.args)))
+    return producer.instances.restore(row.id, selection)
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error
+    // The metric is gone with its sensor, or a disk with its mount point: the id dies, as after a STOP.
+    producer.log.warn(
+      { metric: row.metric, detail: error.message },
+      'a metric that was collected is not there any more',
+    )
+    return undefined
+  }
+}
+
+function recoverResults(recovered: Recovered, producer: Producer, channels: Map<number, Channel>): void {
+  for (const { id, channel: channelId, user, control, transaction } of recovered.results) {
+    const channel = channels.get(channelId)
+    if (channel === undefined) continue
+    producer.ids.claim(id)
+    if (transaction === 0) {
+      producer.executor.unknown(id, control, user, channel)
+    } else if (channel.queue.restoreResult(transaction)) {
+      channel.results.add(id)
+    } else {
+      producer.journal.change({ remove: 'result', id })
+    }
+  }
+}
+
+function identityOf(
+  account: { id: number; tenant: string; name: string; role: string } | undefined,
+): Identity | undefined {
+  if (account === undefined) return undefined
+  return { userId: account.id, tenant: account.tenant, name: account.name, role: account.role }
+}

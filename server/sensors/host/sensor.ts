@@ -1,0 +1,95 @@
+/** `host.*`: this machine, measured when asked [MON 9]. The reading itself is beside this file; here it meets the hub. */
+import type { Owner } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { type Value, VOID } from '../../../protocol/monitor/value.ts'
+import type { Clock } from '../../clock.ts'
+import { StatusError } from '../../errors.ts'
+import type { Arguments, Labels, Measured, Metric, Parameter, PolledSensor } from '../../metrics/metric.ts'
+import { availableDefinitions, type HostDefinition } from './definitions.ts'
+import { UnknownSource } from './errors.ts'
+import type { HostArgs, HostReader, HostValue } from './reader.ts'
+
+const hostParameter: Parameter = {
+  name: 'host',
+  type: BasicType.STRING,
+  description: 'This producer, if left out.',
+  selects: 'own',
+}
+const narrowing: Readonly<Record<NonNullable<HostDefinition['parameter']>, Parameter>> = {
+  cpu: { name: 'cpu', type: BasicType.UINT32, description: 'One CPU, from 0; left out: all together.' },
+  mount: { name: 'mount', type: BasicType.STRING, description: 'A mount point; left out: /.' },
+  device: {
+    name: 'device',
+    type: BasicType.STRING,
+    description: 'A block device; left out: all whole disks together.',
+  },
+  interface: { name: 'interface', type: BasicType.STRING, description: 'A network interface; left out: all but lo.' },
+}
+
+export class HostSensor implements PolledSensor {
+  readonly polled = true
+  readonly family = 'host.'
+  readonly owner: Owner = 'producer'
+  readonly personal = false
+  readonly #host: string
+  readonly #reader: HostReader
+  readonly #clock: Clock
+  readonly #metrics = new Map<string, Metric>()
+
+  constructor(host: string, reader: HostReader, clock: Clock, platform: NodeJS.Platform) {
+    this.#host = host
+    this.#reader = reader
+    this.#clock = clock
+    for (const { name, type, unit, description, parameter } of availableDefinitions(platform)) {
+      const parameters = parameter === undefined ? [hostParameter] : [hostParameter, narrowing[parameter]]
+      this.#metrics.set(name, { name, kind: 'continuous', type, unit, description, parameters })
+    }
+  }
+
+  metrics(): Iterable<Metric> {
+    return this.#metrics.values()
+  }
+
+  metric(name: string): Metric | undefined {
+    return this.#metrics.get(name)
+  }
+
+  labels(metric: Metric): Labels {
+    return { name: metric.name, host: this.#host }
+  }
+
+  check(metric: Metric, args: Arguments): void {
+    try {
+      this.#reader.check(metric.name, argsOf(args), this.#clock.monotonicMs())
+    } catch (error) {
+      if (error instanceof UnknownSource) throw new StatusError('INVALID_ARGUMENT', error.message)
+      throw error
+    }
+  }
+
+  measure(metric: Metric, args: Arguments, _identity: unknown, key?: string): Measured {
+    return { value: measuredValue(metric, this.#read(metric, args, key)), time: this.#clock.microseconds() }
+  }
+
+  /** A disk that was unplugged after COLLECT is no measurement, not an error. */
+  #read(metric: Metric, args: Arguments, key?: string): HostValue {
+    try {
+      return this.#reader.read(metric.name, argsOf(args), this.#clock.monotonicMs(), key)
+    } catch (error) {
+      if (error instanceof UnknownSource) return undefined
+      throw error
+    }
+  }
+
+  forget(key: string): void {
+    this.#reader.forget(key)
+  }
+}
+
+function argsOf(args: Arguments): HostArgs {
+  return Object.fromEntries(args) as HostArgs
+}
+
+function measuredValue({ type }: Metric, read: HostValue): Value {
+  return read === undefined ? VOID : ({ type, value: read } as Value)
+}

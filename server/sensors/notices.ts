@@ -1,0 +1,59 @@
+/** `producer.notices`: things that happen to the producer, as an event-like metric. A tenant's own and the producer's, no others'. */
+import { type Identity, mayRead, type Owner } from '../../auth/permissions.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Field } from '../../protocol/monitor/value.ts'
+import type { Clock } from '../clock.ts'
+import type { EventSensor, Measured, Metric } from '../metrics/metric.ts'
+
+const { STRING, REC } = BasicType
+
+const metric: Metric = {
+  name: 'producer.notices',
+  kind: 'event',
+  type: REC,
+  unit: '',
+  description: 'What happened: storage full and well again, a listener that failed, a channel that expired.',
+  parameters: [],
+}
+
+export interface NoticeEvent {
+  readonly severity: 'info' | 'warning' | 'error'
+  readonly subject: string
+  readonly detail: string
+}
+
+export class Notices implements EventSensor {
+  readonly polled = 'event'
+  readonly family = 'producer.'
+  readonly owner: Owner = 'producer'
+  readonly #clock: Pick<Clock, 'microseconds'>
+  readonly #listeners = new Map<(event: Measured) => void, Identity>()
+
+  constructor(clock: Pick<Clock, 'microseconds'>) {
+    this.#clock = clock
+  }
+
+  metrics(): Iterable<Metric> {
+    return [metric]
+  }
+
+  metric(name: string): Metric | undefined {
+    return name === metric.name ? metric : undefined
+  }
+
+  subscribe(_metric: Metric, identity: Identity, listener: (event: Measured) => void): () => void {
+    this.#listeners.set(listener, identity)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Tells whoever may know. */
+  emit({ severity, subject, detail }: NoticeEvent, owner: Owner = 'producer'): void {
+    const fields: Field[] = [
+      { name: 'severity', type: STRING, value: severity },
+      { name: 'subject', type: STRING, value: subject },
+      { name: 'detail', type: STRING, value: detail },
+    ]
+    const event: Measured = { value: { type: REC, value: fields }, time: this.#clock.microseconds() }
+    for (const [listener, identity] of this.#listeners) if (mayRead(identity, owner)) listener(event)
+  }
+}

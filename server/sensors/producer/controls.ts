@@ -1,0 +1,51 @@
+/** `producer.controls`: the controls an identity is shown. */
+
+import type { Identity } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { typeName } from '../../../protocol/monitor/json.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import { compilePattern } from '../../metrics/pattern.ts'
+import { listed } from './metrics.ts'
+import type { View } from './sensor.ts'
+
+const { STRING, BOOLEAN, ARRAY, REC } = BasicType
+
+/** What the catalogue shows of a control. */
+export interface ControlShape {
+  readonly name: string
+  readonly description: string
+  readonly parameters: readonly { name: string; type: BasicType; optional?: boolean; description: string }[]
+}
+
+export function controlsView(visible: (identity: Identity) => readonly ControlShape[]): View {
+  return {
+    metric: {
+      name: 'producer.controls',
+      kind: 'continuous',
+      type: ARRAY,
+      unit: '',
+      description: 'The controls you may be allowed to run.',
+      parameters: [{ name: 'match', type: STRING, description: 'Only names that match this pattern.' }],
+    },
+    show(identity, args) {
+      const matches = compilePattern((args.get('match') as string | undefined) ?? '*')
+      const controls = new Map(visible(identity).map((control) => [control.name, control]))
+      const names = [...controls.keys()].filter(matches).sort()
+      return listed(names, (name) => describe(controls.get(name) as ControlShape), Number.POSITIVE_INFINITY)
+    },
+  }
+}
+
+function describe({ name, description, parameters }: ControlShape): Field[] {
+  const items = parameters.map((parameter) => [
+    { name: 'name', type: STRING, value: parameter.name },
+    { name: 'type', type: STRING, value: typeName(parameter.type) },
+    { name: 'optional', type: BOOLEAN, value: parameter.optional ?? false },
+    { name: 'description', type: STRING, value: parameter.description },
+  ])
+  return [
+    { name: 'name', type: STRING, value: name },
+    { name: 'description', type: STRING, value: description },
+    { name: 'parameters', type: ARRAY, value: { element: REC, items } },
+  ]
+}

@@ -1,0 +1,71 @@
+/** `producer.metrics`: the catalogue. Ascending by name; `after` goes on where the last answer ended. */
+import { mayRead } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { typeName } from '../../../protocol/monitor/json.ts'
+import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import { RecordList } from '../../metrics/answer.ts'
+import type { Metric, Sensor } from '../../metrics/metric.ts'
+import { compilePattern } from '../../metrics/pattern.ts'
+import type { View } from './sensor.ts'
+
+const { STRING, UINT32, BOOLEAN, ARRAY, REC } = BasicType
+
+export function metricsView(sensors: () => readonly Sensor[]): View {
+  return {
+    metric: {
+      name: 'producer.metrics',
+      kind: 'continuous',
+      type: ARRAY,
+      unit: '',
+      description: 'The metrics there are, by name.',
+      parameters: [
+        { name: 'match', type: STRING, description: 'Only names that match this pattern.' },
+        { name: 'after', type: STRING, description: 'Only names behind this one.' },
+        { name: 'limit', type: UINT32, description: 'At most so many.' },
+      ],
+    },
+    show(identity, args) {
+      const matches = compilePattern((args.get('match') as string | undefined) ?? '*')
+      const after = args.get('after') as string | undefined
+      const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
+      const found = new Map<string, Metric>()
+      for (const sensor of sensors()) {
+        if (!mayRead(identity, sensor.owner)) continue
+        for (const metric of sensor.metrics()) {
+          if (matches(metric.name) && (after === undefined || metric.name > after)) found.set(metric.name, metric)
+        }
+      }
+      return listed([...found.keys()].sort(), (name) => describe(found.get(name) as Metric), limit)
+    },
+  }
+}
+
+/** RECs of names in order, at most `limit`, with {more = true} if any were left out. */
+export function listed(names: readonly string[], describe: (name: string) => Field[], limit: number): Value {
+  const records = new RecordList()
+  for (const [index, name] of names.entries()) {
+    if (index >= limit) {
+      records.more()
+      break
+    }
+    if (!records.add(describe(name))) break
+  }
+  return records.value()
+}
+
+function describe({ name, kind, type, unit, description, parameters }: Metric): Field[] {
+  const items = parameters.map((parameter) => [
+    { name: 'name', type: STRING, value: parameter.name },
+    { name: 'type', type: STRING, value: typeName(parameter.type) },
+    { name: 'optional', type: BOOLEAN, value: true },
+    { name: 'description', type: STRING, value: parameter.description },
+  ])
+  return [
+    { name: 'name', type: STRING, value: name },
+    { name: 'kind', type: STRING, value: kind },
+    { name: 'type', type: STRING, value: type === undefined ? '' : typeName(type) },
+    { name: 'unit', type: STRING, value: unit },
+    { name: 'description', type: STRING, value: description },
+    { name: 'parameters', type: ARRAY, value: { element: REC, items } },
+  ]
+}

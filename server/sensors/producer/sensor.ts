@@ -1,0 +1,46 @@
+/**
+ * `producer.*`: everything one can know about the producer is a metric of its own [design 5]. Each view is a file beside
+ * this one; what it shows depends on who asks.
+ */
+import type { Identity, Owner } from '../../../auth/permissions.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
+import type { Clock } from '../../clock.ts'
+import type { Arguments, Labels, Measured, Metric, PolledSensor } from '../../metrics/metric.ts'
+
+export interface View {
+  readonly metric: Metric
+  show(identity: Identity, args: Arguments): Value
+}
+
+export class ProducerSensor implements PolledSensor {
+  readonly polled = true
+  readonly family = 'producer.'
+  readonly owner: Owner = 'producer'
+  readonly personal = true
+  readonly #views: ReadonlyMap<string, View>
+  readonly #clock: Pick<Clock, 'microseconds'>
+
+  constructor(views: readonly View[], clock: Pick<Clock, 'microseconds'>) {
+    this.#views = new Map(views.map((view) => [view.metric.name, view]))
+    this.#clock = clock
+  }
+
+  *metrics(): Iterable<Metric> {
+    for (const { metric } of this.#views.values()) yield metric
+  }
+
+  metric(name: string): Metric | undefined {
+    return this.#views.get(name)?.metric
+  }
+
+  labels(metric: Metric): Labels {
+    return { name: metric.name }
+  }
+
+  check(): void {}
+
+  measure(metric: Metric, args: Arguments, identity: Identity): Measured {
+    const view = this.#views.get(metric.name) as View
+    return { value: view.show(identity, args), time: this.#clock.microseconds() }
+  }
+}

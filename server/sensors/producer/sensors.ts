@@ -1,0 +1,54 @@
+/** `producer.sensors`: what each source took in and refused. Counters of a tenant's feed are the tenant's. */
+import { mayRead, type Owner } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import { RecordList } from '../../metrics/answer.ts'
+import type { View } from './sensor.ts'
+
+const { STRING, UINT64, ARRAY, REC } = BasicType
+
+export interface SensorStatus {
+  readonly name: string
+  /** listening, measuring, off or failed */
+  readonly state: string
+  readonly detail: string
+  readonly counters: Readonly<Record<string, number>>
+}
+
+/** A sensor as this view sees it. */
+export interface Watched {
+  readonly owner: Owner
+  status(): SensorStatus
+}
+
+export function sensorsView(sensors: () => readonly Watched[]): View {
+  return {
+    metric: {
+      name: 'producer.sensors',
+      kind: 'continuous',
+      type: ARRAY,
+      unit: '',
+      description: 'The sensors with their counters.',
+      parameters: [],
+    },
+    show(identity) {
+      const records = new RecordList()
+      for (const sensor of sensors()) {
+        if (mayRead(identity, sensor.owner) && !records.add(describe(sensor.status()))) break
+      }
+      return records.value()
+    },
+  }
+}
+
+function describe({ name, state, detail, counters }: SensorStatus): Field[] {
+  const counts = Object.entries(counters).map(
+    ([counter, value]): Field => ({ name: counter, type: UINT64, value: BigInt(value) }),
+  )
+  return [
+    { name: 'name', type: STRING, value: name },
+    { name: 'state', type: STRING, value: state },
+    { name: 'detail', type: STRING, value: detail },
+    { name: 'counters', type: REC, value: counts },
+  ]
+}

@@ -1,0 +1,53 @@
+/** `producer.stats`: the producer as a whole, in one REC. */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import type { View } from './sensor.ts'
+
+const { DOUBLE, REC, STRING, UINT64 } = BasicType
+
+export interface Stats {
+  readonly software: string
+  readonly name: string
+  readonly uptimeSeconds: number
+  readonly connections: number
+  readonly channels: number
+  /** Bytes that no durable transaction holds yet. */
+  readonly unstoredBytes: number
+  readonly residentBytes: number
+  /** ok, or full: the disk is. */
+  readonly storage: string
+}
+
+export function statsView(stats: () => Stats): View {
+  return {
+    metric: {
+      name: 'producer.stats',
+      kind: 'continuous',
+      type: REC,
+      unit: '',
+      description: 'The producer as a whole: uptime, connections, channels, storage.',
+      parameters: [],
+    },
+    show() {
+      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage } = stats()
+      const count = (field: string, value: number): Field => ({
+        name: field,
+        type: UINT64,
+        value: BigInt(Math.round(value)),
+      })
+      return {
+        type: REC,
+        value: [
+          { name: 'software', type: STRING, value: software },
+          { name: 'name', type: STRING, value: name },
+          { name: 'uptime', type: DOUBLE, value: uptimeSeconds },
+          count('connections', connections),
+          count('channels', channels),
+          count('unstored_bytes', unstoredBytes),
+          count('resident_bytes', residentBytes),
+          { name: 'storage', type: STRING, value: storage },
+        ],
+      }
+    },
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * The server: started from the store outwards, stopped the other way round. The Monitoring Protocol's TCP listener opens
+ * last, so that whoever can connect finds everything else open.
+ */
+import { createRequire } from 'node:module'
+import { PasswordHasher } from '../auth/password.ts'
+import { SqliteStore } from '../storage/sqlite/store.ts'
+import type { Store } from '../storage/store.ts'
+import { type Clock, systemClock } from './clock.ts'
+import type { Address, Config } from './config.ts'
+import { firstRun } from './first-run.ts'
+import { listenHttp } from './http/app.ts'
+import { listenTcp } from './listeners/tcp.ts'
+import { createLogger, type Logger } from './log.ts'
+import { makeParts, type Parts } from './parts.ts'
+import { recover } from './recovery.ts'
+import type { Sessions } from './sessions/sessions.ts'
+import { startSensors } from './start-sensors.ts'
+
+export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
+
+export interface ServerOptions {
+  readonly config: Config
+  readonly clock?: Clock
+  readonly log?: Logger
+  /** Instead of SQLite in `producer.data_dir`: for tests. */
+  readonly store?: Store
+  /** For the `admin` of a first start; missing or empty: one is made and given back. */
+  readonly adminPassword?: string | undefined
+  /** Storing failed for good: nothing is acknowledged any more, the process has to end. */
+  readonly onFailed?: (error: Error) => void
+}
+
+export interface RunningServer {
+  readonly tcp: Address | undefined
+  readonly http: Address | undefined
+  /** Where gmetric packets are taken, or undefined: off, or its default address was not free. */
+  readonly gmetric: Address | undefined
+  /** The admin's password, if this start made it up. */
+  readonly newPassword: string | undefined
+  /** Takes connections that did not come over a listener. */
+  readonly sessions: Sessions
+  readonly parts: Parts
+  /** Tells consumers, stores what is accepted, closes everything. */
+  stop(): Promise<void>
+}
+
+const SWEEP_MS = 1000
+
+/** Rejects with StorageError, ListenError or what else keeps it from running; nothing is left open then. */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const opened: (() => Promise<void> | void)[] = []
+  const close = async (): Promise<void> => {
+    for (const end of opened.splice(0).reverse()) await end()
+  }
+  try {
+    return await start(options, (end) => opened.push(end), close)
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function start(
+  options: ServerOptions,
+  opened: (end: () => Promise<void> | void) => void,
+  close: () => Promise<void>,
+): Promise<RunningServer> {
+  const { config, clock = systemClock(), log = createLogger(config.log.level) } = options
+  const { dataDir } = config.producer
+  const store = options.store ?? new SqliteStore({ directory: dataDir, synchronous: config.storage.synchronous })
+  const hasher = new PasswordHasher()
+  opened(() => hasher.close())
+  const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
+  const { parts, recovered } = await makeParts({ config, clock, log, store, hasher, software: software(), onFailed })
+  opened(() => store.close())
+  const { producer, sessions, hub } = parts
+  const newPassword = await firstRun({
+    accounts: producer.accounts,
+    hasher,
+    iterations: config.auth.scramIterations,
+    dataDir,
+    adminPassword: options.adminPassword,
+  })
+  const sensors = await startSensors(parts, config)
+  opened(() => sensors.close())
+  opened(() => hub.close())
+  recover(recovered, producer)
+  const sweep = clock.setInterval(() => sweepChannels(parts), SWEEP_MS)
+  opened(() => clock.clear(sweep))
+  await producer.journal.whenStored()
+  const accept = sessions.accept.bind(sessions)
+  const http = config.listen.http && (await openHttp(config, config.listen.http, parts))
+  if (http) opened(() => http.close())
+  const tcp = config.listen.tcp && (await listenTcp(config.listen.tcp, accept))
+  if (tcp) opened(() => tcp.close())
+  const stop = async (): Promise<void> => {
+    sessions.shutDown()
+    hub.close()
+    if (parts.storage() === 'ok') {
+      for (const channel of producer.registry.all()) channel.queue.close()
+      producer.journal.change({ put: 'closed', row: {} })
+      await producer.journal.whenStored()
+    }
+    await close()
+  }
+  return { tcp: tcp?.address, http: http?.address, gmetric: sensors.gmetric, newPassword, sessions, parts, stop }
+}
+
+function openHttp(config: Config, address: Address, { sessions, storage }: Parts): ReturnType<typeof listenHttp> {
+  return listenHttp({
+    address,
+    allowedOrigins: config.http.allowedOrigins,
+    accept: (arrival) => sessions.accept(arrival),
+    health: { unready: () => (storage() === 'ok' ? undefined : `storage: ${storage()}`) },
+  })
+}
+
+/** Expires values, and channels that nobody has used for too long. */
+function sweepChannels({ producer, notices }: Parts): void {
+  for (const channel of producer.registry.sweep()) {
+    producer.log.info(
+      { channel: channel.id, user: channel.owner.name, tenant: channel.owner.tenant },
+      'a channel expired',
+    )
+    notices.emit(
+      { severity: 'warning', subject: 'channel', detail: `channel ${channel.id} expired: no connection for too long` },
+      { tenant: channel.owner.tenant },
+    )
+    producer.bindings.deleteChannel(channel)
+  }
+}
+
+/** `cinnabar/<version>`, from the package. */
+function software(): string {
+  const { version } = createRequire(import.meta.url)(packageFile) as { version: string }
+  return `cinnabar/${version}`
+}
+
+/** Sources stand one folder below the package, compiled files two. */
+const packageFile = import.meta.url.endsWith('.ts') ? '../package.json' : '../../package.json'

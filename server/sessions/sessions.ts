@@ -1,0 +1,62 @@
+/** All open connections, whatever they came over; a bound, and an end for those of a user who is removed. */
+import type { Link } from '../../protocol/link/link.ts'
+import { NoticeCode } from '../../protocol/monitor/constants.ts'
+import type { Handlers } from './handler.ts'
+import type { Producer } from './producer.ts'
+import { Session } from './session.ts'
+
+export interface Arrival {
+  readonly link: Link
+  readonly format: 'xdr' | 'json'
+  readonly peer: { readonly address: string; readonly loopback: boolean; readonly encrypted: boolean }
+}
+
+export class Sessions {
+  readonly #sessions = new Set<Session>()
+  readonly #producer: Producer
+  readonly #handlers: Handlers
+  readonly #most: number
+  #closing = false
+  /** Connections that were refused because there were too many. */
+  refused = 0
+
+  constructor(producer: Producer, handlers: Handlers, most: number) {
+    this.#producer = producer
+    this.#handlers = handlers
+    this.#most = most
+  }
+
+  get count(): number {
+    return this.#sessions.size
+  }
+
+  /** A connection is there. Above the limit it is closed at once. */
+  accept(arrival: Arrival): void {
+    if (this.#closing || this.#sessions.size >= this.#most) {
+      this.refused++
+      arrival.link.destroy()
+      return
+    }
+    const session = new Session({
+      ...arrival,
+      producer: this.#producer,
+      handlers: this.#handlers,
+      ended: (ended) => this.#sessions.delete(ended),
+    })
+    this.#sessions.add(session)
+    session.begin()
+  }
+
+  /** Ends what a user has open. */
+  dismiss(userId: number, detail: string): void {
+    for (const session of [...this.#sessions]) {
+      if (session.userId === userId) session.dismiss(NoticeCode.WITHDRAWN, detail)
+    }
+  }
+
+  /** Nobody comes in any more; those inside are told and end. */
+  shutDown(): void {
+    this.#closing = true
+    for (const session of [...this.#sessions]) session.dismiss(NoticeCode.SHUTTING_DOWN, 'the producer stops')
+  }
+}

@@ -1,0 +1,17 @@
+/**
+ * `npm run bench -- <name> [options]`: the project's own measurements. Each prints a small table for people and one JSON
+ * line for programs. Figures depend on the machine; compare only what was run on the same one.
+ */
+import { benchQueue } from './queue.ts'
+
+const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = { queue: benchQueue }
+
+const [name = '', ...args] = process.argv.slice(2)
+const bench = benches[name]
+if (bench === undefined) {
+  console.error(`usage: npm run bench -- <name> [options]\nnames: ${Object.keys(benches).join(', ')}`)
+  process.exit(2)
+}
+const figures = await bench(args)
+for (const [figure, value] of Object.entries(figures)) console.log(`${figure.padEnd(24)}${value}`)
+console.log(JSON.stringify({ bench: name, options: args.join(' '), ...figures }))

@@ -1,0 +1,62 @@
+import { expect, test, vi } from 'vitest'
+import { parseAssignments, splitWords, toTypedArguments } from '../../cli/assignments.ts'
+
+const noTypes = async () => new Map<string, string>()
+const typed = (words: string[], types = noTypes) => toTypedArguments(parseAssignments(words), types)
+
+test('words with "=" are arguments, others are metrics', () => {
+  const { names, assignments } = splitWords(['host.load.*', 'host=n1', 'gmetric.a', 'q=a=b', 'empty='])
+  expect(names).toEqual(['host.load.*', 'gmetric.a'])
+  expect([...assignments]).toEqual([
+    ['host', 'n1'],
+    ['q', 'a=b'],
+    ['empty', ''],
+  ])
+})
+
+test.each([['novalue'], ['=x']])('%s is no argument', (word) => {
+  expect(() => parseAssignments([word])).toThrow(/write name=value/)
+})
+
+test('an argument stands once', () => {
+  expect(() => parseAssignments(['a=1', 'a=2'])).toThrow(/the argument a stands twice/)
+})
+
+test.each<[string, unknown]>([
+  ['7', 7n],
+  ['-7', -7n],
+  ['9223372036854775808', 9223372036854775808n],
+  ['18446744073709551616', '18446744073709551616'],
+  ['0.5', 0.5],
+  ['-.5', -0.5],
+  ['1e3', 1000],
+  ['5.', 5],
+  ['true', true],
+  ['false', false],
+  ['True', 'True'],
+  ['1.2.3', '1.2.3'],
+  ['10.0.0.1', '10.0.0.1'],
+  ['0x10', '0x10'],
+  ['n1', 'n1'],
+  ['-', '-'],
+  ['', ''],
+])('%s is sent as what it looks like', async (text, value) => {
+  expect(await typed([`a=${text}`])).toEqual({ a: value })
+})
+
+test('a parameter declared a string takes what looks like a number', async () => {
+  const types = async () =>
+    new Map([
+      ['host', 'string'],
+      ['cpu', 'uint32'],
+    ])
+  expect(await typed(['host=7', 'cpu=7', 'other=true'], types)).toEqual({ host: '7', cpu: 7n, other: true })
+})
+
+test('the declared types are asked for only where something looks like no string', async () => {
+  const types = vi.fn(noTypes)
+  await typed(['host=n1', 'index=a'], types)
+  expect(types).not.toHaveBeenCalled()
+  await typed(['host=n1', 'index=1'], types)
+  expect(types).toHaveBeenCalledOnce()
+})

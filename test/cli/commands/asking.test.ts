@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { VOID } from '../../../protocol/monitor/value.ts'
+import { boolean, double, list, MORE, rec, runCli, type Script, string, TIME, uint32, uint64 } from '../fake-cli.ts'
+
+const parameter = (name: string, type: string, optional: boolean) => [
+  string('name', name),
+  string('type', type),
+  boolean('optional', optional),
+]
+const metric = (name: string, unit = '') => [
+  string('name', name),
+  string('kind', 'continuous'),
+  string('type', 'uint32'),
+  string('unit', unit),
+  string('description', 'What it is.'),
+  { name: 'parameters', ...list(parameter('host', 'string', true), parameter('cpu', 'uint32', false)) },
+]
+const answer = (value: Parameters<typeof list> extends never ? never : ReturnType<typeof list>) => ({
+  then: [{ answer: value }],
+})
+
+describe('metrics', () => {
+  const pages: Script = ({ of, args }) => {
+    expect(of).toBe('producer.metrics')
+    return answer(args['after'] === 'b' ? list(metric('c')) : list(metric('a', 'MB'), metric('b'), MORE))
+  }
+
+  test('lists the catalogue, page by page', async () => {
+    const { code, out, producer } = await runCli(['metrics', 'h*'], pages)
+    expect(code).toBe(0)
+    expect(out).toEqual([
+      'NAME  KIND        TYPE    UNIT  PARAMETERS  DESCRIPTION',
+      'a     continuous  uint32  MB    [host] cpu  What it is.',
+      'b     continuous  uint32        [host] cpu  What it is.',
+      'c     continuous  uint32        [host] cpu  What it is.',
+    ])
+    expect(producer.asked.map(({ args }) => args)).toEqual([{ match: 'h*' }, { match: 'h*', after: 'b' }])
+    expect(producer.isClosed).toBe(true)
+  })
+
+  test('prints a JSON object per line', async () => {
+    const { out } = await runCli(['metrics', '--json'], pages)
+    expect(out.map((line) => JSON.parse(line).name)).toEqual(['a', 'b', 'c'])
+    expect(JSON.parse(out[0]!).parameters[1]).toEqual({ name: 'cpu', type: 'uint32', optional: false })
+  })
+
+  test('fails where nothing matches', async () => {
+    const { code, err } = await runCli(['metrics', 'x*'], () => answer(list()))
+    expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: no metric matches x*'] })
+  })
+})
+
+describe('get', () => {
+  const script: Script = ({ of, args }) => {
+    if (of === 'host.load.one') return answer(double(0.42) as never)
+    if (of === 'gmetric.foo') return answer(list([string('host', 'n1'), uint32('value', 42)], MORE))
+    if (of !== 'producer.metrics') return { status: 'NO_SUCH_METRIC' }
+    const known = args['match'] === 'host.load.one' ? [metric('host.load.one', '%')] : []
+    return answer(list(...(args['match'] === 'gmetric.*' ? [metric('gmetric.*')] : known)))
+  }
+
+  test('prints value, unit and time', async () => {
+    const { out, err } = await runCli(['get', 'host.load.one'], script)
+    expect({ out, err }).toEqual({ out: ['host.load.one  0.42 %  2023-11-14 22:13:20.005'], err: [] })
+  })
+
+  test('prints a table for a pattern, and says that there is more', async () => {
+    const { code, out, err } = await runCli(['get', 'gmetric.foo'], script)
+    expect(code).toBe(0)
+    expect(out).toEqual(['HOST  VALUE  TIME', 'n1       42  2023-11-14 22:13:20.005'])
+    expect(err.join()).toMatch(/there is more/)
+  })
+
+  test('prints a JSON object for each value', async () => {
+    const { out } = await runCli(['get', 'gmetric.foo', '--json'], script)
+    expect(out.map((line) => JSON.parse(line))).toEqual([{ metric: 'gmetric.foo', time: TIME, host: 'n1', value: 42 }])
+  })
+
+  test('sends a host called 7 as the string that the family declares', async () => {
+    const { code, producer } = await runCli(['get', 'gmetric.foo', 'host=7', 'cpu=7'], script)
+    expect(code).toBe(0)
+    expect(producer.asked.find(({ of }) => of === 'gmetric.foo')?.args).toEqual({ host: '7', cpu: 7n })
+  })
+
+  test('does without a catalogue that it may not read', async () => {
+    const refused: Script = ({ of }) => (of === 'a.b' ? answer(double(1) as never) : { status: 'NO_SUCH_METRIC' })
+    const { code, producer } = await runCli(['get', 'a.b', 'n=7'], refused)
+    expect(code).toBe(0)
+    expect(producer.asked.find(({ of }) => of === 'a.b')?.args).toEqual({ n: 7n })
+  })
+
+  test.each([
+    [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or none that is fresh'],
+    [list(), 'cinnabar: no value: nothing matches a host=n1 now'],
+  ])('fails where there is no value', async (value, message) => {
+    const script: Script = ({ of }) => ({ then: [{ answer: of === 'a' ? value : list() }] })
+    const { code, out, err } = await runCli(['get', 'a', 'host=n1'], script)
+    expect({ code, out, err }).toEqual({ code: 1, out: [], err: [message] })
+  })
+})
+
+describe('channels', () => {
+  const channel = (id: number) => [
+    uint32('channel', id),
+    string('identity', 'alice'),
+    string('url', ''),
+    string('state', 'waiting'),
+    uint64('queued', 5n),
+    uint64('in_flight', 2n),
+    uint64('oldest', BigInt(TIME)),
+    { name: 'dropped', ...rec(uint64('overflow', 3n), uint64('expired', 4n)) },
+  ]
+  const script: Script = ({ args }) => answer(args['after'] === 7n ? list(channel(80)) : list(channel(7), MORE))
+
+  test('lists what waits, page by page', async () => {
+    const { code, out } = await runCli(['channels'], script)
+    expect(code).toBe(0)
+    expect(out).toEqual([
+      'CHANNEL  IDENTITY  STATE    QUEUED  IN FLIGHT  DROPPED  OLDEST',
+      '      7  alice     waiting       5          2        7  2023-11-14 22:13:20.005',
+      '     80  alice     waiting       5          2        7  2023-11-14 22:13:20.005',
+    ])
+  })
+
+  test('prints all of it as JSON, nothing where there is none', async () => {
+    const { out } = await runCli(['channels', '--json'], script)
+    expect(JSON.parse(out[0]!)).toMatchObject({ channel: 7, dropped: { overflow: 3, expired: 4 } })
+    expect((await runCli(['channels', '--json'], () => answer(list()))).out).toEqual([])
+  })
+
+  test('a record that fits no answer is told, not asked for again and again', async () => {
+    const { code, err } = await runCli(['channels'], () => answer(list(MORE)))
+    expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels holds a record that fits no answer'] })
+  })
+})
+
+test('an answer that is no list is told as it is', async () => {
+  const { code, err } = await runCli(['channels'], () => ({ then: [{ answer: { type: BasicType.UINT32, value: 5 } }] }))
+  expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels gave no list, but 5'] })
+})

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Message } from '../../../protocol/monitor/message.ts'
+import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
+
+const value = (metric: number, transaction: number, number: number): Message => ({
+  kind: 'value',
+  metric,
+  transaction,
+  time: TIME,
+  value: { type: BasicType.UINT32, value: number },
+})
+const gap: Message = { kind: 'gap', transaction: 12, metric: 7, count: 5, from: TIME, to: TIME, reason: 1 }
+const configured = { result: 5, then: [{ answer: rec(string('outcome', 'ok')) }] }
+
+/** COLLECT gives 7, 8, ...; the first SUBSCRIBE brings `messages`. */
+function follows(messages: readonly Message[], bound = list()): Script {
+  let next = 7
+  let left = messages
+  return ({ name, of }) => {
+    if (name === 'EXECUTE') return configured
+    if (name === 'COLLECT') return { result: next++ }
+    if (name === 'DEF_CHANNEL') return { result: 33 }
+    if (of === 'producer.channels') return { then: [{ answer: bound }] }
+    if (name !== 'SUBSCRIBE' && !(name === 'SET_CHANNEL' && bound.value !== null)) return {}
+    const isDue = name === 'SUBSCRIBE' || next === 7
+    if (!isDue) return {}
+    const then = name === 'SUBSCRIBE' || recordsCount(bound) > 0 ? left : []
+    if (then.length > 0) left = []
+    return { then }
+  }
+}
+const recordsCount = (bound: ReturnType<typeof list>) => (bound.type === BasicType.ARRAY ? bound.value.items.length : 0)
+
+describe('watch', () => {
+  test('keeps nothing, binds, and prints a line per value', async () => {
+    const script = follows([value(7, 0, 1), value(7, 0, 2)])
+    const { code, out, producer } = await runCli(['watch', 'gmetric.a', 'gmetric.b', 'host=n1', '--count', '2'], script)
+    expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1', '22:13:20.005  gmetric.a  2'] })
+    expect(producer.asked.map(({ name }) => name)).toEqual(['EXECUTE', 'COLLECT', 'SUBSCRIBE', 'COLLECT', 'SUBSCRIBE'])
+    expect(producer.asked[0]).toMatchObject({ of: 'channel.configure', args: { channel: 9n, durable: false } })
+    expect(producer.asked[3]).toMatchObject({ of: 'gmetric.b', args: { host: 'n1' } })
+    expect(producer.isClosed).toBe(true)
+  })
+
+  test('ends with Ctrl-C, which is success', async () => {
+    const script = follows([value(7, 0, 1), value(7, 0, 2)])
+    const { code, out } = await runCli(['watch', 'a'], script, { onPrint: (_, interrupt) => interrupt() })
+    expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  a  1'] })
+  })
+
+  test('tells what was lost and what the producer has to say, on stderr', async () => {
+    const notice: Message = { kind: 'notice', code: 1, channel: 9, detail: 'window full' }
+    const { out, err } = await runCli(['watch', 'a', '--json', '--count', '1'], follows([notice, gap, value(7, 0, 1)]))
+    expect(out.map((line) => JSON.parse(line))).toEqual([{ metric: 'a', time: TIME, value: 1 }])
+    expect(err).toEqual([
+      'notice: window full',
+      'lost 5 values of a (overflow) from 2023-11-14 22:13:20.005 to 2023-11-14 22:13:20.005',
+    ])
+  })
+
+  test('does not begin on a channel that would keep everything', async () => {
+    const refused: Script = () => ({ then: [{ answer: rec(string('outcome', 'failed'), string('detail', 'no')) }] })
+    const { code, err, producer } = await runCli(['watch', 'a'], refused)
+    expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: channel.configure: failed: no'] })
+    expect(producer.asked).toHaveLength(1)
+  })
+})
+
+describe('tail', () => {
+  test('defines a channel, tells its id, and commits what was printed', async () => {
+    const script = follows([value(7, 11, 1), gap, value(7, 13, 2)])
+    const { code, out, err, producer } = await runCli(['tail', 'a', '--json', '--count', '2'], script)
+    expect(code).toBe(0)
+    expect(out.map((line) => JSON.parse(line).transaction)).toEqual([11, 13])
+    expect(err[0]).toBe('channel 33; go on later with: cinnabar tail --channel 33')
+    expect(err[1]).toMatch(/^lost 5 values of a \(overflow\)/)
+    const names = producer.asked.map(({ name }) => name)
+    expect(names.slice(0, 4)).toEqual(['DEF_CHANNEL', 'SET_CHANNEL', 'COLLECT', 'SUBSCRIBE'])
+    expect(producer.asked[0]).toMatchObject({ fields: { url: '' }, args: { window: 512n } })
+    expect(producer.asked.at(-1)).toMatchObject({ name: 'COMMIT', fields: { transaction: 13, through: true } })
+  })
+
+  test('goes on with a channel under the names that are bound there', async () => {
+    const bindings = list([uint32('metric', 70), string('name', 'gmetric.a'), string('mode', 'subscribe')])
+    const bound = list([uint32('channel', 33), { name: 'bindings', ...bindings }])
+    const script = follows([value(70, 11, 1)], bound)
+    const { code, out, producer } = await runCli(['tail', 'gmetric.a', '--channel', '33', '--count', '1'], script)
+    expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1'] })
+    expect(producer.asked.map(({ name }) => name)).toEqual(['QUERY', 'SET_CHANNEL', 'COMMIT'])
+    expect(producer.asked[0]).toMatchObject({ of: 'producer.channels', args: { channel: '33' } })
+  })
+
+  test('says so where the channel is gone', async () => {
+    const { code, err } = await runCli(['tail', '--channel', '33'], follows([]))
+    expect(code).toBe(1)
+    expect(err.join()).toMatch(/there is no channel 33 of yours/)
+  })
+
+  test('does not commit what could not be printed', async () => {
+    const onPrint = () => {
+      throw Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
+    }
+    const { code, producer } = await runCli(['tail', 'a'], follows([value(7, 11, 1)]), { onPrint })
+    expect(code).toBe(0)
+    expect(producer.asked.map(({ name }) => name)).not.toContain('COMMIT')
+  })
+})

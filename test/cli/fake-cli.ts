@@ -1,0 +1,156 @@
+/** A command line without process and network: a terminal that remembers, and a producer that answers by a script. */
+import pc from 'picocolors'
+import { run } from '../../cli/program.ts'
+import type { Cli } from '../../cli/session.ts'
+import { type ConnectOptions, Consumer } from '../../client/index.ts'
+import { XdrReader } from '../../protocol/bytes/reader.ts'
+import { type Command, readCommand } from '../../protocol/monitor/command.ts'
+import { type CommandName, commandName, commands } from '../../protocol/monitor/commands/index.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Message } from '../../protocol/monitor/message.ts'
+import { type StatusName, statuses } from '../../protocol/monitor/status.ts'
+import type { Field, Value } from '../../protocol/monitor/value.ts'
+import { FakeProducer } from '../client/fake-producer.ts'
+import { caps } from '../client/wire.ts'
+import { encodeMessage } from '../protocol/monitor/encode-message.ts'
+
+/** A local time, so that what is printed does not depend on where the tests run. */
+export const TIME = new Date(2023, 10, 14, 22, 13, 20, 5).getTime() * 1000
+
+/** How a command is answered: with what result or status, and what follows. `metric` and `time` of a value are filled in. */
+export interface Reply {
+  readonly status?: StatusName
+  readonly detail?: string
+  readonly result?: number
+  readonly then?: readonly (Message | { readonly answer: Value; readonly transaction?: number })[]
+}
+export interface Asked {
+  readonly name: CommandName
+  /** The metric or control, with the arguments' plain values. */
+  readonly of: string
+  readonly args: Readonly<Record<string, unknown>>
+  readonly fields: Readonly<Record<string, unknown>>
+}
+export type Script = (asked: Asked) => Reply | undefined
+
+export class ScriptedProducer extends FakeProducer {
+  readonly asked: Asked[] = []
+  readonly #script: Script
+  #read = 0
+
+  constructor(script: Script, facts = {}) {
+    super(facts)
+    this.#script = script
+  }
+
+  override send(bytes: Uint8Array): void {
+    super.send(bytes)
+    for (const { command, seq, rest } of this.sent.slice(this.#read)) {
+      this.#read++
+      const name = commandName(command)!
+      const fields = readCommand(commands[name] as Command, new XdrReader(rest)) as Record<string, unknown>
+      const args = Object.fromEntries(((fields['args'] ?? []) as Field[]).map((field) => [field.name, field.value]))
+      const asked = { name, of: String(fields['control'] ?? fields['metric'] ?? ''), args, fields }
+      if (name !== 'AUTH') this.asked.push(asked)
+      const reply = (name === 'AUTH' ? { result: 9 } : this.#script(asked)) ?? {}
+      queueMicrotask(() => this.#reply(seq, reply))
+    }
+  }
+
+  override close(): void {
+    super.close()
+    this.hangUp()
+  }
+
+  #reply(seq: number, { status = 'OK', detail = '', result = 1, then = [] }: Reply): void {
+    const { code } = statuses[status]
+    const messages: Message[] = [{ kind: 'response', seq, status: code, result: code === 0 ? result : 0, detail }]
+    for (const message of then) {
+      if ('kind' in message) messages.push(message)
+      else {
+        const { answer, transaction = 0 } = message
+        messages.push({ kind: 'value', metric: result, transaction, time: TIME, value: answer })
+      }
+    }
+    this.say(...messages.map(encodeMessage))
+  }
+}
+
+export interface Outcome {
+  readonly code: number
+  readonly out: readonly string[]
+  readonly err: readonly string[]
+  readonly producer: ScriptedProducer
+}
+
+export interface FakeOptions {
+  readonly env?: NodeJS.ProcessEnv
+  readonly secrets?: readonly string[]
+  /** Whether the connection can be listened to. */
+  readonly isOpenToOthers?: boolean
+  /** Throws where nobody reads any more. */
+  readonly onPrint?: (text: string, interrupt: () => void) => void
+  readonly connect?: Cli['connect']
+}
+
+/** Runs a command line against a producer that answers by `script`. */
+export async function runCli(
+  argv: readonly string[],
+  script: Script = () => ({}),
+  options: FakeOptions = {},
+): Promise<Outcome> {
+  const { env = { CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }, secrets = [], onPrint } = options
+  const producer = new ScriptedProducer(script)
+  const out: string[] = []
+  const err: string[] = []
+  const toAsk = [...secrets]
+  const interrupts = new Set<() => void>()
+  const cli: Cli = {
+    terminal: {
+      env,
+      colors: pc.createColors(false),
+      print: async (text) => {
+        onPrint?.(text, () => {
+          for (const interrupt of interrupts) interrupt()
+        })
+        out.push(...text.split('\n'))
+      },
+      note: (text) => void err.push(...text.split('\n')),
+      askSecret: async (question) => {
+        err.push(question)
+        return toAsk.shift() ?? ''
+      },
+      onInterrupt(callback) {
+        interrupts.add(callback)
+        return () => interrupts.delete(callback)
+      },
+    },
+    connect: options.connect ?? connectTo(producer, options.isOpenToOthers ?? false),
+  }
+  const code = await run(argv, cli)
+  return { code, out, err, producer }
+}
+
+function connectTo(producer: FakeProducer, isOpenToOthers: boolean): Cli['connect'] {
+  return async (url, credentials, connectOptions: ConnectOptions = {}) => {
+    const { dial: _, ...options } = connectOptions
+    // A login by scram is tested elsewhere; here it would only take its time.
+    const plain = { identity: credentials.identity, password: credentials.password }
+    const opening = Consumer.open(producer, plain, { ...options, name: url })
+    producer.say(caps('password'))
+    const consumer = await opening
+    return isOpenToOthers ? Object.assign(consumer, { isConfidential: false }) : consumer
+  }
+}
+
+export const string = (name: string, value: string): Field => ({ name, type: BasicType.STRING, value })
+export const uint32 = (name: string, value: number): Field => ({ name, type: BasicType.UINT32, value })
+export const uint64 = (name: string, value: bigint): Field => ({ name, type: BasicType.UINT64, value })
+export const boolean = (name: string, value: boolean): Field => ({ name, type: BasicType.BOOLEAN, value })
+export const double = (value: number): Value => ({ type: BasicType.DOUBLE, value })
+export const rec = (...fields: readonly Field[]): Value => ({ type: BasicType.REC, value: fields })
+export const list = (...records: readonly (readonly Field[])[]): Value => ({
+  type: BasicType.ARRAY,
+  value: { element: BasicType.REC, items: records },
+})
+export const MORE = [boolean('more', true)]

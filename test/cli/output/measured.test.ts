@@ -1,0 +1,57 @@
+import pc from 'picocolors'
+import { expect, test } from 'vitest'
+import { toJson, toLine, toTable, toText } from '../../../cli/output/measured.ts'
+import type { ValueMessage } from '../../../client/index.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
+import { double, list, MORE, rec, string, TIME, uint32, uint64 } from '../fake-cli.ts'
+
+const plain = pc.createColors(false)
+const message = (value: Value): ValueMessage => ({ kind: 'value', metric: 7, transaction: 0, time: TIME, value })
+const hosts = list([string('host', 'n1'), uint32('value', 42)], [string('host', 'node22'), uint32('value', 7)], MORE)
+
+test('a list of a pattern is a table, with unit and time', () => {
+  expect(toText('gmetric.foo', message(hosts), 'MB', plain)).toBe(
+    ['HOST    VALUE  TIME', 'n1      42 MB  2023-11-14 22:13:20.005', 'node22   7 MB  2023-11-14 22:13:20.005'].join(
+      '\n',
+    ),
+  )
+})
+
+test('records that differ share one table', () => {
+  const table = toTable([[string('a', 'x')], [string('b', 'y')]], { colors: plain })
+  expect(table).toBe(['A  B', 'x', '   y'].join('\n'))
+})
+
+test('a single value is a line with unit and time, a record a line for each field', () => {
+  expect(toText('host.load.one', message(double(0.42)), '%', plain)).toBe(
+    'host.load.one  0.42 %  2023-11-14 22:13:20.005',
+  )
+  expect(toText('producer.stats', message(rec(string('name', 'n'), uint32('channels', 2))), '', plain)).toBe(
+    'name  n\nchannels  2',
+  )
+})
+
+test('a line tells the time of day, who it is about, and the value', () => {
+  expect(toLine('host.load.one', message(double(0.5)), plain)).toBe('22:13:20.005  host.load.one  0.5')
+  const open = rec(string('name', 'gmetric.a'), string('host', 'n1'), uint32('value', 42))
+  expect(toLine('gmetric.*', message(open), plain)).toBe('22:13:20.005  gmetric.a  n1  42')
+  expect(toLine('producer.notices', message(rec(string('text', 'x y'))), plain)).toBe(
+    '22:13:20.005  producer.notices  text=x y',
+  )
+})
+
+test('JSON has an object for each value, with exact numbers', () => {
+  expect(toJson('gmetric.foo', message(hosts))).toEqual([
+    { metric: 'gmetric.foo', time: TIME, host: 'n1', value: 42 },
+    { metric: 'gmetric.foo', time: TIME, host: 'node22', value: 7 },
+  ])
+  expect(toJson('a', message(double(1 / 3)))).toEqual([{ metric: 'a', time: TIME, value: 1 / 3 }])
+  const big: Value = { type: BasicType.REC, value: [uint64('bytes', 2n ** 60n)] }
+  expect(toJson('a', message(big))).toEqual([{ metric: 'a', time: TIME, bytes: '1152921504606846976' }])
+})
+
+test('colours are used where the terminal has them', () => {
+  expect(toLine('a', message(double(1)), pc.createColors(true))).toContain('\x1b[1m1\x1b[22m')
+  expect(toText('a', message(hosts), '', pc.createColors(true))).toContain('\x1b[1mHOST')
+})

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { formatTime, formatValue, printable } from '../../../cli/output/text.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
+import { TIME } from '../fake-cli.ts'
+
+test.each<[string, Value]>([
+  ['-', { type: BasicType.VOID, value: null }],
+  ['-5', { type: BasicType.INT32, value: -5 }],
+  ['18446744073709551615', { type: BasicType.UINT64, value: 2n ** 64n - 1n }],
+  ['0.1', { type: BasicType.DOUBLE, value: Math.fround(0.1) }],
+  ['12345678.25', { type: BasicType.DOUBLE, value: 12345678.25 }],
+  ['1e+21', { type: BasicType.DOUBLE, value: 1e21 }],
+  ['NaN', { type: BasicType.DOUBLE, value: Number.NaN }],
+  ['-Infinity', { type: BasicType.DOUBLE, value: Number.NEGATIVE_INFINITY }],
+  ['true', { type: BasicType.BOOLEAN, value: true }],
+  ['ä b', { type: BasicType.STRING, value: 'ä b' }],
+  ['a\ufffd', { type: BasicType.STRING, value: new Uint8Array([0x61, 0xff]) }],
+  ['00ff', { type: BasicType.OPAQUE, value: new Uint8Array([0, 255]) }],
+  [
+    'a=1 b=x',
+    {
+      type: BasicType.REC,
+      value: [
+        { name: 'a', type: BasicType.UINT32, value: 1 },
+        { name: 'b', type: BasicType.STRING, value: 'x' },
+      ],
+    },
+  ],
+  ['[1, 2]', { type: BasicType.ARRAY, value: { element: BasicType.INT32, items: [1, 2] } }],
+])('a value is shown as %s', (text, value) => {
+  expect(formatValue(value)).toBe(text)
+})
+
+test('what a source sends cannot steer the terminal', () => {
+  expect(printable('\x1b[2J\n\x9b1m\u202eabc\u2028')).toBe('\\x1b[2J\\x0a\\x9b1m\\u202eabc\\u2028')
+  const hostile: Value = { type: BasicType.REC, value: [{ name: 'a\x1b', type: BasicType.STRING, value: '\x07' }] }
+  expect(formatValue(hostile)).toBe('a\\x1b=\\x07')
+})
+
+test('times are local, to the millisecond; 0 is none', () => {
+  expect(formatTime(TIME)).toBe('2023-11-14 22:13:20.005')
+  expect(formatTime(0)).toBe('-')
+})

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ConnectionError, type ConnectionErrorCode } from '../../client/index.ts'
+import { double, runCli, type Script } from './fake-cli.ts'
+
+const load: Script = ({ of }) =>
+  of === 'host.load.one' ? { then: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
+
+describe('exit codes', () => {
+  test.each([[['--help']], [['get', '--help']], [['--version']]])('%j is success, on stdout', async (argv) => {
+    const { code, out, err } = await runCli(argv)
+    expect({ code, err }).toEqual({ code: 0, err: [] })
+    expect(out.join('\n')).toMatch(/Usage: cinnabar|^\d+\.\d+\.\d+$/)
+  })
+
+  test.each([
+    [[]],
+    [['bogus']],
+    [['get']],
+    [['get', 'a', '--bogus']],
+    [['get', 'a', 'novalue']],
+    [['watch', 'host=n1']],
+    [['watch', 'a', '--count', '0']],
+    [['tail']],
+    [['tail', '--channel', 'x']],
+    [['user', 'add', 'a/b/c']],
+    [['user', 'remove', 'a/b/c']],
+    [['config', 'check', '--config', '/nowhere.toml']],
+  ])('%j is wrong usage, told on stderr', async (argv) => {
+    const { code, out, err, producer } = await runCli(argv)
+    expect({ code, out }).toEqual({ code: 2, out: [] })
+    expect(err.join()).not.toBe('')
+    expect(err.join()).not.toContain('should not happen')
+    expect(producer.sent).toEqual([])
+  })
+
+  test('a refusal of the producer is a failure, in its words', async () => {
+    const { code, out, err } = await runCli(['get', 'host.bogus'], () => ({
+      status: 'NO_SUCH_METRIC',
+      detail: 'no\x1b such',
+    }))
+    expect({ code, out }).toEqual({ code: 1, out: [] })
+    expect(err).toEqual(['cinnabar: QUERY was refused: no\\x1b such (NO_SUCH_METRIC)'])
+  })
+
+  test('a reader that has seen enough is no failure', async () => {
+    const onPrint = () => {
+      throw Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
+    }
+    const { code, err, producer } = await runCli(['get', 'host.load.one'], load, { onPrint })
+    expect({ code, err }).toEqual({ code: 0, err: [] })
+    expect(producer.isClosed).toBe(true)
+  })
+
+  test('a fault of our own shows where it happened', async () => {
+    const onPrint = () => {
+      throw new TypeError('oops')
+    }
+    const { code, err } = await runCli(['get', 'host.load.one'], load, { onPrint })
+    expect(code).toBe(1)
+    expect(err.join('\n')).toMatch(/this should not happen: TypeError: oops\n.*program.test/)
+  })
+})
+
+describe('a connection that does not come about', () => {
+  const env = { CINNABAR_URL: 'tcp://127.0.0.1:7650', CINNABAR_USER: 'alice', CINNABAR_PASSWORD: 'pencil' }
+  const used = 'Tried: tcp://127.0.0.1:7650 (CINNABAR_URL), user alice (CINNABAR_USER), secret from CINNABAR_PASSWORD'
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+
+  test.each<[ConnectionErrorCode, unknown, RegExp, number]>([
+    ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `npm start`/, 1],
+    ['UNREACHABLE', new Error('no route'), /the message/, 1],
+    ['LOGIN_FAILED', undefined, /no such user, or the secret is another one's/, 1],
+    ['SERVER_NOT_PROVEN', undefined, /not the server that this secret belongs to/, 1],
+    ['TIMEOUT', undefined, /the message/, 1],
+    ['BAD_URL', undefined, /the message/, 2],
+  ])('says of %s what to do and what was tried', async (code, cause, advice, exitCode) => {
+    const connect = () => Promise.reject(new ConnectionError(code, 'the message', { cause }))
+    const outcome = await runCli(['get', 'a'], load, { env, connect })
+    expect(outcome.code).toBe(exitCode)
+    expect(outcome.err.join('\n')).toMatch(advice)
+    if (exitCode === 1) expect(outcome.err).toContain(used)
+    expect(outcome.err.join()).not.toContain('pencil')
+  })
+})
+
+describe('config check', () => {
+  const env = { CINNABAR_LISTEN_HTTP: '', CINNABAR_LISTEN_TCP: '[::1]:1', CINNABAR_CHANNELS_MAX_AGE: '36h' }
+
+  test('prints what is in force, as a file that could be used', async () => {
+    const { code, out } = await runCli(['config', 'check'], undefined, { env })
+    expect(code).toBe(0)
+    expect(out).toEqual(
+      expect.arrayContaining([
+        '# OK',
+        '[listen]',
+        'tcp = "[::1]:1"',
+        'http = ""',
+        'max_age = "36h"',
+        'expire = "7d"',
+        'allow = ["127.0.0.0/8","::1/128"]',
+      ]),
+    )
+    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-config-'))
+    const file = join(directory, 'c.toml')
+    writeFileSync(file, out.join('\n'))
+    expect((await runCli(['config', 'check', '--config', file], undefined, { env: {} })).out).toEqual(out)
+    rmSync(directory, { recursive: true })
+  })
+
+  test('prints it as JSON', async () => {
+    const { out } = await runCli(['config', 'check', '--json'], undefined, { env })
+    expect(out).toHaveLength(1)
+    expect(JSON.parse(out[0]!)).toMatchObject({
+      listen: { tcp: '[::1]:1', http: '' },
+      channels: { max_age: '36h', window: 65536 },
+    })
+  })
+
+  test('tells every problem', async () => {
+    const wrong = { CINNABAR_LISTEN_TCP: 'x', CINNABAR_CHANNELS_WINDOW: '0' }
+    const { code, out, err } = await runCli(['config', 'check'], undefined, { env: wrong })
+    expect({ code, out }).toEqual({ code: 2, out: [] })
+    expect(err.join('\n')).toMatch(/CINNABAR_LISTEN_TCP(.|\n)*CINNABAR_CHANNELS_WINDOW/)
+  })
+})
