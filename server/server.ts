@@ -12,6 +12,7 @@ import { firstRun } from './first-run.ts'
 import { listenHttp } from './http/app.ts'
 import { listenTcp } from './listeners/tcp.ts'
 import { createLogger, type Logger } from './log.ts'
+import type { Hub } from './metrics/hub.ts'
 import { makeParts, type Parts } from './parts.ts'
 import { recover } from './recovery.ts'
 import type { Sessions } from './sessions/sessions.ts'
@@ -27,6 +28,8 @@ export interface ServerOptions {
   readonly store?: Store
   /** For the `admin` of a first start; missing or empty: one is made and given back. */
   readonly adminPassword?: string | undefined
+  /** Adds sensors of one's own, before bindings come back from the store. */
+  readonly sensors?: (hub: Hub) => void
   /** Storing failed for good: nothing is acknowledged any more, the process has to end. */
   readonly onFailed?: (error: Error) => void
 }
@@ -85,6 +88,7 @@ async function start(
   const sensors = await startSensors(parts, config)
   opened(() => sensors.close())
   opened(() => hub.close())
+  options.sensors?.(hub)
   recover(recovered, producer)
   const sweep = clock.setInterval(() => sweepChannels(parts), SWEEP_MS)
   opened(() => clock.clear(sweep))

@@ -162,8 +162,8 @@ export interface StoreEvents {
   /** Everything up to batch `number` is stored. `data` is the batch's buffer, to be used again. */
   onDurable(number: number, data: ArrayBuffer | undefined): void
   /**
-   * The disk is full: the batch in flight is being tried again and again until `onDurable`. What makes it fit may be the
-   * reserve, so values are better refused until `onRoom`; what frees something (COMMIT, STOP) goes on being stored.
+   * The disk is full: the batch in flight is being tried again and again until `onDurable`. What makes it fit may be
+   * the reserve, so values are better refused until `onRoom`; what frees something (COMMIT, STOP) goes on being stored.
    */
   onFull(): void
   /** After `onFull`: there is room again, and the reserve is whole. */

@@ -26,7 +26,8 @@ export function addGet(program: Command, cli: Cli): void {
         ])
         const list = recordsOf(message.value)
         const asked = [metric, ...words].join(' ')
-        if (list?.records.length === 0) throw new Failure(ExitCode.FAILED, `no value: nothing matches ${asked} now`)
+        if (list?.records.length === 0)
+          throw new Failure(ExitCode.FAILED, `no value: there is nothing for ${asked} now`)
         if (message.value.type === BasicType.VOID) {
           throw new Failure(ExitCode.FAILED, `no value of ${asked}: its source has sent none, or none that is fresh`)
         }

@@ -45,7 +45,9 @@ export function toText(metric: string, { time, value }: ValueMessage, unit: stri
   const list = recordsOf(value)
   if (list) return toTable(list.records, { time, unit, colors })
   if (value.type === BasicType.REC) {
-    return value.value.map((field) => `${printable(field.name)}  ${colors.bold(formatValue(field))}`).join('\n')
+    const names = value.value.map(({ name }) => printable(name))
+    const width = Math.max(...names.map((name) => name.length))
+    return value.value.map((field, i) => `${names[i]!.padEnd(width)}  ${colors.bold(formatValue(field))}`).join('\n')
   }
   return [printable(metric), colors.bold(withUnit(formatValue(value), unit)), colors.dim(formatTime(time))].join('  ')
 }
@@ -69,7 +71,8 @@ export function toTable(
 }
 
 function withUnit(text: string, unit: string): string {
-  return unit === '' || text === '-' ? text : `${text} ${printable(unit)}`
+  // A plain number has the unit 1.
+  return unit === '' || unit === '1' || text === '-' ? text : `${text} ${printable(unit)}`
 }
 
 function isNumeric(records: readonly Record[], name: string): boolean {

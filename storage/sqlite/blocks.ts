@@ -1,8 +1,8 @@
 /**
  * The blocks: rows of frames, which values of them are settled, and what had to be set aside.
  *
- * The checksum is over id, channel, number of values and frames, so a row served under a wrong id is noticed too. Lane and
- * first transaction id are not in it: a release changes them without touching the frames.
+ * The checksum is over id, channel, number of values and frames, so a row served under a wrong id is noticed too. Lane
+ * and first transaction id are not in it: a release changes them without touching the frames.
  */
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
@@ -49,7 +49,7 @@ export class Blocks {
     this.#damaged = new Set(database.prepare<unknown[], number>('select id from damaged').pluck().all())
   }
 
-  /** The part of a batch that is about blocks, inside the caller's transaction. Returns the highest id, 0 without blocks. */
+  /** The part of a batch about blocks, inside the caller's transaction. Returns the highest id, 0 without blocks. */
   store(batch: Batch): number {
     const gone = new Set(batch.removed)
     // First of all: what they free is room for what follows.

@@ -72,7 +72,7 @@ function takeLock(directory: string): Database.Database {
   }
 }
 
-/** Reads the header as bytes: merely opening a WAL database with SQLite may write to it. Creates the file, mode 0600. */
+/** Reads the header as bytes: merely opening a WAL database may write to it. Creates the file, mode 0600. */
 function checkHeader(path: string): void {
   const header = Buffer.alloc(100)
   const file = existsSync(path) ? openSync(path, 'r') : openSync(path, 'a+', 0o600)

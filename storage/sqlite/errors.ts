@@ -49,7 +49,7 @@ const messages: Record<StorageErrorCode, (path: string, reason: string) => strin
   TOO_NEW: (path, reason) =>
     `${path} was written by a newer version (${reason}) and was not touched: run that version, or restore a backup`,
   DAMAGED: (path, reason) =>
-    `the database ${path} cannot be read (${reason}) and was left as it is: restore a backup or recover it, see docs/storage.md`,
+    `the database ${path} cannot be read (${reason}) and was left as it is: see docs/storage.md`,
   FULL: (path, reason) => `no room on the disk of ${path} (${reason}): free some, then start again`,
   IO: (path, reason) => `storing in ${path} failed (${reason}): look at the disk and the system log, then start again`,
 }

@@ -1,5 +1,5 @@
 /**
- * The tables, as numbered steps: step n turns a database of version n - 1 (`PRAGMA user_version`) into one of version n.
+ * The tables, as numbered steps: step n makes version n of version n - 1 (`PRAGMA user_version`).
  * A step that was released is never edited; what must change is a new step. docs/storage.md draws the result.
  */
 import { randomBytes } from 'node:crypto'

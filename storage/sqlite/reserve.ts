@@ -1,6 +1,6 @@
 /**
- * A file that only takes up room, to be deleted when the disk is full: COMMIT and STOP write too, and what they free can
- * be freed only by writing. Written with real, incompressible bytes; a sparse file would reserve nothing.
+ * A file that only takes up room, to be deleted when the disk is full: COMMIT and STOP write too, and what they free
+ * can be freed only by writing. Written with real, incompressible bytes; a sparse file would reserve nothing.
  */
 import { randomFillSync } from 'node:crypto'
 import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'

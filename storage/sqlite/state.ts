@@ -140,7 +140,8 @@ export class State {
     )
     const channels = this.#all<StoredChannel>(`
       select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
-        max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, origin, last_used as lastUsed from channel order by id`)
+        max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, origin, last_used as lastUsed
+      from channel order by id`)
     return {
       ...meta.get()!,
       channels: channels.map((row) => ({

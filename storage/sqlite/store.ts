@@ -1,5 +1,5 @@
 /**
- * The store on SQLite, as the server sees it: everything happens on a thread of its own, this side only passes messages.
+ * The store on SQLite, as the server sees it: the work is done on a thread of its own, this side only passes messages.
  * Buffers of a batch are transferred, not copied: they are detached here the moment `write` returns.
  */
 import { once } from 'node:events'

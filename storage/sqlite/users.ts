@@ -1,4 +1,4 @@
-/** Tenants and users. Ids of users are never given twice: the next one is kept in `meta`, also when the last user goes. */
+/** Tenants and users. Ids of users are never given twice: the next one is kept in `meta`, whoever goes. */
 import type { Database, Statement } from 'better-sqlite3'
 import type { UserRow } from '../store.ts'
 

@@ -14,7 +14,7 @@ import type { Users } from './users.ts'
 /** The log is carried over at 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
 const CHECKPOINT_PAGES = 2048
 const MIN_CHECKPOINT_PAGES = 16
-/** Free pages given back to the disk at once, when it is full (small steps: they need room in the log) and when idle. */
+/** Free pages given back to the disk at once: when it is full (small steps, they need room in the log), when idle. */
 const FULL_SHRINK_PAGES = 64
 const FULL_SHRINK_STEPS = 16
 const IDLE_SHRINK_PAGES = 1024
@@ -231,7 +231,7 @@ export class Writer {
     if (more && !this.#failed) this.#idle = setTimeout(() => this.#rest(), idleMs)
   }
 
-  /** What may fail for want of room, or of a sound page, or because somebody is looking: done another time or not at all. */
+  /** What may fail for want of room or of a sound page, or because somebody is looking: done another time or never. */
   #guarded(work: () => void): boolean {
     try {
       work()

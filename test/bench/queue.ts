@@ -105,10 +105,10 @@ class Consumer implements Connection {
 
   writeValues(bytes: Uint8Array, written: () => void): void {
     written()
-    if (bytes.length === GAP_FRAME_BYTES) return
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const first = getUint53(view, FRAME_TRANSACTION)
-    const last = getUint53(view, bytes.length - FRAME_BYTES + FRAME_TRANSACTION)
+    const isGap = bytes.length === GAP_FRAME_BYTES
+    const last = isGap ? first : getUint53(view, bytes.length - FRAME_BYTES + FRAME_TRANSACTION)
     const mark = this.#options.writeAll ? this.#journal.mark() : 0
     this.#sent.push({ first, last, mark })
   }
@@ -226,7 +226,9 @@ class Run {
 
   #addChannel(id: number): void {
     const journal = this.#journal
-    const queue: Queue = new Queue(id, 1, SETTINGS, this.#host, {
+    // Waiting for the disk must not be waiting for the window.
+    const settings = this.#options.writeAll ? { ...SETTINGS, window: 1 << 20, windowBytes: 64 << 20 } : SETTINGS
+    const queue: Queue = new Queue(id, 1, settings, this.#host, {
       changed: () => journal.touch(queue),
       ready: () => outbox.wake(),
       resultGone: () => {},

@@ -22,7 +22,7 @@ export interface Reply {
   readonly status?: StatusName
   readonly detail?: string
   readonly result?: number
-  readonly then?: readonly (Message | { readonly answer: Value; readonly transaction?: number })[]
+  readonly behind?: readonly (Message | { readonly answer: Value; readonly transaction?: number })[]
 }
 export interface Asked {
   readonly name: CommandName
@@ -62,10 +62,10 @@ export class ScriptedProducer extends FakeProducer {
     this.hangUp()
   }
 
-  #reply(seq: number, { status = 'OK', detail = '', result = 1, then = [] }: Reply): void {
+  #reply(seq: number, { status = 'OK', detail = '', result = 1, behind = [] }: Reply): void {
     const { code } = statuses[status]
     const messages: Message[] = [{ kind: 'response', seq, status: code, result: code === 0 ? result : 0, detail }]
-    for (const message of then) {
+    for (const message of behind) {
       if ('kind' in message) messages.push(message)
       else {
         const { answer, transaction = 0 } = message

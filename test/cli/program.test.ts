@@ -6,7 +6,7 @@ import { ConnectionError, type ConnectionErrorCode } from '../../client/index.ts
 import { double, runCli, type Script } from './fake-cli.ts'
 
 const load: Script = ({ of }) =>
-  of === 'host.load.one' ? { then: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
+  of === 'host.load.one' ? { behind: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
 
 describe('exit codes', () => {
   test.each([[['--help']], [['get', '--help']], [['--version']]])('%j is success, on stdout', async (argv) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { VOID } from '../../../protocol/monitor/value.ts'
+import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { boolean, double, list, MORE, rec, runCli, type Script, string, TIME, uint32, uint64 } from '../fake-cli.ts'
 
 const parameter = (name: string, type: string, optional: boolean) => [
@@ -16,9 +16,7 @@ const metric = (name: string, unit = '') => [
   string('description', 'What it is.'),
   { name: 'parameters', ...list(parameter('host', 'string', true), parameter('cpu', 'uint32', false)) },
 ]
-const answer = (value: Parameters<typeof list> extends never ? never : ReturnType<typeof list>) => ({
-  then: [{ answer: value }],
-})
+const answer = (value: Value) => ({ behind: [{ answer: value }] })
 
 describe('metrics', () => {
   const pages: Script = ({ of, args }) => {
@@ -53,7 +51,7 @@ describe('metrics', () => {
 
 describe('get', () => {
   const script: Script = ({ of, args }) => {
-    if (of === 'host.load.one') return answer(double(0.42) as never)
+    if (of === 'host.load.one') return answer(double(0.42))
     if (of === 'gmetric.foo') return answer(list([string('host', 'n1'), uint32('value', 42)], MORE))
     if (of !== 'producer.metrics') return { status: 'NO_SUCH_METRIC' }
     const known = args['match'] === 'host.load.one' ? [metric('host.load.one', '%')] : []
@@ -84,7 +82,7 @@ describe('get', () => {
   })
 
   test('does without a catalogue that it may not read', async () => {
-    const refused: Script = ({ of }) => (of === 'a.b' ? answer(double(1) as never) : { status: 'NO_SUCH_METRIC' })
+    const refused: Script = ({ of }) => (of === 'a.b' ? answer(double(1)) : { status: 'NO_SUCH_METRIC' })
     const { code, producer } = await runCli(['get', 'a.b', 'n=7'], refused)
     expect(code).toBe(0)
     expect(producer.asked.find(({ of }) => of === 'a.b')?.args).toEqual({ n: 7n })
@@ -92,9 +90,9 @@ describe('get', () => {
 
   test.each([
     [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or none that is fresh'],
-    [list(), 'cinnabar: no value: nothing matches a host=n1 now'],
+    [list(), 'cinnabar: no value: there is nothing for a host=n1 now'],
   ])('fails where there is no value', async (value, message) => {
-    const script: Script = ({ of }) => ({ then: [{ answer: of === 'a' ? value : list() }] })
+    const script: Script = ({ of }) => ({ behind: [{ answer: of === 'a' ? value : list() }] })
     const { code, out, err } = await runCli(['get', 'a', 'host=n1'], script)
     expect({ code, out, err }).toEqual({ code: 1, out: [], err: [message] })
   })
@@ -136,6 +134,8 @@ describe('channels', () => {
 })
 
 test('an answer that is no list is told as it is', async () => {
-  const { code, err } = await runCli(['channels'], () => ({ then: [{ answer: { type: BasicType.UINT32, value: 5 } }] }))
+  const { code, err } = await runCli(['channels'], () => ({
+    behind: [{ answer: { type: BasicType.UINT32, value: 5 } }],
+  }))
   expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels gave no list, but 5'] })
 })

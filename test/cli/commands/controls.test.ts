@@ -2,18 +2,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { Field } from '../../../protocol/monitor/value.ts'
 import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
 
-const outcome = (word: string, detail = '', ...value: Parameters<typeof rec>) => ({
+const outcome = (word: string, detail = '', ...value: readonly Field[]) => ({
   result: 5,
-  then: [{ answer: rec(string('outcome', word), string('detail', detail), ...value), transaction: 77 }],
+  behind: [{ answer: rec(string('outcome', word), string('detail', detail), ...value), transaction: 77 }],
 })
 
 describe('exec', () => {
   const script: Script = ({ name, of }) => {
     if (of === 'producer.controls') {
       const parameters = list([string('name', 'unit'), string('type', 'string')])
-      return { then: [{ answer: list([string('name', 'exec.x'), { name: 'parameters', ...parameters }]) }] }
+      return { behind: [{ answer: list([string('name', 'exec.x'), { name: 'parameters', ...parameters }]) }] }
     }
     return name === 'EXECUTE' ? outcome('ok', 'done', uint32('value', 3)) : {}
   }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { CommandName } from '../../../protocol/monitor/commands/index.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
@@ -11,26 +12,20 @@ const value = (metric: number, transaction: number, number: number): Message => 
   value: { type: BasicType.UINT32, value: number },
 })
 const gap: Message = { kind: 'gap', transaction: 12, metric: 7, count: 5, from: TIME, to: TIME, reason: 1 }
-const configured = { result: 5, then: [{ answer: rec(string('outcome', 'ok')) }] }
+const configured = { result: 5, behind: [{ answer: rec(string('outcome', 'ok')) }] }
 
-/** COLLECT gives 7, 8, ...; the first SUBSCRIBE brings `messages`. */
-function follows(messages: readonly Message[], bound = list()): Script {
+/** COLLECT gives 7, 8, ...; `messages` stand behind the first answer to `at`. */
+function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bound = list()): Script {
   let next = 7
-  let left = messages
+  const due = [messages]
   return ({ name, of }) => {
+    if (name === at) return { behind: due.shift() ?? [] }
     if (name === 'EXECUTE') return configured
     if (name === 'COLLECT') return { result: next++ }
     if (name === 'DEF_CHANNEL') return { result: 33 }
-    if (of === 'producer.channels') return { then: [{ answer: bound }] }
-    if (name !== 'SUBSCRIBE' && !(name === 'SET_CHANNEL' && bound.value !== null)) return {}
-    const isDue = name === 'SUBSCRIBE' || next === 7
-    if (!isDue) return {}
-    const then = name === 'SUBSCRIBE' || recordsCount(bound) > 0 ? left : []
-    if (then.length > 0) left = []
-    return { then }
+    return of === 'producer.channels' ? { behind: [{ answer: bound }] } : {}
   }
 }
-const recordsCount = (bound: ReturnType<typeof list>) => (bound.type === BasicType.ARRAY ? bound.value.items.length : 0)
 
 describe('watch', () => {
   test('keeps nothing, binds, and prints a line per value', async () => {
@@ -60,7 +55,7 @@ describe('watch', () => {
   })
 
   test('does not begin on a channel that would keep everything', async () => {
-    const refused: Script = () => ({ then: [{ answer: rec(string('outcome', 'failed'), string('detail', 'no')) }] })
+    const refused: Script = () => ({ behind: [{ answer: rec(string('outcome', 'failed'), string('detail', 'no')) }] })
     const { code, err, producer } = await runCli(['watch', 'a'], refused)
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: channel.configure: failed: no'] })
     expect(producer.asked).toHaveLength(1)
@@ -84,7 +79,7 @@ describe('tail', () => {
   test('goes on with a channel under the names that are bound there', async () => {
     const bindings = list([uint32('metric', 70), string('name', 'gmetric.a'), string('mode', 'subscribe')])
     const bound = list([uint32('channel', 33), { name: 'bindings', ...bindings }])
-    const script = follows([value(70, 11, 1)], bound)
+    const script = follows([value(70, 11, 1)], 'SET_CHANNEL', bound)
     const { code, out, producer } = await runCli(['tail', 'gmetric.a', '--channel', '33', '--count', '1'], script)
     expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1'] })
     expect(producer.asked.map(({ name }) => name)).toEqual(['QUERY', 'SET_CHANNEL', 'COMMIT'])

@@ -28,8 +28,12 @@ test('a single value is a line with unit and time, a record a line for each fiel
     'host.load.one  0.42 %  2023-11-14 22:13:20.005',
   )
   expect(toText('producer.stats', message(rec(string('name', 'n'), uint32('channels', 2))), '', plain)).toBe(
-    'name  n\nchannels  2',
+    'name      n\nchannels  2',
   )
+})
+
+test('a plain number has no unit to show', () => {
+  expect(toText('a', message(double(0.5)), '1', plain)).toBe('a  0.5  2023-11-14 22:13:20.005')
 })
 
 test('a line tells the time of day, who it is about, and the value', () => {

@@ -1,0 +1,184 @@
+/**
+ * Ganglia's gmetric as metrics `gmetric.<name>`: takes datagrams, keeps what `Hosts` makes of them, tells the hub.
+ * It knows no socket: a listener calls `packet`. Ages are measured on the monotonic clock, values are stamped by the
+ * other; a wall clock that is set must neither expire a metric nor keep it.
+ */
+import type { Owner } from '../../../auth/permissions.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
+import { decodePacket } from '../../../protocol/gmetric/decode.ts'
+import type { GmetricPacket } from '../../../protocol/gmetric/packet.ts'
+import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
+import type { Clock } from '../../clock.ts'
+import type { Config } from '../../config.ts'
+import type { ListeningSensor, Measured, Metric, Series } from '../../metrics/metric.ts'
+import { Catalogue } from './catalogue.ts'
+import { DEFAULT_LIMITS, type Host, Hosts, type Series as Received } from './hosts.ts'
+import { GmetricSeries } from './series.ts'
+import { Sources } from './sources.ts'
+
+export type GmetricConfig = Pick<Config['gmetric'], 'tenant' | 'allow' | 'spoof' | 'maxHosts' | 'maxMetrics'>
+
+/** Whom births, values and deaths are told to. */
+export interface GmetricHub {
+  /** Also for a series that is found by other names than before. */
+  born(sensor: ListeningSensor, series: Series): void
+  /** `time`: microseconds since 1970. */
+  emit(series: Series, value: Value, time: number): void
+  died(series: Series): void
+}
+
+export interface GmetricStatus {
+  readonly name: 'gmetric'
+  readonly state: 'listening' | 'off' | 'failed'
+  readonly detail: string
+  readonly counters: Readonly<Record<string, number>>
+}
+
+export class GmetricSensor implements ListeningSensor {
+  readonly family = METRIC_PREFIX
+  readonly polled = false
+  readonly owner: Owner
+  readonly #hub: GmetricHub
+  readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  readonly #sources: Sources
+  readonly #hosts: Hosts
+  readonly #catalogue = new Catalogue()
+  readonly #series = new Map<Received, GmetricSeries>()
+  #state: GmetricStatus['state'] = 'off'
+  #detail = ''
+  #kernelDrops: () => number | undefined = () => undefined
+
+  constructor(config: GmetricConfig, hub: GmetricHub, clock: Pick<Clock, 'monotonicMs' | 'microseconds'>) {
+    const { tenant, allow, spoof, maxHosts, maxMetrics } = config
+    this.owner = { tenant }
+    this.#hub = hub
+    this.#clock = clock
+    this.#sources = new Sources(allow)
+    this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics })
+  }
+
+  metrics(): Iterable<Metric> {
+    return this.#catalogue.metrics()
+  }
+
+  metric(name: string): Metric | undefined {
+    return this.#catalogue.metric(name)
+  }
+
+  series(name?: string): Iterable<GmetricSeries> {
+    return this.#catalogue.series(name)
+  }
+
+  last(series: Series): Measured | undefined {
+    if (!(series instanceof GmetricSeries)) return undefined
+    const reading = this.#hosts.fresh(series.received, this.#clock.monotonicMs())
+    return reading && { value: reading.value, time: series.time }
+  }
+
+  /** Takes one datagram; `from` is its source address. Keeps no view of `bytes`, and nothing in them makes it throw. */
+  packet(bytes: Uint8Array, from: string): void {
+    const { tally } = this.#hosts
+    tally.counters.packets++
+    const source = this.#sources.of(from)
+    if (!source.allowed) {
+      tally.counters.refusedSource++
+      return
+    }
+    let packet: GmetricPacket
+    try {
+      packet = decodePacket(bytes)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      tally.bad(error.code === 'UNKNOWN_MESSAGE' ? 'unknownId' : 'malformed', source.address)
+      return
+    }
+    this.#accept(packet, source.address)
+  }
+
+  /** To be called every second or so: forgets what was silent for too long. */
+  sweep(): void {
+    for (const received of this.#hosts.expire(this.#clock.monotonicMs())) {
+      const series = this.#series.get(received)
+      if (series) this.#remove(series)
+    }
+  }
+
+  /** A listener was opened; `kernelDrops`: datagrams that the kernel threw away, undefined where it does not say. */
+  listens(detail: string, kernelDrops: () => number | undefined): void {
+    this.#state = 'listening'
+    this.#detail = detail
+    this.#kernelDrops = kernelDrops
+  }
+
+  failed(detail: string): void {
+    this.#state = 'failed'
+    this.#detail = detail
+  }
+
+  status(): GmetricStatus {
+    const { tally, hostCount, metricCount, bytes } = this.#hosts
+    const kernelDrops = this.#kernelDrops()
+    return {
+      name: 'gmetric',
+      state: this.#state,
+      detail: [this.#detail, this.#worstSource()].filter(Boolean).join('; '),
+      counters: {
+        ...tally.counters,
+        hosts: hostCount,
+        metrics: metricCount,
+        bytes,
+        ...(kernelDrops !== undefined && { kernelDrops }),
+      },
+    }
+  }
+
+  #accept(packet: GmetricPacket, source: string): void {
+    const accepted = this.#hosts.accept(packet, source, this.#clock.monotonicMs())
+    if (accepted.kind === 'refused' || accepted.kind === 'request') return
+    for (const host of accepted.renamed) this.#rename(host)
+    const known = this.#series.get(accepted.series)
+    const series = known ?? new GmetricSeries(accepted.series)
+    if (known) this.#catalogue.update(series)
+    else this.#add(series)
+    if (accepted.kind !== 'value') return
+    series.time = this.#clock.microseconds()
+    this.#hub.emit(series, accepted.reading.value, series.time)
+  }
+
+  /** What a consumer of several hosts tells them by has changed: the old series ends for it, and another one begins. */
+  #rename(host: Host): void {
+    for (const received of this.#hosts.all(host)) {
+      const before = this.#series.get(received)
+      if (!before) continue
+      if (!before.isRenamed) {
+        this.#hub.born(this, before)
+        continue
+      }
+      this.#remove(before)
+      const after = new GmetricSeries(received)
+      after.time = before.time
+      this.#add(after)
+    }
+  }
+
+  #add(series: GmetricSeries): void {
+    this.#series.set(series.received, series)
+    this.#catalogue.add(series)
+    this.#hub.born(this, series)
+  }
+
+  #remove(series: GmetricSeries): void {
+    this.#series.delete(series.received)
+    this.#catalogue.remove(series)
+    this.#hub.died(series)
+  }
+
+  #worstSource(): string {
+    const [address, count] = [...this.#hosts.tally.badBySource].reduce(
+      (worst, each) => (each[1] > worst[1] ? each : worst),
+      ['', 0],
+    )
+    return count === 0 ? '' : `most bad packets came from ${address}: ${count}`
+  }
+}

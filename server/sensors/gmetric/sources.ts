@@ -1,0 +1,42 @@
+/**
+ * From whom packets are taken. The address of a datagram may be an IPv4 one in IPv6 clothes (a socket bound to `::`), and
+ * must come out the same as over IPv4: it is the identity of the host.
+ */
+import { BlockList, isIPv4 } from 'node:net'
+import type { Network } from '../../config.ts'
+
+/** `BlockList.check` costs a microsecond and forged addresses cost memory: so many answers are remembered. */
+const REMEMBERED = 4096
+const MAPPED = '::ffff:'
+
+export interface Source {
+  readonly address: string
+  readonly allowed: boolean
+}
+
+export class Sources {
+  readonly #allowed = new BlockList()
+  readonly #known = new Map<string, Source>()
+
+  constructor(allow: readonly Network[]) {
+    for (const { address, prefix, family } of allow) this.#allowed.addSubnet(address, prefix, family)
+  }
+
+  /** `address` as Node gives it with a datagram. */
+  of(address: string): Source {
+    const known = this.#known.get(address)
+    if (known) return known
+    if (this.#known.size >= REMEMBERED) this.#known.clear()
+    const source = this.#judge(address)
+    this.#known.set(address, source)
+    return source
+  }
+
+  #judge(given: string): Source {
+    const mapped = given.startsWith(MAPPED) ? given.slice(MAPPED.length) : ''
+    const address = isIPv4(mapped) ? mapped : given
+    // A link-local address comes with its interface, `%eth0`, which tells equal ones apart but is no part of a network.
+    const [bare = ''] = address.split('%')
+    return { address, allowed: this.#allowed.check(bare, isIPv4(bare) ? 'ipv4' : 'ipv6') }
+  }
+}

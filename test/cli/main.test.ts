@@ -1,0 +1,78 @@
+/** The program as a process: what only a process has, its streams, signals and exit code. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { caps, response, type Sent, value } from '../client/wire.ts'
+
+const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname
+
+function start(argv: readonly string[], url: string) {
+  const env = { ...process.env, CINNABAR_URL: url, CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }
+  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let err = ''
+  child.stderr.on('data', (text) => {
+    err += text
+  })
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, err }))
+  return { child, ended }
+}
+
+/** Logs everybody in and subscribes them to a flood of values, a few at a time for as long as they listen. */
+async function serve(onSubscribe: (socket: Socket) => void) {
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.write(caps('password'))
+    let pending = Buffer.alloc(0)
+    socket.on('data', (data) => {
+      pending = Buffer.concat([pending, data])
+      while (pending.length >= 4 && pending.length >= 4 + pending.readUInt32BE(0)) {
+        const end = 4 + pending.readUInt32BE(0)
+        const sent: Sent = {
+          command: pending.readUInt32BE(4),
+          seq: pending.readUInt32BE(8),
+          rest: pending.subarray(12, end),
+        }
+        pending = pending.subarray(end)
+        socket.write(response(sent.seq, 0, 7))
+        if (sent.command === 3) onSubscribe(socket)
+      }
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, url: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+test('a port where nothing listens is told in plain words, with exit code 1', async () => {
+  const { server, url } = await serve(() => {})
+  await new Promise((resolve) => server.close(resolve))
+  const { code, err } = await start(['get', 'host.load.one'], url).ended
+  expect(code).toBe(1)
+  expect(err).toContain(`nothing listens on ${new URL(url).host}: start the server with \`npm start\``)
+})
+
+test('Ctrl-C ends a tail with exit code 0', async () => {
+  const { server, url } = await serve((socket) => socket.write(value(7, 1, 42)))
+  const { child, ended } = start(['tail', 'a'], url)
+  const [line] = await once(child.stdout, 'data')
+  expect(String(line)).toMatch(/^\S+ {2}a {2}42\n$/)
+  child.kill('SIGINT')
+  expect(await ended).toMatchObject({ code: 0, signal: null })
+  server.close()
+})
+
+test('a reader that goes away ends it quietly', async () => {
+  const { server, url } = await serve((socket) => {
+    const flood = () => {
+      if (!socket.destroyed) socket.write(value(7, 1, 42), () => setImmediate(flood))
+    }
+    flood()
+  })
+  const { child, ended } = start(['tail', 'a'], url)
+  await once(child.stdout, 'data')
+  child.stdout.destroy()
+  const { code, err } = await ended
+  expect(code).toBe(0)
+  expect(err).toMatch(/^channel 7; go on later with: cinnabar tail --channel 7\n$/)
+  server.close()
+})

@@ -1,0 +1,167 @@
+/**
+ * A whole server for tests at the level of raw bytes: no ports, a false clock, a store in memory that becomes durable when
+ * the test says so (or at each turn), sensors that the test drives.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { duplexPair } from 'node:stream'
+import { ScramClient } from '../../auth/scram/client.ts'
+import { makeSecretVerifier } from '../../auth/verifiers.ts'
+import { StreamLink } from '../../protocol/link/stream.ts'
+import { type Config, defaultConfig } from '../../server/config.ts'
+import { createLogger } from '../../server/log.ts'
+import type { Hub } from '../../server/metrics/hub.ts'
+import { type RunningServer, startServer } from '../../server/server.ts'
+import { MemoryStore } from '../../storage/memory/store.ts'
+import { command } from './bytes.ts'
+import { FakeClock } from './fake-clock.ts'
+import { RawPeer } from './raw-peer.ts'
+import { PushSensor, SlowSensor, ThingSensor } from './test-sensor.ts'
+
+type Deep<T> = { readonly [K in keyof T]?: T[K] extends object ? Partial<T[K]> : T[K] }
+
+export interface TestProducerOptions {
+  readonly config?: Deep<Config>
+  readonly store?: MemoryStore
+  readonly clock?: FakeClock
+}
+
+interface Made {
+  readonly clock: FakeClock
+  readonly store: MemoryStore
+  readonly server: RunningServer
+  readonly directory: string
+  readonly secrets: Map<string, string>
+  readonly push: PushSensor
+  readonly slow: SlowSensor
+  readonly things: ThingSensor
+}
+
+export class TestProducer {
+  readonly clock: FakeClock
+  readonly store: MemoryStore
+  readonly server: RunningServer
+  readonly push: PushSensor
+  readonly slow: SlowSensor
+  readonly things: ThingSensor
+  readonly #directory: string
+  readonly #secrets: Map<string, string>
+
+  private constructor(parts: Made) {
+    this.clock = parts.clock
+    this.store = parts.store
+    this.server = parts.server
+    this.push = parts.push
+    this.slow = parts.slow
+    this.things = parts.things
+    this.#directory = parts.directory
+    this.#secrets = parts.secrets
+  }
+
+  static async start(options: TestProducerOptions = {}): Promise<TestProducer> {
+    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
+    return TestProducer.#run(
+      directory,
+      options.store ?? new MemoryStore(),
+      options.clock ?? new FakeClock(),
+      new Map(),
+      options.config,
+    )
+  }
+
+  static async #run(
+    directory: string,
+    store: MemoryStore,
+    clock: FakeClock,
+    secrets: Map<string, string>,
+    given: Deep<Config> = {},
+  ): Promise<TestProducer> {
+    const base = defaultConfig()
+    const merged: Record<string, unknown> = {}
+    for (const [section, keys] of Object.entries(base)) {
+      merged[section] = { ...keys, ...(given as Record<string, object>)[section] }
+    }
+    const config = {
+      ...(merged as unknown as Config),
+      producer: { name: 'n1', dataDir: directory },
+      listen: { tcp: undefined, http: undefined },
+      gmetric: { ...base.gmetric, listen: undefined, listenNamed: false },
+      auth: { ...base.auth, scramIterations: 4096 },
+    }
+    const slow = new SlowSensor()
+    const things = new ThingSensor()
+    let push: PushSensor | undefined
+    const sensors = (hub: Hub): void => {
+      push = new PushSensor(hub)
+      hub.add(slow)
+      hub.add(things)
+    }
+    const log = createLogger('silent')
+    const server = await startServer({ config, clock, store, log, sensors, adminPassword: 'admin-password' })
+    return new TestProducer({
+      clock,
+      store,
+      server,
+      directory,
+      secrets,
+      slow,
+      things,
+      push: push as unknown as PushSensor,
+    })
+  }
+
+  /** The process dies and another one starts with what was durable. The false clock goes on. Sensors begin anew. */
+  async crash(): Promise<TestProducer> {
+    const survivor = this.store.crash()
+    return TestProducer.#run(this.#directory, survivor, this.clock, this.#secrets)
+  }
+
+  async stop(): Promise<void> {
+    await this.server.stop()
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+
+  /** A user with a password that costs little to prove. */
+  async addUser(name: string, { tenant = 'default', role = 'consumer' } = {}): Promise<void> {
+    const secret = randomBytes(12).toString('base64url')
+    this.#secrets.set(`${tenant}/${name}`, secret)
+    const scram = await makeSecretVerifier(secret)
+    this.server.parts.producer.accounts.add({ tenant, name, role, bcrypt: undefined, scram, loopbackOnly: false })
+  }
+
+  /** A connection that has sent nothing yet. Its PRODUCER_CAPS is the first message. */
+  connect(peer: { address?: string; loopback?: boolean } = {}): RawPeer {
+    const [near, far] = duplexPair()
+    this.server.sessions.accept({
+      link: new StreamLink(far),
+      format: 'xdr',
+      peer: { address: '127.0.0.1', loopback: true, encrypted: false, ...peer },
+    })
+    return new RawPeer(near)
+  }
+
+  /** An authenticated connection and its channel. Users: `addUser` first; seqs from 0xfff00000 on are used. */
+  async login(name = 'tester', tenant = 'default'): Promise<{ peer: RawPeer; channel: number }> {
+    if (!this.#secrets.has(`${tenant}/${name}`)) await this.addUser(name, { tenant })
+    const peer = this.connect()
+    await peer.until('caps')
+    const identity = tenant === 'default' ? name : `${tenant}/${name}`
+    const scram = new ScramClient({ identity, password: this.#secrets.get(`${tenant}/${name}`) as string })
+    peer.send(command.auth(0xfff00000, 'scram-sha-256', scram.first()))
+    const first = await peer.until('auth')
+    peer.send(command.auth(0xfff00001, '', await scram.final(first.data)))
+    scram.verify((await peer.until('auth')).data)
+    peer.send(command.auth(0xfff00002, '', new Uint8Array(0)))
+    const admitted = await peer.response(0xfff00002)
+    if (admitted.status !== 0) throw new Error(`AUTH was answered with status ${admitted.status}: ${admitted.detail}`)
+    await peer.until('caps')
+    return { peer, channel: admitted.result }
+  }
+
+  /** Lets everything that is under way in this process run to its end: no timers, no I/O but memory. */
+  async settle(): Promise<void> {
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
