@@ -1,7 +1,5 @@
 /** Runs a control and takes its result from the channel, so that no queue is left behind. */
-import type { Arguments, Consumer } from '../client/index.ts'
-import { BasicType } from '../protocol/monitor/constants.ts'
-import { type Value, VOID } from '../protocol/monitor/value.ts'
+import { type Arguments, BasicType, type Consumer, type Value, VOID } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { fieldOf, type Record, textOf } from './records.ts'
 

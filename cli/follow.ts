@@ -1,7 +1,6 @@
 /** Prints what arrives on a channel until Ctrl-C, a number of values, or the end of the connection. */
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Entries, Entry, Gap, ValueMessage } from '../client/index.ts'
-import { GapReason } from '../protocol/monitor/constants.ts'
+import { type Entries, type Entry, type Gap, GapReason, type ValueMessage } from '../client/index.ts'
 import { toJson, toLine } from './output/measured.ts'
 import { formatTime, printable } from './output/text.ts'
 import type { Terminal } from './terminal.ts'

@@ -1,7 +1,5 @@
 /** Reads answers that are lists: an ARRAY of REC, the last of which may be {boolean more = true}. */
-import type { Arguments, Consumer } from '../client/index.ts'
-import { BasicType } from '../protocol/monitor/constants.ts'
-import type { Field, Value } from '../protocol/monitor/value.ts'
+import { type Arguments, BasicType, type Consumer, type Field, type Value } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { formatValue } from './output/text.ts'
 

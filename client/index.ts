@@ -1,5 +1,10 @@
 /** The public door of the consumer library: `import { connect } from 'cinnabar/client'`. */
+export { parseIdentity, type QualifiedName } from '../auth/identity.ts'
+export { BasicType, GapReason, NoticeCode } from '../protocol/monitor/constants.ts'
+export { valueToJson } from '../protocol/monitor/json-value.ts'
 export type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
+export type { StatusName } from '../protocol/monitor/status.ts'
+export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
 export type { Arguments, ArgumentValue } from './arguments.ts'
 export { type ConnectOptions, connect } from './connect.ts'
 export { Consumer, type ConsumerOptions, type Entries, type Entry } from './consumer.ts'

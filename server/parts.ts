@@ -57,15 +57,14 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const notices = new Notices(clock)
   let storage: 'ok' | 'full' | 'failed' = 'ok'
   const recovered = await store.open({
-    onDurable(number, buffer) {
-      if (storage === 'full') {
-        storage = 'ok'
-        notices.emit({ severity: 'info', subject: 'storage', detail: 'there is room on the disk again' })
-        log.warn('there is room on the disk again: values are stored')
-      }
-      journal.onDurable(number, buffer)
+    onDurable: (number, buffer) => journal.onDurable(number, buffer),
+    onRoom() {
+      storage = 'ok'
+      notices.emit({ severity: 'info', subject: 'storage', detail: 'there is room on the disk again' })
+      log.warn('there is room on the disk again: values are stored')
     },
     onFull() {
+      if (storage === 'full') return
       storage = 'full'
       notices.emit({ severity: 'error', subject: 'storage', detail: 'the disk is full: arriving values are dropped' })
       log.error(

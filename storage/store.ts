@@ -167,7 +167,7 @@ export interface StoreEvents {
    */
   onFull(): void
   /** After `onFull`: there is room again, and the reserve is whole. */
-  onRoom?(): void
+  onRoom(): void
   /** Storing failed for another reason: nothing more will be acknowledged; the process has to end. */
   onFailed(error: StorageError): void
 }

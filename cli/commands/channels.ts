@@ -1,6 +1,6 @@
 /** `cinnabar channels`: which queues there are and what waits in them. */
 import type { Command } from 'commander'
-import { BasicType } from '../../protocol/monitor/constants.ts'
+import { BasicType } from '../../client/index.ts'
 import type { LoginOptions } from '../login.ts'
 import { jsonOf } from '../output/measured.ts'
 import { type Column, formatTable } from '../output/table.ts'

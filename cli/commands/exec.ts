@@ -1,7 +1,6 @@
 /** `cinnabar exec`: runs a control and waits for its result. */
 import type { Command } from 'commander'
-import { BasicType } from '../../protocol/monitor/constants.ts'
-import { valueToJson } from '../../protocol/monitor/json-value.ts'
+import { BasicType, valueToJson } from '../../client/index.ts'
 import { parseAssignments, toTypedArguments } from '../assignments.ts'
 import { controlParameters } from '../catalogue.ts'
 import { type ControlResult, checkOutcome, runControl } from '../control.ts'

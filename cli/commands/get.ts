@@ -1,6 +1,6 @@
 /** `cinnabar get`: one value, now. */
 import type { Command } from 'commander'
-import { BasicType } from '../../protocol/monitor/constants.ts'
+import { BasicType } from '../../client/index.ts'
 import { parseAssignments, toTypedArguments } from '../assignments.ts'
 import { metricParameters, unitOf } from '../catalogue.ts'
 import { ExitCode, Failure } from '../failure.ts'

@@ -1,7 +1,6 @@
 /** `cinnabar user`: who may log in. A password is asked for or read from a file, never taken from the command line. */
 import type { Command } from 'commander'
-import { parseIdentity } from '../../auth/identity.ts'
-import type { Arguments, Consumer } from '../../client/index.ts'
+import { type Arguments, type Consumer, parseIdentity } from '../../client/index.ts'
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { type LoginOptions, readSecret } from '../login.ts'

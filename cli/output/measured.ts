@@ -2,10 +2,7 @@
  * Values of metrics, as tables, lines and JSON. The value of a pattern is a REC of what was left open (name, host, ...) and
  * `value`; an answer about a pattern is an ARRAY of those.
  */
-import type { ValueMessage } from '../../client/index.ts'
-import { BasicType } from '../../protocol/monitor/constants.ts'
-import { valueToJson } from '../../protocol/monitor/json-value.ts'
-import type { Value } from '../../protocol/monitor/value.ts'
+import { BasicType, type Value, type ValueMessage, valueToJson } from '../../client/index.ts'
 import { fieldOf, type Record, recordsOf, textOf } from '../records.ts'
 import type { Colors } from '../terminal.ts'
 import { type Column, formatTable } from './table.ts'

@@ -1,8 +1,6 @@
 /** Values and times as people read them. What sources sent is made harmless: it must not be able to steer a terminal. */
 
-import { BasicType } from '../../protocol/monitor/constants.ts'
-import { valueToJson } from '../../protocol/monitor/json-value.ts'
-import type { Value } from '../../protocol/monitor/value.ts'
+import { BasicType, type Value, valueToJson } from '../../client/index.ts'
 
 /** Control characters written out, as \x1b. */
 export function printable(text: string): string {

@@ -69,6 +69,7 @@ test('a missing secret says how it comes to be there, an unreadable one who may 
   })
 })
 
+// root may read everything.
 test.skipIf(process.getuid?.() === 0)('a secret of somebody else says who may read it', async () => {
   chmodSync(file('admin.secret', 's3cret'), 0)
   await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: directory })).rejects.toThrow(/only who runs the server/)
