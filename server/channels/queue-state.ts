@@ -64,8 +64,6 @@ export class QueueState {
   origin: number
   next: number
   reserved: number
-  /** What the batch in flight reserves. */
-  reserving: number
   /** Age of the last value, for giving the range back. */
   lastAppend = Number.NEGATIVE_INFINITY
 
@@ -95,7 +93,6 @@ export class QueueState {
     this.origin = origin
     this.next = origin
     this.reserved = origin
-    this.reserving = origin
     this.settings = settings
     this.host = host
     this.listener = listener

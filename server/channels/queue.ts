@@ -5,7 +5,8 @@
 import { append, appendFrames, appendResult, release } from './appending.ts'
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
-import type { dropCauses } from './ledger.ts'
+import type { Lane } from './lane.ts'
+import type { DropCause } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
 import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState } from './queue-state.ts'
 import { recovered, restoreBlock, restoreGap, restoreNumbers } from './restoring.ts'
@@ -27,7 +28,7 @@ export interface QueueStatus {
   readonly gaps: number
   /** Time of the oldest value not settled, microseconds; 0 if there is none. */
   readonly oldest: number
-  readonly dropped: Readonly<Record<(typeof dropCauses)[number], number>>
+  readonly dropped: Readonly<Record<DropCause, number>>
 }
 
 export class Queue {
@@ -219,6 +220,16 @@ export class Queue {
       }
     }
     return false
+  }
+
+  /** What is in it, lane by lane, in order. Not to be changed. */
+  lanes(): IterableIterator<Lane> {
+    return this.#state.lanes()
+  }
+
+  /** Bytes of frames that it holds in memory. */
+  get resident(): number {
+    return this.#state.resident
   }
 
   /** Nothing queued, in flight or waiting. */

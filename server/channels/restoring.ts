@@ -21,7 +21,7 @@ export function restoreNumbers(
   const number = (index: number): number => numbers[at + index] as number
   const { ledger } = queue
   queue.next = number(2)
-  queue.reserved = queue.reserving = number(3)
+  queue.reserved = number(3)
   ledger.accepted = number(4)
   ledger.committed = number(5)
   dropCauses.forEach((cause, index) => {

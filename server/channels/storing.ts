@@ -42,8 +42,7 @@ export function take(queue: QueueState, builder: BatchBuilder): Taken {
   for (const id of queue.removedBlocks) builder.removed.add(id)
   queue.removedBlocks = []
   takeGaps(queue, builder)
-  takeNumbers(queue, builder)
-  return { blocks: taken, reserving: queue.reserving }
+  return { blocks: taken, reserving: takeNumbers(queue, builder) }
 }
 
 /** Writes a block that has grown, or its bitmap; true if its frames went along. */
@@ -81,17 +80,19 @@ function takeGaps(queue: QueueState, builder: BatchBuilder): void {
   queue.removedGaps = []
 }
 
-function takeNumbers(queue: QueueState, builder: BatchBuilder): void {
+/** Gives the id up to which the batch reserves. */
+function takeNumbers(queue: QueueState, builder: BatchBuilder): number {
   const { ledger } = queue
   const active = queue.settings.durable && queue.host.age() - queue.lastAppend < QUIET_MS
-  queue.reserving = active ? queue.next + RESERVED_IDS : queue.next
+  const reserving = active ? queue.next + RESERVED_IDS : queue.next
   // What is given back must not be used any more while this batch is on its way.
-  queue.reserved = Math.min(queue.reserved, queue.reserving)
+  queue.reserved = Math.min(queue.reserved, reserving)
   const floor = queue.sending.head === undefined ? queue.next : floorOf(queue.sending.head)
   const dropped = dropCauses.map((cause) => ledger.dropped[cause])
   const { accepted, committed, gaps } = ledger
-  builder.channels.add(queue.channel, floor, queue.next, queue.reserving, accepted, committed, ...dropped, gaps)
+  builder.channels.add(queue.channel, floor, queue.next, reserving, accepted, committed, ...dropped, gaps)
   queue.numbersChanged = false
+  return reserving
 }
 
 function floorOf(head: Entry): number {

@@ -114,6 +114,7 @@ class Consumer implements Connection {
   }
 
   notice(): void {}
+  drained(): void {}
   end(): void {}
 
   commit(): void {
@@ -192,6 +193,7 @@ class Run {
     await this.#store.open({
       onDurable: (number, data) => this.#journal.onDurable(number, data),
       onFull: () => this.#fail(new Error('the disk is full')),
+      onRoom: () => {},
       onFailed: (error) => this.#fail(error),
     })
     for (let index = 0; index < fan; index++) this.#addChannel(index + 1)

@@ -161,13 +161,14 @@ export class Hosts {
     }
     const bytes = bytesOf(packet.metric, metadata, latest)
     if (!this.#hasRoom(address, known, bytes)) return { kind: 'refused', reason: 'full' }
+    const shadowed = this.#byAddress.has(address) ? undefined : this.#byName.get(address)
     const series = known ?? this.#create(address, packet.metric, nowMs)
     this.#bytes += bytes - series.bytes
     series.metadata = metadata
     series.latest = latest
     series.bytes = bytes
     series.heardMs = series.host.heardMs = nowMs
-    const renamed = this.#identify(series.host, packet.host)
+    const renamed = this.#identify(series.host, packet.host, shadowed)
     const born = known === undefined
     if (packet.kind === 'metadata' || !latest) {
       counters.metadata++
@@ -222,22 +223,33 @@ export class Hosts {
     return series
   }
 
-  /** A name belongs to the host whose packet used it last, so a machine that moved is found at its new address. */
-  #identify(host: HostState, said: PacketHost): readonly Host[] {
-    if (!said.spoofed) {
-      if (host.name === '') host.label = said.label || host.address
-      return NONE
+  /**
+   * A name belongs to the host whose packet used it last, so a machine that moved is found at its new address. But an
+   * address goes before an equal name: `shadowed` had the address of a host that is new for its name, and loses it.
+   */
+  #identify(host: HostState, said: PacketHost, shadowed: HostState | undefined): readonly Host[] {
+    if (shadowed) this.#unname(shadowed)
+    if (!said.spoofed || host.name === said.name || this.#isOther(said.name, host)) {
+      if (!said.spoofed && host.name === '') host.label = said.label || host.address
+      return shadowed ? [shadowed] : NONE
     }
-    if (host.name === said.name) return NONE
     const previous = this.#byName.get(said.name)
-    if (previous) {
-      previous.name = ''
-      previous.label = previous.address
-    }
+    if (previous) this.#unname(previous)
     this.#byName.delete(host.name)
     this.#byName.set(said.name, host)
     host.name = host.label = said.name
-    return previous ? [host, previous] : [host]
+    return [host, previous, shadowed].filter((each) => each !== undefined)
+  }
+
+  #isOther(address: string, host: HostState): boolean {
+    const other = this.#byAddress.get(address)
+    return other !== undefined && other !== host
+  }
+
+  #unname(host: HostState): void {
+    this.#byName.delete(host.name)
+    host.name = ''
+    host.label = host.address
   }
 }
 

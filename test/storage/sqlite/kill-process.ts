@@ -10,6 +10,7 @@ const { wall } = await store.open({
     store.write(batchOf(number + 1))
   },
   onFull() {},
+  onRoom() {},
   onFailed(error) {
     throw error
   },

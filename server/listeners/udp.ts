@@ -1,0 +1,108 @@
+/**
+ * Datagrams from a UDP socket. They cannot be paced: what nobody reads in time the kernel throws away, and only its
+ * own table tells how many. So the receive buffer is as large as it is given, and `kernelDrops` reads that table.
+ */
+import { createSocket, type Socket } from 'node:dgram'
+import { lookup } from 'node:dns/promises'
+import { readFileSync } from 'node:fs'
+import type { Address } from '../config.ts'
+import { listenError } from './errors.ts'
+
+/** Linux gives at most `net.core.rmem_max`, without a word. */
+const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
+
+export interface UdpOptions {
+  readonly address: Address
+  /** Of the configuration, to be named when the address cannot be bound. */
+  readonly key: string
+  /** What else is usually found on this port. */
+  readonly rival: string
+  /** `bytes` is only valid during the call. */
+  readonly packet: (bytes: Uint8Array, source: string) => void
+  /** The socket is lost after it was bound; it is closed already. */
+  readonly failed: (error: Error) => void
+}
+
+export interface UdpListening {
+  readonly address: Address
+  /** Datagrams that the kernel threw away since the socket was bound; undefined where it does not say (not Linux). */
+  kernelDrops(): number | undefined
+  close(): Promise<void>
+}
+
+/** Binds; a port that another socket has is never shared with it. Rejects with ListenError. */
+export async function listenUdp({ address, key, rival, packet, failed }: UdpOptions): Promise<UdpListening> {
+  const socket = await bind(address).catch((error: unknown) => {
+    throw listenError(isInUse(error) ? inUse(rival, error) : error, address, key)
+  })
+  try {
+    socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
+  } catch {
+    // The system's own size it is, then.
+  }
+  const bound = socket.address()
+  let open = true
+  const close = (): Promise<void> => {
+    if (!open) return Promise.resolve()
+    open = false
+    return new Promise((resolve) => socket.close(resolve))
+  }
+  socket.on('message', (bytes, { address: source }) => packet(bytes, source))
+  socket.on('error', (error) => {
+    void close()
+    failed(error)
+  })
+  return {
+    address: { host: bound.address, port: bound.port },
+    kernelDrops: () => (open ? kernelDrops(bound.address, bound.port) : undefined),
+    close,
+  }
+}
+
+async function bind({ host, port }: Address): Promise<Socket> {
+  const { address, family } = await lookup(host)
+  const socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', reuseAddr: false })
+  return new Promise((resolve, reject) => {
+    socket.once('error', (error) => {
+      socket.close()
+      reject(error)
+    })
+    socket.bind({ address, port }, () => {
+      socket.removeAllListeners('error')
+      resolve(socket)
+    })
+  })
+}
+
+function isInUse(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+}
+
+function inUse(rival: string, cause: unknown): Error {
+  return new Error(`${rival} has it: stop that one or choose another port`, { cause })
+}
+
+function kernelDrops(address: string, port: number): number | undefined {
+  try {
+    return dropsIn(readFileSync(address.includes(':') ? '/proc/net/udp6' : '/proc/net/udp', 'latin1'), address, port)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The last column of /proc/net/udp or udp6, by the local address in the second: hexadecimal, each 4 bytes of it in the
+ * machine's own order. Over IPv6 the port alone has to do. undefined: no such line.
+ */
+export function dropsIn(table: string, address: string, port: number): number | undefined {
+  const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const local = address.includes(':') ? ending : ipv4Word(address) + ending
+  const line = table.split('\n').find((candidate) => candidate.trim().split(/\s+/)[1]?.endsWith(local))
+  const drops = line?.trim().split(/\s+/).at(-1)
+  return drops === undefined ? undefined : Number(drops)
+}
+
+function ipv4Word(address: string): string {
+  const word = new Uint32Array(Uint8Array.from(address.split('.'), Number).buffer)[0] as number
+  return word.toString(16).toUpperCase().padStart(8, '0')
+}

@@ -1,0 +1,202 @@
+/**
+ * What the model knows of one queue. It does not repeat the queue's arithmetic: it looks at what is left in the lanes after
+ * every step and wants a cause for each value that is gone, the same count in the ledger, and a GAP for what must be told.
+ */
+import { expect } from 'vitest'
+import { GapReason } from '../../../../protocol/monitor/constants.ts'
+import type { Block } from '../../../../server/channels/block.ts'
+import type { Gap } from '../../../../server/channels/gap.ts'
+import type { Lane } from '../../../../server/channels/lane.ts'
+import type { DropCause } from '../../../../server/channels/ledger.ts'
+import type { Queue, QueueStatus } from '../../../../server/channels/queue.ts'
+
+/** A value as the test made it. `time` is unique. */
+export interface Value {
+  readonly time: number
+  readonly metric: number
+  readonly series: number
+  readonly bytes: number
+  readonly stamp: number
+  readonly exempt: boolean
+}
+
+export type Cause = DropCause | 'committed'
+
+/** Where a value is that is neither committed nor dropped. */
+export interface Place {
+  readonly value: Value
+  readonly lane: Lane
+  readonly block: Block
+  readonly ordinal: number
+  /** 0 while it waits, or on a channel that is not durable. */
+  readonly id: number
+}
+
+export interface View {
+  readonly places: ReadonlyMap<Value, Place>
+  /** Lane by lane, in order. */
+  readonly order: readonly (Place | Gap)[]
+  readonly gaps: ReadonlyMap<Gap, number>
+  readonly status: QueueStatus
+}
+
+export interface Gone {
+  /** Why a value may be gone; undefined: it must not be. */
+  readonly why: (place: Place) => Cause | undefined
+  /** Values that must be gone. */
+  readonly must?: Iterable<Value>
+  /** The value that was just offered, if it did not get in. */
+  readonly refused?: { readonly value: Value; readonly cause: 'overflow' | 'full' } | undefined
+  /** True for a GAP that may be gone untold, or because it was told and committed. */
+  readonly gap?: (gap: Gap) => boolean
+}
+
+const untold: readonly Cause[] = ['committed', 'superseded', 'stopped']
+
+export class Shadow {
+  queue: Queue
+  /** Values of each block, by ordinal. */
+  contents = new WeakMap<Block, Value[]>()
+  /** Handed to the connection that is there now. */
+  readonly flying = new Set<Value>()
+  readonly flyingGaps = new Set<Gap>()
+  view: View
+
+  constructor(queue: Queue) {
+    this.queue = queue
+    this.view = this.look()
+  }
+
+  look(): View {
+    const places = new Map<Value, Place>()
+    const order: (Place | Gap)[] = []
+    const gaps = new Map<Gap, number>()
+    for (const lane of this.queue.lanes()) {
+      for (const entry of lane) {
+        if (entry.kind === 'gap') {
+          if (entry.settled) continue
+          gaps.set(entry, entry.count)
+          order.push(entry)
+        } else {
+          for (const place of this.#placesOf(lane, entry)) {
+            places.set(place.value, place)
+            order.push(place)
+          }
+        }
+      }
+    }
+    return { places, order, gaps, status: this.queue.status() }
+  }
+
+  *#placesOf(lane: Lane, block: Block): IterableIterator<Place> {
+    const values = this.contents.get(block) ?? []
+    expect(values.length, 'values of a block').toBe(block.count)
+    let left = 0
+    for (const [ordinal, value] of values.entries()) {
+      if (block.isSettled(ordinal)) continue
+      left++
+      const id = lane.id === 0 && this.queue.settings.durable ? block.first + ordinal : 0
+      yield { value, lane, block, ordinal, id }
+    }
+    expect(left, 'left in a block').toBe(block.left)
+  }
+
+  /** After a step: what is gone has the right cause, and is counted and told. */
+  check({ why, must = [], refused, gap = () => false }: Gone): void {
+    const before = this.view
+    const after = this.look()
+    this.view = after
+    const causes = new Map<Cause, number>()
+    const losses: { value: Value; cause: Cause }[] = []
+    const book = (value: Value, cause: Cause): void => {
+      causes.set(cause, (causes.get(cause) ?? 0) + 1)
+      if (!untold.includes(cause)) losses.push({ value, cause })
+    }
+    for (const value of must) expect(after.places.has(value), `value ${value.time} must be gone`).toBe(false)
+    for (const [value, place] of before.places) {
+      if (after.places.has(value)) continue
+      const cause = why(place)
+      if (cause === undefined) throw new Error(`value ${value.time} is gone without a cause`)
+      this.flying.delete(value)
+      book(value, cause)
+    }
+    if (refused !== undefined) book(refused.value, refused.cause)
+    this.#checkLedger(before.status, after.status, causes)
+    this.#checkTold(before, after, losses, gap)
+    this.#checkState(after)
+  }
+
+  #checkLedger(before: QueueStatus, after: QueueStatus, causes: ReadonlyMap<Cause, number>): void {
+    expect(after.committed - before.committed, 'committed').toBe(causes.get('committed') ?? 0)
+    for (const cause of Object.keys(after.dropped) as DropCause[]) {
+      expect(after.dropped[cause] - before.dropped[cause], cause).toBe(causes.get(cause) ?? 0)
+    }
+  }
+
+  #checkTold(
+    before: View,
+    after: View,
+    losses: readonly { value: Value; cause: Cause }[],
+    mayGo: (gap: Gap) => boolean,
+  ): void {
+    let expected = losses.length
+    for (const [gap, count] of before.gaps) {
+      if (after.gaps.has(gap)) {
+        if (gap.told && this.flyingGaps.has(gap)) expect(gap.count, 'a GAP that was sent').toBe(count)
+        expected += count
+      } else if (!mayGo(gap)) {
+        // It went into another one, which happens to GAPs beyond the 1,024th only.
+        expected += count
+      }
+    }
+    for (const gap of this.flyingGaps) if (!after.gaps.has(gap)) this.flyingGaps.delete(gap)
+    let told = 0
+    for (const count of after.gaps.values()) told += count
+    expect(told, 'values told by GAPs').toBe(expected)
+    for (const { value, cause } of losses) {
+      const covered = [...after.gaps.keys()].some((gap) => gap.reason === reasonOf(cause) && covers(gap, value))
+      if (!covered) throw new Error(`no GAP covers value ${value.time}, lost by ${cause}`)
+    }
+  }
+
+  #checkState(after: View): void {
+    const { queue, flying } = this
+    expect(queue.imbalance, 'imbalance').toBe(0)
+    const { status } = after
+    expect(status.inFlight, 'in flight').toBe(flying.size)
+    expect(status.queued, 'queued').toBe(after.places.size - flying.size)
+    let resident = 0
+    let [last, unstored, unsentGaps] = [0, 0, 0]
+    const blocks = new Set<Block>()
+    for (const entry of after.order) {
+      if ('kind' in entry) {
+        if (!entry.told) unsentGaps++
+        if (entry.lane !== 0 || !queue.settings.durable) continue
+        expect(entry.transaction, 'ids ascend').toBeGreaterThan(last)
+        last = entry.transaction
+        continue
+      }
+      blocks.add(entry.block)
+      if (entry.ordinal >= entry.block.stored) unstored++
+      if (entry.id === 0) continue
+      expect(entry.id, 'ids ascend').toBeGreaterThan(last)
+      last = entry.id
+    }
+    for (const block of blocks) resident += block.size
+    expect(queue.resident, 'resident').toBe(resident)
+    expect(status.unstored, 'unstored').toBe(unstored)
+    expect(status.queuedBytes, 'queued bytes').toBeGreaterThanOrEqual(0)
+    expect(unsentGaps, 'unsent GAPs').toBeLessThanOrEqual(1024)
+    const empty = after.places.size === 0 && after.gaps.size === 0
+    expect(queue.empty, 'empty').toBe(empty)
+  }
+}
+
+function reasonOf(cause: Cause): number | undefined {
+  return cause in GapReason ? GapReason[cause as keyof typeof GapReason] : undefined
+}
+
+function covers(gap: Gap, value: Value): boolean {
+  const inTime = (gap.from === 0 || gap.from <= value.time) && (gap.to === 0 || gap.to >= value.time)
+  return inTime && (gap.metric === 0 || gap.metric === value.metric)
+}
