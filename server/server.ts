@@ -16,7 +16,7 @@ import type { Hub } from './metrics/hub.ts'
 import { makeParts, type Parts } from './parts.ts'
 import { recover } from './recovery.ts'
 import type { Sessions } from './sessions/sessions.ts'
-import { startSensors } from './start-sensors.ts'
+import { addSensors, type Sensors } from './start-sensors.ts'
 
 export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
 
@@ -85,14 +85,15 @@ async function start(
     dataDir,
     adminPassword: options.adminPassword,
   })
-  const sensors = await startSensors(parts, config)
-  opened(() => sensors.close())
+  const sensors = addSensors(parts, config)
   opened(() => hub.close())
   options.sensors?.(hub)
   recover(recovered, producer)
-  const sweep = clock.setInterval(() => sweepChannels(parts), SWEEP_MS)
-  opened(() => clock.clear(sweep))
   await producer.journal.whenStored()
+  const feeds = await sensors.listen()
+  opened(() => feeds.close())
+  const sweeping = clock.setInterval(() => sweep(parts, sensors), SWEEP_MS)
+  opened(() => clock.clear(sweeping))
   const accept = sessions.accept.bind(sessions)
   const http = config.listen.http && (await openHttp(config, config.listen.http, parts))
   if (http) opened(() => http.close())
@@ -108,7 +109,7 @@ async function start(
     }
     await close()
   }
-  return { tcp: tcp?.address, http: http?.address, gmetric: sensors.gmetric, newPassword, sessions, parts, stop }
+  return { tcp: tcp?.address, http: http?.address, gmetric: feeds.gmetric, newPassword, sessions, parts, stop }
 }
 
 function openHttp(config: Config, address: Address, { sessions, storage }: Parts): ReturnType<typeof listenHttp> {
@@ -120,8 +121,9 @@ function openHttp(config: Config, address: Address, { sessions, storage }: Parts
   })
 }
 
-/** Expires values, and channels that nobody has used for too long. */
-function sweepChannels({ producer, notices }: Parts): void {
+/** Expires values, silent series, and channels that nobody has used for too long. */
+function sweep({ producer, notices }: Parts, sensors: Sensors): void {
+  sensors.sweep()
   for (const channel of producer.registry.sweep()) {
     producer.log.info(
       { channel: channel.id, user: channel.owner.name, tenant: channel.owner.tenant },

@@ -2,7 +2,7 @@
  * What the model knows of one queue. It does not repeat the queue's arithmetic: it looks at what is left in the lanes after
  * every step and wants a cause for each value that is gone, the same count in the ledger, and a GAP for what must be told.
  */
-import { expect } from 'vitest'
+import assert from 'node:assert/strict'
 import { GapReason } from '../../../../protocol/monitor/constants.ts'
 import type { Block } from '../../../../server/channels/block.ts'
 import type { Gap } from '../../../../server/channels/gap.ts'
@@ -90,7 +90,7 @@ export class Shadow {
 
   *#placesOf(lane: Lane, block: Block): IterableIterator<Place> {
     const values = this.contents.get(block) ?? []
-    expect(values.length, 'values of a block').toBe(block.count)
+    same(values.length, block.count, 'values of a block')
     let left = 0
     for (const [ordinal, value] of values.entries()) {
       if (block.isSettled(ordinal)) continue
@@ -98,7 +98,7 @@ export class Shadow {
       const id = lane.id === 0 && this.queue.settings.durable ? block.first + ordinal : 0
       yield { value, lane, block, ordinal, id }
     }
-    expect(left, 'left in a block').toBe(block.left)
+    same(left, block.left, 'left in a block')
   }
 
   /** After a step: what is gone has the right cause, and is counted and told. */
@@ -112,7 +112,7 @@ export class Shadow {
       causes.set(cause, (causes.get(cause) ?? 0) + 1)
       if (!untold.includes(cause)) losses.push({ value, cause })
     }
-    for (const value of must) expect(after.places.has(value), `value ${value.time} must be gone`).toBe(false)
+    for (const value of must) same(after.places.has(value), false, `value ${value.time} must be gone`)
     for (const [value, place] of before.places) {
       if (after.places.has(value)) continue
       const cause = why(place)
@@ -127,7 +127,7 @@ export class Shadow {
   }
 
   #checkLedger(before: QueueStatus, after: QueueStatus, causes: ReadonlyMap<Cause, number>): void {
-    expect(after.committed - before.committed, 'committed').toBe(causes.get('committed') ?? 0)
+    same(after.committed - before.committed, causes.get('committed') ?? 0, 'committed')
     for (const cause of Object.keys(after.dropped) as DropCause[]) {
       expect(after.dropped[cause] - before.dropped[cause], cause).toBe(causes.get(cause) ?? 0)
     }
@@ -142,7 +142,7 @@ export class Shadow {
     let expected = losses.length
     for (const [gap, count] of before.gaps) {
       if (after.gaps.has(gap)) {
-        if (gap.told && this.flyingGaps.has(gap)) expect(gap.count, 'a GAP that was sent').toBe(count)
+        if (gap.told && this.flyingGaps.has(gap)) same(gap.count, count, 'a GAP that was sent')
         expected += count
       } else if (!mayGo(gap)) {
         // It went into another one, which happens to GAPs beyond the 1,024th only.
@@ -152,7 +152,7 @@ export class Shadow {
     for (const gap of this.flyingGaps) if (!after.gaps.has(gap)) this.flyingGaps.delete(gap)
     let told = 0
     for (const count of after.gaps.values()) told += count
-    expect(told, 'values told by GAPs').toBe(expected)
+    same(told, expected, 'values told by GAPs')
     for (const { value, cause } of losses) {
       const covered = [...after.gaps.keys()].some((gap) => gap.reason === reasonOf(cause) && covers(gap, value))
       if (!covered) throw new Error(`no GAP covers value ${value.time}, lost by ${cause}`)
@@ -161,10 +161,10 @@ export class Shadow {
 
   #checkState(after: View): void {
     const { queue, flying } = this
-    expect(queue.imbalance, 'imbalance').toBe(0)
+    same(queue.imbalance, 0, 'imbalance')
     const { status } = after
-    expect(status.inFlight, 'in flight').toBe(flying.size)
-    expect(status.queued, 'queued').toBe(after.places.size - flying.size)
+    same(status.inFlight, flying.size, 'in flight')
+    same(status.queued, after.places.size - flying.size, 'queued')
     let resident = 0
     let [last, unstored, unsentGaps] = [0, 0, 0]
     const blocks = new Set<Block>()
@@ -172,23 +172,23 @@ export class Shadow {
       if ('kind' in entry) {
         if (!entry.told) unsentGaps++
         if (entry.lane !== 0 || !queue.settings.durable) continue
-        expect(entry.transaction, 'ids ascend').toBeGreaterThan(last)
+        assert.ok(entry.transaction > last, 'ids ascend')
         last = entry.transaction
         continue
       }
       blocks.add(entry.block)
       if (entry.ordinal >= entry.block.stored) unstored++
       if (entry.id === 0) continue
-      expect(entry.id, 'ids ascend').toBeGreaterThan(last)
+      assert.ok(entry.id > last, 'ids ascend')
       last = entry.id
     }
     for (const block of blocks) resident += block.size
-    expect(queue.resident, 'resident').toBe(resident)
-    expect(status.unstored, 'unstored').toBe(unstored)
-    expect(status.queuedBytes, 'queued bytes').toBeGreaterThanOrEqual(0)
-    expect(unsentGaps, 'unsent GAPs').toBeLessThanOrEqual(1024)
+    same(queue.resident, resident, 'resident')
+    same(status.unstored, unstored, 'unstored')
+    assert.ok(status.queuedBytes >= 0, 'queued bytes')
+    assert.ok(unsentGaps <= 1024, 'unsent GAPs')
     const empty = after.places.size === 0 && after.gaps.size === 0
-    expect(queue.empty, 'empty').toBe(empty)
+    same(queue.empty, empty, 'empty')
   }
 }
 
@@ -199,4 +199,9 @@ function reasonOf(cause: Cause): number | undefined {
 function covers(gap: Gap, value: Value): boolean {
   const inTime = (gap.from === 0 || gap.from <= value.time) && (gap.to === 0 || gap.to >= value.time)
   return inTime && (gap.metric === 0 || gap.metric === value.metric)
+}
+
+/** assert.equal hides the two when it has a message. */
+export function same(actual: unknown, expected: unknown, what: string): void {
+  if (actual !== expected) throw new assert.AssertionError({ message: `${what}: ${actual}, not ${expected}` })
 }
