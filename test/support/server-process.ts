@@ -1,0 +1,98 @@
+/** The server as a process of its own, from its sources, with a configuration in a directory that outlives it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { join as bytes, command, str } from './bytes.ts'
+import { RawPeer } from './raw-peer.ts'
+
+const PASSWORD = 'a password for tests'
+
+export class ServerProcess {
+  readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
+  readonly #config = join(this.directory, 'cinnabar.toml')
+  #child: ChildProcess | undefined
+  tcpPort = 0
+  httpPort = 0
+
+  /** `toml`: further sections. */
+  constructor(toml = '') {
+    writeFileSync(
+      this.#config,
+      `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
+        `[listen]\ntcp = "127.0.0.1:0"\nhttp = "127.0.0.1:0"\n[auth]\nscram_iterations = 4096\n${toml}`,
+    )
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  get config(): string {
+    return this.#config
+  }
+
+  /** Starts it and waits until it listens. */
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, ['--import', 'tsx', 'cli/main.ts', 'serve', '--config', this.#config], {
+      env: { ...process.env, CINNABAR_ADMIN_PASSWORD: PASSWORD },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#child = child
+    let out = ''
+    let errors = ''
+    child.stderr?.on('data', (chunk: Buffer) => {
+      errors += chunk.toString()
+    })
+    for await (const chunk of child.stdout as NodeJS.ReadableStream) {
+      out += String(chunk)
+      if (out.includes('npx cinnabar channels')) break
+    }
+    const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
+    const http = /ws:\/\/127\.0\.0\.1:(\d+)/.exec(out)
+    if (tcp === null || http === null) throw new Error(`the server did not start: ${out}${errors}`)
+    this.tcpPort = Number(tcp[1])
+    this.httpPort = Number(http[1])
+  }
+
+  /** Ends it and waits until it is gone. Gives the exit code. */
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+    const child = this.#child
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
+    const exit = once(child, 'exit')
+    child.kill(signal)
+    await exit
+    this.#child = undefined
+    return child.exitCode
+  }
+
+  /** An authenticated raw connection, as `admin`. */
+  async login(): Promise<{ peer: RawPeer; channel: number }> {
+    const socket = connect({ host: '127.0.0.1', port: this.tcpPort })
+    await once(socket, 'connect')
+    const peer = new RawPeer(socket)
+    await peer.until('caps')
+    peer.send(command.auth(0xfff00000, 'password', bytes(str('admin'), str(PASSWORD))))
+    const { status, result } = await peer.response(0xfff00000)
+    if (status !== 0) throw new Error(`AUTH was answered with status ${status}`)
+    return { peer, channel: result }
+  }
+
+  async remove(): Promise<void> {
+    await this.end('SIGKILL')
+    rmSync(this.directory, { recursive: true, force: true })
+  }
+}
+
+/** A UDP port of loopback that nobody has just now. */
+export async function freeUdpPort(): Promise<number> {
+  const socket = createSocket('udp4')
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  const { port } = socket.address()
+  await new Promise<void>((resolve) => socket.close(() => resolve()))
+  return port
+}
