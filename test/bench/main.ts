@@ -2,9 +2,13 @@
  * `npm run bench -- <name> [options]`: the project's own measurements. Each prints a small table for people and one JSON
  * line for programs. Figures depend on the machine; compare only what was run on the same one.
  */
+import { benchMemory } from './memory.ts'
 import { benchQueue } from './queue.ts'
 
-const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = { queue: benchQueue }
+const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
+  memory: benchMemory,
+  queue: benchQueue,
+}
 
 const [name = '', ...args] = process.argv.slice(2)
 const bench = benches[name]

@@ -2,7 +2,7 @@
  * From whom packets are taken. The address of a datagram may be an IPv4 one in IPv6 clothes (a socket bound to `::`), and
  * must come out the same as over IPv4: it is the identity of the host.
  */
-import { BlockList, isIPv4 } from 'node:net'
+import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { Network } from '../../config.ts'
 
 /** `BlockList.check` costs a microsecond and forged addresses cost memory: so many answers are remembered. */
@@ -37,6 +37,7 @@ export class Sources {
     const address = isIPv4(mapped) ? mapped : given
     // A link-local address comes with its interface, `%eth0`, which tells equal ones apart but is no part of a network.
     const [bare = ''] = address.split('%')
-    return { address, allowed: this.#allowed.check(bare, isIPv4(bare) ? 'ipv4' : 'ipv6') }
+    const version = isIP(bare)
+    return { address, allowed: version !== 0 && this.#allowed.check(bare, version === 4 ? 'ipv4' : 'ipv6') }
   }
 }

@@ -45,9 +45,9 @@ export interface Gone {
   readonly why: (place: Place) => Cause | undefined
   /** Values that must be gone. */
   readonly must?: Iterable<Value>
-  /** The value that was just offered, if it did not get in. */
-  readonly refused?: { readonly value: Value; readonly cause: 'overflow' | 'full' } | undefined
-  /** True for a GAP that may be gone untold, or because it was told and committed. */
+  /** Values that were offered in this step and are not there: why. */
+  readonly refused?: readonly { readonly value: Value; readonly cause: Cause }[]
+  /** GAPs that may be gone: told and committed, or discarded. */
   readonly gap?: (gap: Gap) => boolean
 }
 
@@ -60,6 +60,8 @@ export class Shadow {
   /** Handed to the connection that is there now. */
   readonly flying = new Set<Value>()
   readonly flyingGaps = new Set<Gap>()
+  /** The highest id sent on this connection. */
+  lastId = 0
   view: View
 
   constructor(queue: Queue) {
@@ -102,7 +104,7 @@ export class Shadow {
   }
 
   /** After a step: what is gone has the right cause, and is counted and told. */
-  check({ why, must = [], refused, gap = () => false }: Gone): void {
+  check({ why, must = [], refused = [], gap = () => false }: Gone): void {
     const before = this.view
     const after = this.look()
     this.view = after
@@ -120,7 +122,7 @@ export class Shadow {
       this.flying.delete(value)
       book(value, cause)
     }
-    if (refused !== undefined) book(refused.value, refused.cause)
+    for (const { value, cause } of refused) book(value, cause)
     this.#checkLedger(before.status, after.status, causes)
     this.#checkTold(before, after, losses, gap)
     this.#checkState(after)
@@ -129,7 +131,7 @@ export class Shadow {
   #checkLedger(before: QueueStatus, after: QueueStatus, causes: ReadonlyMap<Cause, number>): void {
     same(after.committed - before.committed, causes.get('committed') ?? 0, 'committed')
     for (const cause of Object.keys(after.dropped) as DropCause[]) {
-      expect(after.dropped[cause] - before.dropped[cause], cause).toBe(causes.get(cause) ?? 0)
+      same(after.dropped[cause] - before.dropped[cause], causes.get(cause) ?? 0, cause)
     }
   }
 

@@ -179,6 +179,23 @@ describe('a host', () => {
     expect(hosts.find(SENDER)?.address).toBe(SENDER)
   })
 
+  test('called like an address loses that name when a host with this address appears', () => {
+    hosts.accept(text('foo', '1', spoofed('10.0.0.9', SENDER)), SENDER, START)
+    expect(hosts.find(SENDER)?.address).toBe('10.0.0.9')
+    expect(hosts.accept(text('foo', '1'), SENDER, START)).toMatchObject({
+      renamed: [{ address: '10.0.0.9', name: '', label: '10.0.0.9' }],
+    })
+  })
+
+  test('is not called like the address of another, but like its own it may be', () => {
+    hosts.accept(text('foo', '1'), SENDER, START)
+    hosts.accept(text('foo', '1', spoofed('10.0.0.9', 'web1')), SENDER, START)
+    expect(hosts.accept(text('foo', '1', spoofed('10.0.0.9', SENDER)), SENDER, START)).toMatchObject({ renamed: [] })
+    expect(hosts.find('web1')).toMatchObject({ address: '10.0.0.9', name: 'web1' })
+    hosts.accept(text('foo', '1', spoofed('10.0.0.9', '10.0.0.9')), SENDER, START)
+    expect(hosts.find('10.0.0.9')).toMatchObject({ name: '10.0.0.9' })
+  })
+
   test('is not spoofed where that is switched off', () => {
     hosts = new Hosts({ ...DEFAULT_LIMITS, spoof: false })
     for (const packet of [vector('gmetric 128 temp').packet, vector('4097 spoofed heartbeat').packet]) {
@@ -298,7 +315,7 @@ describe('bounds', () => {
           expect(some.metricCount).toBe(all.length)
           for (const { host } of all.filter(({ host }) => host.name !== '')) {
             const found = some.find(host.name)
-            expect(found === host || found?.address === host.name).toBe(true)
+            expect(found).toBe(host)
           }
           if (expire) some.expire(now)
         }

@@ -1,0 +1,75 @@
+/** The stores that the model runs over, each with a way to be killed. */
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MemoryStore } from '../../../../storage/memory/store.ts'
+import { SqliteStore } from '../../../../storage/sqlite/store.ts'
+import type { Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
+import type { Storage } from './world.ts'
+
+export function memoryStorage(store = new MemoryStore({ manual: true })): Storage {
+  return {
+    store,
+    complete: async () => store.complete(),
+    crash: async () => memoryStorage(store.crash()),
+    close: () => store.close(),
+    damage: (block) => store.damage(block),
+    setFull: (full) => {
+      store.full = full
+    },
+  }
+}
+
+export function sqliteStorage(
+  directory = mkdtempSync(join(tmpdir(), 'cinnabar-model-')),
+): Storage & { directory: string } {
+  const store = new Watched(new SqliteStore({ directory }))
+  return {
+    directory,
+    store,
+    complete: () => store.done,
+    // What was not handed over as a batch is lost, as in a crash; the batch in flight is let through.
+    crash: async () => {
+      await store.done
+      await store.close()
+      return sqliteStorage(directory)
+    },
+    close: () => store.close(),
+  }
+}
+
+/** A store whose batch in flight can be waited for. */
+class Watched implements Store {
+  readonly #store: Store
+  #resolve = (): void => {}
+  done: Promise<void> = Promise.resolve()
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  open(events: StoreEvents): Promise<Recovered> {
+    return this.#store.open({
+      ...events,
+      onDurable: (number, data) => {
+        events.onDurable(number, data)
+        this.#resolve()
+      },
+    })
+  }
+
+  write(batch: Batch): void {
+    this.done = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+    this.#store.write(batch)
+  }
+
+  read(ids: readonly number[]): Promise<BlockBytes[]> {
+    return this.#store.read(ids)
+  }
+
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+}
