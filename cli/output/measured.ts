@@ -49,13 +49,17 @@ export function toText(metric: string, { time, value }: ValueMessage, unit: stri
   return [printable(metric), colors.bold(withUnit(formatValue(value), unit)), colors.dim(formatTime(time))].join('  ')
 }
 
-/** A column for each field that any record has. `time` is that of the answer, told where measured values are listed. */
+/**
+ * A column for each field that any record has. `time` is that of the answer, which is the newest of its values: with a
+ * single value it stands beside it, with several below the table, since the others may be older.
+ */
 export function toTable(
   records: readonly Record[],
   { time, unit = '', colors }: { time?: number; unit?: string; colors: Colors },
 ): string {
   const names = [...new Set(records.flatMap((record) => record.map(({ name }) => name)))]
-  const isTimed = time !== undefined && names.includes('value')
+  const isMeasured = time !== undefined && names.includes('value')
+  const isTimed = isMeasured && records.length === 1
   const columns: Column[] = names.map((name) => ({
     head: printable(name),
     align: isNumeric(records, name) ? 'right' : 'left',
@@ -64,7 +68,8 @@ export function toTable(
     const cells = names.map((name) => (name === 'value' ? withUnit(textOf(record, name), unit) : textOf(record, name)))
     return isTimed ? [...cells, formatTime(time)] : cells
   })
-  return formatTable(isTimed ? [...columns, { head: 'time' }] : columns, rows, colors)
+  const table = formatTable(isTimed ? [...columns, { head: 'time' }] : columns, rows, colors)
+  return isMeasured && !isTimed ? `${table}\n${colors.dim(`the newest is of ${formatTime(time)}`)}` : table
 }
 
 function withUnit(text: string, unit: string): string {

@@ -10,11 +10,16 @@ const plain = pc.createColors(false)
 const message = (value: Value): ValueMessage => ({ kind: 'value', metric: 7, transaction: 0, time: TIME, value })
 const hosts = list([string('host', 'n1'), uint32('value', 42)], [string('host', 'node22'), uint32('value', 7)], MORE)
 
-test('a list of a pattern is a table, with unit and time', () => {
+test('a list of a pattern is a table with units; the time is only that of the newest', () => {
   expect(toText('gmetric.foo', message(hosts), 'MB', plain)).toBe(
-    ['HOST    VALUE  TIME', 'n1      42 MB  2023-11-14 22:13:20.005', 'node22   7 MB  2023-11-14 22:13:20.005'].join(
-      '\n',
-    ),
+    ['HOST    VALUE', 'n1      42 MB', 'node22   7 MB', 'the newest is of 2023-11-14 22:13:20.005'].join('\n'),
+  )
+})
+
+test('a list of one value says its time beside it', () => {
+  const one = list([string('host', 'n1'), uint32('value', 42)])
+  expect(toText('gmetric.foo', message(one), 'MB', plain)).toBe(
+    ['HOST  VALUE  TIME', 'n1    42 MB  2023-11-14 22:13:20.005'].join('\n'),
   )
 })
 
