@@ -27,14 +27,14 @@ const SOURCES = Object.keys(STAR)
 
 /** The files and folders of the server, from the lowest to the highest; those of one line may import each other. */
 const ORDER: readonly (readonly string[])[] = [
-  ['clock', 'log', 'errors', 'config', 'accounts'],
+  ['clock', 'age', 'log', 'errors', 'config', 'accounts'],
   ['metrics'],
   ['channels'],
   ['sensors', 'controls'],
   ['sessions'],
   ['commands'],
   ['listeners', 'http'],
-  ['main', 'server'],
+  ['parts', 'recovery', 'first-run', 'start-sensors', 'server', 'main'],
 ]
 
 /** What runs in a browser too. */
