@@ -3,7 +3,7 @@
  * user, whose secret lies in the data directory and is good only over loopback and only by scram-sha-256.
  */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DEFAULT_TENANT } from '../auth/identity.ts'
 import type { PasswordHasher } from '../auth/password.ts'
@@ -38,8 +38,9 @@ export async function firstRun({
   if (local !== undefined && existsSync(file)) return shown
   const secret = randomBytes(32).toString('base64url')
   const scram = await makeSecretVerifier(secret)
-  writeFileSync(file, `${secret}\n`, { mode: 0o600 })
-  chmodSync(file, 0o600)
+  // Anew: writing into a file that is there would keep its mode.
+  rmSync(file, { force: true })
+  writeFileSync(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
   if (local !== undefined) accounts.setVerifiers(local, { bcrypt: undefined, scram })
   else
     accounts.add({

@@ -1,5 +1,6 @@
 /** `cinnabar serve`: configuration, start, what is printed, signals, exit codes: 0 stopped, 1 failed, 2 bad configuration. */
 import { resolve } from 'node:path'
+import { AuthError } from '../auth/errors.ts'
 import { StorageError } from '../storage/store.ts'
 import { type Address, type Config, ConfigError, loadConfig } from './config.ts'
 import { ListenError } from './listeners/errors.ts'
@@ -28,9 +29,15 @@ export async function serve(options: ServeOptions): Promise<number> {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
     process.stdout.write(greeting(server, config))
     const code = await ended
-    await Promise.race([server.stop(), new Promise((resolve) => setTimeout(resolve, STOP_MS).unref())])
+    const cutOff = setTimeout(() => process.exit(code), STOP_MS)
+    await server.stop()
+    clearTimeout(cutOff)
     return code
   } catch (error) {
+    if (error instanceof AuthError) {
+      process.stderr.write(`cinnabar: CINNABAR_ADMIN_PASSWORD cannot be used: ${error.message}\n`)
+      return 2
+    }
     if (!(error instanceof ListenError || error instanceof StorageError)) throw error
     process.stderr.write(`cinnabar: ${error.message}\n`)
     return 1

@@ -112,12 +112,14 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     ids,
     defaults: { durable: true, ...config.channels },
     maxPerIdentity: config.limits.channelsPerIdentity,
+    entered: (channel) => bindings.storeAll(channel),
+    unbound: (instance) => bindings.endUnbound(instance),
   })
   const bindings = new Bindings({ hub, instances, registry, journal })
   const stored = (): Promise<void> => journal.whenStored()
   const withdraw = ({ id }: { readonly id: number }): void => {
     sessions.dismiss(id, 'the user was removed')
-    for (const channel of [...registry.of(id)]) bindings.deleteChannel(channel)
+    for (const channel of [...registry.of(id)]) registry.delete(channel)
     for (const instance of instances.of(id)) bindings.endUnbound(instance)
   }
   const iterations = config.auth.scramIterations

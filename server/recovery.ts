@@ -33,7 +33,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
     const channel = registry.restore(row, owner)
     channels.set(row.id, channel)
     const numbers = rows.get(row.id)
-    if (numbers === undefined || !row.durable) continue
+    if (numbers === undefined) continue
     const restored = channel.queue.restoreNumbers(recovered.numbers, numbers)
     floors.set(row.id, restored.floor)
     clean.set(channel, restored.clean)
@@ -57,9 +57,12 @@ function recoverBindings(recovered: Recovered, producer: Producer, channels: Map
   for (const { channel: id, metric, mode } of recovered.bindings) {
     const channel = channels.get(id)
     const row = rows.get(metric)
-    if (channel === undefined || row === undefined) continue
-    const instance = instances.get(metric) ?? recoverInstance(row, channel.owner, producer)
-    if (instance === undefined) continue
+    if (channel === undefined) continue
+    const instance = instances.get(metric) ?? (row && recoverInstance(row, channel.owner, producer))
+    if (instance === undefined) {
+      producer.journal.change({ remove: 'binding', channel: id, metric })
+      continue
+    }
     instances.set(metric, instance)
     producer.bindings.restore(instance, channel, mode)
   }

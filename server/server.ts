@@ -133,7 +133,7 @@ function sweep({ producer, notices }: Parts, sensors: Sensors): void {
       { severity: 'warning', subject: 'channel', detail: `channel ${channel.id} expired: no connection for too long` },
       { tenant: channel.owner.tenant },
     )
-    producer.bindings.deleteChannel(channel)
+    producer.registry.delete(channel)
   }
 }
 

@@ -8,8 +8,8 @@ export interface Link {
   /** No more is read until `resume`: the peer feels it. */
   pause(): void
   resume(): void
-  /** Closes after what was written is out. */
-  end(): void
+  /** Closes after what was written is out. `code` and `reason` (at most 123 bytes) are a WebSocket's. */
+  end(code?: number, reason?: string): void
   /** Closes now. */
   destroy(): void
   /** Set once, before anything arrives. */
@@ -23,6 +23,6 @@ export interface LinkListener {
   text?(message: string): void
   /** The peer sends no more; it may still read. The session ends the link when it has answered. */
   finished(): void
-  /** Once, whoever closed. */
+  /** Once, whoever closed: nothing is read or written any more. */
   closed(): void
 }

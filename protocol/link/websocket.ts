@@ -41,12 +41,18 @@ export class WebSocketLink implements Link {
   }
 
   listen(listener: LinkListener): void {
+    let open = true
+    const closed = (): void => {
+      if (open) listener.closed()
+      open = false
+    }
     this.#socket.on('message', (data: Buffer, isBinary: boolean) => {
       if (isBinary) listener.data(data)
       else if (listener.text) listener.text(data.toString('utf8'))
       else this.end(1003, 'this subprotocol carries binary messages')
     })
-    this.#socket.on('error', () => this.#socket.terminate())
-    this.#socket.on('close', () => listener.closed())
+    // The library closes by itself then, and says why (1002, 1007, 1009): `terminate` would overtake that.
+    this.#socket.on('error', closed)
+    this.#socket.on('close', closed)
   }
 }

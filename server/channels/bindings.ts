@@ -86,37 +86,44 @@ export class Bindings {
     this.#journal.change({ put: 'binding', row: { channel: channel.id, metric: instance.id, mode } })
   }
 
+  /** A channel that was not worth it has come into the store: what is bound on it follows. */
+  storeAll(channel: Channel): void {
+    for (const { instance, mode } of channel.bindings.values()) this.#store(instance, channel, mode)
+  }
+
   /** STOP on one channel. A promise while values in flight have to be read back to be told apart. */
   stop(instance: Instance, channel: Channel): Promise<void> | undefined {
     channel.gets.delete(instance.id)
     channel.bindings.get(instance.id)?.untap()
     const wasBound = channel.bindings.delete(instance.id)
     instance.boundOn.delete(channel.id)
-    const done = channel.queue.stop(instance.id, (block) => this.#registry.read(block))
-    if (!channel.stored) return done
-    const through = channel.queue.stops.get(instance.id)
-    if (wasBound) this.#journal.change({ remove: 'binding', channel: channel.id, metric: instance.id })
-    if (through !== undefined) {
-      this.#journal.change({ put: 'stop', row: { channel: channel.id, metric: instance.id, through } })
+    if (wasBound && channel.stored) {
+      this.#journal.change({ remove: 'binding', channel: channel.id, metric: instance.id })
+    }
+    return this.#passOver(instance.id, channel)
+  }
+
+  /** STOP of a result: its value is dropped, or never comes; the control goes on [MON 10]. */
+  stopResult(id: number, channel: Channel): Promise<void> | undefined {
+    const done = this.#passOver(id, channel)
+    this.#registry.endResult(channel, id)
+    return done
+  }
+
+  /** What the channel holds of an id is not sent any more, nor after a restart. */
+  #passOver(metric: number, channel: Channel): Promise<void> | undefined {
+    const done = channel.queue.stop(metric, (block) => this.#registry.read(block))
+    const through = channel.queue.stops.get(metric)
+    if (through !== undefined && channel.stored) {
+      this.#journal.change({ put: 'stop', row: { channel: channel.id, metric, through } })
     }
     return done
   }
 
   /** Destroys an instance that is bound nowhere. */
   endUnbound(instance: Instance): void {
-    if (instance.boundOn.size > 0) return
+    if (instance.boundOn.size > 0 || !this.#instances.remove(instance)) return
     if (instance.stored) this.#journal.change({ remove: 'instance', id: instance.id })
-    this.#instances.remove(instance)
-  }
-
-  /** DEL_CHANNEL and expiry: the channel, and the instances bound to nothing else. */
-  deleteChannel(channel: Channel): void {
-    const instances = [...channel.bindings.values()].map(({ instance }) => instance)
-    this.#registry.delete(channel)
-    for (const instance of instances) {
-      instance.boundOn.delete(channel.id)
-      this.endUnbound(instance)
-    }
   }
 }
 

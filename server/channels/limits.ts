@@ -24,13 +24,14 @@ export function makeRoom(queue: QueueState, bytes: number): boolean {
   return true
 }
 
-/** Drops what is older than `max_age` and not in flight. */
+/** Drops what is older than `max_age` and not in flight. All blocks are looked at: released ones may be older than those before. */
 export function expire(queue: QueueState): void {
   const before = queue.host.age() - queue.settings.maxAgeMs
   for (const lane of queue.lanes()) {
-    for (let index = unsentIndex(lane, 0); index >= 0; index = unsentIndex(lane, index)) {
-      if ((lane.at(index) as Block).stamp >= before) break
-      dropUnsent(queue, lane, index, 'expired')
+    for (let index = unsentIndex(lane, 0); index >= 0; ) {
+      const isOld = (lane.at(index) as Block).stamp < before
+      if (isOld) dropUnsent(queue, lane, index, 'expired')
+      index = unsentIndex(lane, isOld ? index : index + 1)
     }
   }
 }

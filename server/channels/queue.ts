@@ -49,7 +49,11 @@ export class Queue {
     // Once more while it is durable: what was removed goes on disk. Or for the first time since it is.
     if (turned) state.changed()
     state.settings = settings
-    if (turned) state.changed()
+    if (turned) {
+      // What a channel that left the store had to store was forgotten.
+      state.numbersChanged = false
+      state.changed()
+    }
     state.listener.ready()
   }
 
@@ -263,7 +267,8 @@ export class Queue {
       committed: ledger.committed,
       inFlight,
       queued: ledger.unsettled - inFlight,
-      queuedBytes: state.bytes - state.inFlightBytes,
+      // Both may be averages, if frames differ in size.
+      queuedBytes: Math.max(0, state.bytes - state.inFlightBytes),
       stored: storedId,
       unstored,
       gaps: ledger.gaps,

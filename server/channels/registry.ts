@@ -9,6 +9,7 @@ import { CHANNEL_WIDTH, type ChannelRow, type Store } from '../../storage/store.
 import type { Clock } from '../clock.ts'
 import { StatusError } from '../errors.ts'
 import type { Ids } from '../metrics/ids.ts'
+import type { Instance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
@@ -31,7 +32,14 @@ export interface RegistryOptions {
   readonly ids: Ids
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
+  /** A channel came into the store: its bindings have to follow. */
+  readonly entered: (channel: Channel) => void
+  /** A channel is gone, and this was bound on it. */
+  readonly unbound: (instance: Instance) => void
 }
+
+/** Stored as `lastUsed` while a connection has the channel: if the server is killed then, it was in use to the end. */
+const IN_USE = Number.MAX_SAFE_INTEGER
 
 export class Registry {
   readonly #options: RegistryOptions
@@ -55,6 +63,7 @@ export class Registry {
     if (channel.survives || !wasStored) return
     channel.stored = false
     this.#options.journal.change({ remove: 'channel', id: channel.id })
+    this.#options.journal.forget(channel.queue)
   }
 
   /** A new channel. Throws StatusError QUOTA_EXCEEDED. */
@@ -81,8 +90,9 @@ export class Registry {
   }
 
   /** A channel from its row. Its numbers, blocks and GAPs are the caller's to restore. */
-  restore(row: ChannelRow, owner: Identity): Channel {
+  restore(stored: ChannelRow, owner: Identity): Channel {
     const { host, journal, turn, clock, ids } = this.#options
+    const row = { ...stored, lastUsed: Math.min(stored.lastUsed, host.age()) }
     ids.claim(row.id)
     const queue: Queue = new Queue(row.id, row.origin, row, host, {
       changed: () => {
@@ -141,8 +151,11 @@ export class Registry {
   store(channel: Channel, changed?: Partial<ChannelRow>): void {
     if (changed !== undefined) channel.row = { ...channel.row, ...changed }
     if (!channel.survives || channel.deleted || (channel.stored && changed === undefined)) return
+    const entered = !channel.stored
     channel.stored = true
-    this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed: this.#options.host.age() } })
+    const lastUsed = channel.connection === undefined ? channel.row.lastUsed : IN_USE
+    this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed } })
+    if (entered) this.#options.entered(channel)
   }
 
   /** The value of a result is committed or dropped: its id dies. */
@@ -161,6 +174,7 @@ export class Registry {
       loser.end()
     }
     channel.outbox.attach(connection, paused)
+    if (channel.stored) this.store(channel, {})
   }
 
   /** A connection ended or leaves the channel by SET_CHANNEL. */
@@ -169,21 +183,27 @@ export class Registry {
     channel.outbox.detach()
     if (channel.deleted) return
     if (channel.isDisposable) this.delete(channel)
-    else this.store(channel, {})
+    else this.store(channel, { lastUsed: this.#options.host.age() })
   }
 
-  /** Destroys a channel and everything on it. Its connection is the caller's to end. */
+  /** Destroys a channel, everything on it, and the instances bound to nothing else. Its connection is the caller's to end. */
   delete(channel: Channel): void {
     if (channel.deleted) return
+    const { journal, ids, unbound } = this.#options
     channel.deleted = true
-    for (const binding of channel.bindings.values()) binding.untap()
     channel.outbox.detach()
     channel.queue.discard()
-    this.#options.journal.forget(channel.queue)
-    if (channel.stored) this.#options.journal.change({ remove: 'channel', id: channel.id })
+    for (const id of channel.results) ids.free(id)
+    journal.forget(channel.queue)
+    if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
     this.#channels.delete(channel.id)
     this.of(channel.owner.userId).delete(channel)
-    this.#options.ids.free(channel.id)
+    ids.free(channel.id)
+    for (const { instance, untap } of channel.bindings.values()) {
+      untap()
+      instance.boundOn.delete(channel.id)
+      unbound(instance)
+    }
   }
 
   /** Expires values and returns the channels that nobody has used for too long. To be called every second. */
@@ -196,7 +216,6 @@ export class Registry {
         this.#options.journal.change({ remove: 'stop', channel: channel.id, metric })
       }
       if (channel.connection === undefined && age - channel.row.lastUsed > channel.row.expireMs) expired.push(channel)
-      else if (channel.connection !== undefined) channel.row = { ...channel.row, lastUsed: age }
     }
     return expired
   }

@@ -9,14 +9,14 @@ import type { Session } from '../sessions/session.ts'
 import { channelOf } from './lookup.ts'
 
 export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
-  const { registry, bindings } = session.producer
+  const { registry } = session.producer
   const all = args.channel === ALL_CHANNELS
   const doomed = all ? [...registry.of(session.identity.userId)] : [channelOf(session, args.channel, 'DEL_CHANNEL')]
   // The current one last.
   doomed.sort((a, b) => Number(a === session.channel) - Number(b === session.channel))
   for (const channel of doomed) {
     const { connection } = channel
-    bindings.deleteChannel(channel)
+    registry.delete(channel)
     if (connection !== undefined && connection !== session) end(connection, channel)
   }
   if (!session.channel.deleted) return { result: 0, stored: true }

@@ -26,14 +26,12 @@ export const stop: Handler<'STOP'> = (session, args) => {
 
 /** STOP of a result drops its value, not the control [MON 10]. */
 function stopResult(session: Session, id: number, channels: readonly Channel[]): Outcome | Promise<Outcome> {
-  const { executor, registry } = session.producer
+  const { bindings } = session.producer
   const under: Promise<void>[] = []
   for (const channel of channels) {
     if (!channel.results.has(id)) continue
-    executor.drop(id)
-    const done = channel.queue.stop(id, (block) => registry.read(block))
+    const done = bindings.stopResult(id, channel)
     if (done !== undefined) under.push(done)
-    registry.endResult(channel, id)
   }
   const reply: Outcome = { result: 0, stored: true }
   return under.length === 0 ? reply : Promise.all(under).then(() => reply)

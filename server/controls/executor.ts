@@ -2,6 +2,7 @@
  * Runs controls [MON 10]: judged before the response; begun when "a result is to come" is stored; its result is a value of
  * the channel that was current, and no limit touches it. What ended with the process has the outcome `unknown`.
  */
+import { AuthError } from '../../auth/errors.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
@@ -27,8 +28,6 @@ export interface ExecutorOptions {
 
 export class Executor {
   readonly #options: ExecutorOptions
-  /** Result ids whose value STOP has thrown away before it came. */
-  readonly #unwanted = new Set<number>()
 
   constructor(options: ExecutorOptions) {
     this.#options = options
@@ -72,20 +71,21 @@ export class Executor {
     try {
       result = await prepared()
     } catch (error) {
-      this.#options.log.error({ err: error, control: name }, 'a control failed')
-      result = failed('the producer failed; its log says how')
+      result = this.#failure(error, name)
     }
     this.finish(id, name, context.identity.userId, context.channel, result)
   }
 
-  /** STOP of a result id: its value is dropped, the control goes on. */
-  drop(id: number): void {
-    this.#unwanted.add(id)
+  /** What auth says (too many passwords are being set at once) is for the consumer; all else is ours. */
+  #failure(error: unknown, control: string): ControlResult {
+    if (error instanceof AuthError) return failed(error.message)
+    this.#options.log.error({ err: error, control }, 'a control failed')
+    return failed('the producer failed; its log says how')
   }
 
-  /** Puts the result on its channel. */
+  /** Puts the result on its channel, unless it was stopped or the channel deleted meanwhile. */
   finish(id: number, control: string, user: number, channel: Channel, result: ControlResult): void {
-    if (this.#unwanted.delete(id) || channel.deleted || !channel.results.has(id)) return
+    if (channel.deleted || !channel.results.has(id)) return
     const writer = new XdrWriter()
     writeTyped(writer, {
       type: BasicType.REC,

@@ -2,9 +2,9 @@
 import { AuthError } from '../../auth/errors.ts'
 import { DEFAULT_TENANT, formatIdentity, prepareName } from '../../auth/identity.ts'
 import type { Account } from '../../auth/mechanism.ts'
-import { checkPassword, type PasswordHasher } from '../../auth/password.ts'
+import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE } from '../../auth/permissions.ts'
-import { makeVerifiers } from '../../auth/verifiers.ts'
+import { makeVerifiers, preparePassword } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { AccountBook } from '../accounts.ts'
@@ -142,7 +142,7 @@ function nameOf(args: Given): { tenant: string; name: string } {
 
 function passwordOf(args: Given): string {
   const secret = textOf(args, 'password') ?? ''
-  judged(() => checkPassword(secret))
+  judged(() => preparePassword(secret))
   return secret
 }
 

@@ -11,8 +11,10 @@ import type { LabelName, Labels, Measured } from './metric.ts'
 import type { Selection } from './selection.ts'
 import { patternRecord } from './template.ts'
 
-/** Room for the ARRAY's own header and the last REC. */
-const RESERVED_BYTES = 64
+/** Room for the ARRAY's element type and count, and for the last REC. */
+const RESERVED_BYTES = 8 + 20
+/** Elements of an ARRAY have no type of their own. */
+const TYPE_BYTES = 4
 
 /** `now`: microseconds, for what has no time of its own. A promise where a sensor has to be waited for. */
 export function measure(selection: Selection, now: number): Measured | Promise<Measured> {
@@ -81,12 +83,13 @@ export class RecordList {
   add(record: readonly Field[], time = 0): boolean {
     if (this.#full) return false
     writeTyped(this.#writer.clear(), { type: BasicType.REC, value: record })
-    if (this.#bytes + this.#writer.length > MAX_FRAME_BYTES) {
+    const bytes = this.#writer.length - TYPE_BYTES
+    if (this.#bytes + bytes > MAX_FRAME_BYTES) {
       this.#full = true
       this.more()
       return false
     }
-    this.#bytes += this.#writer.length
+    this.#bytes += bytes
     this.#items.push(record)
     this.time = Math.max(this.time, time)
     return true

@@ -59,13 +59,15 @@ export class Instances {
     return instance?.owner.userId === identity.userId ? instance : undefined
   }
 
-  remove(instance: Instance): void {
-    if (!this.#instances.delete(instance.id)) return
+  /** False if it was gone already. */
+  remove(instance: Instance): boolean {
+    if (!this.#instances.delete(instance.id)) return false
     const { userId } = instance.owner
     const count = (this.#counts.get(userId) ?? 1) - 1
     if (count === 0) this.#counts.delete(userId)
     else this.#counts.set(userId, count)
     this.#options.ids.free(instance.id)
+    return true
   }
 
   of(userId: number): Instance[] {

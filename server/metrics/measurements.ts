@@ -14,10 +14,17 @@ const MAX_OUTSTANDING = 1024
 /** Calls back once: with the value, or VOID at the deadline. */
 export type Reading = (done: (measured: Measured) => void) => void
 
+/** One reading of a sensor, shared by all who asked for the same while it was under way. */
+interface Shared {
+  readonly measured: Promise<Measured>
+  /** Who has neither the value nor VOID. */
+  waiting: number
+}
+
 export class Measurements {
   readonly #clock: Clock
-  /** By user id: what is under way, by selection, so that a shared reading counts once. */
-  readonly #outstanding = new Map<number, Map<string, Promise<Measured>>>()
+  /** By user id, then by what is measured: a shared reading counts once. */
+  readonly #outstanding = new Map<number, Map<string, Shared>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -26,38 +33,42 @@ export class Measurements {
   /** Begins to measure. Throws StatusError BUSY when too much of this identity is under way. */
   begin(selection: Selection): Reading {
     const { userId } = selection.identity
-    const shared = this.#outstanding.get(userId)
-    const key = `${selection.name} ${selection.args.map(({ name, value }) => `${name}=${String(value)}`).join(' ')}`
-    const underWay = shared?.get(key)
-    if (underWay !== undefined) return this.#waitFor(underWay, selection.deadlineMs)
-    if (shared !== undefined && shared.size >= MAX_OUTSTANDING) {
+    const mine = this.#outstanding.get(userId)
+    const key = selection.key
+    const underWay = mine?.get(key)
+    if (underWay !== undefined) return this.#waitFor(underWay, selection, key)
+    if (mine !== undefined && mine.size >= MAX_OUTSTANDING) {
       throw new StatusError('BUSY', `${MAX_OUTSTANDING} measurements are under way; wait for some of them`)
     }
     const measured = measure(selection, this.#clock.microseconds())
     if (!(measured instanceof Promise)) return (done) => done(measured)
-    const mine = shared ?? new Map<string, Promise<Measured>>()
-    this.#outstanding.set(userId, mine)
-    mine.set(key, measured)
-    const end = (): void => {
-      mine.delete(key)
-      if (mine.size === 0) this.#outstanding.delete(userId)
-    }
-    const reading = this.#waitFor(measured, selection.deadlineMs, end)
-    void measured.then(end)
-    return reading
+    const shared = { measured, waiting: 0 }
+    if (mine === undefined) this.#outstanding.set(userId, new Map([[key, shared]]))
+    else mine.set(key, shared)
+    return this.#waitFor(shared, selection, key)
   }
 
-  #waitFor(measured: Promise<Measured>, deadlineMs: number, late?: () => void): Reading {
+  #waitFor(shared: Shared, { deadlineMs, identity }: Selection, key: string): Reading {
+    shared.waiting++
     const first = new Promise<Measured>((resolve) => {
       const timer = this.#clock.setTimeout(() => {
-        late?.()
+        if (--shared.waiting === 0) this.#end(identity.userId, key, shared)
         resolve({ value: VOID, time: this.#clock.microseconds() })
       }, deadlineMs)
-      void measured.then((value) => {
+      void shared.measured.then((measured) => {
         this.#clock.clear(timer)
-        resolve(value)
+        this.#end(identity.userId, key, shared)
+        resolve(measured)
       })
     })
     return (done) => void first.then(done)
+  }
+
+  /** It is there, or nobody waits for it any more. */
+  #end(userId: number, key: string, shared: Shared): void {
+    const mine = this.#outstanding.get(userId)
+    if (mine?.get(key) !== shared) return
+    mine.delete(key)
+    if (mine.size === 0) this.#outstanding.delete(userId)
   }
 }

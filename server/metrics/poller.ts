@@ -2,7 +2,7 @@
 import type { Identity } from '../../auth/permissions.ts'
 import type { Clock, Timer } from '../clock.ts'
 import type { Measured } from './metric.ts'
-import type { PolledTarget } from './selection.ts'
+import { keyOfArguments, type PolledTarget } from './selection.ts'
 
 interface Group {
   readonly key: string
@@ -41,8 +41,13 @@ export class Poller {
 
   #open(key: string, target: PolledTarget, identity: Identity, intervalMs: number): Group {
     const listeners = new Set<(measured: Measured) => void>()
+    // A source that is slower than the interval is asked again when it has answered, not ever more often.
+    let asked = false
     const timer = this.#clock.setInterval(() => {
+      if (asked) return
+      asked = true
       deliver(target.sensor.measure(target.metric, target.args, identity, key), (measured) => {
+        asked = false
         for (const listener of listeners) listener(measured)
       })
     }, intervalMs)
@@ -60,8 +65,7 @@ export class Poller {
 }
 
 function keyOf({ sensor, metric, args }: PolledTarget, identity: Identity, intervalMs: number): string {
-  const given = [...args].map(([name, value]) => [name, typeof value === 'bigint' ? value.toString() : value]).sort()
-  return JSON.stringify([metric.name, given, intervalMs, sensor.personal ? identity.userId : 0])
+  return JSON.stringify([metric.name, keyOfArguments(args), intervalMs, sensor.personal ? identity.userId : 0])
 }
 
 function deliver(measured: Measured | Promise<Measured>, to: (measured: Measured) => void): void {

@@ -28,6 +28,15 @@ const MAX_INTERVAL_MS = 86_400_000
 const DEADLINE_MS = 10_000
 const MAX_DEADLINE_MS = 600_000
 
+/** Arguments as a key: the same whatever order they came in. */
+export function keyOfArguments(args: Arguments): [string, unknown][] {
+  const plain = [...args].map(([name, value]): [string, unknown] => [
+    name,
+    typeof value === 'bigint' ? value.toString() : value,
+  ])
+  return plain.sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
 const interval: Declared = { name: 'interval_ms', type: BasicType.UINT32 }
 const deadline: Declared = { name: 'deadline_ms', type: BasicType.UINT32 }
 
@@ -95,6 +104,14 @@ export class Selection {
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 
+  /** The same for two selections of one identity that measure the same. */
+  get key(): string {
+    const values = new Map(this.#values)
+    values.delete(interval.name)
+    values.delete(deadline.name)
+    return JSON.stringify([this.name, keyOfArguments(values)])
+  }
+
   /** What is measured when asked. */
   polled(): PolledTarget[] {
     const targets: PolledTarget[] = []
@@ -137,6 +154,8 @@ export class Selection {
       if (parameter.selects === undefined) continue
       const wanted = this.#values.get(parameter.name)
       const label = parameter.name as LabelName
+      // Left out, it is any source; but no index is a metric of its own.
+      if (wanted === undefined && label === 'index' && series.labels.index !== undefined) return undefined
       if (typeof wanted === 'string' && !series.matches(label, compilePattern(wanted))) return undefined
       if (typeof wanted === 'number' && series.labels[label] !== wanted) return undefined
     }

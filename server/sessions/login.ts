@@ -51,6 +51,8 @@ export class Login {
     switch (step.outcome) {
       case 'ok': {
         const { id, tenant, name, role } = step.account
+        // Removed between two steps of the exchange.
+        if (this.#producer.accounts.byId(id) === undefined) return this.#failed()
         return { outcome: 'ok', identity: { userId: id, tenant, name, role } }
       }
       case 'continue':
@@ -63,12 +65,15 @@ export class Login {
         }
       case 'invalid':
         return { outcome: 'refused', status: 'INVALID_ARGUMENT', detail: step.detail }
-      case 'failed': {
-        this.#failures++
-        const outcome = this.#failures >= MAX_FAILURES ? 'closed' : 'refused'
-        return { outcome, status: 'AUTH_FAILED', detail: 'not admitted' }
-      }
+      case 'failed':
+        return this.#failed()
     }
+  }
+
+  #failed(): LoginStep {
+    this.#failures++
+    const outcome = this.#failures >= MAX_FAILURES ? 'closed' : 'refused'
+    return { outcome, status: 'AUTH_FAILED', detail: 'not admitted' }
   }
 
   async #step(method: string, data: Uint8Array): ReturnType<AuthExchange['step']> {

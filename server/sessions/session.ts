@@ -187,7 +187,11 @@ export class Session implements Connection, LinkListener {
     const done = (act: () => void): void => {
       this.#deciding = false
       if (this.#closed) return
-      act()
+      try {
+        act()
+      } catch (error) {
+        this.#refuse(seq, error)
+      }
       this.#pump()
       this.#intake.settle()
     }

@@ -11,7 +11,8 @@ export interface MemoryOptions {
 }
 
 export class MemoryStore implements Store {
-  readonly #manual: boolean
+  /** As in the options; may be changed while it is open. */
+  manual: boolean
   #contents: Contents = emptyContents()
   #events: StoreEvents | undefined
   #batch: Batch | undefined
@@ -19,7 +20,7 @@ export class MemoryStore implements Store {
   #failed = false
 
   constructor({ manual = false }: MemoryOptions = {}) {
-    this.#manual = manual
+    this.manual = manual
   }
 
   async open(events: StoreEvents): Promise<Recovered> {
@@ -33,7 +34,7 @@ export class MemoryStore implements Store {
     if (this.#failed) return
     this.#batch = structuredClone(batch, { transfer: buffersOf(batch) })
     if (this.#full) this.#events?.onFull()
-    else if (!this.#manual) setImmediate(() => this.complete())
+    else if (!this.manual) setImmediate(() => this.complete())
   }
 
   async read(ids: readonly number[]): Promise<BlockBytes[]> {
@@ -62,7 +63,7 @@ export class MemoryStore implements Store {
 
   /** What a restart would find now: a new store, not open, with what was durable. This one is of no use afterwards. */
   crash(): MemoryStore {
-    const survivor = new MemoryStore({ manual: this.#manual })
+    const survivor = new MemoryStore({ manual: this.manual })
     survivor.#contents = structuredClone(this.#contents)
     this.#events = undefined
     this.#failed = true

@@ -18,6 +18,7 @@ import { MemoryStore } from '../../storage/memory/store.ts'
 import { command } from './bytes.ts'
 import { FakeClock } from './fake-clock.ts'
 import { RawPeer } from './raw-peer.ts'
+import { Seat } from './seat.ts'
 import { PushSensor, SlowSensor, ThingSensor } from './test-sensor.ts'
 
 type Deep<T> = { readonly [K in keyof T]?: T[K] extends object ? Partial<T[K]> : T[K] }
@@ -28,12 +29,20 @@ export interface TestProducerOptions {
   readonly clock?: FakeClock
 }
 
-interface Made {
+/** What outlives a process, or a crash of it. */
+interface World {
+  readonly directory: string
   readonly clock: FakeClock
+  readonly secrets: Map<string, string>
+  readonly config: Deep<Config>
+  /** Lines of the log, all levels. */
+  readonly logged: string[]
+}
+
+interface Made {
+  readonly world: World
   readonly store: MemoryStore
   readonly server: RunningServer
-  readonly directory: string
-  readonly secrets: Map<string, string>
   readonly push: PushSensor
   readonly slow: SlowSensor
   readonly things: ThingSensor
@@ -46,38 +55,35 @@ export class TestProducer {
   readonly push: PushSensor
   readonly slow: SlowSensor
   readonly things: ThingSensor
-  readonly #directory: string
-  readonly #secrets: Map<string, string>
+  /** Lines of the log since the first start. */
+  readonly logged: readonly string[]
+  readonly #world: World
+  readonly #peers: RawPeer[] = []
 
   private constructor(parts: Made) {
-    this.clock = parts.clock
+    this.#world = parts.world
+    this.clock = parts.world.clock
+    this.logged = parts.world.logged
     this.store = parts.store
     this.server = parts.server
     this.push = parts.push
     this.slow = parts.slow
     this.things = parts.things
-    this.#directory = parts.directory
-    this.#secrets = parts.secrets
   }
 
   static async start(options: TestProducerOptions = {}): Promise<TestProducer> {
-    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
-    return TestProducer.#run(
-      directory,
-      options.store ?? new MemoryStore(),
-      options.clock ?? new FakeClock(),
-      new Map(),
-      options.config,
-    )
+    const world: World = {
+      directory: mkdtempSync(join(tmpdir(), 'cinnabar-')),
+      clock: options.clock ?? new FakeClock(),
+      secrets: new Map(),
+      config: options.config ?? {},
+      logged: [],
+    }
+    return TestProducer.#run(world, options.store ?? new MemoryStore())
   }
 
-  static async #run(
-    directory: string,
-    store: MemoryStore,
-    clock: FakeClock,
-    secrets: Map<string, string>,
-    given: Deep<Config> = {},
-  ): Promise<TestProducer> {
+  static async #run(world: World, store: MemoryStore): Promise<TestProducer> {
+    const { directory, clock, config: given, logged } = world
     const base = defaultConfig()
     const merged: Record<string, unknown> = {}
     for (const [section, keys] of Object.entries(base)) {
@@ -98,14 +104,12 @@ export class TestProducer {
       hub.add(slow)
       hub.add(things)
     }
-    const log = createLogger('silent')
+    const log = createLogger('trace', { write: (line) => void logged.push(line) })
     const server = await startServer({ config, clock, store, log, sensors, adminPassword: 'admin-password' })
     return new TestProducer({
-      clock,
+      world,
       store,
       server,
-      directory,
-      secrets,
       slow,
       things,
       push: push as unknown as PushSensor,
@@ -115,18 +119,34 @@ export class TestProducer {
   /** The process dies and another one starts with what was durable. The false clock goes on. Sensors begin anew. */
   async crash(): Promise<TestProducer> {
     const survivor = this.store.crash()
-    return TestProducer.#run(this.#directory, survivor, this.clock, this.#secrets)
+    survivor.manual = false
+    for (const peer of this.#peers) peer.destroy()
+    await this.settle()
+    return TestProducer.#run(this.#world, survivor)
+  }
+
+  /** A clean stop and a start. The false clock goes on by `downMs` in between. */
+  async restart(downMs = 0): Promise<TestProducer> {
+    await this.#end()
+    this.clock.advance(downMs)
+    return TestProducer.#run(this.#world, this.store)
   }
 
   async stop(): Promise<void> {
+    await this.#end()
+    rmSync(this.#world.directory, { recursive: true, force: true })
+  }
+
+  async #end(): Promise<void> {
+    this.store.manual = false
+    this.store.complete()
     await this.server.stop()
-    rmSync(this.#directory, { recursive: true, force: true })
   }
 
   /** A user with a password that costs little to prove. */
   async addUser(name: string, { tenant = 'default', role = 'consumer' } = {}): Promise<void> {
     const secret = randomBytes(12).toString('base64url')
-    this.#secrets.set(`${tenant}/${name}`, secret)
+    this.#world.secrets.set(`${tenant}/${name}`, secret)
     const scram = await makeSecretVerifier(secret)
     this.server.parts.producer.accounts.add({ tenant, name, role, bcrypt: undefined, scram, loopbackOnly: false })
   }
@@ -139,16 +159,18 @@ export class TestProducer {
       format: 'xdr',
       peer: { address: '127.0.0.1', loopback: true, encrypted: false, ...peer },
     })
-    return new RawPeer(near)
+    const raw = new RawPeer(near)
+    this.#peers.push(raw)
+    return raw
   }
 
   /** An authenticated connection and its channel. Users: `addUser` first; seqs from 0xfff00000 on are used. */
   async login(name = 'tester', tenant = 'default'): Promise<{ peer: RawPeer; channel: number }> {
-    if (!this.#secrets.has(`${tenant}/${name}`)) await this.addUser(name, { tenant })
+    if (!this.#world.secrets.has(`${tenant}/${name}`)) await this.addUser(name, { tenant })
     const peer = this.connect()
     await peer.until('caps')
     const identity = tenant === 'default' ? name : `${tenant}/${name}`
-    const scram = new ScramClient({ identity, password: this.#secrets.get(`${tenant}/${name}`) as string })
+    const scram = new ScramClient({ identity, password: this.#world.secrets.get(`${tenant}/${name}`) as string })
     peer.send(command.auth(0xfff00000, 'scram-sha-256', scram.first()))
     const first = await peer.until('auth')
     peer.send(command.auth(0xfff00001, '', await scram.final(first.data)))
@@ -158,6 +180,12 @@ export class TestProducer {
     if (admitted.status !== 0) throw new Error(`AUTH was answered with status ${admitted.status}: ${admitted.detail}`)
     await peer.until('caps')
     return { peer, channel: admitted.result }
+  }
+
+  /** The same, with what tests of rules do most. */
+  async seat(name = 'tester', tenant = 'default'): Promise<Seat> {
+    const { peer, channel } = await this.login(name, tenant)
+    return new Seat(peer, channel)
   }
 
   /** Lets everything that is under way in this process run to its end: no timers, no I/O but memory. */

@@ -1,6 +1,6 @@
 /**
- * One gmetric series as the hub knows it. Its labels never change, since frames are made from them once: a host that gets
- * another name gets new series. It is found by more than its label: a spoofed host by its name and by its address.
+ * One gmetric series as the hub knows it. Its labels never change, since frames are made from them once: a host that
+ * gets another name gets new series. It is found by more than its label: a spoofed host by its name and by its address.
  */
 import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
 import type { BasicType } from '../../../protocol/monitor/constants.ts'

@@ -1,6 +1,6 @@
 /**
- * From whom packets are taken. The address of a datagram may be an IPv4 one in IPv6 clothes (a socket bound to `::`), and
- * must come out the same as over IPv4: it is the identity of the host.
+ * From whom packets are taken. The address of a datagram may be an IPv4 one in IPv6 clothes (a socket bound to `::`),
+ * and must come out the same as over IPv4: it is the identity of the host.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { Network } from '../../config.ts'

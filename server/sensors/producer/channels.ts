@@ -24,6 +24,9 @@ export function channelsView(channels: () => Iterable<Channel>): View {
         { name: 'after', type: UINT32, description: 'Only channels with a higher id.' },
       ],
     },
+    check(args) {
+      channelOf(args.get('channel'))
+    },
     show(identity, args) {
       const only = channelOf(args.get('channel'))
       const after = (args.get('after') as number | undefined) ?? 0

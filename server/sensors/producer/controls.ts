@@ -4,8 +4,7 @@ import type { Identity } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { compilePattern } from '../../metrics/pattern.ts'
-import { listed } from './metrics.ts'
+import { listed, matcherOf } from './metrics.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, BOOLEAN, ARRAY, REC } = BasicType
@@ -27,8 +26,11 @@ export function controlsView(visible: (identity: Identity) => readonly ControlSh
       description: 'The controls you may be allowed to run.',
       parameters: [{ name: 'match', type: STRING, description: 'Only names that match this pattern.' }],
     },
+    check(args) {
+      matcherOf(args)
+    },
     show(identity, args) {
-      const matches = compilePattern((args.get('match') as string | undefined) ?? '*')
+      const matches = matcherOf(args)
       const controls = new Map(visible(identity).map((control) => [control.name, control]))
       const names = [...controls.keys()].filter(matches).sort()
       return listed(names, (name) => describe(controls.get(name) as ControlShape), Number.POSITIVE_INFINITY)

@@ -4,7 +4,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { RecordList } from '../../metrics/answer.ts'
-import type { Metric, Sensor } from '../../metrics/metric.ts'
+import type { Arguments, Metric, Sensor } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
 import type { View } from './sensor.ts'
 
@@ -24,8 +24,11 @@ export function metricsView(sensors: () => readonly Sensor[]): View {
         { name: 'limit', type: UINT32, description: 'At most so many.' },
       ],
     },
+    check(args) {
+      matcherOf(args)
+    },
     show(identity, args) {
-      const matches = compilePattern((args.get('match') as string | undefined) ?? '*')
+      const matches = matcherOf(args)
       const after = args.get('after') as string | undefined
       const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
       const found = new Map<string, Metric>()
@@ -38,6 +41,11 @@ export function metricsView(sensors: () => readonly Sensor[]): View {
       return listed([...found.keys()].sort(), (name) => describe(found.get(name) as Metric), limit)
     },
   }
+}
+
+/** What `match` says; all, if it is left out. Throws StatusError INVALID_ARGUMENT. */
+export function matcherOf(args: Arguments): (name: string) => boolean {
+  return compilePattern((args.get('match') as string | undefined) ?? '*')
 }
 
 /** RECs of names in order, at most `limit`, with {more = true} if any were left out. */

@@ -9,6 +9,9 @@ import type { Arguments, Labels, Measured, Metric, PolledSensor } from '../../me
 
 export interface View {
   readonly metric: Metric
+  /** Throws StatusError INVALID_ARGUMENT for arguments that say nothing. */
+  check?(args: Arguments): void
+  /** Never throws for arguments that were checked. */
   show(identity: Identity, args: Arguments): Value
 }
 
@@ -37,7 +40,9 @@ export class ProducerSensor implements PolledSensor {
     return { name: metric.name }
   }
 
-  check(): void {}
+  check(metric: Metric, args: Arguments): void {
+    this.#views.get(metric.name)?.check?.(args)
+  }
 
   measure(metric: Metric, args: Arguments, identity: Identity): Measured {
     const view = this.#views.get(metric.name) as View

@@ -39,7 +39,8 @@ function flood(port: number, count: number, bytes: number): void {
   const program = `
     const socket = require('node:dgram').createSocket('udp4')
     const datagram = Buffer.alloc(${bytes})
-    const next = (left) => left === 0 ? socket.close() : socket.send(datagram, ${port}, '127.0.0.1', () => next(left - 1))
+    const next = (left) =>
+      left === 0 ? socket.close() : socket.send(datagram, ${port}, '127.0.0.1', () => next(left - 1))
     next(${count})`
   expect(spawnSync(process.execPath, ['-e', program]).status).toBe(0)
 }
@@ -122,12 +123,14 @@ describe('datagrams that the kernel threw away', () => {
   })
 
   test('are found by address and port in the table of the kernel', () => {
-    // As Linux 6.18 shows it on a little-endian machine, with a small buffer overrun.
+    // As Linux 6.18 shows it on a little-endian machine; only the columns that matter differ.
+    const between = ':0000 07 00000000:00000000 00:00000000 00000000     0        0 103099 2 00000000de5be9c0 '
+    const row = (local: string, remote: string, drops: number) => `  720: ${local} ${remote}${between}${drops}`
     const udp = [
-      '   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops            ',
-      '  720: 0200007F:48D9 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 103100 2 000000001de5be9c 0        ',
-      '  720: 0100007F:48D9 00000000:0000 07 00000000:00000F00 00:00000000 00000000     0        0 103099 2 0000000000fbc820 22       ',
-      ' 6535: 00000000:1F90 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 103102 2 00000000ab7032a8 5        ',
+      '   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ... drops',
+      row('0200007F:48D9', '00000000', 0).padEnd(127),
+      row('0100007F:48D9', '00000000', 22).padEnd(127),
+      row('00000000:1F90', '00000000', 5).padEnd(127),
       '',
     ].join('\n')
     expect(dropsIn(udp, '127.0.0.1', 0x48d9)).toBe(22)
@@ -135,8 +138,7 @@ describe('datagrams that the kernel threw away', () => {
     expect(dropsIn(udp, '0.0.0.0', 8080)).toBe(5)
     expect(dropsIn(udp, '127.0.0.3', 0x48d9)).toBeUndefined()
     expect(dropsIn(udp, '127.0.0.1', 8080)).toBeUndefined()
-    const udp6 =
-      '  720: 00000000000000000000000001000000:48D9 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 103101 2 00000000ecde3a20 3\n'
+    const udp6 = row('00000000000000000000000001000000:48D9', '0'.repeat(32), 3)
     expect(dropsIn(udp6, '::1', 0x48d9)).toBe(3)
     expect(dropsIn('', '::1', 0x48d9)).toBeUndefined()
   })

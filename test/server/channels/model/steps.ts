@@ -15,8 +15,6 @@ const RESULT = 99
 export class Steps {
   readonly #world: World
   readonly #random: Random
-  /** All values of this walk have the same size: then bytes are exact. */
-  readonly #uniform: boolean
   readonly #holds = CHANNELS.map((): Hold[] => [])
   readonly #heads = new Map<string, Uint8Array>()
   #unholds: (() => void)[] = []
@@ -25,10 +23,9 @@ export class Steps {
   #damaged = new Set<number>()
   #time = 1_700_000_000_000_000
 
-  constructor(world: World, random: Random, uniform: boolean) {
+  constructor(world: World, random: Random) {
     this.#world = world
     this.#random = random
-    this.#uniform = uniform
   }
 
   #shadow(index: number): Shadow {
@@ -39,7 +36,7 @@ export class Steps {
     const random = this.#random
     const series = metric === RESULT ? 0 : random.below(3)
     const head = series === 0 ? 24 : 28
-    const tail = this.#uniform ? 100 - head : 4 + 4 * random.below(random.below(20) === 0 ? 700 : 30)
+    const tail = this.#world.uniform ? 100 - head : 4 + 4 * random.below(random.below(20) === 0 ? 700 : 30)
     // Times need not ascend.
     this.#time += 8
     const time = this.#time + 4 * random.below(5) + (this.#time % 3)
@@ -94,19 +91,19 @@ export class Steps {
     const cause: Cause = refusing !== undefined && settings.durable ? 'full' : 'overflow'
     const refused = values.filter((value) => !present.has(value)).map((value) => ({ value, cause }))
     const bytes = [...before.places.keys(), ...values].reduce((sum, value) => sum + value.bytes, 0)
-    const isTight = !this.#uniform || bytes > settings.maxBytes
+    const isTight = !this.#world.uniform || bytes > settings.maxBytes
     const known = [...before.places.values()].filter(({ value }) => !this.#restored.has(value))
     shadow.check({
       why: (place) => {
         if (cause === 'full') return undefined
-        if (isOlder(place) && !place.value.exempt) return 'superseded'
+        if (isOlder(place) && !place.value.exempt && !this.#restored.has(place.value)) return 'superseded'
         if (settings.overflow === 'drop-newest' || !isTight) return undefined
         return shadow.flying.has(place.value) || place.value.exempt ? undefined : 'overflow'
       },
       must: cause === 'full' ? [] : known.filter(isOlder).map(({ value }) => value),
       refused,
     })
-    if (this.#uniform && settings.overflow !== 'keep-latest') this.#checkBytes(shadow)
+    if (this.#world.uniform && settings.overflow !== 'keep-latest') this.#checkBytes(shadow)
     // What was dropped is older than what was kept, lane by lane.
     const kept = new Set<unknown>()
     for (const entry of before.order) {
@@ -170,6 +167,7 @@ export class Steps {
     const shadow = this.#shadow(index)
     this.#detach(shadow)
     shadow.queue.attach()
+    shadow.attached = true
     shadow.lastId = 0
     shadow.check({ why: () => undefined })
   }
@@ -183,6 +181,7 @@ export class Steps {
     shadow.flying.clear()
     shadow.flyingGaps.clear()
     shadow.queue.detach()
+    shadow.attached = false
     shadow.check({
       why: ({ value }) =>
         shadow.queue.settings.overflow === 'keep-latest' && flew.has(value) && !value.exempt ? 'superseded' : undefined,
@@ -193,6 +192,7 @@ export class Steps {
   async send(index: number, budget: number): Promise<void> {
     const shadow = this.#shadow(index)
     const { queue } = shadow
+    if (!shadow.attached) return
     let expected = this.#toSend(shadow)
     let sent = new Set<Value>()
     let sentGaps = new Set<Gap>()
@@ -300,13 +300,13 @@ export class Steps {
     const count = shadow.flying.size + shadow.flyingGaps.size
     if (count <= 1) return
     same(count <= window, true, 'within the window')
-    if (this.#uniform) same(this.#flyingBytes(shadow) <= windowBytes, true, 'within the window of bytes')
+    if (this.#world.uniform) same(this.#flyingBytes(shadow) <= windowBytes, true, 'within the window of bytes')
   }
 
   #isWindowFull(shadow: Shadow, next: Place | Gap | undefined): boolean {
     const { window, windowBytes } = shadow.queue.settings
     const count = shadow.flying.size + shadow.flyingGaps.size
-    if (count >= window || !this.#uniform || next === undefined) return count > 0
+    if (count >= window || !this.#world.uniform || next === undefined) return count > 0
     const more = 'kind' in next ? 0 : next.value.bytes
     return count > 0 && this.#flyingBytes(shadow) + more >= windowBytes
   }
@@ -501,7 +501,7 @@ export class Steps {
     while (this.#world.journal.busy) await this.batch()
     this.drained()
     same(this.#world.host.unstored, 0, 'bytes that are not stored')
-    same(this.#world.pool.used, 0, 'bytes of buffers in use')
+    same(this.#world.host.pool.used, 0, 'bytes of buffers in use')
   }
 }
 

@@ -75,8 +75,7 @@ const ORIGIN = 2 ** 40 + 1
 
 export class World {
   readonly settings: readonly QueueSettings[]
-  readonly pool = new Pool()
-  readonly host: QueueHost & { refusing: 'full' | undefined; now: number; id: number }
+  readonly host: QueueHost & { pool: Pool; refusing: 'full' | undefined; now: number; id: number }
   storage: Storage
   journal: Journal
   shadows: Shadow[] = []
@@ -89,11 +88,14 @@ export class World {
   #inFlight: { snapshots: Snapshot[]; reserved: number[] } | undefined
   stored: Snapshot[] = []
 
-  constructor(storage: Storage, settings: readonly QueueSettings[]) {
+  readonly uniform: boolean
+
+  constructor(storage: Storage, settings: readonly QueueSettings[], uniform: boolean) {
+    this.uniform = uniform
     this.settings = settings
     this.storage = storage
     this.host = {
-      pool: this.pool,
+      pool: new Pool(),
       refusing: undefined,
       unstored: 0,
       now: 1_000,
@@ -110,7 +112,7 @@ export class World {
 
   async open(): Promise<void> {
     await this.storage.store.open(this.#events())
-    this.shadows = CHANNELS.map((_, index) => new Shadow(this.#newQueue(index)))
+    this.shadows = CHANNELS.map((_, index) => new Shadow(this.#newQueue(index), this.uniform))
     this.stored = this.#snapshots()
   }
 
@@ -187,6 +189,7 @@ export class World {
     this.#inFlight = undefined
     this.host.refusing = undefined
     this.host.unstored = 0
+    this.host.pool = new Pool()
     this.journal = this.#newJournal()
     const recovered = await this.storage.store.open(this.#events())
     this.host.id = Math.max(this.host.id, recovered.nextBlockId)
@@ -197,7 +200,7 @@ export class World {
   #restore(index: number, recovered: Recovered, stored: Snapshot): Shadow {
     const channel = CHANNELS[index]!
     const queue = this.#newQueue(index)
-    const shadow = new Shadow(queue)
+    const shadow = new Shadow(queue, this.uniform)
     const { numbers, blocks, gaps, settled } = recovered
     let state = { floor: ORIGIN, clean: true }
     for (let row = 0; row * CHANNEL_WIDTH < numbers.length; row++) {
@@ -215,6 +218,7 @@ export class World {
       if (gaps[row * GAP_WIDTH + 1] === channel) queue.restoreGap(gaps, row)
     }
     for (const [metric, through] of stored.stops) queue.restoreStop(metric, through)
+    for (const { value, id } of stored.view.places.values()) if (value.exempt) queue.restoreResult(id)
     const before = queue.status()
     queue.recovered(state.clean)
     shadow.view = shadow.look()

@@ -1,4 +1,4 @@
-/** A gmetric sensor with a clock that stands still, fed with the packets of test/vectors and with packets made here by hand. */
+/** A gmetric sensor with a clock that stands still, for the packets of test/vectors and for some made here by hand. */
 import { parseNetwork } from '../../../../server/config/address.ts'
 import type { Network } from '../../../../server/config.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
