@@ -4,6 +4,7 @@
  */
 import { Framer, MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
+import { ProtocolError } from '../../protocol/errors.ts'
 import { readCommand } from '../../protocol/monitor/command.ts'
 import { type CommandName, commandName, commands } from '../../protocol/monitor/commands/index.ts'
 import {
@@ -17,6 +18,8 @@ import {
 export interface Incoming {
   readonly seq: number
   readonly name: CommandName | undefined
+  /** The transaction id of a plain COMMIT, read in place: the hottest command makes no object. -1: it is something else. */
+  readonly plainCommit: number
   /** Decodes the fields. Throws ProtocolError. */
   read(): Record<string, unknown>
 }
@@ -63,7 +66,6 @@ export class XdrIntake implements Intake, Incoming {
     return commandName(this.#code)
   }
 
-  /** The transaction id of a plain COMMIT, read in place: the hottest command makes no object. -1: it is something else. */
   get plainCommit(): number {
     const { start, end, view } = this.#framer
     if (this.#code !== COMMIT || end - start !== COMMIT_BYTES) return -1
@@ -92,9 +94,15 @@ export class JsonIntake implements Intake, Incoming {
   readonly #waiting: JsonCommand[] = []
   #at = 0
   #current: JsonCommand | undefined
+  /** Afterwards the limit of the WebSocket itself is the only one. */
+  #maxBytes = MAX_FRAME_BYTES_BEFORE_AUTH
+  readonly plainCommit = -1
 
-  /** Throws ProtocolError BAD_JSON: close 1007. */
+  /** Throws ProtocolError: BAD_JSON, close 1007; FRAME_TOO_LONG, close 1009. */
   push(text: string): void {
+    if (text.length > this.#maxBytes) {
+      throw new ProtocolError('FRAME_TOO_LONG', `a message of more than ${this.#maxBytes} bytes before AUTH`)
+    }
     this.#waiting.push(...parseJsonCommands(text))
   }
 
@@ -129,7 +137,9 @@ export class JsonIntake implements Intake, Incoming {
     return this.#at >= this.#waiting.length
   }
 
-  authenticated(): void {}
+  authenticated(): void {
+    this.#maxBytes = Number.POSITIVE_INFINITY
+  }
 
   settle(): void {}
 }

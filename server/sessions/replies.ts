@@ -12,8 +12,8 @@ import type { Task, Turn } from '../channels/turn.ts'
 export interface RepliesOptions {
   readonly journal: Journal
   readonly turn: Turn
-  readonly write: (bytes: Uint8Array, written: () => void) => void
-  /** Something was answered or drained: reading may go on. */
+  readonly write: (bytes: Uint8Array) => void
+  /** Something was answered: reading may go on. */
   readonly moved: () => void
 }
 
@@ -35,8 +35,6 @@ export class Replies implements Task, Waiting {
   #ended = false
   /** Commands that have no response yet. */
   unanswered = 0
-  /** Bytes of responses that the link has not drained. */
-  undrained = 0
 
   constructor(options: RepliesOptions) {
     this.#options = options
@@ -130,15 +128,10 @@ export class Replies implements Task, Waiting {
 
   /** Writes what is ready, then lets go of what waited for it. */
   flush(): void {
-    if (this.#ended) return
     if (this.#ready.length > 0) {
       const bytes = this.#ready.copy()
       this.#ready.clear()
-      this.undrained += bytes.length
-      this.#options.write(bytes, () => {
-        this.undrained -= bytes.length
-        this.#options.moved()
-      })
+      if (!this.#ended) this.#options.write(bytes)
     }
     this.#runAfter()
   }
@@ -149,7 +142,10 @@ export class Replies implements Task, Waiting {
     for (const act of after) act()
   }
 
-  /** The connection is gone. What waits for the disk still happens then, though nobody reads the response: a control runs, a hold is let go. */
+  /**
+   * The connection is gone. What waits for the disk, or is decided later, still happens then, though nobody reads the
+   * response: a control runs, a hold is let go.
+   */
   end(): void {
     this.#ended = true
     this.#runAfter()

@@ -1,38 +1,37 @@
 /**
- * One connection: commands in, responses out, the values of its current channel. States: fresh, open, closed.
- * Commands take effect in the order of arrival [MON 7]; a response that promises something stored is held until it is,
- * and what a command causes is sent behind its response.
+ * One connection: commands in, responses out, the values of its current channel. Commands take effect in the order of
+ * arrival [MON 7]; a response that promises something stored is held until it is, and what a command causes is sent behind
+ * its response. Reading stops while the peer does not take what it has asked for.
  */
 import type { Identity } from '../../auth/permissions.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
-import type { CommandName } from '../../protocol/monitor/commands/index.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { Timer } from '../clock.ts'
-import { noSuchTransaction, refusalOf, StatusError } from '../errors.ts'
 import type { Instance } from '../metrics/instance.ts'
-import type { Handler, Handlers, Outcome } from './handler.ts'
+import { Dispatch } from './dispatch.ts'
+import type { Handlers } from './handler.ts'
 import { type Intake, JsonIntake, XdrIntake } from './intake.ts'
 import { Login } from './login.ts'
+import { Outgoing } from './outgoing.ts'
 import type { Producer } from './producer.ts'
 import { Replies } from './replies.ts'
-import { Stall } from './stall.ts'
+import type { Arrival } from './sessions.ts'
 
-export interface SessionOptions {
-  readonly link: Link
+export interface SessionOptions extends Arrival {
   readonly producer: Producer
   readonly handlers: Handlers
-  readonly peer: { readonly address: string; readonly loopback: boolean; readonly encrypted: boolean }
-  readonly format: 'xdr' | 'json'
   readonly ended: (session: Session) => void
 }
 
-/** Reading stops while this much is unanswered, or this many bytes of responses are not drained [MON 8 Window]. */
+const LOGIN_MS = 10_000
+/** Reading stops while this much is unanswered, or this many bytes of responses and answers are not drained [MON 8 Window]. */
 const MAX_UNANSWERED = 65_536
-const MAX_UNDRAINED_RESPONSES = 1 << 20
+const MAX_UNDRAINED = 1 << 20
+/** A turn sets only so much going: the answers to what it asks are written before more is looked at. */
 const MAX_CAUSED_PER_TURN = 32
 
 export class Session implements Connection, LinkListener {
@@ -41,40 +40,47 @@ export class Session implements Connection, LinkListener {
   readonly #link: Link
   readonly #intake: Intake
   readonly #replies: Replies
-  readonly #stall: Stall
+  readonly #outgoing: Outgoing
   readonly #login: Login
+  readonly #dispatch: Dispatch
   /** Instances made here and never bound: they die with the connection [MON 9 Unbound]. */
   readonly made = new Set<Instance>()
   #identity: Identity | undefined
   #channel: Channel | undefined
   #deadline: Timer | undefined
-  /** A command is being decided: nothing more is looked at. */
-  #deciding = false
+  /** A WRAP that waits for the responses owed before it. */
+  #wrapping: { readonly seq: number; readonly layer: string } | undefined
   #paused = false
   #finished = false
-  #closed = false
   #closing = false
+  #over = false
 
   constructor(options: SessionOptions) {
+    const { producer, link, handlers } = options
     this.#options = options
-    this.producer = options.producer
-    this.#link = options.link
+    this.producer = producer
+    this.#link = link
     this.#intake = options.format === 'xdr' ? new XdrIntake() : new JsonIntake()
-    this.#stall = new Stall(this.producer.clock, () => this.#link.destroy())
+    this.#outgoing = new Outgoing(link, producer.clock)
     this.#replies = new Replies({
-      journal: this.producer.journal,
-      turn: this.producer.turn,
-      write: (bytes, written) => this.#write(bytes, written),
-      moved: () => this.drained(),
+      journal: producer.journal,
+      turn: producer.turn,
+      write: (bytes) => this.#outgoing.write('responses', bytes, () => this.goOn()),
+      moved: () => this.goOn(),
     })
-    this.#login = new Login(this.producer, options.peer)
+    this.#login = new Login(producer, options.peer)
+    this.#dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
   }
 
   /** PRODUCER_CAPS goes first on every connection; then 10 s to authenticate [MON 11]. */
   begin(): void {
     this.#link.listen(this)
     this.#replies.caps(this.#login.capabilities(false))
-    this.#deadline = this.producer.clock.setTimeout(() => this.#fail('no successful AUTH within 10 s'), 10_000)
+    this.#deadline = this.producer.clock.setTimeout(() => this.#fail('no successful AUTH within 10 s'), LOGIN_MS)
+  }
+
+  get isAuthenticated(): boolean {
+    return this.#identity !== undefined
   }
 
   /** Who it is; only after AUTH. */
@@ -93,22 +99,31 @@ export class Session implements Connection, LinkListener {
     return this.#channel
   }
 
-  /** What JSON text there is no way to answer does: close 1007 [MON 13]. */
   text(message: string): void {
-    if (this.#closed || !(this.#intake instanceof JsonIntake)) return
+    if (!this.#listens) return
+    if (!(this.#intake instanceof JsonIntake)) {
+      this.#fail('this subprotocol carries binary messages', 1003)
+      return
+    }
     try {
       this.#intake.push(message)
     } catch (error) {
-      this.#fail(error instanceof Error ? error.message : String(error), 1007)
+      if (!(error instanceof ProtocolError)) throw error
+      // There is nothing that could be answered [MON 13].
+      this.#fail(error.message, error.code === 'FRAME_TOO_LONG' ? 1009 : 1007)
       return
     }
     this.#pump()
   }
 
   data(chunk: Uint8Array): void {
-    if (this.#closed || this.#finished) return
+    if (!this.#listens) return
     if (!(this.#intake instanceof XdrIntake)) {
       this.#fail('this subprotocol carries text', 1003)
+      return
+    }
+    if (this.#wrapping !== undefined) {
+      this.#failWrap()
       return
     }
     this.#intake.push(chunk)
@@ -118,28 +133,34 @@ export class Session implements Connection, LinkListener {
 
   finished(): void {
     this.#finished = true
-    this.#flow()
+    this.goOn()
   }
 
   closed(): void {
-    if (this.#closed) return
-    this.#closed = true
+    this.#outgoing.end()
+    this.#leave()
+  }
+
+  /** Nothing more is handled, and the channel is left; what was written may still be on its way. */
+  #leave(): void {
+    if (this.#over) return
+    this.#over = true
     this.producer.clock.clear(this.#deadline)
-    this.#stall.end()
     this.#replies.end()
     if (this.#channel !== undefined) this.producer.registry.detach(this.#channel, this)
     for (const instance of this.made) this.producer.bindings.endUnbound(instance)
     this.#options.ended(this)
   }
 
+  /** False when what arrives is read only to be thrown away. */
+  get #listens(): boolean {
+    return !(this.#over || this.#finished || this.#closing)
+  }
+
   #pump(): void {
     const intake = this.#intake
     try {
-      while (this.#mayLook() && intake.next()) {
-        const commit = intake instanceof XdrIntake && this.#identity !== undefined ? intake.plainCommit : -1
-        if (commit >= 0) this.#commit(intake.incoming.seq, commit)
-        else this.#dispatch(intake)
-      }
+      while (this.#mayLook && intake.next()) this.#dispatch.look(intake.incoming)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#fail(error.message)
@@ -147,85 +168,21 @@ export class Session implements Connection, LinkListener {
     this.#flow()
   }
 
-  /** A turn sets only so much going: the answers to what it asks are measured and written before more is looked at. */
-  #mayLook(): boolean {
-    return !this.#deciding && !this.#closing && !this.#closed && this.#replies.causing < MAX_CAUSED_PER_TURN
+  get #mayLook(): boolean {
+    if (this.#over || this.#closing || this.#dispatch.deciding || this.#wrapping !== undefined) return false
+    const { causing, unanswered } = this.#replies
+    return causing < MAX_CAUSED_PER_TURN && unanswered < MAX_UNANSWERED && !this.behind
   }
 
-  #commit(seq: number, transaction: number): void {
-    if (this.channel.queue.commit(transaction, false)) this.#replies.stored(seq, 0)
-    else this.#refuse(seq, noSuchTransaction())
+  /** The peer asks and does not take what it gets. */
+  get behind(): boolean {
+    const answers = this.#outgoing.undrained('answers') + (this.#channel?.outbox.backlog ?? 0)
+    return this.#outgoing.undrained('responses') + answers > MAX_UNDRAINED
   }
 
-  #dispatch({ incoming }: Intake): void {
-    const { seq, name } = incoming
-    try {
-      if (name === undefined || (this.#identity === undefined && !FIRST.has(name))) {
-        if (this.#identity === undefined) throw new StatusError('NOT_AUTHENTICATED', 'authenticate with AUTH first')
-        throw new StatusError('UNKNOWN_COMMAND', 'no such command')
-      }
-      const args = incoming.read()
-      if (name === 'NOP') this.#replies.now(seq, 0)
-      else if (name === 'AUTH') this.#authenticate(seq, args as { method: string; data: Uint8Array })
-      else if (name === 'WRAP') this.#wrap(seq, String(args['layer']))
-      else this.#handle(seq, (this.#options.handlers[name] as Handler<typeof name>)(this, args as never))
-    } catch (error) {
-      this.#refuse(seq, error)
-    }
-  }
-
-  #handle(seq: number, outcome: Outcome | Promise<Outcome>): void {
-    if (typeof outcome === 'number') this.#replies.now(seq, outcome)
-    else if (outcome instanceof Promise) this.#decide(seq, outcome, (settled) => this.#handle(seq, settled))
-    else if (outcome.stored) this.#replies.stored(seq, outcome.result, outcome.after)
-    else this.#replies.now(seq, outcome.result, outcome.after)
-  }
-
-  /** Nothing more is read from the connection until a command is decided. */
-  #decide<T>(seq: number, decision: Promise<T>, settle: (decided: T) => void): void {
-    this.#deciding = true
-    const done = (act: () => void): void => {
-      this.#deciding = false
-      if (this.#closed) return
-      try {
-        act()
-      } catch (error) {
-        this.#refuse(seq, error)
-      }
-      this.#pump()
-      this.#intake.settle()
-    }
-    decision.then(
-      (decided) => done(() => settle(decided)),
-      (error) => done(() => this.#refuse(seq, error)),
-    )
-  }
-
-  #refuse(seq: number, error: unknown): void {
-    const refusal = refusalOf(error)
-    this.#replies.refuse(seq, refusal.status, refusal.detail)
-    if (!refusal.ours) return
-    this.producer.log.error({ err: error, peer: this.#options.peer.address }, 'a command failed')
-    this.end()
-  }
-
-  #authenticate(seq: number, { method, data }: { method: string; data: Uint8Array }): void {
-    if (this.#identity !== undefined) {
-      throw new StatusError('ALREADY_AUTHENTICATED', 'this connection is authenticated')
-    }
-    this.#decide(seq, this.#login.step(method, data), (step) => {
-      if (step.outcome === 'continue') {
-        this.#replies.challenge(seq, step.data)
-      } else if (step.outcome === 'ok') {
-        this.#admit(seq, step.identity)
-      } else {
-        this.#replies.refuse(seq, statuses[step.status].code, step.detail)
-        if (step.outcome === 'closed') this.end()
-      }
-    })
-  }
-
-  #admit(seq: number, identity: Identity): void {
+  /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. Throws StatusError QUOTA_EXCEEDED. */
+  admit(seq: number, identity: Identity): void {
+    if (this.#over) return
     const channel = this.producer.registry.create(identity, false)
     this.producer.clock.clear(this.#deadline)
     this.#identity = identity
@@ -240,11 +197,25 @@ export class Session implements Connection, LinkListener {
     )
   }
 
-  /** No layer is advertised [MON 6.12]. Bytes behind a WRAP before its response are a protocol error all the same. */
-  #wrap(seq: number, layer: string): void {
+  /** No layer is offered, but a WRAP is synchronous all the same [MON 6.12]: nothing may arrive before its response is written. */
+  wrap(seq: number, layer: string): void {
     this.#login.reset()
+    this.#wrapping = { seq, layer }
+    if (this.#options.format === 'xdr' && !this.#intake.drained) this.#failWrap()
+    else this.#wrapIfNothingIsOwed()
+  }
+
+  /** Responses owed go out before that of WRAP [MON 12]. */
+  #wrapIfNothingIsOwed(): void {
+    if (this.#wrapping === undefined || this.#over || this.#replies.unanswered > 0) return
+    const { seq, layer } = this.#wrapping
+    this.#wrapping = undefined
     this.#replies.refuse(seq, statuses.UNSUPPORTED.code, `the layer ${layer} is not offered on this connection`)
-    if (this.#options.format === 'xdr' && !this.#intake.drained) this.#fail('bytes behind a WRAP before its response')
+    this.#replies.flush()
+  }
+
+  #failWrap(): void {
+    this.#fail('bytes behind a WRAP before its response')
   }
 
   /** SET_CHANNEL [MON 7]: from here on commands are the new channel's; its values come behind the response. */
@@ -253,24 +224,34 @@ export class Session implements Connection, LinkListener {
     this.#channel = channel
     this.producer.registry.attach(channel, this, true)
     this.producer.registry.detach(left, this)
-    return () => {
-      if (channel.connection === this) channel.outbox.start()
-    }
+    return channel.outbox.pause()
+  }
+
+  get undrained(): number {
+    return this.#outgoing.undrained('values')
   }
 
   writeValues(bytes: Uint8Array, written: () => void): void {
-    this.#write(bytes, written)
+    this.#outgoing.write('values', bytes, () => {
+      written()
+      if (!this.#over) this.#channel?.outbox.wake()
+    })
+  }
+
+  writeAnswers(bytes: Uint8Array): void {
+    this.#outgoing.write('answers', bytes, () => this.goOn())
   }
 
   notice(code: number, channel: number, detail: string): void {
-    if (!this.#closed) this.#replies.notice(code, channel, detail)
+    if (!this.#over) this.#replies.notice(code, channel, detail)
   }
 
   /** Ends the connection after what was written; nothing behind is handled. */
-  end(): void {
+  end(closeCode?: number, reason?: string): void {
+    if (this.#over) return
     this.#replies.flush()
-    this.#link.end()
-    this.closed()
+    this.#link.end(closeCode, reason)
+    this.#leave()
   }
 
   /** The connection ends with the response under way: nothing behind it is handled. */
@@ -280,32 +261,26 @@ export class Session implements Connection, LinkListener {
 
   /** Ends it with its reason said first. */
   dismiss(code: number, detail: string): void {
-    if (this.#closed) return
     this.notice(code, this.#channel?.id ?? 0, detail)
     this.end()
   }
 
+  /** A command failed for a reason that is not the peer's. */
+  failed(error: unknown): void {
+    this.producer.log.error({ err: error, peer: this.#options.peer.address }, 'a command failed')
+    this.end()
+  }
+
   #fail(detail: string, closeCode?: number): void {
-    if (this.#closed) return
     this.producer.log.info({ peer: this.#options.peer.address, detail }, 'protocol error')
     this.notice(NoticeCode.PROTOCOL_ERROR, this.#channel?.id ?? 0, detail)
-    this.#replies.flush()
-    const link = this.#link as Link & { end(code?: number, reason?: string): void }
-    link.end(closeCode, closeCode === undefined ? undefined : detail.slice(0, 100))
-    this.closed()
+    this.end(closeCode, closeCode === undefined ? undefined : detail.slice(0, 100))
   }
 
-  #write(bytes: Uint8Array, written: () => void): void {
-    const drained = this.#stall.wrote()
-    this.#link.write(bytes, () => {
-      drained()
-      written()
-    })
-  }
-
-  /** Something was answered or drained: what waits is looked at, and reading goes on. */
-  drained(): void {
-    if (!this.#closed && !this.#intake.drained && this.#mayLook()) {
+  /** Something was decided, answered or drained: what waits is looked at, and reading goes on. */
+  goOn(): void {
+    this.#wrapIfNothingIsOwed()
+    if (this.#mayLook && !this.#intake.drained) {
       this.#pump()
       this.#intake.settle()
     } else {
@@ -313,23 +288,17 @@ export class Session implements Connection, LinkListener {
     }
   }
 
-  /** Reads on, or not: bounded by what is unanswered and what the peer does not take. */
+  /** Reads on, or not. What arrives is also read where it has to be refused or thrown away. */
   #flow(): void {
-    if (this.#closed) return
-    const { unanswered, undrained } = this.#replies
-    if (this.#finished && !this.#deciding && unanswered === 0) {
+    if (this.#over) return
+    if (this.#finished && this.#mayLook && this.#replies.unanswered === 0) {
       this.end()
       return
     }
-    const bytes = undrained + (this.#channel?.outbox.backlog ?? 0)
-    const behind = !this.#mayLook() || unanswered >= MAX_UNANSWERED || bytes > MAX_UNDRAINED_RESPONSES
-    const pause = behind && !this.#closing
+    const pause = !this.#mayLook && !this.#closing && this.#wrapping === undefined
     if (pause === this.#paused) return
     this.#paused = pause
     if (pause) this.#link.pause()
     else this.#link.resume()
   }
 }
-
-/** Commands that are looked at before AUTH [MON 6.3]. */
-const FIRST: ReadonlySet<CommandName> = new Set(['NOP', 'AUTH', 'WRAP'])

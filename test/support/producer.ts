@@ -29,6 +29,9 @@ export interface TestProducerOptions {
   readonly clock?: FakeClock
 }
 
+/** Where the times of test values begin, microseconds. */
+export const EPOCH = 1_700_000_000_000_000
+
 /** What outlives a process, or a crash of it. */
 interface World {
   readonly directory: string
@@ -141,6 +144,11 @@ export class TestProducer {
     this.store.manual = false
     this.store.complete()
     await this.server.stop()
+  }
+
+  /** A value of `test.a` of host h1, or of another name: a uint32, `value` microseconds behind EPOCH. */
+  emit(value: number, name = 'test.a'): void {
+    this.push.push(name, { type: 2, value }, EPOCH + value)
   }
 
   /** A user with a password that costs little to prove. */

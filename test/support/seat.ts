@@ -4,6 +4,7 @@
  */
 import { args, command, str, type } from './bytes.ts'
 import type { RawPeer, Received } from './raw-peer.ts'
+import { decoded, type Json } from './records.ts'
 
 export type Response = Extract<Received, { kind: 'response' }>
 export type ValueMessage = Extract<Received, { kind: 'value' }>
@@ -101,12 +102,39 @@ export class Seat {
   }
 
   /** A channel that survives whatever happens. */
-  defChannel(...settings: Parameters<typeof args>): Promise<number> {
+  defChannel(...settings: readonly (readonly [string, number, Uint8Array])[]): Promise<number> {
     return this.ok((seq) => command.defChannel(seq, '', args(...settings)))
   }
 
   setChannel(channel: number): Promise<number> {
     return this.ok((seq) => command.setChannel(seq, channel))
+  }
+
+  /** COLLECTs a pushed test metric of host h1 and BUFFERs it. */
+  async hoard(metric: string, channel = 0): Promise<number> {
+    const id = await this.collect(metric, atH1)
+    await this.ok((seq) => command.buffer(seq, id, channel))
+    return id
+  }
+
+  /** QUERYs a metric; gives the answer. */
+  async query(metric: string, list?: Uint8Array): Promise<ValueMessage> {
+    const id = await this.ok((seq) => command.query(seq, metric, list))
+    return this.#take((message): message is ValueMessage => message.kind === 'value' && message.metric === id)
+  }
+
+  /** The REC of one channel in `producer.channels`; undefined if it is not shown. */
+  async ledger(channel = 0): Promise<Json> {
+    const list = args(['channel', type.string, str(String(channel))])
+    return decoded(await this.query('producer.channels', list))[0]
+  }
+
+  /** EXECUTEs a control that is answered OK; gives its result. */
+  async execute(control: string, ...list: readonly (readonly [string, number, Uint8Array])[]): Promise<Json> {
+    const id = await this.ok((seq) => command.execute(seq, control, args(...list)))
+    return decoded(
+      await this.#take((message): message is ValueMessage => message.kind === 'value' && message.metric === id),
+    )
   }
 
   commit(transaction: number): Promise<Response> {
