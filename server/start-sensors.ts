@@ -33,7 +33,8 @@ export interface Feeds {
 export function addSensors({ hub, producer, sessions, storage }: Parts, config: Config): Sensors {
   const { clock, registry, executor, log } = producer
   const gmetric = new GmetricSensor(config.gmetric, hub, clock)
-  hub.add(new HostSensor(config.producer.name, new HostReader(systemAccess()), clock, process.platform))
+  const host = new HostSensor(config.producer.name, new HostReader(systemAccess()), clock, process.platform)
+  hub.add(host)
   hub.add(gmetric)
   const started = clock.monotonicMs()
   const stats = () => ({
@@ -50,7 +51,7 @@ export function addSensors({ hub, producer, sessions, storage }: Parts, config: 
     metricsView(() => hub.sensors),
     controlsView((identity) => executor.visible(identity)),
     channelsView(() => registry.all()),
-    sensorsView(() => [gmetric]),
+    sensorsView(() => [host, gmetric]),
     statsView(stats),
   ]
   hub.add(new ProducerSensor(views, clock))

@@ -26,6 +26,13 @@ const narrowing: Readonly<Record<NonNullable<HostDefinition['parameter']>, Param
   interface: { name: 'interface', type: BasicType.STRING, description: 'A network interface; left out: all but lo.' },
 }
 
+export interface HostStatus {
+  readonly name: 'host'
+  readonly state: 'measuring'
+  readonly detail: string
+  readonly counters: Readonly<Record<'readings' | 'failures', number>>
+}
+
 export class HostSensor implements PolledSensor {
   readonly polled = true
   readonly family = 'host.'
@@ -35,6 +42,9 @@ export class HostSensor implements PolledSensor {
   readonly #reader: HostReader
   readonly #clock: Clock
   readonly #metrics = new Map<string, Metric>()
+  #readings = 0
+  #failures = 0
+  #lastFailure = ''
 
   constructor(host: string, reader: HostReader, clock: Clock, platform: NodeJS.Platform) {
     this.#host = host
@@ -71,13 +81,26 @@ export class HostSensor implements PolledSensor {
     return { value: measuredValue(metric, this.#read(metric, args, key)), time: this.#clock.microseconds() }
   }
 
-  /** A disk that was unplugged after COLLECT is no measurement, not an error. */
+  /** A disk that was unplugged after COLLECT, or a file that cannot be read now, is no measurement; it ends nothing. */
   #read(metric: Metric, args: Arguments, key?: string): HostValue {
+    this.#readings++
     try {
       return this.#reader.read(metric.name, argsOf(args), this.#clock.monotonicMs(), key)
     } catch (error) {
-      if (error instanceof UnknownSource) return undefined
-      throw error
+      this.#failures++
+      this.#lastFailure = `${metric.name}: ${error instanceof Error ? error.message : String(error)}`
+      return undefined
+    }
+  }
+
+  /** For `producer.sensors`. */
+  status(): HostStatus {
+    const detail = this.#lastFailure === '' ? '' : `last failure: ${this.#lastFailure}`
+    return {
+      name: 'host',
+      state: 'measuring',
+      detail,
+      counters: { readings: this.#readings, failures: this.#failures },
     }
   }
 
