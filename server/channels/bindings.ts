@@ -71,6 +71,7 @@ export class Bindings {
     const binding: Binding = { instance, mode, untap: () => {} }
     channel.bindings.set(instance.id, binding)
     instance.boundOn.add(channel.id)
+    instance.unbound?.delete(instance)
     binding.untap = this.#hub.tap(instance, {
       append: (head, tail, time) => channel.queue.append(binding.mode === 'buffer' ? instance.id : 0, head, tail, time),
     })
@@ -94,6 +95,7 @@ export class Bindings {
   /** STOP on one channel. A promise while values in flight have to be read back to be told apart. */
   stop(instance: Instance, channel: Channel): Promise<void> | undefined {
     channel.gets.delete(instance.id)
+    channel.outbox.dropAnswers(instance.id)
     channel.bindings.get(instance.id)?.untap()
     const wasBound = channel.bindings.delete(instance.id)
     instance.boundOn.delete(channel.id)

@@ -59,6 +59,7 @@ export class Lane {
     else this.#entries.splice(this.#start + index, 0, entry)
   }
 
+  /** Takes out the entry at `index`, not before the cursor. */
   remove(index: number): void {
     if (index === 0) {
       this.shift()
@@ -66,9 +67,9 @@ export class Lane {
     }
     // Entries in front of what is dropped are few: they are in flight. Those behind may be thousands.
     this.#entries.copyWithin(this.#start + 1, this.#start, this.#start + index)
-    const cursor = this.cursor
+    const { cursor } = this
     this.shift()
-    this.cursor = cursor > index ? cursor - 1 : cursor
+    this.cursor = cursor
   }
 
   /** What is settled goes by itself only at the head; behind a value that is never committed it would pile up. */

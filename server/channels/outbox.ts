@@ -4,18 +4,21 @@
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { Clock, Timer } from '../clock.ts'
-import type { Block } from './block.ts'
-import type { Chunk } from './pool.ts'
+import { type Block, FRAME_METRIC } from './block.ts'
 import type { Queue } from './queue.ts'
 import type { Task, Turn } from './turn.ts'
 
 /** The connection as a channel sees it. */
 export interface Connection {
-  /** Writes whole frames of values; `written` is called when they are out of this process. */
+  /** Bytes of values it was handed, by this channel or one before, that are not out of this process. */
+  readonly undrained: number
+  /** It has not taken what it asked for: it should not ask for more. */
+  readonly behind: boolean
+  /** Writes whole frames of values; `written` is called when they are out. The channel is woken then. */
   writeValues(bytes: Uint8Array, written: () => void): void
+  /** The same for values that are no queue entries. */
+  writeAnswers(bytes: Uint8Array): void
   notice(code: number, channel: number, detail: string): void
-  /** Answers are out: more may be asked. */
-  drained(): void
   /** Ends the connection after what was written. The channel is left first. */
   end(): void
 }
@@ -36,9 +39,6 @@ export class Outbox implements Task {
   readonly #options: OutboxOptions
   #connection: Connection | undefined
   #answers = new XdrWriter()
-  #undrained = 0
-  /** Bytes of answers that are not drained: who asks without reading is stopped by it. */
-  backlog = 0
   /** Blocks that are being read back. */
   #loading = 0
   #timer: Timer | undefined
@@ -53,6 +53,11 @@ export class Outbox implements Task {
     return this.#connection
   }
 
+  /** Bytes of answers that are not handed to the connection. */
+  get backlog(): number {
+    return this.#answers.length
+  }
+
   /** True while the window keeps values back. */
   get windowFull(): boolean {
     return this.#full
@@ -62,8 +67,6 @@ export class Outbox implements Task {
   attach(connection: Connection, paused = false): void {
     this.#connection = connection
     this.#paused = paused
-    this.#undrained = 0
-    this.backlog = 0
     this.#options.queue.attach()
     this.wake()
   }
@@ -88,11 +91,22 @@ export class Outbox implements Task {
   /** Sends a frame that is no queue entry; false if there is nobody to send it to. */
   answer(write: (writer: XdrWriter) => void): boolean {
     if (!this.#connection) return false
-    const before = this.#answers.length
     write(this.#answers)
-    this.backlog += this.#answers.length - before
     this.wake()
     return true
+  }
+
+  /** STOP: answers of an id that are not handed over are not sent. */
+  dropAnswers(metric: number): void {
+    if (this.#answers.length === 0) return
+    const kept = new XdrWriter()
+    const bytes = this.#answers.bytes()
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    for (let at = 0, end = 0; at < bytes.length; at = end) {
+      end = at + 4 + view.getUint32(at)
+      if (view.getUint32(at + FRAME_METRIC) !== metric) kept.raw(bytes.subarray(at, end))
+    }
+    this.#answers = kept
   }
 
   atTurnEnd(): void {
@@ -101,10 +115,10 @@ export class Outbox implements Task {
     if (this.#answers.length > 0) {
       const bytes = this.#answers.copy()
       this.#answers.clear()
-      this.#answered(connection, bytes)
+      connection.writeAnswers(bytes)
     }
-    while (this.#undrained < UNDRAINED_BYTES) {
-      const next = this.#options.queue.next(UNDRAINED_BYTES - this.#undrained)
+    while (connection.undrained < UNDRAINED_BYTES) {
+      const next = this.#options.queue.next(UNDRAINED_BYTES - connection.undrained)
       if (next === undefined) {
         this.#moved()
         return
@@ -118,26 +132,9 @@ export class Outbox implements Task {
         return
       }
       this.#moved()
-      this.#write(connection, next.bytes, next.chunk)
+      const { bytes, chunk } = next
+      connection.writeValues(bytes, () => chunk?.unhold())
     }
-  }
-
-  #answered(connection: Connection, bytes: Uint8Array): void {
-    connection.writeValues(bytes, () => {
-      if (this.#connection !== connection) return
-      this.backlog -= bytes.length
-      connection.drained()
-    })
-  }
-
-  #write(connection: Connection, bytes: Uint8Array, chunk: Chunk | undefined): void {
-    this.#undrained += bytes.length
-    connection.writeValues(bytes, () => {
-      chunk?.unhold()
-      if (this.#connection !== connection) return
-      this.#undrained -= bytes.length
-      this.wake()
-    })
   }
 
   #load(): void {

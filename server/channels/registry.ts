@@ -66,12 +66,20 @@ export class Registry {
     this.#options.journal.forget(channel.queue)
   }
 
-  /** A new channel. Throws StatusError QUOTA_EXCEEDED. */
+  /**
+   * Throws StatusError QUOTA_EXCEEDED if there is no room for one more channel that stays. Disposable ones do not count:
+   * who has too many can still connect, and delete some.
+   */
+  needsRoom(owner: Identity): void {
+    const { maxPerIdentity } = this.#options
+    const mine = this.of(owner.userId)
+    if (mine.size < maxPerIdentity || [...mine].filter((one) => !one.isDisposable).length < maxPerIdentity) return
+    throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
+  }
+
+  /** A new channel. */
   create(owner: Identity, defined: boolean, settings: Partial<ChannelSettings> = {}): Channel {
-    const { ids, host, defaults, maxPerIdentity } = this.#options
-    if (this.of(owner.userId).size >= maxPerIdentity) {
-      throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
-    }
+    const { ids, host, defaults } = this.#options
     const row: ChannelRow = {
       ...defaults,
       ...settings,

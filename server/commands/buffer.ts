@@ -1,12 +1,12 @@
 /** BUFFER: values wait on a channel until GET releases them [MON 6.7, 8 Binding]. */
 import type { Handler } from '../sessions/handler.ts'
-import { channelOf, instanceOf, needsStorage } from './lookup.ts'
+import { channelOf, instanceOf, needsRoom } from './lookup.ts'
 
 export const buffer: Handler<'BUFFER'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'BUFFER')
   const channel = channelOf(session, args.channel, 'BUFFER')
   if (channel.bindings.get(instance.id)?.mode !== 'buffer') {
-    needsStorage(session, channel)
+    needsRoom(session, channel)
     session.producer.bindings.buffer(instance, channel)
   }
   return { result: 0, stored: true }

@@ -9,5 +9,6 @@ export const collect: Handler<'COLLECT'> = (session, { metric, args }) => {
     withCurrentChannel(session, metric, args),
   )
   session.made.add(instance)
+  instance.unbound = session.made
   return instance.id
 }

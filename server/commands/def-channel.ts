@@ -4,7 +4,7 @@ import { channelParameters, settingsOf } from '../controls/channel-settings.ts'
 import { StatusError } from '../errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
 import type { Handler } from '../sessions/handler.ts'
-import { needsStorage } from './lookup.ts'
+import { needsRoom } from './lookup.ts'
 
 export const defChannel: Handler<'DEF_CHANNEL'> = (session, { url, args }) => {
   const { registry } = session.producer
@@ -15,6 +15,6 @@ export const defChannel: Handler<'DEF_CHANNEL'> = (session, { url, args }) => {
   )
   if (url !== '')
     throw new StatusError('PERMISSION_DENIED', 'no destination may be dialled; an empty URL defines a channel')
-  needsStorage(session)
+  needsRoom(session)
   return { result: registry.create(session.identity, true, settings).id, stored: true }
 }

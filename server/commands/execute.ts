@@ -1,10 +1,21 @@
 /** EXECUTE: runs a control; its result is a value of the channel that is current now [MON 10]. */
 import type { Handler } from '../sessions/handler.ts'
-import { needsStorage } from './lookup.ts'
+import { needsRoom } from './lookup.ts'
 
 export const execute: Handler<'EXECUTE'> = async (session, { control, args }) => {
   const { identity, channel } = session
-  needsStorage(session, channel)
-  const { id, run } = await session.producer.executor.execute(control, args, { identity, channel })
-  return { result: id, stored: true, after: run }
+  needsRoom(session, channel)
+  // What `channel.purge` takes away is told by a GAP: behind the response, as everything that a command causes.
+  const hold = channel.queue.hold()
+  try {
+    const { id, run } = await session.producer.executor.execute(control, args, { identity, channel })
+    const after = (): void => {
+      channel.queue.letGo(hold)
+      run()
+    }
+    return { result: id, stored: true, after }
+  } catch (error) {
+    channel.queue.letGo(hold)
+    throw error
+  }
 }

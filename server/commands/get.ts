@@ -4,9 +4,11 @@
  */
 
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { ALL_CHANNELS } from '../../protocol/monitor/constants.ts'
 import { writeValueMessage } from '../../protocol/monitor/message.ts'
 import { writeTyped } from '../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
+import { StatusError } from '../errors.ts'
 import type { Instance } from '../metrics/instance.ts'
 import type { Measured } from '../metrics/metric.ts'
 import { frameHead } from '../metrics/template.ts'
@@ -15,7 +17,12 @@ import { channelsOf, instanceOf } from './lookup.ts'
 
 export const get: Handler<'GET'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'GET')
-  const channels = channelsOf(session, args.channel, args.metric)
+  const channels = channelsOf(session, args.channel, args.metric).filter((channel) => {
+    return args.channel !== ALL_CHANNELS || channel.bindings.has(args.metric)
+  })
+  if (channels.some((channel) => channel !== session.channel && channel.connection?.behind)) {
+    throw new StatusError('BUSY', 'the connection of that channel does not take the answers it was sent')
+  }
   const { measurements } = session.producer
   const reading =
     instance.selection.kind === 'continuous' && channels.length > 0 ? measurements.begin(instance.selection) : undefined

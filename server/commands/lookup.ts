@@ -34,19 +34,21 @@ export function channelOf(session: Session, id: number, command: string): Channe
   return id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session.identity, id)
 }
 
-/** STOP and GET: one channel, or every channel of the identity on which the id is bound. */
+/** STOP and GET: one channel, or every channel of the identity on which the id is bound, or has an answer to come. */
 export function channelsOf(session: Session, id: number, metric: number): Channel[] {
   if (id !== ALL_CHANNELS)
     return [id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session.identity, id)]
   return [...session.producer.registry.of(session.identity.userId)].filter((channel) => {
-    return channel.bindings.has(metric) || channel.results.has(metric)
+    return channel.bindings.has(metric) || channel.gets.has(metric) || channel.results.has(metric)
   })
 }
 
-/** While the disk is full nothing new is bound [MON 8 Full disk]. */
-export function needsStorage(session: Session, channel?: Channel): void {
-  if (session.producer.host.refusing !== 'full' || (channel !== undefined && !channel.survives)) return
-  throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
+/** A command gives a channel something that makes it stay. While the disk is full nothing does [MON 8 Full disk]. */
+export function needsRoom(session: Session, channel?: Channel): void {
+  const { host, registry } = session.producer
+  if (channel !== undefined && !channel.survives) return
+  if (host.refusing === 'full') throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
+  if (channel === undefined || channel.isDisposable) registry.needsRoom(session.identity)
 }
 
 /** `producer.channels` takes "0" for the current channel [MON 8 Ledger]; only the connection knows which that is. */

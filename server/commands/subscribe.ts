@@ -7,13 +7,13 @@ import { noSuchChannel } from '../channels/registry.ts'
 import type { Instance } from '../metrics/instance.ts'
 import type { Handler, Reply } from '../sessions/handler.ts'
 import type { Session } from '../sessions/session.ts'
-import { channelOf, instanceOf, needsStorage, noSuchId } from './lookup.ts'
+import { channelOf, instanceOf, needsRoom, noSuchId } from './lookup.ts'
 
 export const subscribe: Handler<'SUBSCRIBE'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'SUBSCRIBE')
   const channel = channelOf(session, args.channel, 'SUBSCRIBE')
   if (channel.bindings.get(instance.id)?.mode === 'subscribe') return { result: 0, stored: true }
-  needsStorage(session, channel)
+  needsRoom(session, channel)
   const current = session.channel
   const copies = channel !== current && !channel.bindings.has(instance.id) && current.queue.mayHold(instance.id)
   return copies ? copyAndBind(session, instance, current, channel) : bind(session, instance, channel, [])

@@ -29,7 +29,10 @@ export async function listenHttp(options: HttpOptions): Promise<Listening> {
       perMessageDeflate: false,
       handleProtocols: chooseSubprotocol,
     },
-    errorHandler: (_error, socket) => socket.terminate(),
+    // After a fault of the peer the library is closing already, and says why.
+    errorHandler(_error, socket) {
+      if (socket.readyState === socket.OPEN) socket.terminate()
+    },
   })
   health(app, options.health)
   monitor(app, options)
@@ -39,13 +42,15 @@ export async function listenHttp(options: HttpOptions): Promise<Listening> {
     await app.close()
     throw listenError(error, options.address, 'listen.http')
   }
-  const at = app.server.address()
-  const address = at !== null && typeof at === 'object' ? { host: at.address, port: at.port } : options.address
-  return { address, close: () => app.close() }
+  return { address: addressOf(app) ?? options.address, close: () => app.close() }
 }
 
-function monitor(app: FastifyInstance, { address, allowedOrigins, accept }: HttpOptions): void {
-  const loopback = isLoopback(address.host)
+function addressOf(app: FastifyInstance): Address | undefined {
+  const at = app.server.address()
+  return at !== null && typeof at === 'object' ? { host: at.address, port: at.port } : undefined
+}
+
+function monitor(app: FastifyInstance, { allowedOrigins, accept }: HttpOptions): void {
   app.get(
     '/monitor',
     {
@@ -58,8 +63,11 @@ function monitor(app: FastifyInstance, { address, allowedOrigins, accept }: Http
         }
       },
     },
-    (socket, request) =>
-      acceptWebSocket(socket, { address: request.socket.remoteAddress ?? '', loopback, encrypted: false }, accept),
+    (socket, request) => {
+      // What the listener is bound to: a name in the configuration says nothing.
+      const loopback = isLoopback(addressOf(app)?.host ?? '')
+      acceptWebSocket(socket, { address: request.socket.remoteAddress ?? '', loopback, encrypted: false }, accept)
+    },
   )
 }
 

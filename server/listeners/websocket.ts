@@ -19,14 +19,14 @@ export function acceptWebSocket(socket: WebSocket, peer: Arrival['peer'], accept
   else accept({ link, format: 'xdr', peer })
 }
 
-/** A peer that does not answer one ping before the next is dead. */
+/** A peer that does not answer one ping before the next is dead, unless what was written before is still on its way. */
 function ping(socket: WebSocket): void {
   let answered = true
   socket.on('pong', () => {
     answered = true
   })
   const timer = setInterval(() => {
-    if (!answered && !socket.isPaused) {
+    if (!answered && !socket.isPaused && socket.bufferedAmount === 0) {
       socket.terminate()
       return
     }

@@ -6,8 +6,9 @@ const REMEMBERED = 65_536
 
 export class Ids {
   readonly #used = new Set<number>()
-  /** Ids that died lately, oldest first. */
-  readonly #dead: number[] = []
+  /** Ids that died lately, in a ring. */
+  readonly #dead = new Uint32Array(REMEMBERED)
+  #oldest = 0
 
   take(): number {
     for (;;) {
@@ -25,7 +26,8 @@ export class Ids {
 
   /** It stays taken until another 65,536 have died. */
   free(id: number): void {
-    this.#dead.push(id)
-    if (this.#dead.length > REMEMBERED) this.#used.delete(this.#dead.shift() as number)
+    this.#used.delete(this.#dead[this.#oldest] as number)
+    this.#dead[this.#oldest] = id
+    this.#oldest = (this.#oldest + 1) % REMEMBERED
   }
 }

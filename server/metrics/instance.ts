@@ -9,6 +9,8 @@ export class Instance {
   readonly selection: Selection
   /** Written to the store: it was bound on a channel that survives. */
   stored = false
+  /** Those of its connection that were never bound, while it is one of them. */
+  unbound: Set<Instance> | undefined
   /** Ids of the channels it is bound on. */
   readonly boundOn = new Set<number>()
   readonly #heads = new WeakMap<Series, Uint8Array>()

@@ -61,6 +61,7 @@ export class Instances {
 
   /** False if it was gone already. */
   remove(instance: Instance): boolean {
+    instance.unbound?.delete(instance)
     if (!this.#instances.delete(instance.id)) return false
     const { userId } = instance.owner
     const count = (this.#counts.get(userId) ?? 1) - 1

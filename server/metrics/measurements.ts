@@ -10,6 +10,8 @@ import type { Measured } from './metric.ts'
 import type { Selection } from './selection.ts'
 
 const MAX_OUTSTANDING = 1024
+/** Who waits for a shared reading takes memory too. */
+const MAX_WAITING = 65_536
 
 /** Calls back once: with the value, or VOID at the deadline. */
 export type Reading = (done: (measured: Measured) => void) => void
@@ -21,10 +23,17 @@ interface Shared {
   waiting: number
 }
 
+/** What one identity has asked for. */
+interface Asked {
+  /** By what is measured: a shared reading counts once. */
+  readonly readings: Map<string, Shared>
+  waiting: number
+}
+
 export class Measurements {
   readonly #clock: Clock
-  /** By user id, then by what is measured: a shared reading counts once. */
-  readonly #outstanding = new Map<number, Map<string, Shared>>()
+  /** By user id. */
+  readonly #asked = new Map<number, Asked>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -33,42 +42,42 @@ export class Measurements {
   /** Begins to measure. Throws StatusError BUSY when too much of this identity is under way. */
   begin(selection: Selection): Reading {
     const { userId } = selection.identity
-    const mine = this.#outstanding.get(userId)
+    const mine = this.#asked.get(userId) ?? { readings: new Map<string, Shared>(), waiting: 0 }
     const key = selection.key
-    const underWay = mine?.get(key)
-    if (underWay !== undefined) return this.#waitFor(underWay, selection, key)
-    if (mine !== undefined && mine.size >= MAX_OUTSTANDING) {
-      throw new StatusError('BUSY', `${MAX_OUTSTANDING} measurements are under way; wait for some of them`)
+    const underWay = mine.readings.get(key)
+    if (underWay === undefined ? mine.readings.size >= MAX_OUTSTANDING : mine.waiting >= MAX_WAITING) {
+      throw new StatusError('BUSY', 'too many measurements are under way; wait for some of them')
     }
+    if (underWay !== undefined) return this.#waitFor(underWay, mine, selection)
     const measured = measure(selection, this.#clock.microseconds())
     if (!(measured instanceof Promise)) return (done) => done(measured)
     const shared = { measured, waiting: 0 }
-    if (mine === undefined) this.#outstanding.set(userId, new Map([[key, shared]]))
-    else mine.set(key, shared)
-    return this.#waitFor(shared, selection, key)
+    mine.readings.set(key, shared)
+    this.#asked.set(userId, mine)
+    return this.#waitFor(shared, mine, selection)
   }
 
-  #waitFor(shared: Shared, { deadlineMs, identity }: Selection, key: string): Reading {
+  #waitFor(shared: Shared, mine: Asked, selection: Selection): Reading {
     shared.waiting++
+    mine.waiting++
     const first = new Promise<Measured>((resolve) => {
       const timer = this.#clock.setTimeout(() => {
-        if (--shared.waiting === 0) this.#end(identity.userId, key, shared)
         resolve({ value: VOID, time: this.#clock.microseconds() })
-      }, deadlineMs)
+      }, selection.deadlineMs)
       void shared.measured.then((measured) => {
         this.#clock.clear(timer)
-        this.#end(identity.userId, key, shared)
         resolve(measured)
       })
     })
+    void first.then(() => this.#leave(shared, mine, selection))
     return (done) => void first.then(done)
   }
 
-  /** It is there, or nobody waits for it any more. */
-  #end(userId: number, key: string, shared: Shared): void {
-    const mine = this.#outstanding.get(userId)
-    if (mine?.get(key) !== shared) return
-    mine.delete(key)
-    if (mine.size === 0) this.#outstanding.delete(userId)
+  /** One waits no more; the last one of a reading, and of an identity, takes it along. */
+  #leave(shared: Shared, mine: Asked, { identity, key }: Selection): void {
+    shared.waiting--
+    mine.waiting--
+    if (shared.waiting === 0) mine.readings.delete(key)
+    if (mine.waiting === 0) this.#asked.delete(identity.userId)
   }
 }

@@ -69,6 +69,11 @@ export class Replies implements Task, Waiting {
     this.#enter()
   }
 
+  /** Bytes that may go and are not handed to the link. */
+  get backlog(): number {
+    return this.#ready.length
+  }
+
   /** How much the responses of this turn will set going. */
   get causing(): number {
     return this.#after.length

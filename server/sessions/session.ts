@@ -7,7 +7,6 @@ import type { Identity } from '../../auth/permissions.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
-import { statuses } from '../../protocol/monitor/status.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { Timer } from '../clock.ts'
@@ -20,6 +19,7 @@ import { Outgoing } from './outgoing.ts'
 import type { Producer } from './producer.ts'
 import { Replies } from './replies.ts'
 import type { Arrival } from './sessions.ts'
+import { Wrapping } from './wrapping.ts'
 
 export interface SessionOptions extends Arrival {
   readonly producer: Producer
@@ -33,6 +33,7 @@ const MAX_UNANSWERED = 65_536
 const MAX_UNDRAINED = 1 << 20
 /** A turn sets only so much going: the answers to what it asks are written before more is looked at. */
 const MAX_CAUSED_PER_TURN = 32
+const BEHIND_WRAP = 'bytes behind a WRAP before its response'
 
 export class Session implements Connection, LinkListener {
   readonly producer: Producer
@@ -41,6 +42,7 @@ export class Session implements Connection, LinkListener {
   readonly #intake: Intake
   readonly #replies: Replies
   readonly #outgoing: Outgoing
+  readonly #wrapping: Wrapping
   readonly #login: Login
   readonly #dispatch: Dispatch
   /** Instances made here and never bound: they die with the connection [MON 9 Unbound]. */
@@ -48,8 +50,8 @@ export class Session implements Connection, LinkListener {
   #identity: Identity | undefined
   #channel: Channel | undefined
   #deadline: Timer | undefined
-  /** A WRAP that waits for the responses owed before it. */
-  #wrapping: { readonly seq: number; readonly layer: string } | undefined
+  /** SET_CHANNELs so far: of several on their way only the response of the last one lets values go. */
+  #moves = 0
   #paused = false
   #finished = false
   #closing = false
@@ -68,6 +70,7 @@ export class Session implements Connection, LinkListener {
       write: (bytes) => this.#outgoing.write('responses', bytes, () => this.goOn()),
       moved: () => this.goOn(),
     })
+    this.#wrapping = new Wrapping(this.#replies)
     this.#login = new Login(producer, options.peer)
     this.#dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
   }
@@ -85,8 +88,7 @@ export class Session implements Connection, LinkListener {
 
   /** Who it is; only after AUTH. */
   get identity(): Identity {
-    if (this.#identity === undefined) throw new Error('a session that is not authenticated has no identity')
-    return this.#identity
+    return known(this.#identity)
   }
 
   get userId(): number | undefined {
@@ -95,8 +97,7 @@ export class Session implements Connection, LinkListener {
 
   /** The current channel; only after AUTH. */
   get channel(): Channel {
-    if (this.#channel === undefined) throw new Error('a session that is not authenticated has no channel')
-    return this.#channel
+    return known(this.#channel)
   }
 
   text(message: string): void {
@@ -122,8 +123,8 @@ export class Session implements Connection, LinkListener {
       this.#fail('this subprotocol carries text', 1003)
       return
     }
-    if (this.#wrapping !== undefined) {
-      this.#failWrap()
+    if (this.#wrapping.isUnderWay) {
+      this.#fail(BEHIND_WRAP)
       return
     }
     this.#intake.push(chunk)
@@ -169,7 +170,7 @@ export class Session implements Connection, LinkListener {
   }
 
   get #mayLook(): boolean {
-    if (this.#over || this.#closing || this.#dispatch.deciding || this.#wrapping !== undefined) return false
+    if (this.#over || this.#closing || this.#dispatch.deciding || this.#wrapping.isUnderWay) return false
     const { causing, unanswered } = this.#replies
     return causing < MAX_CAUSED_PER_TURN && unanswered < MAX_UNANSWERED && !this.behind
   }
@@ -177,10 +178,10 @@ export class Session implements Connection, LinkListener {
   /** The peer asks and does not take what it gets. */
   get behind(): boolean {
     const answers = this.#outgoing.undrained('answers') + (this.#channel?.outbox.backlog ?? 0)
-    return this.#outgoing.undrained('responses') + answers > MAX_UNDRAINED
+    return this.#replies.backlog + this.#outgoing.undrained('responses') + answers > MAX_UNDRAINED
   }
 
-  /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. Throws StatusError QUOTA_EXCEEDED. */
+  /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. */
   admit(seq: number, identity: Identity): void {
     if (this.#over) return
     const channel = this.producer.registry.create(identity, false)
@@ -197,25 +198,12 @@ export class Session implements Connection, LinkListener {
     )
   }
 
-  /** No layer is offered, but a WRAP is synchronous all the same [MON 6.12]: nothing may arrive before its response is written. */
+  /** Bytes of JSON are messages of their own: only a byte stream can change its layer between two of them. */
   wrap(seq: number, layer: string): void {
     this.#login.reset()
-    this.#wrapping = { seq, layer }
-    if (this.#options.format === 'xdr' && !this.#intake.drained) this.#failWrap()
-    else this.#wrapIfNothingIsOwed()
-  }
-
-  /** Responses owed go out before that of WRAP [MON 12]. */
-  #wrapIfNothingIsOwed(): void {
-    if (this.#wrapping === undefined || this.#over || this.#replies.unanswered > 0) return
-    const { seq, layer } = this.#wrapping
-    this.#wrapping = undefined
-    this.#replies.refuse(seq, statuses.UNSUPPORTED.code, `the layer ${layer} is not offered on this connection`)
-    this.#replies.flush()
-  }
-
-  #failWrap(): void {
-    this.#fail('bytes behind a WRAP before its response')
+    this.#wrapping.begin(seq, layer)
+    if (this.#intake instanceof XdrIntake && !this.#intake.drained) this.#fail(BEHIND_WRAP)
+    else this.#wrapping.goOn()
   }
 
   /** SET_CHANNEL [MON 7]: from here on commands are the new channel's; its values come behind the response. */
@@ -224,7 +212,10 @@ export class Session implements Connection, LinkListener {
     this.#channel = channel
     this.producer.registry.attach(channel, this, true)
     this.producer.registry.detach(left, this)
-    return channel.outbox.pause()
+    const move = ++this.#moves
+    return () => {
+      if (move === this.#moves && channel.connection === this) channel.outbox.start()
+    }
   }
 
   get undrained(): number {
@@ -279,7 +270,7 @@ export class Session implements Connection, LinkListener {
 
   /** Something was decided, answered or drained: what waits is looked at, and reading goes on. */
   goOn(): void {
-    this.#wrapIfNothingIsOwed()
+    if (!this.#over) this.#wrapping.goOn()
     if (this.#mayLook && !this.#intake.drained) {
       this.#pump()
       this.#intake.settle()
@@ -295,10 +286,15 @@ export class Session implements Connection, LinkListener {
       this.end()
       return
     }
-    const pause = !this.#mayLook && !this.#closing && this.#wrapping === undefined
+    const pause = !this.#mayLook && !this.#closing && !this.#wrapping.isUnderWay
     if (pause === this.#paused) return
     this.#paused = pause
     if (pause) this.#link.pause()
     else this.#link.resume()
   }
+}
+
+function known<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('only a session that is authenticated has an identity and a channel')
+  return part
 }

@@ -96,6 +96,8 @@ class Consumer implements Connection {
   #sent: { first: number; last: number; mark: number }[] = []
   #shuffled: number[] = []
   committed = 0
+  readonly undrained = 0
+  readonly behind = false
 
   constructor(queue: Queue, options: Options, journal: Journal) {
     this.queue = queue
@@ -113,8 +115,8 @@ class Consumer implements Connection {
     this.#sent.push({ first, last, mark })
   }
 
+  writeAnswers(): void {}
   notice(): void {}
-  drained(): void {}
   end(): void {}
 
   commit(): void {

@@ -58,6 +58,28 @@ export function frame(...parts: readonly Uint8Array[]): Uint8Array {
   return join(u32(payload.length), payload)
 }
 
+/** The statuses, by the numbers of section 4. */
+export const status = {
+  OK: 0,
+  AUTH_NEEDED: 1,
+  AUTH_FAILED: 2,
+  NOT_AUTHENTICATED: 3,
+  ALREADY_AUTHENTICATED: 4,
+  UNKNOWN_COMMAND: 5,
+  INVALID_ARGUMENT: 6,
+  NO_SUCH_METRIC: 7,
+  NO_SUCH_ID: 8,
+  NO_SUCH_CHANNEL: 9,
+  NO_SUCH_CONTROL: 10,
+  PERMISSION_DENIED: 11,
+  UNSUPPORTED: 12,
+  BUSY: 13,
+  NO_SUCH_TRANSACTION: 14,
+  INTERNAL: 15,
+  QUOTA_EXCEEDED: 16,
+  STORAGE_FULL: 17,
+}
+
 /** The basic types, by the numbers of the specification. */
 export const type = {
   int32: 1,

@@ -82,7 +82,14 @@ export class TestProducer {
       config: options.config ?? {},
       logged: [],
     }
-    return TestProducer.#run(world, options.store ?? new MemoryStore())
+    return TestProducer.#run(world, options.store ?? (await firstStart).crash())
+  }
+
+  /** What a first start leaves behind: hashing the admin's password takes longer than most tests. */
+  static async firstStart(): Promise<MemoryStore> {
+    const store = new MemoryStore()
+    await (await TestProducer.start({ store })).stop()
+    return store
   }
 
   static async #run(world: World, store: MemoryStore): Promise<TestProducer> {
@@ -95,9 +102,9 @@ export class TestProducer {
     const config = {
       ...(merged as unknown as Config),
       producer: { name: 'n1', dataDir: directory },
-      listen: { tcp: undefined, http: undefined },
+      listen: { tcp: undefined, http: undefined, ...given.listen },
       gmetric: { ...base.gmetric, listen: undefined, listenNamed: false },
-      auth: { ...base.auth, scramIterations: 4096 },
+      auth: { ...base.auth, ...given.auth, scramIterations: 4096 },
     }
     const slow = new SlowSensor()
     const things = new ThingSensor()
@@ -152,16 +159,21 @@ export class TestProducer {
   }
 
   /** A user with a password that costs little to prove. */
-  async addUser(name: string, { tenant = 'default', role = 'consumer' } = {}): Promise<void> {
-    const secret = randomBytes(12).toString('base64url')
+  async addUser(name: string, { tenant = 'default', role = 'consumer', password = '' } = {}): Promise<void> {
+    const secret = password || randomBytes(12).toString('base64url')
     this.#world.secrets.set(`${tenant}/${name}`, secret)
     const scram = await makeSecretVerifier(secret)
     this.server.parts.producer.accounts.add({ tenant, name, role, bcrypt: undefined, scram, loopbackOnly: false })
   }
 
   /** A connection that has sent nothing yet. Its PRODUCER_CAPS is the first message. */
-  connect(peer: { address?: string; loopback?: boolean } = {}): RawPeer {
+  connect(peer: { address?: string; loopback?: boolean; encrypted?: boolean } = {}): RawPeer {
     const [near, far] = duplexPair()
+    // Unlike sockets, the two do not notice when the other is destroyed.
+    near.once('close', () => far.destroy())
+    far.once('close', () => {
+      if (!far.writableFinished) near.destroy()
+    })
     this.server.sessions.accept({
       link: new StreamLink(far),
       format: 'xdr',
@@ -201,3 +213,5 @@ export class TestProducer {
     for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
   }
 }
+
+const firstStart = TestProducer.firstStart()

@@ -81,11 +81,12 @@ export class Seat {
   }
 
   async #take<T extends Received>(is: (message: Received) => message is T): Promise<T> {
+    const index = this.#unread.findIndex(is)
+    if (index >= 0) return this.#unread.splice(index, 1)[0] as T
     for (;;) {
-      const index = this.#unread.findIndex(is)
-      if (index >= 0) return this.#unread.splice(index, 1)[0] as T
       const message = await this.peer.next()
       if (message.kind === 'closed') throw new Error('the connection ended while something was awaited')
+      if (is(message)) return message
       this.#unread.push(message)
     }
   }

@@ -204,17 +204,20 @@ describe('Binding', () => {
 
     it('copies values that are only on disk', async () => {
       const id = await seat.follow('test.a')
-      for (const value of [1, 2, 3]) producer.emit(value)
+      for (const value of [1, 2]) producer.emit(value)
+      await seat.ok((seq) => command.buffer(seq, id))
+      for (const value of [3, 4]) producer.emit(value)
       await producer.settle()
       producer = await producer.crash()
       const again = await producer.seat()
       const target = await again.defChannel()
-      // The window is one value, so that those behind it stay where they are.
-      await again.setChannel(seat.channel)
-      await again.ok((seq) => command.subscribe(seq, id, target))
+      // In one piece, so that nothing is read back for sending before the copy is made.
+      again.peer.send(command.setChannel(1001, seat.channel), command.subscribe(1002, id, target))
+      expect((await again.response(1001)).status).toBe(0)
+      expect((await again.response(1002)).status).toBe(0)
       const reader = await producer.seat()
       await reader.setChannel(target)
-      expect((await reader.values(3)).map(numberOf)).toEqual([1, 2, 3])
+      expect((await reader.values(4)).map(numberOf)).toEqual([1, 2, 3, 4])
     })
 
     it('is one transaction with the binding: a crash finds both or none', async () => {

@@ -25,6 +25,7 @@ describe('Life', () => {
   async function statusOfTaking(channel: number): Promise<number> {
     const seat = await producer.seat()
     const { status } = await seat.ask((seq) => command.setChannel(seq, channel))
+    await leave(seat)
     return status
   }
 
@@ -178,8 +179,8 @@ describe('Life', () => {
       await leave(seat)
       producer.clock.advance(7 * DAY_MS - 5000)
       expect(await statusOfTaking(channel)).toBe(0)
-      await producer.settle()
-      producer.clock.advance(1)
+      producer.clock.advance(7 * DAY_MS + 2000)
+      expect(await statusOfTaking(channel)).toBe(NO_SUCH_CHANNEL)
     })
 
     it('takes the channel, its values and the ids bound to nothing else', async () => {
@@ -241,7 +242,6 @@ describe('Life', () => {
       await leave(seat)
       producer.clock.advance(9000)
       expect(await statusOfTaking(channel)).toBe(0)
-      await producer.settle()
       producer.clock.advance(12_000)
       expect(await statusOfTaking(channel)).toBe(NO_SUCH_CHANNEL)
     })

@@ -2,12 +2,9 @@
  * What can happen to a queue, each as one step: it does something, and tells the shadow what may be gone by it and what
  * must be.
  */
-import { MessageId } from '../../../../protocol/monitor/constants.ts'
-import { getUint53 } from '../../../../server/channels/block.ts'
-import type { Gap } from '../../../../server/channels/gap.ts'
-import type { Hold } from '../../../../server/channels/queue-state.ts'
+import { Consumer } from './consumer.ts'
 import { type Cause, type Place, type Shadow, same, type Value } from './shadow.ts'
-import { CHANNELS, frameOf, framesIn, headOf, type Random, type SentFrame, tailOf, type World } from './world.ts'
+import { CHANNELS, framesIn, headOf, type Random, tailOf, type World } from './world.ts'
 
 const METRICS = [7, 8, 9] as const
 const RESULT = 99
@@ -15,15 +12,14 @@ const RESULT = 99
 export class Steps {
   readonly #world: World
   readonly #random: Random
-  readonly #holds = CHANNELS.map((): Hold[] => [])
   readonly #heads = new Map<string, Uint8Array>()
-  #unholds: (() => void)[] = []
-  /** Values that came back from the store: keep-latest does not know their series any more. */
-  #restored = new Set<Value>()
   #damaged = new Set<number>()
   #time = 1_700_000_000_000_000
 
+  readonly consumer: Consumer
+
   constructor(world: World, random: Random) {
+    this.consumer = new Consumer(world, random)
     this.#world = world
     this.#random = random
   }
@@ -92,11 +88,11 @@ export class Steps {
     const refused = values.filter((value) => !present.has(value)).map((value) => ({ value, cause }))
     const bytes = [...before.places.keys(), ...values].reduce((sum, value) => sum + value.bytes, 0)
     const isTight = !this.#world.uniform || bytes > settings.maxBytes
-    const known = [...before.places.values()].filter(({ value }) => !this.#restored.has(value))
+    const known = [...before.places.values()].filter(({ value }) => !this.#world.restored.has(value))
     shadow.check({
       why: (place) => {
         if (cause === 'full') return undefined
-        if (isOlder(place) && !place.value.exempt && !this.#restored.has(place.value)) return 'superseded'
+        if (isOlder(place) && !place.value.exempt && !this.#world.restored.has(place.value)) return 'superseded'
         if (settings.overflow === 'drop-newest' || !isTight) return undefined
         return shadow.flying.has(place.value) || place.value.exempt ? undefined : 'overflow'
       },
@@ -163,206 +159,6 @@ export class Steps {
     if (values.length > 0) this.#checkAppended(1 - index, 0, values)
   }
 
-  attach(index: number): void {
-    const shadow = this.#shadow(index)
-    this.#detach(shadow)
-    shadow.queue.attach()
-    shadow.attached = true
-    shadow.lastId = 0
-    shadow.check({ why: () => undefined })
-  }
-
-  detach(index: number): void {
-    this.#detach(this.#shadow(index))
-  }
-
-  #detach(shadow: Shadow): void {
-    const flew = new Set(shadow.flying)
-    shadow.flying.clear()
-    shadow.flyingGaps.clear()
-    shadow.queue.detach()
-    shadow.attached = false
-    shadow.check({
-      why: ({ value }) =>
-        shadow.queue.settings.overflow === 'keep-latest' && flew.has(value) && !value.exempt ? 'superseded' : undefined,
-    })
-  }
-
-  /** A link with room for `budget` bytes. */
-  async send(index: number, budget: number): Promise<void> {
-    const shadow = this.#shadow(index)
-    const { queue } = shadow
-    if (!shadow.attached) return
-    let expected = this.#toSend(shadow)
-    let sent = new Set<Value>()
-    let sentGaps = new Set<Gap>()
-    const settle = (damaged?: ReadonlySet<unknown>): void => {
-      const { durable } = queue.settings
-      shadow.check({
-        why: (place) => {
-          if (!durable && sent.has(place.value)) return 'committed'
-          if (damaged?.has(place.block) && !shadow.flying.has(place.value)) return 'damaged'
-          return isStopped(shadow, place) && !shadow.flying.has(place.value) ? 'stopped' : undefined
-        },
-        must: durable ? [] : sent,
-        gap: (gap) => !durable && sentGaps.has(gap),
-      })
-      expected = this.#toSend(shadow)
-      sent = new Set()
-      sentGaps = new Set()
-    }
-    while (budget > 0) {
-      const next = queue.next(budget)
-      if (next === undefined) break
-      if (next === 'window') {
-        same(this.#isWindowFull(shadow, expected[0]), true, 'the window is full')
-        break
-      }
-      if ('load' in next) {
-        settle()
-        const damaged = new Set<unknown>()
-        for (const block of queue.ahead()) {
-          const bytes = await this.#world.read(block)
-          if (bytes === undefined) damaged.add(block)
-          queue.loaded(block, bytes)
-        }
-        settle(damaged)
-        continue
-      }
-      budget -= next.bytes.length
-      for (const frame of framesIn(next.bytes)) {
-        const entry = expected.shift()
-        this.#checkSent(index, frame, entry)
-        if (entry === undefined) continue
-        if ('kind' in entry) {
-          sentGaps.add(entry)
-          if (queue.settings.durable) shadow.flyingGaps.add(entry)
-        } else {
-          sent.add(entry.value)
-          if (queue.settings.durable) shadow.flying.add(entry.value)
-        }
-        this.#checkWindow(shadow)
-      }
-      const { chunk } = next
-      if (chunk !== undefined) this.#unholds.push(() => chunk.unhold())
-    }
-    settle()
-    if (this.#random.below(2) === 0) this.drained()
-  }
-
-  /** Links have written what they were given. */
-  drained(): void {
-    for (const unhold of this.#unholds) unhold()
-    this.#unholds = []
-  }
-
-  #toSend(shadow: Shadow): (Place | Gap)[] {
-    return shadow.view.order.filter((entry) => {
-      if ('kind' in entry) return entry.lane === 0 && !shadow.flyingGaps.has(entry)
-      return entry.lane.id === 0 && !shadow.flying.has(entry.value) && !isStopped(shadow, entry)
-    })
-  }
-
-  #checkSent(index: number, { metric, id, time, frame }: SentFrame, entry: Place | Gap | undefined): void {
-    const shadow = this.#shadow(index)
-    if (entry === undefined) throw new Error(`nothing was to be sent, but ${id} was`)
-    const { durable } = shadow.queue.settings
-    if ('kind' in entry) {
-      same(metric, MessageId.GAP, 'a GAP')
-      same(id, entry.transaction, 'id of a GAP')
-      const view = new DataView(frame.buffer)
-      same(view.getUint32(16), entry.metric, 'metric of a GAP')
-      same(getUint53(view, 20), entry.count, 'count of a GAP')
-    } else {
-      same(time, entry.value.time, 'the next value')
-      same(id, entry.id, 'id of a value')
-      same(Buffer.compare(frame, frameOf(entry.value, id)), 0, 'bytes of a value')
-    }
-    if (!durable) return
-    same(id > shadow.lastId, true, 'ids ascend on a connection')
-    shadow.lastId = id
-    same(id < this.#world.reserved[index]!, true, 'a sent id is reserved on disk')
-    for (const { from } of this.#holds[index]!) same(id < from, true, 'a hold holds')
-    if ('kind' in entry) return
-    const given = this.#world.given[index]!
-    if (given.has(id)) same(given.get(id)?.time, time, `what transaction ${id} means`)
-    given.set(id, entry.value)
-  }
-
-  #flyingBytes(shadow: Shadow): number {
-    let bytes = 0
-    for (const value of shadow.flying) bytes += value.bytes
-    return bytes
-  }
-
-  #checkWindow(shadow: Shadow): void {
-    const { window, windowBytes } = shadow.queue.settings
-    const count = shadow.flying.size + shadow.flyingGaps.size
-    if (count <= 1) return
-    same(count <= window, true, 'within the window')
-    if (this.#world.uniform) same(this.#flyingBytes(shadow) <= windowBytes, true, 'within the window of bytes')
-  }
-
-  #isWindowFull(shadow: Shadow, next: Place | Gap | undefined): boolean {
-    const { window, windowBytes } = shadow.queue.settings
-    const count = shadow.flying.size + shadow.flyingGaps.size
-    if (count >= window || !this.#world.uniform || next === undefined) return count > 0
-    const more = 'kind' in next ? 0 : next.value.bytes
-    return count > 0 && this.#flyingBytes(shadow) + more >= windowBytes
-  }
-
-  commit(index: number): void {
-    const shadow = this.#shadow(index)
-    const values = [...shadow.flying].map((value) => shadow.view.places.get(value)?.id ?? 0)
-    const ids = [...values, ...[...shadow.flyingGaps].map(({ transaction }) => transaction)].sort((a, b) => a - b)
-    switch (this.#random.below(8)) {
-      case 0:
-      case 1:
-        for (const id of ids.slice(0, 1 + this.#random.below(20))) this.commitOne(index, id, false)
-        return
-      case 2:
-        for (let count = this.#random.below(10); count > 0; count--) {
-          if (ids.length > 0) this.commitOne(index, this.#random.pick(ids), false)
-        }
-        return
-      case 3:
-        if (ids.length > 0) this.commitOne(index, this.#random.pick(ids), true)
-        return
-      case 4: {
-        const alive = [...shadow.view.places.values()].filter(({ id }) => id !== 0)
-        if (alive.length > 0) this.commitOne(index, this.#random.pick(alive).id, this.#random.below(2) === 0)
-        return
-      }
-      case 5: {
-        const given = [...this.#world.given[index]!.keys()]
-        if (given.length > 0) this.commitOne(index, this.#random.pick(given), this.#random.below(2) === 0)
-        return
-      }
-      case 6:
-        if (ids.length > 0) this.commitOne(index, ids.at(-1)!, true)
-        return
-      default:
-        for (const id of [1, 2 ** 40, Number.MAX_SAFE_INTEGER]) same(shadow.queue.commit(id, true), false, 'unknown id')
-        same(shadow.queue.commit(0, true), true, 'COMMIT 0')
-        shadow.check({ why: () => undefined })
-    }
-  }
-
-  commitOne(index: number, id: number, through: boolean): void {
-    const shadow = this.#shadow(index)
-    const must = new Set<Value>()
-    for (const { value, id: of } of shadow.view.places.values()) {
-      if (of !== 0 && (of === id || (through && of < id && shadow.flying.has(value)))) must.add(value)
-    }
-    const isMeant = (gap: Gap): boolean =>
-      gap.lane === 0 && (gap.transaction === id || (through && gap.transaction < id && shadow.flyingGaps.has(gap)))
-    const gaps = [...shadow.view.gaps.keys()].filter(isMeant)
-    same(shadow.queue.commit(id, through), shadow.queue.settings.durable, 'COMMIT of a given id')
-    if (!shadow.queue.settings.durable) return
-    shadow.check({ why: ({ value }) => (must.has(value) ? 'committed' : undefined), must, gap: isMeant })
-    for (const gap of gaps) same(gap.settled, true, 'a GAP is committed')
-  }
-
   async stop(index: number): Promise<void> {
     const shadow = this.#shadow(index)
     const metric = this.#random.pick(METRICS)
@@ -422,11 +218,10 @@ export class Steps {
     shadow.check({ why: (place) => (may(place) ? 'expired' : undefined), must })
   }
 
-  hold(index: number): void {
-    const holds = this.#holds[index]!
-    const { queue } = this.#shadow(index)
-    if (holds.length < 2) holds.push(queue.hold())
-    else queue.letGo(holds.shift()!)
+  /** Long enough for a range of ids to be given back. */
+  quiet(index: number): void {
+    this.#world.host.now += 11_000
+    this.expire(index)
   }
 
   window(index: number): void {
@@ -456,10 +251,10 @@ export class Steps {
   }
 
   async crash(): Promise<void> {
-    this.drained()
-    for (const holds of this.#holds) holds.length = 0
+    this.consumer.drained()
+    for (const holds of this.consumer.holds) holds.length = 0
     await this.#world.crash()
-    this.#restored = new Set(this.#world.shadows.flatMap(({ view }) => [...view.places.keys()]))
+    this.#world.restored = new Set(this.#world.shadows.flatMap(({ view }) => [...view.places.keys()]))
   }
 
   /** A clean end and a new start: no GAP says that something may be missing. */
@@ -482,8 +277,8 @@ export class Steps {
     for (const index of CHANNELS.keys()) {
       const { queue } = this.#shadow(index)
       queue.settings = { ...queue.settings, window: 65_536, windowBytes: 8 << 20 }
-      for (const hold of this.#holds[index]!.splice(0)) queue.letGo(hold)
-      this.attach(index)
+      for (const hold of this.consumer.holds[index]!.splice(0)) queue.letGo(hold)
+      this.consumer.attach(index)
     }
     for (let rounds = 0; !this.#world.shadows.every(({ queue }) => queue.empty); rounds++) {
       same(rounds < 50, true, 'everything is sent')
@@ -493,20 +288,14 @@ export class Steps {
           why: ({ lane }) =>
             shadow.queue.settings.overflow === 'keep-latest' && lane.id === 0 ? 'superseded' : undefined,
         })
-        await this.send(index, 1 << 20)
-        if (shadow.lastId > 0) this.commitOne(index, shadow.lastId, true)
+        await this.consumer.send(index, 1 << 20)
+        if (shadow.lastId > 0) this.consumer.commitOne(index, shadow.lastId, true)
       }
       await this.batch()
     }
     while (this.#world.journal.busy) await this.batch()
-    this.drained()
+    this.consumer.drained()
     same(this.#world.host.unstored, 0, 'bytes that are not stored')
     same(this.#world.host.pool.used, 0, 'bytes of buffers in use')
   }
-}
-
-/** STOP passes it over. */
-function isStopped(shadow: Shadow, { value, block, ordinal, lane }: Place): boolean {
-  const through = shadow.queue.stops.get(value.metric)
-  return lane.id === 0 && through !== undefined && block.first + ordinal <= through
 }

@@ -83,6 +83,8 @@ export class World {
   readonly given = CHANNELS.map(() => new Map<number, Value>())
   /** Blocks that a read found damaged. */
   readonly setAside = new Set<number>()
+  /** Values that came back from the store: keep-latest does not know their series any more. */
+  restored = new Set<Value>()
   /** Ids reserved on disk, by channel. */
   readonly reserved: number[] = CHANNELS.map(() => ORIGIN)
   #inFlight: { snapshots: Snapshot[]; reserved: number[] } | undefined

@@ -1,0 +1,195 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Block } from '../../../server/channels/block.ts'
+import { type Connection, Outbox } from '../../../server/channels/outbox.ts'
+import { Turn } from '../../../server/channels/turn.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { Rig, told } from './rig.ts'
+
+class HandTurn extends Turn {
+  entered = 0
+  override enter(): void {
+    this.entered++
+  }
+}
+
+/** A link that drains when it is told to. */
+class Link implements Connection {
+  readonly sent: Uint8Array[] = []
+  readonly #written: (() => void)[] = []
+
+  writeValues(bytes: Uint8Array, written: () => void): void {
+    this.sent.push(bytes)
+    this.#written.push(written)
+  }
+
+  drain(): void {
+    for (const written of this.#written.splice(0)) written()
+  }
+
+  get bytes(): number {
+    return this.sent.reduce((sum, { length }) => sum + length, 0)
+  }
+
+  get frames(): string[] {
+    return this.sent.flatMap(told)
+  }
+
+  notice(): void {}
+  drained(): void {}
+  end(): void {}
+}
+
+let rig: Rig
+let clock: FakeClock
+let turn: HandTurn
+let outbox: Outbox
+let reads: number[]
+let standstills: number
+const read = (block: Block): Promise<Uint8Array | undefined> => {
+  reads.push(block.id)
+  return rig.read(block)
+}
+
+async function open(settings = {}): Promise<Link> {
+  rig = new Rig(settings)
+  await rig.open()
+  const { queue } = rig
+  outbox = new Outbox({ queue, turn, clock, read, standstill: () => standstills++ })
+  const link = new Link()
+  outbox.attach(link)
+  rig.append(7, 1)
+  rig.persist()
+  outbox.atTurnEnd()
+  queue.commit(100, false)
+  link.drain()
+  link.sent.length = 0
+  return link
+}
+
+beforeEach(() => {
+  clock = new FakeClock()
+  turn = new HandTurn()
+  reads = []
+  standstills = 0
+})
+
+describe('the outbox', () => {
+  it('sends answers before values: they are no entries of the queue', async () => {
+    const link = await open()
+    rig.append(7, 1)
+    expect(outbox.answer((writer) => writer.uint32(24).uint32(9).uint53(0).uint53(5).uint32(11))).toBe(true)
+    outbox.atTurnEnd()
+    expect(link.frames).toEqual(['VALUE 9 0 @5', 'VALUE 7 101 @2'])
+    outbox.detach()
+    expect(outbox.answer(() => {})).toBe(false)
+  })
+
+  it('hands over at most 256 KiB that the link has not drained [MON 8 Window]', async () => {
+    const link = await open()
+    rig.append(7, 5_000)
+    outbox.atTurnEnd()
+    outbox.atTurnEnd()
+    expect(link.bytes).toBeLessThanOrEqual(256 << 10)
+    expect(link.bytes).toBeGreaterThan((256 << 10) - 100)
+    turn.entered = 0
+    link.drain()
+    expect(turn.entered).toBeGreaterThan(0)
+    outbox.atTurnEnd()
+    expect(link.bytes).toBe(500_000)
+  })
+
+  it('holds buffers until the link has written them, also when the connection has ended', async () => {
+    const link = await open()
+    rig.append(7, 10)
+    outbox.atTurnEnd()
+    outbox.detach()
+    rig.queue.discard()
+    expect(rig.host.pool.used).toBeGreaterThan(0)
+    link.drain()
+    expect(rig.host.pool.used).toBe(0)
+  })
+
+  it('sends nothing to a connection whose response has to go first', async () => {
+    const link = await open()
+    outbox.detach()
+    outbox.attach(link, true)
+    rig.append(7, 1)
+    outbox.atTurnEnd()
+    expect(link.frames).toEqual([])
+    outbox.start()
+    outbox.atTurnEnd()
+    expect(link.frames).toEqual(['VALUE 7 101 @2'])
+  })
+
+  it('reads several blocks back at once, and each only once', async () => {
+    const link = await open()
+    outbox.detach()
+    for (let i = 0; i < 20; i++) {
+      rig.append(7, 20)
+      rig.persist()
+    }
+    outbox.attach(link)
+    outbox.atTurnEnd()
+    outbox.atTurnEnd()
+    expect(reads).toHaveLength(20)
+    await new Promise((resolve) => setImmediate(resolve))
+    outbox.atTurnEnd()
+    expect(link.frames).toHaveLength(400)
+    expect(reads).toHaveLength(20)
+  })
+
+  it('reads at most 4 MiB ahead', async () => {
+    const link = await open()
+    outbox.detach()
+    for (let i = 0; i < 20; i++) {
+      rig.append(7, 4_000)
+      rig.persist()
+    }
+    outbox.attach(link)
+    outbox.atTurnEnd()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(rig.queue.resident).toBeGreaterThan(3 << 20)
+    expect(rig.queue.resident).toBeLessThanOrEqual(4 << 20)
+    expect(link.frames).toHaveLength(0)
+  })
+
+  it('throws away what was read for a connection that has ended', async () => {
+    const link = await open()
+    outbox.detach()
+    rig.append(7, 20)
+    rig.persist()
+    outbox.attach(link)
+    outbox.atTurnEnd()
+    outbox.detach()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(rig.queue.resident).toBe(0)
+    outbox.attach(link)
+    outbox.atTurnEnd()
+    await new Promise((resolve) => setImmediate(resolve))
+    outbox.atTurnEnd()
+    expect(link.frames).toHaveLength(20)
+  })
+
+  it('tells once per standstill, after a second, that nothing more comes until COMMIT [MON 3 NOTICE]', async () => {
+    const link = await open({ window: 2 })
+    rig.append(7, 10)
+    outbox.atTurnEnd()
+    expect(outbox.windowFull).toBe(true)
+    clock.advance(999)
+    expect(standstills).toBe(0)
+    outbox.atTurnEnd()
+    clock.advance(10_000)
+    expect(standstills).toBe(1)
+    rig.queue.commit(101, false)
+    outbox.atTurnEnd()
+    expect(link.frames).toHaveLength(3)
+    clock.advance(1_000)
+    expect(standstills).toBe(2)
+    rig.queue.commit(103, true)
+    outbox.atTurnEnd()
+    outbox.detach()
+    clock.advance(1_000)
+    expect(standstills).toBe(2)
+    expect(clock.timers).toBe(0)
+  })
+})

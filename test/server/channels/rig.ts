@@ -1,0 +1,173 @@
+/** A queue over a store in memory, turned by hand: what the server does with it by timers and sockets, tests do by calls. */
+import type { Block } from '../../../server/channels/block.ts'
+import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION, getUint53 } from '../../../server/channels/block.ts'
+import { Journal } from '../../../server/channels/journal.ts'
+import { Pool } from '../../../server/channels/pool.ts'
+import { Queue } from '../../../server/channels/queue.ts'
+import type { QueueSettings } from '../../../server/channels/queue-state.ts'
+import { Turn } from '../../../server/channels/turn.ts'
+import { MemoryStore } from '../../../storage/memory/store.ts'
+import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
+
+export const ORIGIN = 100
+
+export const SETTINGS: QueueSettings = {
+  durable: true,
+  window: 65_536,
+  windowBytes: 8 << 20,
+  maxBytes: 64 << 20,
+  maxAgeMs: 60_000,
+  overflow: 'drop-oldest',
+}
+
+/** `VALUE 7 100 @1` or `GAP 7 104 x5 @1-5 overflow(1)`: what a consumer reads. */
+export function told(bytes: Uint8Array): string[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const frames: string[] = []
+  for (let at = 0; at < bytes.length; at += 4 + view.getUint32(at)) {
+    const id = getUint53(view, at + FRAME_TRANSACTION)
+    if (view.getUint32(at + FRAME_METRIC) === 0xfffffffc) {
+      const [count, from, to] = [getUint53(view, at + 20), getUint53(view, at + 28), getUint53(view, at + 36)]
+      frames.push(`GAP ${view.getUint32(at + 16)} ${id} x${count} @${from}-${to} reason ${view.getUint32(at + 44)}`)
+    } else {
+      frames.push(`VALUE ${view.getUint32(at + FRAME_METRIC)} ${id} @${getUint53(view, at + FRAME_TIME)}`)
+    }
+  }
+  return frames
+}
+
+class HandTurn extends Turn {
+  override enter(): void {}
+}
+
+export class Rig {
+  readonly host = {
+    pool: new Pool(),
+    refusing: undefined as 'full' | 'overflow' | undefined,
+    unstored: 0,
+    now: 0,
+    id: 0,
+    nextId(): number {
+      return ++this.id
+    },
+    age(): number {
+      return this.now
+    },
+  }
+  readonly batches: Batch[] = []
+  readonly resultsGone: number[] = []
+  store: MemoryStore
+  journal: Journal
+  queue: Queue
+  ready = 0
+  #time = 0
+  readonly #settings: QueueSettings
+
+  constructor(settings: Partial<QueueSettings> = {}, store = new MemoryStore({ manual: true })) {
+    this.#settings = { ...SETTINGS, ...settings }
+    this.store = store
+    this.journal = this.#newJournal()
+    this.queue = this.#newQueue()
+  }
+
+  /** Opened and with a consumer. */
+  static async connected(settings: Partial<QueueSettings> = {}): Promise<Rig> {
+    const rig = new Rig(settings)
+    await rig.open()
+    rig.queue.attach()
+    return rig
+  }
+
+  open(): Promise<Recovered> {
+    return this.store.open({
+      onDurable: (number, data) => this.journal.onDurable(number, data),
+      onFull: () => {
+        this.host.refusing = 'full'
+      },
+      onRoom: () => {
+        this.host.refusing = undefined
+      },
+      onFailed: () => {},
+    })
+  }
+
+  #newJournal(): Journal {
+    const write = (batch: Batch): void => {
+      this.batches.push({ ...batch, blocks: batch.blocks.slice(), channels: batch.channels.slice() })
+      this.store.write(batch)
+    }
+    return new Journal({ write }, new HandTurn(), { age: () => this.host.now, wallMs: () => 0 })
+  }
+
+  #newQueue(): Queue {
+    const queue: Queue = new Queue(1, ORIGIN, this.#settings, this.host, {
+      changed: () => this.journal.touch(queue),
+      ready: () => {
+        this.ready++
+      },
+      resultGone: (id) => this.resultsGone.push(id),
+    })
+    return queue
+  }
+
+  /** Values of a metric, with times 1, 2, 3 ..., `bytes` each. Into its buffer lane, if `waiting`. */
+  append(metric: number, count: number, { waiting = false, bytes = 100, head = headOf(metric) } = {}): void {
+    for (let i = 0; i < count; i++) {
+      this.queue.append(waiting ? metric : 0, head, new Uint8Array(bytes - head.length), ++this.#time)
+    }
+  }
+
+  /** Makes everything changed so far durable. */
+  persist(): void {
+    this.journal.atTurnEnd()
+    this.store.complete()
+  }
+
+  readonly read = async (block: Block): Promise<Uint8Array | undefined> => (await this.store.read([block.id]))[0]?.bytes
+
+  /** Sends what there is to send, at most `bytes`; reads back what is on disk. */
+  async send(bytes = 1 << 20): Promise<string[]> {
+    const frames: string[] = []
+    for (let room = bytes; room > 0; ) {
+      const next = this.queue.next(room)
+      if (next === undefined || next === 'window') break
+      if ('load' in next) {
+        for (const block of this.queue.ahead()) this.queue.loaded(block, await this.read(block))
+        continue
+      }
+      room -= next.bytes.length
+      frames.push(...told(next.bytes))
+      next.chunk?.unhold()
+    }
+    return frames
+  }
+
+  /** The process ends now and starts again. True if the end was a clean one. */
+  async crash(): Promise<boolean> {
+    this.store = this.store.crash()
+    this.journal = this.#newJournal()
+    this.queue = this.#newQueue()
+    this.host.refusing = undefined
+    this.host.unstored = 0
+    const { numbers, blocks, gaps, settled } = await this.open()
+    let state = { floor: ORIGIN, clean: true }
+    if (numbers.length >= CHANNEL_WIDTH) state = this.queue.restoreNumbers(numbers, 0)
+    for (let row = 0; row * BLOCK_WIDTH < blocks.length; row++) {
+      this.queue.restoreBlock(blocks, row, state.floor, settled.get(blocks[row * BLOCK_WIDTH]!))
+    }
+    for (let row = 0; row * GAP_WIDTH < gaps.length; row++) this.queue.restoreGap(gaps, row)
+    this.queue.recovered(state.clean)
+    return state.clean
+  }
+}
+
+/** A template: metric, and constants that tell its series apart. */
+export function headOf(metric: number, constants: readonly number[] = []): Uint8Array {
+  const head = new Uint8Array(24 + 4 * constants.length)
+  const view = new DataView(head.buffer)
+  view.setUint32(FRAME_METRIC, metric)
+  constants.forEach((constant, index) => {
+    view.setUint32(24 + 4 * index, constant)
+  })
+  return head
+}

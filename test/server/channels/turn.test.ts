@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+import { type Phase, Turn } from '../../../server/channels/turn.ts'
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('the end of a turn', () => {
+  it('has three phases, whatever the order of entering; each task runs once', async () => {
+    const turn = new Turn()
+    const ran: Phase[] = []
+    const tasks = (['store', 'send', 'respond'] as const).map((phase) => {
+      const task = { atTurnEnd: () => ran.push(phase) }
+      turn.enter(phase, task)
+      turn.enter(phase, task)
+      return task
+    })
+    expect(ran).toEqual([])
+    await nextTurn()
+    expect(ran).toEqual(['respond', 'send', 'store'])
+    expect(tasks).toHaveLength(3)
+  })
+
+  it('goes on to what was entered for a later phase, and leaves the rest to the next turn', async () => {
+    const turn = new Turn()
+    const ran: string[] = []
+    const late = { atTurnEnd: () => ran.push('late') }
+    const again = { atTurnEnd: () => ran.push('again') }
+    turn.enter('send', {
+      atTurnEnd: () => {
+        ran.push('send')
+        turn.enter('store', late)
+        turn.enter('send', again)
+      },
+    })
+    turn.run()
+    expect(ran).toEqual(['send', 'late'])
+    await nextTurn()
+    expect(ran).toEqual(['send', 'late', 'again'])
+  })
+})

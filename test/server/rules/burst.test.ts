@@ -1,0 +1,98 @@
+import { connect } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { command, join, status, str } from '../../support/bytes.ts'
+import { mixedCommands, pieces, prepareMix } from '../../support/mixed-commands.ts'
+import { TestProducer } from '../../support/producer.ts'
+import { RawPeer } from '../../support/raw-peer.ts'
+import { Seat } from '../../support/seat.ts'
+
+let producer: TestProducer
+beforeEach(async () => {
+  producer = await TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port: 0 } } } })
+})
+afterEach(() => producer.stop())
+
+async function overTcp(): Promise<Seat> {
+  const { host, port } = producer.server.tcp as { host: string; port: number }
+  const peer = new RawPeer(connect({ host, port }))
+  peer.send(command.auth(0xfff00000, 'password', join(str('admin'), str('admin-password'))))
+  const { result } = await peer.response(0xfff00000)
+  return new Seat(peer, result)
+}
+
+/** Reads until there are so many responses to seqs below `count`; gives how often each seq was answered. */
+async function answersTo(seat: Seat, count: number): Promise<Map<number, number>> {
+  const answers = new Map<number, number>()
+  for (let left = count; left > 0; ) {
+    const message = await seat.peer.next()
+    if (message.kind === 'closed') throw new Error(`the connection ended with ${left} responses missing`)
+    if (message.kind !== 'response') continue
+    answers.set(message.seq, (answers.get(message.seq) ?? 0) + 1)
+    left--
+  }
+  return answers
+}
+
+function expectEachOnce(answers: ReadonlyMap<number, number>, count: number): void {
+  expect(answers.size).toBe(count)
+  expect([...answers.values()].every((times) => times === 1)).toBe(true)
+  expect([...answers.keys()].every((seq) => seq >= 0 && seq < count)).toBe(true)
+}
+
+async function expectNothingMore(seat: Seat): Promise<void> {
+  await producer.settle()
+  expect(seat.peer.pending().filter(({ kind }) => kind === 'response')).toEqual([])
+  seat.peer.send(command.nop(0xffffffff))
+  expect(await seat.peer.response(0xffffffff)).toMatchObject({ status: status.OK })
+}
+
+const COUNT = 100_000
+
+describe('a pipelined burst of 100,000 mixed commands', () => {
+  const cut: [string, () => Promise<Seat>, number][] = [
+    ['over TCP in one piece', overTcp, Number.POSITIVE_INFINITY],
+    ['over TCP in pieces of any size', overTcp, 60_000],
+    ['over a pair of streams in one piece', () => producer.seat(), Number.POSITIVE_INFINITY],
+    ['over a pair of streams in small pieces', () => producer.seat(), 700],
+  ]
+  it.each(cut)('%s gets exactly 100,000 responses with the right seqs', async (_, open, most) => {
+    const seat = await open()
+    const frames = mixedCommands(COUNT, 1, await prepareMix(seat))
+    const sending =
+      most === Number.POSITIVE_INFINITY ? write(seat.peer.stream, [join(...frames)]) : sendCut(seat, frames, most)
+    expectEachOnce(await answersTo(seat, COUNT), COUNT)
+    await sending
+    await expectNothingMore(seat)
+  })
+})
+
+const sendCut = (seat: Seat, frames: readonly Uint8Array[], most: number): Promise<void> =>
+  write(seat.peer.stream, pieces(frames, most, 2))
+
+async function write(stream: Duplex, chunks: Iterable<Uint8Array>): Promise<void> {
+  for (const chunk of chunks) {
+    if (!stream.write(chunk)) await new Promise((resolve) => stream.once('drain', resolve))
+  }
+}
+
+describe('the same commands', () => {
+  it('get the same answers, in one piece or byte by byte', async () => {
+    const count = 4_000
+    const told: string[][] = []
+    for (const most of [Number.POSITIVE_INFINITY, 1]) {
+      const seat = await producer.seat(`cut${most}`)
+      const frames = mixedCommands(count, 3, await prepareMix(seat))
+      const from = seat.peer.log.length
+      const chunks = most === 1 ? pieces(frames, most, 2) : [join(...frames)]
+      await Promise.all([write(seat.peer.stream, chunks), answersTo(seat, count)])
+      const answers = new Array<string>(count)
+      for (const message of seat.peer.log.slice(from)) {
+        if (message.kind === 'response') answers[message.seq] = `${message.status} ${message.detail}`
+      }
+      told.push(answers)
+    }
+    expect(told[1]).toEqual(told[0])
+    expect(new Set(told[0]?.map((answer) => answer.split(' ')[0])).size).toBeGreaterThan(8)
+  })
+})
