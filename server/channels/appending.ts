@@ -6,7 +6,7 @@ import { GapReason } from '../../protocol/monitor/constants.ts'
 import { Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
 import type { Loss } from './gap.ts'
 import { type Entry, isAlive, type Lane } from './lane.ts'
-import { addLoss, makeRoom } from './limits.ts'
+import { addLoss, joinTail, makeRoom } from './limits.ts'
 import { MAX_BLOCK_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
 import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
@@ -133,6 +133,7 @@ function enter(queue: QueueState, entry: Entry): void {
   const { sending, settings } = queue
   entry.lane = 0
   if (entry.kind === 'gap') {
+    if (joinTail(queue, entry)) return
     if (settings.durable) entry.transaction = queue.next++
     queue.touchGap(entry)
   } else {

@@ -114,10 +114,11 @@ function insertLoss(
 ): void {
   const before = lane.at(index - 1)
   const behind = lane.at(index)
-  if (mergeable(before, loss)) {
-    mergeInto(queue, before, loss, transaction)
-  } else if (mergeable(behind, loss)) {
+  if (mergeable(behind, loss)) {
     mergeInto(queue, behind, loss, transaction)
+    if (mergeable(before, loss)) joinGaps(queue, lane, index - 1, behind)
+  } else if (mergeable(before, loss)) {
+    mergeInto(queue, before, loss, transaction)
   } else {
     // A buffer lane comes back from the store in the order of ids, so there the GAP takes over that of its block.
     const id = lane.id === 0 ? queue.host.nextId() : dropped.id
@@ -140,6 +141,23 @@ export function addLoss(queue: QueueState, lane: Lane, loss: Loss): void {
 
 function mergeable(entry: Block | Gap | undefined, loss: Loss): entry is Gap {
   return entry?.kind === 'gap' && !entry.told && !entry.settled && entry.reason === loss.reason
+}
+
+/** The GAP at `index` becomes part of one behind it. */
+function joinGaps(queue: QueueState, lane: Lane, index: number, into: Gap): void {
+  const gap = lane.at(index) as Gap
+  mergeInto(queue, into, gap, into.transaction)
+  settleGap(queue, gap)
+  lane.remove(index)
+}
+
+/** A GAP that is released joins one of the same reason at the end of the sending order; false if there is none. */
+export function joinTail(queue: QueueState, gap: Gap): boolean {
+  const { tail } = queue.sending
+  if (!mergeable(tail, gap)) return false
+  mergeInto(queue, tail, gap, tail.transaction)
+  settleGap(queue, gap)
+  return true
 }
 
 function mergeInto(queue: QueueState, gap: Gap, loss: Loss, transaction: number): void {
@@ -168,10 +186,7 @@ function mergeOldest(queue: QueueState): void {
         first = index
         continue
       }
-      const older = lane.at(first) as Gap
-      mergeInto(queue, entry, older, entry.transaction)
-      settleGap(queue, older)
-      lane.remove(first)
+      joinGaps(queue, lane, first, entry)
       return
     }
   }

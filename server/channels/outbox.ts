@@ -118,7 +118,8 @@ export class Outbox implements Task {
       connection.writeAnswers(bytes)
     }
     while (connection.undrained < UNDRAINED_BYTES) {
-      const next = this.#options.queue.next(UNDRAINED_BYTES - connection.undrained)
+      const { undrained } = connection
+      const next = this.#options.queue.next(UNDRAINED_BYTES - undrained, undrained === 0)
       if (next === undefined) {
         this.#moved()
         return

@@ -144,8 +144,8 @@ export class Queue {
     detach(this.#state)
   }
 
-  next(maxBytes: number): Next {
-    return next(this.#state, maxBytes)
+  next(maxBytes: number, mayExceed = true): Next {
+    return next(this.#state, maxBytes, mayExceed)
   }
 
   /** The blocks to be read back when `next` says `load`: the one at the cursor and some behind it. */
@@ -194,18 +194,12 @@ export class Queue {
     recovered(this.#state, clean)
   }
 
-  /** A clean end is near: the range of ids is given back with the next batch, and nothing new is sent before another one. */
-  giveBack(): void {
-    this.#state.lastAppend = Number.NEGATIVE_INFINITY
-    this.#state.changed()
-  }
-
   /** The channel is deleted: everything is let go of, nothing is told. */
   discard(): void {
     discardAll(this.#state)
   }
 
-  /** The server stops: the rest of the range of ids is given back with the last batch. */
+  /** The server stops: the rest of the range of ids is given back with the last batch, and nothing new is sent before another. */
   close(): void {
     this.#state.lastAppend = Number.NEGATIVE_INFINITY
     this.#state.changed()

@@ -3,7 +3,7 @@
  * never seals a block. Only values that are settled, stopped or beyond the window make it walk along the frames.
  */
 import { type Block, FRAME_METRIC } from './block.ts'
-import type { Gap } from './gap.ts'
+import { GAP_FRAME_BYTES, type Gap } from './gap.ts'
 import { type Entry, isAlive } from './lane.ts'
 import { Chunk, TOTAL_RESIDENT_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
@@ -21,8 +21,8 @@ export interface Slice {
 /** `load`: the block at the cursor is to be read back first. `window`: nothing more until a COMMIT, which tells `ready`. */
 export type Next = Slice | { readonly load: Block } | 'window' | undefined
 
-/** The next slice of at most `maxBytes` (one value may always be), or why there is none. */
-export function next(queue: QueueState, maxBytes: number): Next {
+/** The next slice of at most `maxBytes`, or why there is none. `mayExceed`: one value that is larger may go. */
+export function next(queue: QueueState, maxBytes: number, mayExceed: boolean): Next {
   const lane = queue.sending
   const limit = queue.sendLimit
   for (;;) {
@@ -31,13 +31,15 @@ export function next(queue: QueueState, maxBytes: number): Next {
     if (entry.kind === 'gap') {
       if (!entry.settled && !entry.inFlight) {
         if (entry.transaction >= limit) return undefined
-        return isWindowFull(queue) ? standStill(queue) : sendGap(queue, entry)
+        if (isWindowFull(queue)) return standStill(queue)
+        return GAP_FRAME_BYTES <= maxBytes || mayExceed ? sendGap(queue, entry) : undefined
       }
     } else if (entry.left > 0 && entry.sent < entry.count) {
       if (Math.min(entry.count, limit - entry.first) <= entry.sent) return undefined
       if (isWindowFull(queue)) return standStill(queue)
       if (entry.chunk === undefined) return { load: entry }
-      const slice = sendBlock(queue, entry, entry.chunk, limit, maxBytes)
+      const slice = sendBlock(queue, entry, entry.chunk, { limit, maxBytes, mayExceed })
+      if (slice === 'room') return undefined
       if (slice !== undefined) return slice
       continue
     } else {
@@ -80,9 +82,8 @@ function sendBlock(
   queue: QueueState,
   block: Block,
   chunk: Chunk,
-  limit: number,
-  maxBytes: number,
-): Slice | 'window' | undefined {
+  { limit, maxBytes, mayExceed }: { readonly limit: number; readonly maxBytes: number; readonly mayExceed: boolean },
+): Slice | 'window' | 'room' | undefined {
   const { durable, window, windowBytes } = queue.settings
   const values = durable ? Math.max(1, window - queue.inFlight - queue.inFlightGaps) : block.count
   const room = durable ? windowBytes - queue.inFlightBytes : Number.POSITIVE_INFINITY
@@ -96,9 +97,11 @@ function sendBlock(
   const ordinals = Math.min(block.count, limit - block.first)
   const at = passOver(queue, block, chunk, ordinals)
   if (block.left === 0 || block.sent >= ordinals) return undefined
+  const length = 4 + chunk.view.getUint32(at)
   // One value may always be in flight; a second one that does not fit the window may not.
-  const fits = 4 + chunk.view.getUint32(at) <= room || queue.inFlight + queue.inFlightGaps === 0
-  return fits ? takeRun(queue, block, chunk, { values, bytes, ordinals }) : standStill(queue)
+  if (length > room && queue.inFlight + queue.inFlightGaps > 0) return standStill(queue)
+  if (length > maxBytes && !mayExceed) return 'room'
+  return takeRun(queue, block, chunk, { values, bytes, ordinals })
 }
 
 /** Passes over what is settled or stopped; gives where the next frame is. */

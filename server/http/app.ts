@@ -23,6 +23,8 @@ export interface HttpOptions {
 /** Rejects with ListenError. */
 export async function listenHttp(options: HttpOptions): Promise<Listening> {
   const app = Fastify({ logger: false, bodyLimit: 1 << 16, forceCloseConnections: true })
+  // Before the plugin: it takes the upgrade of every route that comes behind it.
+  health(app, options.health)
   await app.register(websocket, {
     options: {
       maxPayload: MAX_MESSAGE_BYTES,
@@ -34,7 +36,6 @@ export async function listenHttp(options: HttpOptions): Promise<Listening> {
       if (socket.readyState === socket.OPEN) socket.terminate()
     },
   })
-  health(app, options.health)
   monitor(app, options)
   try {
     await app.listen({ host: options.address.host, port: options.address.port })

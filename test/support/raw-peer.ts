@@ -43,6 +43,8 @@ export type Received =
   | { readonly kind: 'caps'; readonly bytes: Buffer }
   | { readonly kind: 'closed' }
 
+type Response = Extract<Received, { kind: 'response' }>
+
 export class RawPeer {
   readonly stream: Duplex
   /** Everything received, in order. */
@@ -50,6 +52,8 @@ export class RawPeer {
   #buffer = Buffer.alloc(0)
   #read = 0
   #closed = false
+  /** Responses that `response` gave. */
+  readonly #given = new Set<Received>()
   #waiting: (() => void)[] = []
 
   constructor(stream: Duplex) {
@@ -89,12 +93,13 @@ export class RawPeer {
     }
   }
 
-  /** The response to a command, whatever comes before it. */
-  async response(seq: number): Promise<Extract<Received, { kind: 'response' }>> {
-    for (;;) {
-      const response = await this.until('response')
-      if (response.seq === seq) return response
-    }
+  /** The response to a command, in whatever order responses come: one that was passed over is found again, once. */
+  async response(seq: number): Promise<Response> {
+    const isIt = (message: Received): message is Response => message.kind === 'response' && message.seq === seq
+    let response = this.log.slice(0, this.#read).find((message) => isIt(message) && !this.#given.has(message))
+    while (response === undefined || !isIt(response)) response = await this.until('response')
+    this.#given.add(response)
+    return response
   }
 
   /** Messages that are there already and were not looked at; nothing is waited for. */

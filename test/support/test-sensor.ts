@@ -93,7 +93,7 @@ export class SlowSensor implements PolledSensor {
   readonly polled = true
   readonly family = 'slow.'
   readonly owner: Owner = 'producer'
-  readonly personal = false
+  readonly personal: boolean = false
   /** Readings asked for and not answered. */
   readonly asked: ((measured: Measured) => void)[] = []
   readonly #metric: Metric = {

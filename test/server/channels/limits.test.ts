@@ -28,6 +28,34 @@ describe('a full channel', () => {
     expect((await rig.send())[0]).toBe('GAP 0 149 x50 @1-50 reason 1')
   })
 
+  it('merges losses that become neighbours when what stood between them is dropped', async () => {
+    const rig = await Rig.connected({ maxAgeMs: 1_000 })
+    rig.append(7, 20)
+    rig.append(8, 1, { waiting: true })
+    rig.persist()
+    rig.host.now = 500
+    rig.append(7, 1)
+    rig.queue.release(8)
+    rig.host.now = 1_001
+    rig.queue.expire()
+    expect(gapsOf(rig)).toHaveLength(2)
+    rig.host.now = 1_501
+    rig.queue.expire()
+    rig.persist()
+    expect(await rig.send()).toEqual(['GAP 0 121 x22 @1-22 reason 2'])
+  })
+
+  it('merges what is released with a neighbour', async () => {
+    const rig = await Rig.connected({ maxBytes: 3_000, overflow: 'drop-newest' })
+    rig.append(7, 31)
+    rig.host.refusing = 'overflow'
+    rig.append(7, 1, { waiting: true })
+    rig.host.refusing = undefined
+    rig.queue.release(7)
+    rig.persist()
+    expect((await rig.send()).at(-1)).toBe('GAP 7 130 x2 @31-32 reason 1')
+  })
+
   it('drops what arrives with drop-newest, and tells it behind what is there', async () => {
     const rig = await Rig.connected({ maxBytes: 1_000, overflow: 'drop-newest' })
     rig.append(7, 12)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { args, command, join, status, str, type, u32 } from '../../support/bytes.ts'
+import { DeafPeer } from '../../support/deaf-peer.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { numberOf, type Seat } from '../../support/seat.ts'
 
@@ -227,6 +228,14 @@ describe('rule 12: WRAP', () => {
     expect(await seat.peer.next()).toMatchObject({ kind: 'response', seq: 100, status: status.OK })
     expect(await seat.peer.next()).toMatchObject({ kind: 'response', seq: 101, status: status.UNSUPPORTED })
     expect(await seat.ok((seq) => command.nop(seq))).toBe(0)
+  })
+
+  it('is answered before anything more is looked at', () => {
+    const peer = new DeafPeer(producer)
+    const before = peer.waiting
+    peer.send(command.wrap(1, 'deflate'))
+    expect(peer.waiting).toBeGreaterThan(before)
+    peer.destroy()
   })
 
   it('ends an AUTH exchange under way', async () => {

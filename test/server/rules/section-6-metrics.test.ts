@@ -127,6 +127,8 @@ describe('rule 6: STOP', () => {
     await seat.ok((seq) => command.get(seq, metric))
     const [answer] = producer.slow.asked.splice(0)
     answer?.({ value: { type: 2, value: 1 }, time: 1 })
+    // Still in the same turn of the event loop: nothing is written before its end.
+    for (let step = 0; step < 50; step++) await Promise.resolve()
     await seat.ok((seq) => command.stop(seq, metric))
     await producer.settle()
     const kinds = seat.peer.log.map(({ kind }) => kind)

@@ -168,12 +168,12 @@ describe('SET_CHANNEL takes effect at its place in the stream', () => {
   })
 
   it('of several, each lets nothing go before its own response', async () => {
-    const other = await seat.defChannel()
+    const [other, third] = [await seat.defChannel(), await seat.defChannel()]
     const fresh = await seat.follow('test.b', other)
     producer.emit(1, 'test.b')
     await producer.settle()
     producer.store.manual = true
-    seat.peer.send(command.setChannel(100, other), command.setChannel(101, seat.channel))
+    seat.peer.send(command.setChannel(100, other), command.setChannel(101, third))
     await producer.settle()
     seat.peer.send(command.setChannel(102, other))
     for (let step = 0; step < 5; step++) {
@@ -181,6 +181,7 @@ describe('SET_CHANNEL takes effect at its place in the stream', () => {
       producer.store.complete()
     }
     expect(await seat.value()).toMatchObject({ metric: fresh })
+    expect(await statusesOf(100, 101, 102)).toEqual([0, 0, 0])
     const at = (seq: number) => seat.peer.log.findIndex((each) => each.kind === 'response' && each.seq === seq)
     expect(at(102)).toBeGreaterThan(at(101))
     expect(seat.peer.log.findIndex(({ kind }) => kind === 'value')).toBeGreaterThan(at(102))

@@ -91,7 +91,8 @@ export class Consumer {
       sentGaps = new Set()
     }
     while (budget > 0) {
-      const next = queue.next(budget)
+      const mayExceed = this.#random.below(2) === 0
+      const next = queue.next(budget, mayExceed)
       if (next === undefined) break
       if (next === 'window') {
         same(this.#isWindowFull(shadow, expected[0]), true, 'the window is full')
@@ -108,6 +109,8 @@ export class Consumer {
         settle(damaged)
         continue
       }
+      const isSingle = framesIn(next.bytes).length === 1
+      same(next.bytes.length <= budget || (mayExceed && isSingle), true, 'no more than the link has room for')
       budget -= next.bytes.length
       for (const frame of framesIn(next.bytes)) {
         const entry = expected.shift()

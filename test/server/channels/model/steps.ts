@@ -260,7 +260,7 @@ export class Steps {
   /** A clean end and a new start: no GAP says that something may be missing. */
   async restart(): Promise<void> {
     this.full(false)
-    for (const { queue } of this.#world.shadows) queue.giveBack()
+    for (const { queue } of this.#world.shadows) queue.close()
     while (this.#world.journal.busy) await this.batch()
     const gaps = this.#world.shadows.map(({ queue, view }) => (queue.settings.durable ? view.gaps.size : 0))
     const aside = this.#world.setAside.size

@@ -1,0 +1,187 @@
+/** `cinnabar serve` as a process: exit codes, what is said to people, signals, two servers on one data directory. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { command } from '../support/bytes.ts'
+import { ServerProcess } from '../support/server-process.ts'
+
+let directory: string
+let config: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
+  config = join(directory, 'cinnabar.toml')
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly errors: string
+}
+
+/** Runs `serve` until it ends by itself. */
+async function serve(toml: string, env: Record<string, string> = {}): Promise<Ended> {
+  writeFileSync(config, toml)
+  const child = spawn(process.execPath, ['--import', 'tsx', 'cli/main.ts', 'serve', '--config', config], {
+    env: { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [out, errors] = ['', '']
+  child.stdout.on('data', (chunk: Buffer) => {
+    out += chunk.toString()
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors += chunk.toString()
+  })
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, out, errors }
+}
+
+/** A configuration that would work. */
+function working({ data = join(directory, 'data'), tcp = '127.0.0.1:0', more = '' } = {}): string {
+  return (
+    `[producer]\ndata_dir = ${JSON.stringify(data)}\n[listen]\ntcp = "${tcp}"\nhttp = "127.0.0.1:0"\n` +
+    `[auth]\nscram_iterations = 4096\n[gmetric]\nlisten = ""\n${more}`
+  )
+}
+
+/** What is meant for people: no stack, no class names. */
+function expectSentence({ errors, out }: Ended): void {
+  expect(errors).toMatch(/^cinnabar: /)
+  expect(errors).not.toMatch(/\bat .+:\d+:\d+|this should not happen|Error:/)
+  expect(out).toBe('')
+}
+
+describe('exit code 1: it cannot run', () => {
+  test('a port that something else listens on: the address and the key', async () => {
+    const other: Server = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const ended = await serve(working({ tcp: `127.0.0.1:${port}` }))
+    other.close()
+    expect(ended.code).toBe(1)
+    expectSentence(ended)
+    expect(ended.errors).toContain(`127.0.0.1:${port}`)
+    expect(ended.errors).toContain('listen.tcp')
+  })
+
+  test('a data directory that cannot be: its path', async () => {
+    const file = join(directory, 'file')
+    writeFileSync(file, '')
+    const ended = await serve(working({ data: join(file, 'data') }))
+    expect(ended.code).toBe(1)
+    expectSentence(ended)
+    expect(ended.errors).toContain(join(file, 'data'))
+  })
+
+  test('a database of a newer version: it is left as it is', async () => {
+    const server = new ServerProcess()
+    try {
+      await server.start()
+      expect(await server.end('SIGTERM')).toBe(0)
+      const path = join(server.directory, 'data', 'cinnabar.db')
+      const database = new Database(path)
+      database.pragma('user_version = 999')
+      database.close()
+      const before = readFileSync(path)
+      const ended = await serve(working({ data: join(server.directory, 'data') }))
+      expect(ended.code).toBe(1)
+      expectSentence(ended)
+      expect(ended.errors).toContain('newer')
+      expect(readFileSync(path).equals(before)).toBe(true)
+    } finally {
+      await server.remove()
+    }
+  })
+
+  test('a data directory that another server uses; that one goes on', async () => {
+    const server = new ServerProcess()
+    try {
+      await server.start()
+      const ended = await serve(working({ data: join(server.directory, 'data') }))
+      expect(ended.code).toBe(1)
+      expectSentence(ended)
+      expect(ended.errors).toContain(join(server.directory, 'data'))
+      const { peer } = await server.login()
+      peer.send(command.nop(1))
+      expect((await peer.response(1)).status).toBe(0)
+    } finally {
+      await server.remove()
+    }
+  })
+})
+
+describe('exit code 2: the configuration is not right', () => {
+  test.each([
+    ['an unknown key', '[storage]\nsynchronus = "full"\n', ['synchronus', /:\d+/]],
+    ['an unknown section', '[stroage]\n', ['stroage', /:\d+/]],
+    ['a wrong type', '[limits]\nconnections = "many"\n', ['limits.connections', /:\d+/]],
+    ['no TOML', 'this is = = not\n', [/:\d+/]],
+  ])('%s: file, line and key', async (_, more, said) => {
+    const ended = await serve(working({ more }))
+    expect(ended.code).toBe(2)
+    expectSentence(ended)
+    expect(ended.errors).toContain(config)
+    for (const part of said) expect(ended.errors).toMatch(part)
+    expect(existsSync(join(directory, 'data'))).toBe(false)
+  })
+
+  test('the environment: the name of the variable', async () => {
+    const ended = await serve('', { CINNABAR_STORAGE_SYNCHRONOUS: 'sometimes' })
+    expect(ended.code).toBe(2)
+    expect(ended.errors).toContain('CINNABAR_STORAGE_SYNCHRONOUS')
+  })
+
+  test('an admin password that cannot be used: why, and not the password', async () => {
+    const password = `geheim${'x'.repeat(80)}`
+    const ended = await serve(working(), { CINNABAR_ADMIN_PASSWORD: password })
+    expect(ended.code).toBe(2)
+    expectSentence(ended)
+    expect(ended.errors).toContain('CINNABAR_ADMIN_PASSWORD')
+    expect(ended.errors).not.toContain('geheim')
+  })
+})
+
+describe('a server that runs', () => {
+  let server: ServerProcess
+  beforeEach(async () => {
+    server = new ServerProcess('[gmetric]\nlisten = ""\n')
+    await server.start()
+  })
+  afterEach(() => server.remove())
+
+  test('ends with exit code 0 within 5 s of SIGTERM, and tells its consumers', async () => {
+    const { peer, channel } = await server.login()
+    const begun = performance.now()
+    expect(await server.end('SIGTERM')).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(5000)
+    expect(await peer.until('notice')).toMatchObject({ code: 3, channel })
+    expect((await peer.next()).kind).toBe('closed')
+  })
+
+  test('does so although a consumer neither reads nor closes', async () => {
+    const { peer } = await server.login()
+    peer.stream.pause()
+    const begun = performance.now()
+    expect(await server.end('SIGTERM')).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(6000)
+    peer.destroy()
+  })
+
+  test('starts again right after SIGKILL, with its users and channels', async () => {
+    const { peer } = await server.login()
+    peer.send(command.defChannel(1))
+    const { status, result: channel } = await peer.response(1)
+    expect(status).toBe(0)
+    await server.end('SIGKILL')
+    await server.start()
+    const again = await server.login()
+    again.peer.send(command.setChannel(2, channel))
+    expect((await again.peer.response(2)).status).toBe(0)
+  })
+})

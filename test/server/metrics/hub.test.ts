@@ -1,0 +1,103 @@
+import { beforeEach, expect, test } from 'vitest'
+import { Kept, Metrics, text } from './fixture.ts'
+
+let metrics: Metrics
+let sink: Kept
+beforeEach(() => {
+  metrics = new Metrics()
+  sink = new Kept()
+})
+const atH1 = [text('host', 'h1')]
+
+function push(name: string, value: number, host = 'h1'): void {
+  metrics.push.push(name, { type: 2, value }, value, host)
+}
+
+test('a series that is born after the tap is tapped, if it matches', () => {
+  metrics.hub.tap(metrics.instance('test.*', atH1), sink)
+  push('test.a', 1)
+  push('test.a', 2, 'h2')
+  push('test.b', 3)
+  expect(sink.numbers).toEqual([1, 3])
+})
+
+test('a series that lives already is tapped from its next value on', () => {
+  push('test.a', 1)
+  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  push('test.a', 2)
+  expect(sink.numbers).toEqual([2])
+})
+
+test('a death is one VOID at the present time; the next birth is another series', () => {
+  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  push('test.a', 1)
+  metrics.push.die('test.a')
+  metrics.push.die('test.a')
+  push('test.a', 2)
+  expect(sink.numbers).toEqual([1, undefined, 2])
+  expect(sink.frames[1]?.time).toBe(metrics.clock.microseconds())
+})
+
+test('a value with many taps reaches each under its own id, with the same bytes', () => {
+  const instances = [metrics.instance('test.a', atH1), metrics.instance('test.a', atH1)]
+  for (const instance of instances) metrics.hub.tap(instance, sink)
+  push('test.a', 9)
+  expect(sink.frames.map(({ metric }) => metric)).toEqual(instances.map(({ id }) => id))
+  expect(sink.frames[0]?.rest).toEqual(sink.frames[1]?.rest)
+})
+
+test('a tap that ended gets nothing more: of no birth, no value, no death, no event, no reading', () => {
+  for (const [name, list] of [
+    ['test.a', atH1],
+    ['test.*', atH1],
+    ['slow.value', []],
+    ['events.thing', []],
+  ] as const) {
+    const end = metrics.hub.tap(metrics.instance(name, list), sink)
+    end()
+    end()
+  }
+  push('test.a', 1)
+  push('test.b', 1)
+  metrics.push.die('test.a')
+  metrics.things.happen(1, 1)
+  for (const answer of metrics.slow.asked) answer({ value: { type: 2, value: 1 }, time: 1 })
+  metrics.clock.advance(60_000)
+  expect(sink.frames).toEqual([])
+  expect(metrics.clock.timers).toBe(0)
+})
+
+test('one tap that ends takes no other along', () => {
+  const instance = metrics.instance('test.a', atH1)
+  const other = new Kept()
+  const end = metrics.hub.tap(instance, sink)
+  metrics.hub.tap(instance, other)
+  push('test.a', 1)
+  end()
+  push('test.a', 2)
+  expect([sink.numbers, other.numbers]).toEqual([[1], [1, 2]])
+})
+
+test('a series that comes to be found by other names is matched anew', () => {
+  metrics.hub.tap(metrics.instance('test.a', [text('host', 'alias')]), sink)
+  push('test.a', 1)
+  const [series] = [...metrics.push.series('test.a')] as {
+    matches: (label: string, by: (text: string) => boolean) => boolean
+  }[]
+  const aliased = series as NonNullable<typeof series>
+  aliased.matches = (_, by) => by('alias')
+  metrics.hub.born(metrics.push, aliased as never)
+  push('test.a', 2)
+  aliased.matches = (_, by) => by('h1')
+  metrics.hub.born(metrics.push, aliased as never)
+  push('test.a', 3)
+  expect(sink.numbers).toEqual([2])
+})
+
+test('closing ends all taps', () => {
+  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  metrics.hub.tap(metrics.instance('slow.value'), sink)
+  metrics.hub.close()
+  push('test.a', 1)
+  expect([sink.frames.length, metrics.clock.timers]).toEqual([0, 0])
+})

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { Ids } from '../../../server/metrics/ids.ts'
+
+test('ids are from 1 to 0x7fffffff, random, and unique among the living', () => {
+  const ids = new Ids()
+  const taken = Array.from({ length: 20_000 }, () => ids.take())
+  expect(new Set(taken).size).toBe(taken.length)
+  for (const id of taken) expect(Number.isInteger(id) && id >= 1 && id <= 0x7fffffff).toBe(true)
+  // Not ascending, and spread over the whole range.
+  expect(taken).not.toEqual([...taken].sort((a, b) => a - b))
+  for (let part = 0; part < 8; part++) {
+    expect(taken.some((id) => Math.floor(id / 2 ** 28) === part)).toBe(true)
+  }
+})
+
+test('an id that lives or has died lately cannot be claimed; one that died long ago can', () => {
+  const ids = new Ids()
+  expect(ids.claim(7)).toBe(true)
+  expect(ids.claim(7)).toBe(false)
+  ids.free(7)
+  expect(ids.claim(7)).toBe(false)
+  for (let i = 0; i < 65_536; i++) ids.free(ids.take())
+  expect(ids.claim(7)).toBe(true)
+})

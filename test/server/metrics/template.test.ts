@@ -1,0 +1,44 @@
+/** Templates of VALUE frames, against frames built by hand from the specification. */
+import { expect, test } from 'vitest'
+import type { LabelName } from '../../../server/metrics/metric.ts'
+import { frameHead, patternRecord } from '../../../server/metrics/template.ts'
+import { join, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
+
+const labels = {
+  name: 'smon.a',
+  host: 'h1',
+  agent: 'g',
+  source: 's',
+  index: 3,
+  broker: 'b',
+  object: 'o',
+}
+const header = join(u32(0), u32(7), u64(0), u64(0))
+
+test('nothing open: length, metric id, transaction id and time, all but the metric id to be filled in', () => {
+  expect(toHex(frameHead(7, labels, new Set()))).toBe(toHex(header))
+})
+
+test('what is open stands as a REC in the order of the specification, with `value` last', () => {
+  const open = new Set<LabelName>(['object', 'index', 'name', 'broker', 'source', 'agent', 'host'])
+  const text = (name: string, value: string) => join(str(name), u32(type.string), str(value))
+  const expected = join(
+    header,
+    u32(type.rec),
+    u32(8),
+    text('name', 'smon.a'),
+    text('host', 'h1'),
+    text('agent', 'g'),
+    text('source', 's'),
+    join(str('index'), u32(type.uint32), u32(3)),
+    text('broker', 'b'),
+    text('object', 'o'),
+    str('value'),
+  )
+  expect(toHex(frameHead(7, labels, open))).toBe(toHex(expected))
+})
+
+test('a label that the series does not have is left out', () => {
+  const record = patternRecord({ name: 'a' }, new Set<LabelName>(['name', 'host']), { type: 2, value: 1 })
+  expect(record.map(({ name }) => name)).toEqual(['name', 'value'])
+})
