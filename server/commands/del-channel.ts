@@ -4,8 +4,7 @@
  */
 import { ALL_CHANNELS, NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Handler } from '../sessions/handler.ts'
-import type { Session } from '../sessions/session.ts'
+import type { Caller, Handler } from '../sessions/handler.ts'
 import { channelOf } from './lookup.ts'
 
 export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
@@ -28,7 +27,7 @@ export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
   }
 }
 
-function end(connection: Pick<Session, 'notice' | 'end'>, channel: Channel): void {
+function end(connection: Connection, channel: Channel): void {
   connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
   connection.end()
 }

@@ -4,14 +4,14 @@ import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL } from '../../protocol/monitor
 import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../errors.ts'
 import type { Instance } from '../metrics/instance.ts'
-import type { Session } from '../sessions/session.ts'
+import type { Caller } from '../sessions/handler.ts'
 
 export function noSuchId(): StatusError {
   return new StatusError('NO_SUCH_ID', 'no such id')
 }
 
 /** The instance of an id. Throws NO_SUCH_ID; for a result or an answer still to come UNSUPPORTED, where `unsupported` names the command. */
-export function instanceOf(session: Session, id: number, unsupported: string): Instance {
+export function instanceOf(session: Caller, id: number, unsupported: string): Instance {
   const instance = session.producer.instances.find(session.identity, id)
   if (instance !== undefined) return instance
   if (isResult(session, id) || session.producer.answers.has(session.identity, id)) {
@@ -21,13 +21,13 @@ export function instanceOf(session: Session, id: number, unsupported: string): I
 }
 
 /** True if an id is the result of an EXECUTE of this identity whose value is to come or not committed. */
-export function isResult(session: Session, id: number): boolean {
+export function isResult(session: Caller, id: number): boolean {
   for (const channel of session.producer.registry.of(session.identity.userId)) if (channel.results.has(id)) return true
   return false
 }
 
 /** One channel: 0 is the current one. `all` is what 0xFFFFFFFF means to the command, or a refusal. */
-export function channelOf(session: Session, id: number, command: string): Channel {
+export function channelOf(session: Caller, id: number, command: string): Channel {
   if (id === ALL_CHANNELS) {
     throw new StatusError('INVALID_ARGUMENT', `${command} takes one channel, not all of them`)
   }
@@ -35,7 +35,7 @@ export function channelOf(session: Session, id: number, command: string): Channe
 }
 
 /** STOP and GET: one channel, or every channel of the identity on which the id is bound, or has an answer to come. */
-export function channelsOf(session: Session, id: number, metric: number): Channel[] {
+export function channelsOf(session: Caller, id: number, metric: number): Channel[] {
   if (id !== ALL_CHANNELS)
     return [id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session.identity, id)]
   return [...session.producer.registry.of(session.identity.userId)].filter((channel) => {
@@ -44,7 +44,7 @@ export function channelsOf(session: Session, id: number, metric: number): Channe
 }
 
 /** A command gives a channel something that makes it stay. While the disk is full nothing does [MON 8 Full disk]. */
-export function needsRoom(session: Session, channel?: Channel): void {
+export function needsRoom(session: Caller, channel?: Channel): void {
   const { host, registry } = session.producer
   if (channel !== undefined && !channel.survives) return
   if (host.refusing === 'full') throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
@@ -52,7 +52,7 @@ export function needsRoom(session: Session, channel?: Channel): void {
 }
 
 /** `producer.channels` takes "0" for the current channel [MON 8 Ledger]; only the connection knows which that is. */
-export function withCurrentChannel(session: Session, metric: string, args: ArgumentList): ArgumentList {
+export function withCurrentChannel(session: Caller, metric: string, args: ArgumentList): ArgumentList {
   if (metric !== 'producer.channels') return args
   return args.map((argument) => {
     if (argument.name !== 'channel' || argument.value !== '0') return argument

@@ -1,7 +1,6 @@
 /** STOP: no more values of an id to a channel; what waits there for it is lost, and an id bound nowhere dies [MON 6.6]. */
 import type { Channel } from '../channels/channel.ts'
-import type { Handler, Outcome } from '../sessions/handler.ts'
-import type { Session } from '../sessions/session.ts'
+import type { Caller, Handler, Outcome } from '../sessions/handler.ts'
 import { channelsOf, isResult, noSuchId } from './lookup.ts'
 
 export const stop: Handler<'STOP'> = (session, args) => {
@@ -25,7 +24,7 @@ export const stop: Handler<'STOP'> = (session, args) => {
 }
 
 /** STOP of a result drops its value, not the control [MON 10]. */
-function stopResult(session: Session, id: number, channels: readonly Channel[]): Outcome | Promise<Outcome> {
+function stopResult(session: Caller, id: number, channels: readonly Channel[]): Outcome | Promise<Outcome> {
   const { bindings } = session.producer
   const under: Promise<void>[] = []
   for (const channel of channels) {

@@ -6,7 +6,7 @@ import type { Address } from '../config.ts'
 import { listenError } from '../listeners/errors.ts'
 import type { Listening } from '../listeners/tcp.ts'
 import { acceptWebSocket, chooseSubprotocol } from '../listeners/websocket.ts'
-import type { Arrival } from '../sessions/sessions.ts'
+import type { Arrival } from '../sessions/arrival.ts'
 import { type Health, health } from './health.ts'
 import { originProblem } from './origin.ts'
 

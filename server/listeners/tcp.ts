@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { isLoopback } from '../../auth/throttle.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { Address } from '../config.ts'
-import type { Arrival } from '../sessions/sessions.ts'
+import type { Arrival } from '../sessions/arrival.ts'
 import { listenError } from './errors.ts'
 
 const KEEP_ALIVE_MS = 15_000

@@ -1,8 +1,8 @@
 /** A WebSocket becomes a session: `monitoring.xdr` or `monitoring.json`, with pings against dead peers [MON 13, 15]. */
 import type { WebSocket } from 'ws'
 import { WebSocketLink } from '../../protocol/link/websocket.ts'
+import type { Arrival } from '../sessions/arrival.ts'
 import { JsonLink } from '../sessions/json-link.ts'
-import type { Arrival } from '../sessions/sessions.ts'
 
 const PING_MS = 15_000
 const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']

@@ -2,20 +2,31 @@
  * The commands of a session, one by one: judged in the order of [MON 7] (authenticated, known, decodes, then what the
  * handler judges), done, and answered exactly once. While one is being decided the session looks at no other.
  */
+import type { Identity } from '../../auth/permissions.ts'
 import type { CommandName } from '../../protocol/monitor/commands/index.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
 import { noSuchTransaction, refusalOf, StatusError } from '../errors.ts'
-import type { Handler, Handlers, Outcome } from './handler.ts'
+import type { Caller, Handler, Handlers, Outcome } from './handler.ts'
 import type { Incoming } from './intake.ts'
 import type { Login } from './login.ts'
 import type { Replies } from './replies.ts'
-import type { Session } from './session.ts'
 
 /** Commands that are looked at before AUTH [MON 6.3]. */
 const FIRST: ReadonlySet<CommandName> = new Set(['NOP', 'AUTH', 'WRAP'])
 
+/** What of a session its commands change. */
+export interface Dispatched extends Caller {
+  readonly isAuthenticated: boolean
+  admit(seq: number, identity: Identity): void
+  wrap(seq: number, layer: string): void
+  /** What waits is looked at. */
+  goOn(): void
+  /** A command failed for a reason that is not the peer's. */
+  failed(error: unknown): void
+}
+
 export interface DispatchOptions {
-  readonly session: Session
+  readonly session: Dispatched
   readonly replies: Replies
   readonly login: Login
   readonly handlers: Handlers

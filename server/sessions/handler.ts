@@ -1,6 +1,27 @@
 /** What a command's handler is: `(session, arguments) => outcome`. Synchronous wherever it can be: commands are as hot as values. */
+
+import type { Identity } from '../../auth/permissions.ts'
 import type { CommandArguments, CommandName } from '../../protocol/monitor/commands/index.ts'
-import type { Session } from './session.ts'
+import type { Channel } from '../channels/channel.ts'
+import type { Connection } from '../channels/outbox.ts'
+import type { Instance } from '../metrics/instance.ts'
+import type { Producer } from './producer.ts'
+
+/** The session as a command sees it: who asks, from which channel. */
+export interface Caller extends Connection {
+  readonly producer: Producer
+  readonly identity: Identity
+  /** The current channel. */
+  readonly channel: Channel
+  /** Instances made here and never bound. */
+  readonly made: Set<Instance>
+  /** Makes another channel the current one; what it gives is to be called when the response is out. */
+  moveTo(channel: Channel): () => void
+  /** Nothing behind the command under way is handled. */
+  closing(): void
+  /** Ends the connection with its reason said first. */
+  dismiss(code: number, detail: string): void
+}
 
 /** What a handler gives: the result; with `stored` the response waits for the disk; `after` runs when it is out. */
 export interface Reply {
@@ -9,7 +30,7 @@ export interface Reply {
   readonly after?: () => void
 }
 export type Outcome = number | Reply
-export type Handler<N extends CommandName> = (session: Session, args: CommandArguments<N>) => Outcome | Promise<Outcome>
+export type Handler<N extends CommandName> = (session: Caller, args: CommandArguments<N>) => Outcome | Promise<Outcome>
 /** Commands that concern the connection itself are the session's own. */
 export type HandledName = Exclude<CommandName, 'AUTH' | 'NOP' | 'WRAP'>
 /** One for each command: leaving one out does not compile. */

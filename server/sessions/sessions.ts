@@ -1,15 +1,9 @@
 /** All open connections, whatever they came over; a bound, and an end for those of a user who is removed. */
-import type { Link } from '../../protocol/link/link.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
+import type { Arrival } from './arrival.ts'
 import type { Handlers } from './handler.ts'
 import type { Producer } from './producer.ts'
 import { Session } from './session.ts'
-
-export interface Arrival {
-  readonly link: Link
-  readonly format: 'xdr' | 'json'
-  readonly peer: { readonly address: string; readonly loopback: boolean; readonly encrypted: boolean }
-}
 
 export class Sessions {
   readonly #sessions = new Set<Session>()

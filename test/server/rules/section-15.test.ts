@@ -19,9 +19,14 @@ const VALUES = 9_000
 
 /** Stops reading, with more on the way than what lies between the two ends takes. */
 async function stall(): Promise<void> {
-  await seat.follow('test.a')
+  await seat.follow(`test.of${users}`)
   seat.peer.stream.pause()
-  for (let value = 0; value < VALUES; value++) producer.emit(value)
+  await emitValues()
+}
+
+/** Of a metric that only the user of this test follows. */
+async function emitValues(): Promise<void> {
+  for (let value = 0; value < VALUES; value++) producer.emit(value, `test.of${users}`)
   await producer.settle()
 }
 
@@ -47,8 +52,7 @@ describe('a peer that takes no byte for 30 s while bytes wait', () => {
       seat.peer.stream.resume()
       await producer.settle()
       seat.peer.stream.pause()
-      for (let value = 0; value < VALUES; value++) producer.emit(value)
-      await producer.settle()
+      await emitValues()
     }
     expect(seat.peer.stream.destroyed).toBe(false)
     seat.peer.stream.resume()

@@ -1,0 +1,9 @@
+/** A connection that came in over some listener, before it is a session. */
+import type { Peer } from '../../auth/mechanism.ts'
+import type { Link } from '../../protocol/link/link.ts'
+
+export interface Arrival {
+  readonly link: Link
+  readonly format: 'xdr' | 'json'
+  readonly peer: Peer
+}
