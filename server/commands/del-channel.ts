@@ -4,7 +4,8 @@
  */
 import { ALL_CHANNELS, NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Caller, Handler } from '../sessions/handler.ts'
+import type { Connection } from '../channels/outbox.ts'
+import type { Handler } from '../sessions/handler.ts'
 import { channelOf } from './lookup.ts'
 
 export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
