@@ -71,11 +71,10 @@ function recoverBindings(recovered: Recovered, producer: Producer, channels: Map
 
 function recoverInstance(row: InstanceRow, owner: Identity, producer: Producer): Instance | undefined {
   try {
-    const selection = producer.instances.select(owner, row.metric, readArguments(new XdrReader(row.args)))
-    return producer.instances.restore(row.id, selection)
+    return producer.instances.restore(row.id, owner, row.metric, readArguments(new XdrReader(row.args)))
   } catch (error) {
     if (!(error instanceof StatusError)) throw error
-    // The metric is gone with its sensor, or a disk with its mount point: the id dies, as after a STOP.
+    // The metric is gone with its sensor: the id dies, as after a STOP.
     producer.log.warn(
       { metric: row.metric, detail: error.message },
       'a metric that was collected is not there any more',

@@ -25,7 +25,9 @@ export class Instances {
 
   /** Judges name and arguments. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   select(identity: Identity, name: string, args: ArgumentList): Selection {
-    return new Selection(this.#options.hub.sensors, identity, name, args, this.#options.defaults)
+    const selection = this.#select(identity, name, args)
+    selection.check()
+    return selection
   }
 
   /** COLLECT: always a new id. Throws also QUOTA_EXCEEDED. */
@@ -38,9 +40,13 @@ export class Instances {
     return this.#add(new Instance(this.#options.ids.take(), selection))
   }
 
-  /** An instance from the store. */
-  restore(id: number, selection: Selection): Instance {
-    const instance = new Instance(id, selection)
+  #select(identity: Identity, name: string, args: ArgumentList): Selection {
+    return new Selection(this.#options.hub.sensors, identity, name, args, this.#options.defaults)
+  }
+
+  /** An instance from the store. What it measures may be missing for now: a disk that is mounted later. Throws as `collect`. */
+  restore(id: number, identity: Identity, name: string, args: ArgumentList): Instance {
+    const instance = new Instance(id, this.#select(identity, name, args))
     instance.stored = true
     this.#options.ids.claim(id)
     return this.#add(instance)

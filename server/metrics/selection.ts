@@ -99,9 +99,13 @@ export class Selection {
       const value = this.#values.get(label)
       if (typeof value === 'string') compilePattern(value)
     }
-    for (const { sensor, metric, args } of this.polled()) sensor.check(metric, args)
     this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
+  }
+
+  /** Throws StatusError INVALID_ARGUMENT if its arguments name nothing that there is now: a disk, a network interface. */
+  check(): void {
+    for (const { sensor, metric, args } of this.polled()) sensor.check(metric, args)
   }
 
   /** The same for two selections of one identity that measure the same. */

@@ -51,8 +51,6 @@ export class Login {
     switch (step.outcome) {
       case 'ok': {
         const { id, tenant, name, role } = step.account
-        // Removed between two steps of the exchange.
-        if (this.#producer.accounts.byId(id) === undefined) return this.#failed()
         return { outcome: 'ok', identity: { userId: id, tenant, name, role } }
       }
       case 'continue':

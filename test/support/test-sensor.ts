@@ -91,7 +91,7 @@ function metricOf(name: string): Metric {
 /** `slow.value`: each reading is answered when the test says so. */
 export class SlowSensor implements PolledSensor {
   readonly polled = true
-  readonly family = 'slow.'
+  readonly family: string = 'slow.'
   readonly owner: Owner = 'producer'
   readonly personal: boolean = false
   /** Readings asked for and not answered. */

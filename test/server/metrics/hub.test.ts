@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import type { Series } from '../../../server/metrics/metric.ts'
 import { Kept, Metrics, text } from './fixture.ts'
 
 let metrics: Metrics
@@ -36,6 +37,16 @@ test('a death is one VOID at the present time; the next birth is another series'
   push('test.a', 2)
   expect(sink.numbers).toEqual([1, undefined, 2])
   expect(sink.frames[1]?.time).toBe(metrics.clock.microseconds())
+})
+
+test('a series that has died is nobody’s, should its sensor go on with it', () => {
+  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  push('test.a', 1)
+  const [series] = [...metrics.push.series('test.a')] as [Series]
+  metrics.hub.died(series)
+  metrics.hub.emit(series, { type: 2, value: 2 }, 2)
+  metrics.hub.died(series)
+  expect(sink.numbers).toEqual([1, undefined])
 })
 
 test('a value with many taps reaches each under its own id, with the same bytes', () => {
