@@ -131,7 +131,7 @@ function sweep({ producer, notices }: Parts, sensors: Sensors): void {
     )
     notices.emit(
       { severity: 'warning', subject: 'channel', detail: `channel ${channel.id} expired: no connection for too long` },
-      { tenant: channel.owner.tenant },
+      channel.owner.userId,
     )
     producer.registry.delete(channel)
   }

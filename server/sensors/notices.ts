@@ -1,5 +1,5 @@
-/** `producer.notices`: things that happen to the producer, as an event-like metric. A tenant's own and the producer's, no others'. */
-import { type Identity, mayRead, type Owner } from '../../auth/permissions.ts'
+/** `producer.notices`: things that happen to the producer, as an event-like metric. What concerns one user is that user's. */
+import { ADMIN_ROLE, type Identity, type Owner } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../clock.ts'
@@ -46,14 +46,16 @@ export class Notices implements EventSensor {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Tells whoever may know. */
-  emit({ severity, subject, detail }: NoticeEvent, owner: Owner = 'producer'): void {
+  /** Tells whoever may know: everybody, or, of something that is somebody's, the one user (by id) and the role admin. */
+  emit({ severity, subject, detail }: NoticeEvent, user?: number): void {
     const fields: Field[] = [
       { name: 'severity', type: STRING, value: severity },
       { name: 'subject', type: STRING, value: subject },
       { name: 'detail', type: STRING, value: detail },
     ]
     const event: Measured = { value: { type: REC, value: fields }, time: this.#clock.microseconds() }
-    for (const [listener, identity] of this.#listeners) if (mayRead(identity, owner)) listener(event)
+    for (const [listener, { userId, role }] of this.#listeners) {
+      if (user === undefined || userId === user || role === ADMIN_ROLE) listener(event)
+    }
   }
 }

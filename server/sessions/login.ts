@@ -70,6 +70,7 @@ export class Login {
 
   #failed(): LoginStep {
     this.#failures++
+    this.#producer.log.info({ peer: this.#peer.address, failures: this.#failures }, 'AUTH failed')
     const outcome = this.#failures >= MAX_FAILURES ? 'closed' : 'refused'
     return { outcome, status: 'AUTH_FAILED', detail: 'not admitted' }
   }

@@ -51,21 +51,21 @@ describe('producer.notices', () => {
   const clock = new FakeClock()
   const event = { severity: 'warning', subject: 'channel', detail: 'gone' } as const
 
-  function heard(owner?: Owner): string[] {
+  function heard(user?: number): string[] {
     const notices = new Notices(clock)
     const [metric] = [...notices.metrics()] as [never]
     const seen: string[] = []
     for (const identity of [tester, abroad, { ...abroad, userId: 3, name: 'root', role: 'admin' }]) {
       notices.subscribe(metric, identity, () => seen.push(identity.name))
     }
-    notices.emit(event, owner)
+    notices.emit(event, user)
     return seen
   }
 
-  test('reach everybody if they are the producer’s, a tenant and the role admin if they are a tenant’s', () => {
+  test('reach everybody if they are the producer’s, the one user and the role admin if they are a user’s', () => {
     expect(heard()).toEqual(['tester', 'abroad', 'root'])
-    expect(heard({ tenant: 'default' })).toEqual(['tester', 'root'])
-    expect(heard({ tenant: 'other' })).toEqual(['abroad', 'root'])
+    expect(heard(tester.userId)).toEqual(['tester', 'root'])
+    expect(heard(abroad.userId)).toEqual(['abroad', 'root'])
   })
 
   test('are RECs with their time, and stop coming', () => {
