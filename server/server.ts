@@ -112,10 +112,15 @@ async function start(
   return { tcp: tcp?.address, http: http?.address, gmetric: feeds.gmetric, newPassword, sessions, parts, stop }
 }
 
-function openHttp(config: Config, address: Address, { sessions, storage }: Parts): ReturnType<typeof listenHttp> {
+function openHttp(
+  config: Config,
+  address: Address,
+  { producer, sessions, storage }: Parts,
+): ReturnType<typeof listenHttp> {
   return listenHttp({
     address,
     allowedOrigins: config.http.allowedOrigins,
+    clock: producer.clock,
     accept: (arrival) => sessions.accept(arrival),
     health: { unready: () => (storage() === 'ok' ? undefined : `storage: ${storage()}`) },
   })

@@ -5,18 +5,16 @@ import { isLoopback } from '../../auth/throttle.ts'
 import type { Address } from '../config.ts'
 import { listenError } from '../listeners/errors.ts'
 import type { Listening } from '../listeners/tcp.ts'
-import { acceptWebSocket, chooseSubprotocol } from '../listeners/websocket.ts'
-import type { Arrival } from '../sessions/arrival.ts'
+import { acceptWebSocket, chooseSubprotocol, type WebSocketOptions } from '../listeners/websocket.ts'
 import { type Health, health } from './health.ts'
 import { originProblem } from './origin.ts'
 
 /** A message carries commands: one frame of 1 MiB, or as much JSON. */
 const MAX_MESSAGE_BYTES = (1 << 20) + 4
 
-export interface HttpOptions {
+export interface HttpOptions extends WebSocketOptions {
   readonly address: Address
   readonly allowedOrigins: readonly string[]
-  readonly accept: (arrival: Arrival) => void
   readonly health: Health
 }
 
@@ -51,13 +49,13 @@ function addressOf(app: FastifyInstance): Address | undefined {
   return at !== null && typeof at === 'object' ? { host: at.address, port: at.port } : undefined
 }
 
-function monitor(app: FastifyInstance, { allowedOrigins, accept }: HttpOptions): void {
+function monitor(app: FastifyInstance, options: HttpOptions): void {
   app.get(
     '/monitor',
     {
       websocket: true,
       preValidation: async (request, reply) => {
-        const problem = originProblem(request.headers.origin, request.headers.host, allowedOrigins)
+        const problem = originProblem(request.headers.origin, request.headers.host, options.allowedOrigins)
         if (problem !== undefined) return reply.code(403).send({ error: problem })
         if (chooseSubprotocol(protocolsOf(request.headers['sec-websocket-protocol'])) === false) {
           return reply.code(400).send({ error: 'ask for the subprotocol monitoring.xdr or monitoring.json' })
@@ -67,7 +65,7 @@ function monitor(app: FastifyInstance, { allowedOrigins, accept }: HttpOptions):
     (socket, request) => {
       // What the listener is bound to: a name in the configuration says nothing.
       const loopback = isLoopback(addressOf(app)?.host ?? '')
-      acceptWebSocket(socket, { address: request.socket.remoteAddress ?? '', loopback, encrypted: false }, accept)
+      acceptWebSocket(socket, { address: request.socket.remoteAddress ?? '', loopback, encrypted: false }, options)
     },
   )
 }

@@ -182,6 +182,39 @@ describe('monitoring.xdr', () => {
   })
 })
 
+describe('every 15 s', () => {
+  const connect = async (autoPong: boolean): Promise<WebPeer> => {
+    const peer = new WebPeer(new WebSocket(url, ['monitoring.json'], { autoPong }))
+    await peer.until('caps')
+    await peer.ask({ cmd: 'AUTH', seq: 1, method: 'password', identity: 'admin', password: 'admin-password' })
+    return peer
+  }
+  const passed = async (peer: WebPeer): Promise<void> => {
+    const pinged = new Promise((resolve) => peer.socket.once('ping', resolve))
+    producer.clock.advance(15_000)
+    await pinged
+    await peer.ask({ cmd: 'NOP', seq: 2 })
+  }
+
+  it('a client is pinged, and stays while it answers', async () => {
+    const peer = await connect(true)
+    for (let times = 0; times < 4; times++) await passed(peer)
+    peer.socket.terminate()
+  })
+
+  it('a client that did not answer the last ping is given up, and its channel is left', async () => {
+    const peer = await connect(false)
+    const sessions = producer.server.sessions.count
+    await passed(peer)
+    producer.clock.advance(14_999)
+    await peer.ask({ cmd: 'NOP', seq: 3 })
+    producer.clock.advance(1)
+    expect((await peer.end()).code).toBe(1006)
+    await producer.settle()
+    expect(producer.server.sessions.count).toBe(sessions - 1)
+  })
+})
+
 describe('a client that never reads', () => {
   const commands = join(...new Array<Uint8Array>(1_700).fill(command.query(1, 'producer.metrics')))
   const text = JSON.stringify(new Array(1_000).fill({ cmd: 'QUERY', seq: 1, metric: 'producer.metrics' }))
