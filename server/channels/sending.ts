@@ -30,7 +30,8 @@ export function next(queue: QueueState, maxBytes: number, mayExceed: boolean): N
     if (entry === undefined) return undefined
     if (entry.kind === 'gap') {
       if (!entry.settled && !entry.inFlight) {
-        if (entry.transaction >= limit) return undefined
+        // On a channel that is not durable it has no id to be compared: any hold keeps it back.
+        if (entry.transaction === 0 ? queue.holds.size > 0 : entry.transaction >= limit) return undefined
         if (isWindowFull(queue)) return standStill(queue)
         return GAP_FRAME_BYTES <= maxBytes || mayExceed ? sendGap(queue, entry) : undefined
       }

@@ -83,6 +83,16 @@ describe('what is sent', () => {
     expect(typeof one === 'object' && 'bytes' in one && one.bytes.length).toBe(100)
   })
 
+  it('is no GAP behind a hold either on a channel that is not durable, where GAPs have no id', async () => {
+    const rig = await Rig.connected({ durable: false, maxBytes: 100 })
+    rig.append(7, 30)
+    const hold = rig.queue.hold()
+    expect(await rig.send()).toEqual([])
+    rig.queue.letGo(hold)
+    const frames = await rig.send()
+    expect(frames.filter((frame) => frame.startsWith('GAP'))).toHaveLength(1)
+  })
+
   it('is nothing behind a hold, until it is let go [MON 6.1]', async () => {
     const rig = await rigOf()
     rig.append(7, 2)
