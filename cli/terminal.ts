@@ -29,7 +29,7 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
   stderr.on('error', () => {})
   return {
     env,
-    colors: pc.createColors(stdout.isTTY && pc.isColorSupported),
+    colors: pc.createColors(stdout.isTTY === true && pc.isColorSupported),
     print: (text) =>
       new Promise((resolve, reject) => {
         stdout.write(`${text}\n`, (error) => (error ? reject(error) : resolve()))

@@ -122,6 +122,7 @@ function openHttp(
     allowedOrigins: config.http.allowedOrigins,
     clock: producer.clock,
     accept: (arrival) => sessions.accept(arrival),
+    failed: (error) => producer.log.error({ err: error }, 'a WebSocket connection failed'),
     health: { unready: () => (storage() === 'ok' ? undefined : `storage: ${storage()}`) },
   })
 }

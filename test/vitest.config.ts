@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 /** Where the CI wants the results as JSON: it fails if a test was skipped. */
-const report = process.env['CINNABAR_TEST_REPORT']
+const report = process.env['TEST_REPORT']
 
 export default defineConfig({
   test: {

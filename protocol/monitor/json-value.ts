@@ -58,6 +58,7 @@ function argumentFromJson(name: string, value: unknown): Argument {
     case 'boolean':
       return { name, type: BasicType.BOOLEAN, value, json: true }
     case 'string':
+      if (!value.isWellFormed()) throw new ProtocolError('BAD_UTF8', `the argument ${name} is not Unicode`)
       return { name, type: BasicType.STRING, value, json: true }
     case 'number':
       if (Number.isSafeInteger(value)) return { name, type: BasicType.INT64, value: BigInt(value), json: true }

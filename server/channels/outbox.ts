@@ -39,6 +39,8 @@ export class Outbox implements Task {
   readonly #options: OutboxOptions
   #connection: Connection | undefined
   #answers = new XdrWriter()
+  /** What is to become of answers that are not handed over when the connection goes. */
+  #otherwise: { readonly metric: number; readonly act: () => void }[] = []
   /** Blocks that are being read back. */
   #loading = 0
   #timer: Timer | undefined
@@ -77,6 +79,9 @@ export class Outbox implements Task {
     this.#answers = new XdrWriter()
     this.#moved()
     this.#options.queue.detach()
+    const otherwise = this.#otherwise
+    this.#otherwise = []
+    for (const { act } of otherwise) act()
   }
 
   start(): void {
@@ -88,10 +93,14 @@ export class Outbox implements Task {
     if (this.#connection && !this.#paused) this.#options.turn.enter('send', this)
   }
 
-  /** Sends a frame that is no queue entry; false if there is nobody to send it to. */
-  answer(write: (writer: XdrWriter) => void): boolean {
+  /**
+   * Sends a frame that is no queue entry; false if there is nobody to send it to. `otherwise`: for an answer of `metric`,
+   * what is done if the connection goes before it is handed over.
+   */
+  answer(write: (writer: XdrWriter) => void, metric = 0, otherwise?: () => void): boolean {
     if (!this.#connection) return false
     write(this.#answers)
+    if (otherwise) this.#otherwise.push({ metric, act: otherwise })
     this.wake()
     return true
   }
@@ -99,6 +108,7 @@ export class Outbox implements Task {
   /** STOP: answers of an id that are not handed over are not sent. */
   dropAnswers(metric: number): void {
     if (this.#answers.length === 0) return
+    this.#otherwise = this.#otherwise.filter((answer) => answer.metric !== metric)
     const kept = new XdrWriter()
     const bytes = this.#answers.bytes()
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -115,6 +125,7 @@ export class Outbox implements Task {
     if (this.#answers.length > 0) {
       const bytes = this.#answers.copy()
       this.#answers.clear()
+      this.#otherwise = []
       connection.writeAnswers(bytes)
     }
     while (connection.undrained < UNDRAINED_BYTES) {

@@ -41,6 +41,8 @@ export interface RegistryOptions {
 /** Stored as `lastUsed` while a connection has the channel: if the server is killed then, it was in use to the end. */
 const IN_USE = Number.MAX_SAFE_INTEGER
 
+const NO_CHANNELS: ReadonlySet<Channel> = new Set()
+
 export class Registry {
   readonly #options: RegistryOptions
   readonly #channels = new Map<number, Channel>()
@@ -121,7 +123,9 @@ export class Registry {
     const channel = new Channel(row, owner, queue, outbox)
     channel.stored = true
     this.#channels.set(row.id, channel)
-    this.of(owner.userId).add(channel)
+    const mine = this.#byUser.get(owner.userId)
+    if (mine) mine.add(channel)
+    else this.#byUser.set(owner.userId, new Set([channel]))
     return channel
   }
 
@@ -131,13 +135,8 @@ export class Registry {
   }
 
   /** The channels of a user. */
-  of(userId: number): Set<Channel> {
-    let set = this.#byUser.get(userId)
-    if (set === undefined) {
-      set = new Set()
-      this.#byUser.set(userId, set)
-    }
-    return set
+  of(userId: number): ReadonlySet<Channel> {
+    return this.#byUser.get(userId) ?? NO_CHANNELS
   }
 
   get count(): number {
@@ -205,7 +204,10 @@ export class Registry {
     journal.forget(channel.queue)
     if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
     this.#channels.delete(channel.id)
-    this.of(channel.owner.userId).delete(channel)
+    const { userId } = channel.owner
+    const mine = this.#byUser.get(userId)
+    mine?.delete(channel)
+    if (mine?.size === 0) this.#byUser.delete(userId)
     ids.free(channel.id)
     for (const { instance, untap } of channel.bindings.values()) {
       untap()

@@ -60,8 +60,11 @@ function answer(channel: Channel, instance: Instance, { value, time }: Measured,
   if (expected.size === 0) channel.gets.delete(instance.id)
   if (channel.deleted) return
   const message = { metric: instance.id, transaction: 0, time, value }
-  if (channel.outbox.answer((writer) => writeValueMessage(writer, message))) return
-  const writer = new XdrWriter()
-  writeTyped(writer, value)
-  channel.queue.append(0, frameHead(instance.id, {}, new Set()), writer.bytes(), time)
+  const queue = (): void => {
+    if (channel.deleted) return
+    const writer = new XdrWriter()
+    writeTyped(writer, value)
+    channel.queue.append(0, frameHead(instance.id, {}, new Set()), writer.bytes(), time)
+  }
+  if (!channel.outbox.answer((writer) => writeValueMessage(writer, message), instance.id, queue)) queue()
 }

@@ -94,10 +94,12 @@ export function userControls(options: UserControlsOptions): Control[] {
     name: 'user.remove',
     description: 'Removes a user with its channels and metric ids; its sessions end at once.',
     parameters: [user, tenant],
-    prepare(args) {
+    prepare(args, { identity }) {
       const name = nameOf(args)
       return () =>
         existing(name, async (account) => {
+          // Its result would have nobody to go to, and the last admin would lock everybody out.
+          if (account.id === identity.userId) return failed('a user cannot remove itself: let another admin do it')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           accounts.remove(account)
           withdraw(account)

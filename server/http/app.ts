@@ -16,6 +16,8 @@ export interface HttpOptions extends WebSocketOptions {
   readonly address: Address
   readonly allowedOrigins: readonly string[]
   readonly health: Health
+  /** Something of ours failed while a connection was taken. */
+  readonly failed: (error: Error) => void
 }
 
 /** Rejects with ListenError. */
@@ -30,8 +32,10 @@ export async function listenHttp(options: HttpOptions): Promise<Listening> {
       handleProtocols: chooseSubprotocol,
     },
     // After a fault of the peer the library is closing already, and says why.
-    errorHandler(_error, socket) {
-      if (socket.readyState === socket.OPEN) socket.terminate()
+    errorHandler(error, socket) {
+      if (socket.readyState !== socket.OPEN) return
+      options.failed(error)
+      socket.terminate()
     },
   })
   monitor(app, options)

@@ -100,7 +100,7 @@ export class JsonIntake implements Intake, Incoming {
 
   /** Throws ProtocolError: BAD_JSON, close 1007; FRAME_TOO_LONG, close 1009. */
   push(text: string): void {
-    if (text.length > this.#maxBytes) {
+    if (text.length > this.#maxBytes || Buffer.byteLength(text) > this.#maxBytes) {
       throw new ProtocolError('FRAME_TOO_LONG', `a message of more than ${this.#maxBytes} bytes before AUTH`)
     }
     this.#waiting.push(...parseJsonCommands(text))

@@ -98,6 +98,11 @@ describe('commands', () => {
     expect(message).not.toContain('hunter2')
   })
 
+  it('an argument that is not Unicode is refused, not changed', () => {
+    const [json] = parseJsonCommands('{"cmd":"COLLECT","seq":1,"metric":"a","args":{"host":"\\udc00"}}')
+    expect(() => jsonCommandArguments('COLLECT', json!.object)).toThrow(expect.objectContaining({ code: 'BAD_UTF8' }))
+  })
+
   it('a missing channel is the current one', () => {
     expect(read('{"cmd":"GET","seq":1,"metric":7}').fields).toEqual({ metric: 7, channel: 0 })
   })

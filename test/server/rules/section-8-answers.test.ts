@@ -93,6 +93,25 @@ describe('Answers', () => {
     expect((await seat.commit(value.transaction)).status).toBe(0)
   })
 
+  it('GET is queued, too, if the connection goes before the answer is handed over to it', async () => {
+    const channel = await seat.defChannel()
+    const slow = await seat.collect('slow.value')
+    const other = await producer.seat()
+    await seat.ok((seq) => command.get(seq, slow, channel))
+    producer.store.manual = true
+    // Its response waits for the disk, and nothing of the channel is sent before.
+    other.send((seq) => command.setChannel(seq, channel))
+    await producer.settle()
+    producer.slow.asked[0]?.(reading(1))
+    await producer.settle()
+    other.peer.destroy()
+    await producer.settle()
+    producer.store.manual = false
+    producer.store.complete()
+    await producer.settle()
+    expect(await seat.ledger(channel)).toMatchObject({ accepted: 1, queued: 1 })
+  })
+
   it('QUERY is dropped if its channel has no connection by then', async () => {
     const channel = await seat.defChannel()
     await seat.setChannel(channel)
