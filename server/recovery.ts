@@ -6,17 +6,22 @@ import type { Identity } from '../auth/permissions.ts'
 import { XdrReader } from '../protocol/bytes/reader.ts'
 import { readArguments } from '../protocol/monitor/arguments.ts'
 import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../storage/store.ts'
+import type { Block } from './channels/block.ts'
 import type { Channel } from './channels/channel.ts'
 import { numberRows } from './channels/registry.ts'
 import { StatusError } from './errors.ts'
 import type { Instance } from './metrics/instance.ts'
 import type { Producer } from './sessions/producer.ts'
 
-export function recover(recovered: Recovered, producer: Producer): void {
+export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)
   recoverBindings(recovered, producer, channels)
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)
+  const read = (block: Block): Promise<Uint8Array | undefined> => producer.registry.read(block)
+  for (const { bindings, queue } of channels.values()) {
+    await queue.restoreSeries(read, (metric) => bindings.get(metric)?.instance.selection.isPattern ?? false)
+  }
 }
 
 function recoverChannels(recovered: Recovered, { registry, accounts, journal }: Producer): Map<number, Channel> {

@@ -88,7 +88,7 @@ async function start(
   const sensors = addSensors(parts, config)
   opened(() => hub.close())
   options.sensors?.(hub)
-  recover(recovered, producer)
+  await recover(recovered, producer)
   await producer.journal.whenStored()
   const feeds = await sensors.listen()
   opened(() => feeds.close())

@@ -11,6 +11,7 @@ import type { Chunk, Pool } from './pool.ts'
 export const FRAME_METRIC = 4
 export const FRAME_TRANSACTION = 8
 export const FRAME_TIME = 16
+export const FRAME_TYPE = 24
 
 export class Block {
   readonly kind = 'block'

@@ -9,7 +9,7 @@ import type { Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
 import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState } from './queue-state.ts'
-import { recovered, restoreBlock, restoreGap, restoreNumbers } from './restoring.ts'
+import { recovered, restoreBlock, restoreGap, restoreNumbers, restoreSeries } from './restoring.ts'
 import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
 import { ahead, attach, detach, loaded, type Next, next } from './sending.ts'
 import { commit } from './settling.ts'
@@ -192,6 +192,11 @@ export class Queue {
   /** Numbers, blocks and GAPs are restored. `clean`: what `restoreNumbers` said. */
   recovered(clean: boolean): void {
     recovered(this.#state, clean)
+  }
+
+  /** keep-latest: learns of restored values which series they are of. Before anything is sent. */
+  restoreSeries(read: ReadBlock, isPattern: (metric: number) => boolean): Promise<void> {
+    return restoreSeries(this.#state, read, isPattern)
   }
 
   /** The channel is deleted: everything is let go of, nothing is told. */

@@ -2,14 +2,17 @@
  * How a queue comes back from the store: numbers first, then blocks and GAPs in order, then `recovered`. Frames stay on
  * disk until their turn comes.
  */
-import { GapReason } from '../../protocol/monitor/constants.ts'
+import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH } from '../../storage/store.ts'
-import { Block } from './block.ts'
+import { Block, FRAME_METRIC, FRAME_TYPE } from './block.ts'
 import { Gap } from './gap.ts'
-import type { Entry } from './lane.ts'
+import type { Entry, Lane } from './lane.ts'
 import { dropCauses } from './ledger.ts'
 import { addLoss } from './limits.ts'
 import type { QueueState } from './queue-state.ts'
+import type { ReadBlock } from './selecting.ts'
+import { seriesKeyOfFrame } from './series-key.ts'
+import { advance, settleAll } from './settling.ts'
 
 /** The numbers of a queue as they were stored. Blocks and GAPs follow by `restoreBlock` and `restoreGap`, in order. */
 export function restoreNumbers(
@@ -99,4 +102,39 @@ export function recovered(queue: QueueState, clean: boolean): void {
     addLoss(queue, queue.sending, { ...unknown, count: missing, reason: GapReason.damaged })
   }
   if (!clean && settings.durable) addLoss(queue, queue.sending, { ...unknown, count: 0, reason: GapReason.restart })
+}
+
+/**
+ * keep-latest: which series a restored value belongs to stands only in its frame, so these are read back before anything
+ * is sent; there is one for each series. `isPattern`: whether the values of a metric id carry labels.
+ */
+export async function restoreSeries(
+  queue: QueueState,
+  read: ReadBlock,
+  isPattern: (metric: number) => boolean,
+): Promise<void> {
+  if (queue.settings.overflow !== 'keep-latest') return
+  for (const lane of [...queue.lanes()]) {
+    for (const block of [...lane]) {
+      if (block.kind !== 'block' || block.key !== undefined || block.count !== 1 || block.exempt) continue
+      const frame = await read(block)
+      // A damaged one is told when its turn comes.
+      if (frame === undefined || block.left === 0) continue
+      const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
+      const labelled = view.getUint32(FRAME_TYPE) === BasicType.REC && isPattern(view.getUint32(FRAME_METRIC))
+      keepNewest(queue, lane, block, seriesKeyOfFrame(frame, labelled))
+    }
+    advance(lane)
+  }
+}
+
+function keepNewest(queue: QueueState, lane: Lane, block: Block, key: string): void {
+  const other = lane.latest.get(key)
+  if (other !== undefined && other.id > block.id) {
+    settleAll(queue, block, 'superseded')
+    return
+  }
+  if (other !== undefined) settleAll(queue, other, 'superseded')
+  block.key = key
+  lane.latest.set(key, block)
 }

@@ -283,6 +283,28 @@ describe('Limits', () => {
       expect((await next.commit(sent[0]?.transaction ?? 0)).status).toBe(0)
     })
 
+    it('a value from before a crash gives way to a newer one of its series, in a pattern too', async () => {
+      const channel = await seat.defChannel(overflow('keep-latest'))
+      const id = await seat.collect('test.*')
+      await seat.ok((seq) => command.subscribe(seq, id, channel))
+      producer.emit(1)
+      producer.emit(10, 'test.b')
+      await producer.settle()
+      producer = await producer.crash()
+      producer.emit(2)
+      const next = await producer.seat()
+      await next.setChannel(channel)
+      await producer.settle()
+      const values = next.rest().filter((message): message is ValueMessage => message.kind === 'value')
+      expect(values.map(decoded)).toEqual([
+        { name: 'test.b', host: 'h1', value: 10 },
+        { name: 'test.a', host: 'h1', value: 2 },
+      ])
+      const ledger = await next.ledger()
+      expect(ledger).toMatchObject({ accepted: 3, dropped: { superseded: 1 } })
+      expect(balance(ledger)).toBe(0)
+    })
+
     it('the newest of each is there after a crash', async () => {
       const channel = await seat.defChannel(overflow('keep-latest'))
       await seat.follow('test.a', channel)
