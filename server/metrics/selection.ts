@@ -71,6 +71,8 @@ export class Selection {
   readonly #sensors: readonly Sensor[]
   readonly #matchesName: (name: string) => boolean
   readonly #values: Arguments
+  /** Of the selecting arguments that are text. */
+  readonly #matchers = new Map<string, (text: string) => boolean>()
 
   /** Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   constructor(
@@ -97,7 +99,7 @@ export class Selection {
     this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
     for (const label of labelNames) {
       const value = this.#values.get(label)
-      if (typeof value === 'string') compilePattern(value)
+      if (typeof value === 'string') this.#matchers.set(label, compilePattern(value))
     }
     this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
@@ -160,7 +162,8 @@ export class Selection {
       const label = parameter.name as LabelName
       // Left out, it is any source; but no index is a metric of its own.
       if (wanted === undefined && label === 'index' && series.labels.index !== undefined) return undefined
-      if (typeof wanted === 'string' && !series.matches(label, compilePattern(wanted))) return undefined
+      const matcher = this.#matchers.get(label)
+      if (matcher !== undefined && !series.matches(label, matcher)) return undefined
       if (typeof wanted === 'number' && series.labels[label] !== wanted) return undefined
     }
     return this.#open(metric)
@@ -213,9 +216,8 @@ export class Selection {
 
   #matchesLabels(metric: Metric, labels: Labels): boolean {
     return metric.parameters.every(({ name, selects }) => {
-      const wanted = this.#values.get(name)
-      if (selects === undefined || typeof wanted !== 'string') return true
-      return compilePattern(wanted)(String(labels[name as LabelName] ?? ''))
+      const matcher = this.#matchers.get(name)
+      return selects === undefined || matcher === undefined || matcher(String(labels[name as LabelName] ?? ''))
     })
   }
 
