@@ -108,12 +108,6 @@ export class XdrWriter {
     return this
   }
 
-  /** Overwrites four bytes written before, for a count that is known only at the end. */
-  patchUint32(at: number, value: number): this {
-    this.#view.setUint32(at, value)
-    return this
-  }
-
   #reserve(count: number): number {
     const at = this.length
     const need = at + count

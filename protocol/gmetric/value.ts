@@ -58,11 +58,6 @@ export function basicValue(
   return { type: target.type, value: number === 0 ? 0 : number } // no -0 among integers
 }
 
-/** The text of a 133 packet as the declared type; undefined if it does not parse or is out of range. */
-export function parseText(declared: string, value: string | Uint8Array): GmetricValue | undefined {
-  return basicValue(declared, 'string', value)
-}
-
 function parseNumber(value: string | Uint8Array): number | undefined {
   const match = typeof value === 'string' ? NUMBER.exec(value) : null
   if (!match) return undefined

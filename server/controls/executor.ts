@@ -49,9 +49,10 @@ export class Executor {
     if (missing) throw new StatusError('INVALID_ARGUMENT', `${name} needs the argument ${missing.name}`)
     const prepared = await control.prepare(args, context)
     const { ids, journal } = this.#options
-    const id = ids.take()
     const { channel, identity } = context
+    // Deleted while the control was judged, and this connection with it: nobody reads the refusal.
     if (channel.deleted) throw new StatusError('NO_SUCH_CHANNEL', 'the channel is gone')
+    const id = ids.take()
     channel.results.add(id)
     if (channel.row.durable) {
       const row = { id, channel: channel.id, user: identity.userId, control: name, transaction: 0 }

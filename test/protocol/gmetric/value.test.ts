@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { basicValue, parseText } from '../../../protocol/gmetric/value.ts'
+import { basicValue } from '../../../protocol/gmetric/value.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 
 const { INT32, UINT32, DOUBLE, STRING } = BasicType
+/** The text of a 133 packet as the declared type. */
+const parseText = (declared: string, text: string | Uint8Array) => basicValue(declared, 'string', text)
 
 describe('text as its declared type', () => {
   test.each([
