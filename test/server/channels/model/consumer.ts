@@ -7,8 +7,9 @@ import { getUint53 } from '../../../../server/channels/block.ts'
 import type { Gap } from '../../../../server/channels/gap.ts'
 import type { Hold } from '../../../../server/channels/queue-state.ts'
 import type { Slice } from '../../../../server/channels/sending.ts'
+import type { Random } from '../../../support/random.ts'
 import { type Place, type Shadow, same, type Value } from './shadow.ts'
-import { CHANNELS, frameOf, framesIn, type Random, type SentFrame, type World } from './world.ts'
+import { CHANNELS, frameOf, framesIn, type SentFrame, type World } from './world.ts'
 
 export class Consumer {
   readonly #world: World

@@ -2,9 +2,11 @@
  * What can happen to a queue, each as one step: it does something, and tells the shadow what may be gone by it and what
  * must be.
  */
+
+import type { Random } from '../../../support/random.ts'
 import { Consumer } from './consumer.ts'
 import { type Cause, type Place, type Shadow, same, type Value } from './shadow.ts'
-import { CHANNELS, framesIn, headOf, type Random, tailOf, type World } from './world.ts'
+import { CHANNELS, framesIn, headOf, tailOf, type World } from './world.ts'
 
 const METRICS = [7, 8, 9] as const
 const RESULT = 99

@@ -1,7 +1,8 @@
 /** A random walk: which steps, how often, with which settings. All of it comes from one seed. */
 import type { QueueSettings } from '../../../../server/channels/queue-state.ts'
+import { Random } from '../../../support/random.ts'
 import { Steps } from './steps.ts'
-import { Random, type Storage, World } from './world.ts'
+import { type Storage, World } from './world.ts'
 
 type Step = (steps: Steps, random: Random, index: number) => unknown
 
