@@ -2,7 +2,6 @@
  * keep-latest: what tells the series of a channel apart is the metric id and the constants of the frame [MON 8 Limits]:
  * all of a frame that is neither id, time nor value.
  */
-import { BasicType } from '../../protocol/monitor/constants.ts'
 import { FRAME_METRIC } from './block.ts'
 
 const HEADER_BYTES = 24
@@ -28,8 +27,8 @@ function endOfConstants(frame: Uint8Array): number {
   for (let i = 0; i < count; i++) {
     at += 4 + padded(view.getUint32(at))
     if (i === count - 1) break
-    // The constants of a pattern are strings, or numbers of 4 bytes.
-    at += 4 + (view.getUint32(at) === BasicType.STRING ? 4 + padded(view.getUint32(at + 4)) : 4)
+    // The constants of a pattern are strings: type, length, text.
+    at += 8 + padded(view.getUint32(at + 4))
   }
   return at
 }

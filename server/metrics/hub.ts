@@ -6,18 +6,8 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../clock.ts'
 import type { Instance } from './instance.ts'
-import type { ListeningSensor, Sensor, Series } from './metric.ts'
+import type { ListeningSensor, Sensor, Series, Sink, Tap } from './metric.ts'
 import { Poller } from './poller.ts'
-
-/** Takes frames of values: `head` and `tail` are valid only during the call. `time`: microseconds since 1970. */
-export interface Sink {
-  append(head: Uint8Array, tail: Uint8Array, time: number): void
-}
-
-interface Tap {
-  readonly head: Uint8Array
-  readonly sink: Sink
-}
 
 /** An instance tapped into a sink, with the taps it has now. */
 class Tapping {
@@ -34,7 +24,6 @@ class Tapping {
 
 export class Hub {
   readonly #sensors: Sensor[] = []
-  readonly #taps = new Map<Series, Set<Tap>>()
   readonly #tappings = new Set<Tapping>()
   readonly #poller: Poller
   readonly #clock: Pick<Clock, 'microseconds'>
@@ -81,7 +70,7 @@ export class Hub {
   #untap(tapping: Tapping): void {
     if (!this.#tappings.delete(tapping)) return
     for (const end of tapping.ends) end()
-    for (const [series, tap] of tapping.series) this.#drop(series, tap)
+    for (const [series, tap] of tapping.series) drop(series, tap)
   }
 
   #match(tapping: Tapping, sensor: ListeningSensor, series: Series): void {
@@ -89,22 +78,14 @@ export class Hub {
     const open = instance.selection.openFor(sensor, series)
     const tapped = tapping.series.get(series)
     if (open === undefined) {
-      if (tapped) this.#drop(series, tapped)
+      if (tapped) drop(series, tapped)
       tapping.series.delete(series)
       return
     }
     if (tapped) return
-    const tap = { head: instance.headOf(series, open), sink }
+    const tap = { head: instance.headOf(series, open), sink, at: series.taps.length }
     tapping.series.set(series, tap)
-    const taps = this.#taps.get(series)
-    if (taps) taps.add(tap)
-    else this.#taps.set(series, new Set([tap]))
-  }
-
-  #drop(series: Series, tap: Tap): void {
-    const taps = this.#taps.get(series)
-    taps?.delete(tap)
-    if (taps?.size === 0) this.#taps.delete(series)
+    series.taps.push(tap)
   }
 
   #encode(value: Value): Uint8Array {
@@ -119,20 +100,33 @@ export class Hub {
 
   /** A value of a series; `time` in microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void {
-    const taps = this.#taps.get(series)
-    if (taps === undefined) return
-    const tail = this.#encode(value)
-    for (const { head, sink } of taps) sink.append(head, tail, time)
+    if (series.taps.length > 0) this.emitEncoded(series, this.#encode(value), time)
+  }
+
+  /** The same of a value that is encoded: `tail` is its basic type and itself. */
+  emitEncoded({ taps }: Series, tail: Uint8Array, time: number): void {
+    for (let index = 0; index < taps.length; index++) {
+      const { head, sink } = taps[index] as Tap
+      sink.append(head, tail, time)
+    }
   }
 
   /** Its source is gone: whoever subscribed gets one VOID [MON 9 Kinds]. */
   died(series: Series): void {
     this.emit(series, VOID, this.#clock.microseconds())
-    this.#taps.delete(series)
+    series.taps.length = 0
     for (const tapping of this.#tappings) tapping.series.delete(series)
   }
 
   close(): void {
     for (const tapping of [...this.#tappings]) this.#untap(tapping)
   }
+}
+
+/** The last tap takes its place: thousands may end at once. */
+function drop({ taps }: Series, tap: Tap): void {
+  const last = taps.pop()
+  if (last === undefined || last === tap) return
+  taps[tap.at] = last
+  last.at = tap.at
 }

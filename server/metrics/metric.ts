@@ -33,8 +33,8 @@ export type Arguments = ReadonlyMap<string, Value['value']>
 /** The fields of a pattern's REC in their order [MON 9 Patterns]; `value` is last. */
 export const labelNames = ['name', 'host', 'agent', 'source', 'index', 'broker', 'object'] as const
 export type LabelName = (typeof labelNames)[number]
-/** What tells a series apart. `index` is a number, the others are text. */
-export type Labels = Readonly<Partial<Record<LabelName, string | number>>>
+/** What tells a series apart. A series that could have an index and has none has the empty one. */
+export type Labels = Readonly<Partial<Record<LabelName, string>>>
 
 /** A value and its time, microseconds since 1970. */
 export interface Measured {
@@ -85,8 +85,22 @@ export interface EventSensor extends Family {
 
 export type Sensor = PolledSensor | ListeningSensor | EventSensor
 
-/** A stream of values of one metric from one source. Owned by its sensor; taps are the hub's. */
+/** Takes frames of values: `head` and `tail` are valid only during the call. `time`: microseconds since 1970. */
+export interface Sink {
+  append(head: Uint8Array, tail: Uint8Array, time: number): void
+}
+
+/** Somebody wants the values of a series: its frame template, and where the frames go. */
+export interface Tap {
+  readonly head: Uint8Array
+  readonly sink: Sink
+  /** Where it stands among the taps of its series. */
+  at: number
+}
+
+/** A stream of values of one metric from one source. Owned by its sensor; `taps` are the hub's alone. */
 export interface Series {
+  readonly taps: Tap[]
   readonly name: string
   readonly labels: Labels
   /** Further names a selecting argument may match: a spoofed host is found by name and by address. */

@@ -160,11 +160,10 @@ export class Selection {
       if (parameter.selects === undefined) continue
       const wanted = this.#values.get(parameter.name)
       const label = parameter.name as LabelName
-      // Left out, it is any source; but no index is a metric of its own.
-      if (wanted === undefined && label === 'index' && series.labels.index !== undefined) return undefined
+      // Left out, it is any source; but a value without an index is a metric of its own [MON 9 Patterns].
+      if (wanted === undefined && label === 'index' && series.labels.index !== '') return undefined
       const matcher = this.#matchers.get(label)
       if (matcher !== undefined && !series.matches(label, matcher)) return undefined
-      if (typeof wanted === 'number' && series.labels[label] !== wanted) return undefined
     }
     return this.#open(metric)
   }
@@ -254,7 +253,6 @@ function declaredFor(name: string, metrics: readonly Metric[]): Declared[] {
   const declared = new Map<string, Declared>()
   if (isPattern(name)) {
     for (const label of labelNames.slice(1)) declared.set(label, { name: label, type: BasicType.STRING })
-    declared.set('index', { name: 'index', type: BasicType.UINT32 })
   }
   for (const metric of metrics) for (const parameter of metric.parameters) declared.set(parameter.name, parameter)
   if (isPattern(name) || metrics.some(({ kind }) => kind === 'continuous')) {

@@ -31,8 +31,7 @@ function openFields(labels: Labels, open: ReadonlySet<LabelName>): Field[] {
   for (const name of labelNames) {
     const value = labels[name]
     if (!open.has(name) || value === undefined) continue
-    if (typeof value === 'number') fields.push({ name, type: BasicType.UINT32, value })
-    else fields.push({ name, type: BasicType.STRING, value })
+    fields.push({ name, type: BasicType.STRING, value })
   }
   return fields
 }

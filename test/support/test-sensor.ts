@@ -13,6 +13,7 @@ import type {
   Metric,
   PolledSensor,
   Series,
+  Tap,
 } from '../../server/metrics/metric.ts'
 
 const host = { name: 'host', type: BasicType.STRING, description: '', selects: 'any' } as const
@@ -20,6 +21,7 @@ const host = { name: 'host', type: BasicType.STRING, description: '', selects: '
 export class TestSeries implements Series {
   readonly name: string
   readonly labels: Labels
+  readonly taps: Tap[] = []
   last: Measured | undefined
 
   constructor(name: string, host: string) {

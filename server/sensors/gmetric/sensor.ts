@@ -8,14 +8,24 @@ import { ProtocolError } from '../../../protocol/errors.ts'
 import { decodePacket } from '../../../protocol/gmetric/decode.ts'
 import type { GmetricPacket } from '../../../protocol/gmetric/packet.ts'
 import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../clock.ts'
 import type { Config } from '../../config.ts'
-import type { ListeningSensor, Measured, Metric, Series } from '../../metrics/metric.ts'
-import { Catalogue } from './catalogue.ts'
+import { Catalogue } from '../../metrics/catalogue.ts'
+import type { ListeningSensor, Measured, Metric, Parameter, Series } from '../../metrics/metric.ts'
+import { Sources } from '../sources.ts'
 import { DEFAULT_LIMITS, type Host, Hosts, type Series as Received } from './hosts.ts'
 import { GmetricSeries } from './series.ts'
-import { Sources } from './sources.ts'
+
+const PARAMETERS: readonly Parameter[] = [
+  {
+    name: 'host',
+    type: BasicType.STRING,
+    description: 'The host: its address or, where packets are spoofed, also the name they give it.',
+    selects: 'any',
+  },
+]
 
 export type GmetricConfig = Pick<Config['gmetric'], 'tenant' | 'allow' | 'spoof' | 'maxHosts' | 'maxMetrics'>
 
@@ -43,7 +53,7 @@ export class GmetricSensor implements ListeningSensor {
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #sources: Sources
   readonly #hosts: Hosts
-  readonly #catalogue = new Catalogue()
+  readonly #catalogue = new Catalogue<GmetricSeries>(METRIC_PREFIX, PARAMETERS)
   readonly #series = new Map<Received, GmetricSeries>()
   #state: GmetricStatus['state'] = 'off'
   #detail = ''
@@ -139,7 +149,7 @@ export class GmetricSensor implements ListeningSensor {
     for (const host of accepted.renamed) this.#rename(host)
     const known = this.#series.get(accepted.series)
     const series = known ?? new GmetricSeries(accepted.series)
-    if (known) this.#catalogue.update(series)
+    if (known) this.#catalogue.update(series, series.says())
     else this.#add(series)
     if (accepted.kind !== 'value') return
     series.time = this.#clock.microseconds()
@@ -165,6 +175,7 @@ export class GmetricSensor implements ListeningSensor {
   #add(series: GmetricSeries): void {
     this.#series.set(series.received, series)
     this.#catalogue.add(series)
+    this.#catalogue.update(series, series.says())
     this.#hub.born(this, series)
   }
 

@@ -2,21 +2,21 @@
  * One gmetric series as the hub knows it. Its labels never change, since frames are made from them once: a host that
  * gets another name gets new series. It is found by more than its label: a spoofed host by its name and by its address.
  */
+
+import type { Metadata } from '../../../protocol/gmetric/packet.ts'
 import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
-import type { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { LabelName, Labels, Series } from '../../metrics/metric.ts'
+import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
+import type { LabelName, Labels, Tap } from '../../metrics/metric.ts'
 import type { Series as Received } from './hosts.ts'
 
-export class GmetricSeries implements Series {
+export class GmetricSeries implements Listed {
   readonly name: string
   readonly labels: Labels
   readonly received: Received
   /** When the last value came, microseconds since 1970; 0: there was none. */
   time = 0
-  /** What the catalogue has counted of it. */
-  type: BasicType | undefined = undefined
-  unit: string | undefined = undefined
-  description: string | undefined = undefined
+  readonly taps: Tap[] = []
+  said: Said = NOTHING_SAID
 
   constructor(received: Received) {
     this.received = received
@@ -29,6 +29,16 @@ export class GmetricSeries implements Series {
     return this.labels.host !== shownHost(this.received)
   }
 
+  /** What its host says of the metric now. */
+  says(): Said {
+    const { latest, metadata } = this.received
+    return {
+      type: latest?.value.type,
+      unit: metadata?.units || undefined,
+      description: metadata && describe(metadata),
+    }
+  }
+
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
     if (label !== 'host') return false
     const { address, name } = this.received.host
@@ -39,4 +49,9 @@ export class GmetricSeries implements Series {
 /** Not `host.label`: what an unspoofed sender calls itself may be anything, also the name of another. */
 function shownHost({ host }: Received): string {
   return host.name || host.address
+}
+
+function describe({ extra }: Metadata): string | undefined {
+  const said = (key: string) => extra.find((element) => element.key === key)?.data
+  return said('DESC') || said('TITLE') || undefined
 }

@@ -18,7 +18,7 @@ function frameOf(head: Uint8Array, value: number): Uint8Array {
 }
 
 describe('the key of a series', () => {
-  const head = frameHead(7, { name: 'smon.a', source: 'x', index: 3 }, open)
+  const head = frameHead(7, { name: 'smon.a', source: 'x', index: '3' }, open)
 
   it('is the same from a template and from a frame, whatever its id, time and value', () => {
     const key = seriesKey(new WeakMap(), head)
@@ -29,10 +29,10 @@ describe('the key of a series', () => {
   it('differs by metric id and by every constant', () => {
     const heads = [
       head,
-      frameHead(8, { name: 'smon.a', source: 'x', index: 3 }, open),
-      frameHead(7, { name: 'smon.b', source: 'x', index: 3 }, open),
-      frameHead(7, { name: 'smon.a', source: 'y', index: 3 }, open),
-      frameHead(7, { name: 'smon.a', source: 'x', index: 4 }, open),
+      frameHead(8, { name: 'smon.a', source: 'x', index: '3' }, open),
+      frameHead(7, { name: 'smon.b', source: 'x', index: '3' }, open),
+      frameHead(7, { name: 'smon.a', source: 'y', index: '3' }, open),
+      frameHead(7, { name: 'smon.a', source: 'x', index: '4' }, open),
       frameHead(7, { name: 'smon.a', source: 'x' }, open),
     ]
     const keys = heads.map((of) => seriesKeyOfFrame(frameOf(of, 5), true))

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Metric } from '../../../server/metrics/metric.ts'
+import type { LabelName, Metric } from '../../../server/metrics/metric.ts'
 import { PushSensor, TestSeries } from '../../support/test-sensor.ts'
 import { abroad, Metrics, tester, text, uint } from './fixture.ts'
 
@@ -88,7 +88,7 @@ describe('what is open', () => {
   test('`index` left out is the series without one', () => {
     const parameters = [
       { name: 'source', type: BasicType.STRING, description: '', selects: 'any' },
-      { name: 'index', type: BasicType.UINT32, description: '', selects: 'any' },
+      { name: 'index', type: BasicType.STRING, description: '', selects: 'any' },
     ] as const
     class Indexed extends PushSensor {
       override metric(name: string): Metric {
@@ -96,17 +96,20 @@ describe('what is open', () => {
       }
     }
     const sensor = new Indexed(metrics.hub, 'smon.')
-    const series = (index?: number) => ({
+    const series = (index = '') => ({
       name: 'smon.a',
-      labels: { name: 'smon.a', source: 's', ...(index === undefined ? {} : { index }) },
-      matches: () => true,
+      labels: { name: 'smon.a', source: 's', index },
+      taps: [],
+      matches: (label: LabelName, matcher: (text: string) => boolean) => label !== 'index' || matcher(index),
     })
     const source = text('source', 's')
     const without = metrics.select('smon.a', [source])
-    expect([without.openFor(sensor, series()), without.openFor(sensor, series(2))]).toEqual([new Set(), undefined])
-    const second = metrics.select('smon.a', [source, uint('index', 2)])
-    expect(second.openFor(sensor, series(2))).toEqual(new Set())
-    for (const other of [series(), series(3)]) expect(second.openFor(sensor, other)).toBeUndefined()
+    expect([without.openFor(sensor, series()), without.openFor(sensor, series('2'))]).toEqual([new Set(), undefined])
+    const second = metrics.select('smon.a', [source, text('index', '2')])
+    expect(second.openFor(sensor, series('2'))).toEqual(new Set())
+    for (const other of [series(), series('3')]) expect(second.openFor(sensor, other)).toBeUndefined()
+    const any = metrics.select('smon.a', [source, text('index', '*')])
+    for (const each of [series(), series('3')]) expect(any.openFor(sensor, each)).toEqual(new Set(['index']))
   })
 })
 

@@ -9,7 +9,7 @@ const labels = {
   host: 'h1',
   agent: 'g',
   source: 's',
-  index: 3,
+  index: '3',
   broker: 'b',
   object: 'o',
 }
@@ -30,7 +30,7 @@ test('what is open stands as a REC in the order of the specification, with `valu
     text('host', 'h1'),
     text('agent', 'g'),
     text('source', 's'),
-    join(str('index'), u32(type.uint32), u32(3)),
+    text('index', '3'),
     text('broker', 'b'),
     text('object', 'o'),
     str('value'),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Sources } from '../../../../server/sensors/gmetric/sources.ts'
-import { networks } from './fixture.ts'
+import { Sources } from '../../../server/sensors/sources.ts'
+import { networks } from './gmetric/fixture.ts'
 
 const sources = new Sources(networks('10.0.0.0/8', '2001:db8::/32', 'fe80::/10', '192.0.2.7'))
 

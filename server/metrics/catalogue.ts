@@ -1,0 +1,133 @@
+/**
+ * The metrics of an open family that were seen so far, one per name however many sources send it, and the series of each.
+ * Whatever the sources say of a metric is counted as it changes: `metric` is asked once per series and consumer, and must
+ * not look at every source.
+ */
+import type { BasicType } from '../../protocol/monitor/constants.ts'
+import { nameProblem } from '../../protocol/monitor/value.ts'
+import type { Metric, Parameter, Series } from './metric.ts'
+
+/** What a series says of its metric. */
+export interface Said {
+  readonly type: BasicType | undefined
+  readonly unit: string | undefined
+  readonly description: string | undefined
+}
+
+/** A series with what the catalogue has counted of it, `NOTHING_SAID` at first. */
+export interface Listed extends Series {
+  said: Said
+}
+
+export const NOTHING_SAID: Said = { type: undefined, unit: undefined, description: undefined }
+
+export class Catalogue<S extends Listed> {
+  readonly #family: string
+  readonly #parameters: readonly Parameter[]
+  readonly #entries = new Map<string, Entry<S>>()
+
+  /** `family`: the prefix of all names, with the dot; `parameters`: of every metric. */
+  constructor(family: string, parameters: readonly Parameter[]) {
+    this.#family = family
+    this.#parameters = parameters
+  }
+
+  add(series: S): void {
+    let entry = this.#entries.get(series.name)
+    if (!entry) {
+      entry = new Entry(series.name, this.#parameters)
+      this.#entries.set(series.name, entry)
+    }
+    entry.series.add(series)
+  }
+
+  remove(series: S): void {
+    const entry = this.#entries.get(series.name)
+    if (!entry?.series.delete(series)) return
+    entry.count(series, NOTHING_SAID)
+    if (entry.series.size === 0) this.#entries.delete(series.name)
+  }
+
+  /** To be called whenever a series says something else. */
+  update(series: S, said: Said): void {
+    const { type, unit, description } = series.said
+    if (type === said.type && unit === said.unit && description === said.description) return
+    this.#entries.get(series.name)?.count(series, said)
+  }
+
+  *metrics(): Generator<Metric> {
+    for (const entry of this.#entries.values()) yield entry.metric
+  }
+
+  /** Of every well-formed name: what nobody sends yet has no type. */
+  metric(name: string): Metric | undefined {
+    const entry = this.#entries.get(name)
+    if (entry) return entry.metric
+    const isOurs = name.startsWith(this.#family) && name.length > this.#family.length
+    return isOurs && nameProblem(name) === undefined ? new Entry(name, this.#parameters).metric : undefined
+  }
+
+  *series(name?: string): Generator<S> {
+    if (name !== undefined) yield* this.#entries.get(name)?.series ?? []
+    else for (const entry of this.#entries.values()) yield* entry.series
+  }
+}
+
+class Entry<S extends Listed> {
+  readonly series = new Set<S>()
+  readonly #name: string
+  readonly #parameters: readonly Parameter[]
+  readonly #types = new Opinions<BasicType>()
+  readonly #units = new Opinions<string>()
+  readonly #descriptions = new Opinions<string>()
+  #metric: Metric | undefined
+
+  constructor(name: string, parameters: readonly Parameter[]) {
+    this.#name = name
+    this.#parameters = parameters
+  }
+
+  count(series: S, said: Said): void {
+    this.#types.change(series.said.type, said.type)
+    this.#units.change(series.said.unit, said.unit)
+    this.#descriptions.change(series.said.description, said.description)
+    series.said = said
+    this.#metric = undefined
+  }
+
+  get metric(): Metric {
+    this.#metric ??= {
+      name: this.#name,
+      kind: 'continuous',
+      type: this.#types.agreed,
+      unit: this.#units.agreed ?? '',
+      description: this.#descriptions.first ?? '',
+      parameters: this.#parameters,
+    }
+    return this.#metric
+  }
+}
+
+/** How many series say what. */
+class Opinions<T> {
+  readonly #counts = new Map<T, number>()
+
+  change(before: T | undefined, after: T | undefined): void {
+    if (before === after) return
+    if (before !== undefined) {
+      const left = this.#counts.get(before)! - 1
+      if (left === 0) this.#counts.delete(before)
+      else this.#counts.set(before, left)
+    }
+    if (after !== undefined) this.#counts.set(after, (this.#counts.get(after) ?? 0) + 1)
+  }
+
+  get first(): T | undefined {
+    return this.#counts.keys().next().value
+  }
+
+  /** Of all that say something. */
+  get agreed(): T | undefined {
+    return this.#counts.size === 1 ? this.first : undefined
+  }
+}
