@@ -5,6 +5,7 @@ import { ConnectionError, StatusError } from '../client/index.ts'
 import { addChannels } from './commands/channels.ts'
 import { addConfig } from './commands/config.ts'
 import { addExec } from './commands/exec.ts'
+import { addFeed } from './commands/feed.ts'
 import { addGet } from './commands/get.ts'
 import { addMetrics } from './commands/metrics.ts'
 import { addServe } from './commands/serve.ts'
@@ -47,7 +48,7 @@ function createProgram(cli: Cli): Command {
       writeOut: (text) => void terminal.print(text.trimEnd()).catch(() => {}),
       writeErr: (text) => terminal.note(text.trimEnd()),
     })
-  const commands = [addServe, addMetrics, addGet, addWatch, addTail, addChannels, addExec, addUser, addConfig]
+  const commands = [addServe, addMetrics, addGet, addWatch, addTail, addChannels, addExec, addFeed, addUser, addConfig]
   for (const add of commands) add(program, cli)
   return program
 }

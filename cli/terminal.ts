@@ -2,6 +2,7 @@
  * Where a command prints, asks and is interrupted. Results go to stdout, everything said about them to stderr, so that
  * a pipe carries results only.
  */
+import type { Readable } from 'node:stream'
 import pc from 'picocolors'
 import { askSecret } from './prompt.ts'
 
@@ -9,6 +10,8 @@ export type Colors = ReturnType<typeof pc.createColors>
 
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv
+  /** Standard input as it comes. */
+  readonly input: Readable
   /** For stdout: without effect where it is no terminal. */
   readonly colors: Colors
   /** One or more lines to stdout. Settles when the system has taken them; rejects with EPIPE where nobody reads any more. */
@@ -29,6 +32,7 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
   stderr.on('error', () => {})
   return {
     env,
+    input: stdin,
     colors: pc.createColors(stdout.isTTY === true && pc.isColorSupported),
     print: (text) =>
       new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@
 import { isTable } from './config/lines.ts'
 import { type Loaded, type LoadOptions, load } from './config/load.ts'
 
-export type { Address, Network } from './config/address.ts'
+export { type Address, formatAddress, type Network, type Peer } from './config/address.ts'
 export type { LoadOptions } from './config/load.ts'
 export { ConfigError, type ConfigProblem } from './config/problems.ts'
 
@@ -29,7 +29,7 @@ export function defaultConfig(): Config {
 }
 
 function toConfig({ values, named }: Loaded) {
-  const { producer, listen, auth, http, storage, channels, limits, host, gmetric, log } = values
+  const { producer, listen, auth, http, storage, channels, limits, host, gmetric, smon, log } = values
   return {
     producer: { name: producer.name, dataDir: producer.data_dir },
     listen: { tcp: listen.tcp, http: listen.http },
@@ -59,6 +59,16 @@ function toConfig({ values, named }: Loaded) {
       spoof: gmetric.spoof,
       maxHosts: gmetric.max_hosts,
       maxMetrics: gmetric.max_metrics,
+    },
+    smon: {
+      tcp: smon.tcp,
+      udp: smon.udp,
+      tenant: smon.tenant,
+      allow: smon.allow,
+      maxSources: smon.max_sources,
+      maxTokens: smon.max_tokens,
+      maxMetrics: smon.max_metrics,
+      sources: smon.source,
     },
     log: { level: log.level },
   }

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { AuthError } from '../auth/errors.ts'
 import { StorageError } from '../storage/store.ts'
-import { type Address, type Config, ConfigError, loadConfig } from './config.ts'
+import { type Config, ConfigError, formatAddress, loadConfig } from './config.ts'
 import { ListenError } from './listeners/errors.ts'
 import { createLogger } from './log.ts'
 import { type RunningServer, startServer } from './server.ts'
@@ -63,11 +63,13 @@ function readConfig({ config }: ServeOptions): Config | undefined {
 }
 
 /** Five lines: where it listens, where data lies, the admin's password (once), three commands to try. */
-function greeting({ tcp, http, gmetric, newPassword }: RunningServer, config: Config): string {
+function greeting({ tcp, http, gmetric, smonTcp, smonUdp, newPassword }: RunningServer, config: Config): string {
   const listens = [
-    tcp && `monitoring tcp://${text(tcp)}`,
-    http && `ws://${text(http)}/monitor`,
-    gmetric && `gmetric udp://${text(gmetric)}`,
+    tcp && `monitoring tcp://${formatAddress(tcp)}`,
+    http && `ws://${formatAddress(http)}/monitor`,
+    gmetric && `gmetric udp://${formatAddress(gmetric)}`,
+    smonTcp && `smon tcp://${formatAddress(smonTcp)}`,
+    smonUdp && `smon udp://${formatAddress(smonUdp)}`,
   ].filter(Boolean)
   const password = newPassword === undefined ? 'as you set it' : `${newPassword}  (shown only now)`
   return [
@@ -78,8 +80,4 @@ function greeting({ tcp, http, gmetric, newPassword }: RunningServer, config: Co
     "                  npx cinnabar metrics 'host.*'    npx cinnabar channels",
     '',
   ].join('\n')
-}
-
-function text({ host, port }: Address): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -39,6 +39,9 @@ export interface RunningServer {
   readonly http: Address | undefined
   /** Where gmetric packets are taken, or undefined: off, or its default address was not free. */
   readonly gmetric: Address | undefined
+  /** Where smon streams and datagrams are taken. */
+  readonly smonTcp: Address | undefined
+  readonly smonUdp: Address | undefined
   /** The admin's password, if this start made it up. */
   readonly newPassword: string | undefined
   /** Takes connections that did not come over a listener. */
@@ -109,7 +112,8 @@ async function start(
     }
     await close()
   }
-  return { tcp: tcp?.address, http: http?.address, gmetric: feeds.gmetric, newPassword, sessions, parts, stop }
+  const { gmetric, smonTcp, smonUdp } = feeds
+  return { tcp: tcp?.address, http: http?.address, gmetric, smonTcp, smonUdp, newPassword, sessions, parts, stop }
 }
 
 function openHttp(

@@ -34,7 +34,7 @@ const ORDER: readonly (readonly string[])[] = [
   ['sessions'],
   ['commands'],
   ['listeners', 'http'],
-  ['parts', 'recovery', 'first-run', 'start-sensors', 'server', 'main'],
+  ['parts', 'recovery', 'first-run', 'start-feeds', 'start-sensors', 'server', 'main'],
 ]
 
 /** What runs in a browser too. */

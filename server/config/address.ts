@@ -17,6 +17,12 @@ export interface Network {
   readonly family: 'ipv4' | 'ipv6'
 }
 
+/** Who sends. */
+export interface Peer {
+  readonly address: string
+  readonly port: number | undefined
+}
+
 const HOST_NAME = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i
 /** What ends in a number is meant as IPv4: "127.0.0.300" is a slip, not the name of a host. */
 const LOOKS_LIKE_IPV4 = /(^|\.)\d+$/
@@ -31,6 +37,23 @@ export function parseAddress(text: string): Address | undefined {
   if (bracketed !== undefined) return isIPv6(bracketed) ? { host: bracketed, port } : undefined
   const isHost = isIPv4(plain) || (HOST_NAME.test(plain) && !LOOKS_LIKE_IPV4.test(plain))
   return isHost ? { host: plain, port } : undefined
+}
+
+/** As it would stand in the configuration. */
+export function formatAddress({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+/** "IP", "IPv4:port" or "[IPv6]:port" of a peer, as Node writes it; `port` undefined = any. undefined where `text` is none. */
+export function parsePeer(text: string): Peer | undefined {
+  if (isIP(text) !== 0) return { address: canonical(text), port: undefined }
+  const named = parseAddress(text)
+  if (named === undefined || isIP(named.host) === 0 || named.port === 0) return undefined
+  return { address: canonical(named.host), port: named.port }
+}
+
+function canonical(address: string): string {
+  return isIPv6(address) ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address
 }
 
 /** "address/prefix", or an address alone for itself; undefined where `text` is neither. */

@@ -16,7 +16,7 @@ export function explain(
   overrides: readonly Override[],
 ): readonly ConfigProblem[] {
   const [section, key, index] = issue.path.map(String)
-  if (issue.code === 'unrecognized_keys') {
+  if (issue.code === 'unrecognized_keys' && key === undefined) {
     return issue.keys.map((unknown) => ({
       source: file.name,
       line: section === undefined ? file.lineOf(unknown) : file.lineOf(section, unknown),
@@ -42,7 +42,20 @@ export function explain(
   const written = file.table[section]
   const value = overrideOf(key)?.value ?? (isTable(written) ? written[key] : undefined) ?? setting?.byDefault
   const found = index !== undefined && Array.isArray(value) ? value[Number(index)] : value
-  return [{ ...place, message: `${name}: expected ${setting?.expected}, found ${described(found)}` }]
+  return [{ ...place, message: `${name}: expected ${setting?.expected}, found ${foundIn(found, issue)}` }]
+}
+
+/** Of a table in a list: which of its keys is wrong. */
+function foundIn(found: unknown, issue: z.core.$ZodIssue): string {
+  const [, , index, key] = issue.path
+  if (!isTable(found) || index === undefined) return described(found)
+  const place = `number ${Number(index) + 1} with`
+  if (issue.code === 'unrecognized_keys')
+    return `${place} the key ${issue.keys.map((name) => `\`${name}\``).join(', ')}`
+  if (key === undefined) return described(found)
+  return String(key) in found
+    ? `${place} ${String(key)} = ${described(found[String(key)])}`
+    : `${place}out \`${String(key)}\``
 }
 
 function notASection(section: string, file: ConfigFile): ConfigProblem {

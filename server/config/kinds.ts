@@ -3,7 +3,7 @@
  * zod's own messages are never shown. Integers arrive as bigint, so that the float `5.0` is not mistaken for one.
  */
 import { z } from 'zod'
-import { parseAddress, parseNetwork } from './address.ts'
+import { parseAddress, parseNetwork, parsePeer } from './address.ts'
 import { parseDuration } from './duration.ts'
 
 export interface Kind<T extends z.ZodType> {
@@ -79,6 +79,18 @@ export function addressOrOff() {
 
 export function networks() {
   return { type: z.array(decoded(parseNetwork)), expected: 'a list of networks like ["10.0.0.0/8", "::1/128"]' }
+}
+
+/** Tables that give peers a name: `[[section.key]]` with `name` and `address`. */
+export function peers() {
+  const table = z.strictObject({ name: name().type, address: decoded(parsePeer) })
+  return {
+    type: z
+      .array(table.transform(({ name, address }) => ({ name, ...address })))
+      .refine((list) => new Set(list.map(({ address, port }) => `${address} ${port}`)).size === list.length),
+    expected:
+      'tables with a `name` and an `address` each (an IP address, or "IPv4:port", or "[IPv6]:port"), no address twice',
+  }
 }
 
 export function origins() {

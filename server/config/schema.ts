@@ -17,6 +17,7 @@ import {
   oneOf,
   origins,
   path,
+  peers,
   tenant,
   toggle,
 } from './kinds.ts'
@@ -118,6 +119,18 @@ export const schema = z.strictObject({
       'Ganglia gmetric. An address named here or by the environment must be free; the default one is only tried, and ' +
         'the server starts without it.',
     ),
+  smon: z
+    .strictObject({
+      tcp: key(addressOrOff(), '', 'The TCP address for smon streams; any number of sources may connect.'),
+      udp: key(addressOrOff(), '', 'The UDP address for smon datagrams, each a stream of its own.'),
+      tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
+      allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that streams are taken from.'),
+      max_sources: key(integer(1, 100_000), 1_000n, 'Sources at once: open streams, and senders of datagrams.'),
+      max_tokens: key(integer(1, 1_000_000), 10_000n, 'Tokens that one stream may define.'),
+      max_metrics: key(integer(1, 16_777_216), 100_000n, 'Metrics remembered at once, of all sources together.'),
+      source: key(peers(), [], 'Names for sources that are otherwise called by address and port. Only in the file.'),
+    })
+    .describe('smon streams. Off unless an address is named, which must be free then.'),
   log: z
     .strictObject({
       level: key(

@@ -1,13 +1,14 @@
 /** Why an address could not be bound, as a sentence for a person: address, likely reason, key to change. */
-import type { Address } from '../config.ts'
+import { type Address, formatAddress } from '../config.ts'
 
 export class ListenError extends Error {
   override readonly name = 'ListenError'
 }
 
 export function listenError(error: unknown, address: Address, key: string): ListenError {
-  const where = `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
-  return new ListenError(`cannot listen on ${where}: ${reasonOf(error)} (the key is \`${key}\`)`, { cause: error })
+  return new ListenError(`cannot listen on ${formatAddress(address)}: ${reasonOf(error)} (the key is \`${key}\`)`, {
+    cause: error,
+  })
 }
 
 function reasonOf(error: unknown): string {

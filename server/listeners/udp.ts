@@ -18,7 +18,7 @@ export interface UdpOptions {
   /** What else is usually found on this port. */
   readonly rival: string
   /** `bytes` is only valid during the call. */
-  readonly packet: (bytes: Uint8Array, source: string) => void
+  readonly packet: (bytes: Uint8Array, source: string, port: number) => void
   /** The socket is lost after it was bound; it is closed already. */
   readonly failed: (error: Error) => void
 }
@@ -47,7 +47,7 @@ export async function listenUdp({ address, key, rival, packet, failed }: UdpOpti
     open = false
     return new Promise((resolve) => socket.close(resolve))
   }
-  socket.on('message', (bytes, { address: source }) => packet(bytes, source))
+  socket.on('message', (bytes, { address: source, port }) => packet(bytes, source, port))
   socket.on('error', (error) => {
     void close()
     failed(error)

@@ -1,4 +1,5 @@
 /** A command line without process and network: a terminal that remembers, and a producer that answers by a script. */
+import { Readable } from 'node:stream'
 import pc from 'picocolors'
 import { run } from '../../cli/program.ts'
 import type { Cli } from '../../cli/session.ts'
@@ -91,6 +92,8 @@ export interface FakeOptions {
   /** Throws where nobody reads any more. */
   readonly onPrint?: (text: string, interrupt: () => void) => void
   readonly connect?: Cli['connect']
+  /** What stands in the standard input. */
+  readonly input?: readonly Uint8Array[]
 }
 
 /** Runs a command line against a producer that answers by `script`. */
@@ -108,6 +111,7 @@ export async function runCli(
   const cli: Cli = {
     terminal: {
       env,
+      input: Readable.from(options.input ?? []),
       colors: pc.createColors(false),
       print: async (text) => {
         onPrint?.(text, () => {

@@ -46,6 +46,19 @@ describe('a configuration', () => {
         maxHosts: 10_000,
         maxMetrics: 100_000,
       },
+      smon: {
+        tcp: undefined,
+        udp: undefined,
+        tenant: 'default',
+        allow: [
+          { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
+          { address: '::1', prefix: 128, family: 'ipv6' },
+        ],
+        maxSources: 1_000,
+        maxTokens: 10_000,
+        maxMetrics: 100_000,
+        sources: [],
+      },
       log: { level: 'info' },
     })
   })
@@ -85,6 +98,20 @@ describe('a configuration', () => {
       spoof = false
       max_hosts = 4
       max_metrics = 5
+      [smon]
+      tcp = "127.0.0.1:2606"
+      udp = "[::1]:2606"
+      tenant = "t2"
+      allow = ["192.0.2.0/24"]
+      max_sources = 6
+      max_tokens = 7
+      max_metrics = 8
+      [[smon.source]]
+      name = "db1"
+      address = "192.0.2.7"
+      [[smon.source]]
+      name = "db2"
+      address = "[2001:0db8::0001]:70"
       [log]
       level = "debug"`)
     expect(config).toEqual({
@@ -111,6 +138,19 @@ describe('a configuration', () => {
         spoof: false,
         maxHosts: 4,
         maxMetrics: 5,
+      },
+      smon: {
+        tcp: { host: '127.0.0.1', port: 2606 },
+        udp: { host: '::1', port: 2606 },
+        tenant: 't2',
+        allow: [{ address: '192.0.2.0', prefix: 24, family: 'ipv4' }],
+        maxSources: 6,
+        maxTokens: 7,
+        maxMetrics: 8,
+        sources: [
+          { name: 'db1', address: '192.0.2.7', port: undefined },
+          { name: 'db2', address: '2001:db8::1', port: 70 },
+        ],
       },
       log: { level: 'debug' },
     })
@@ -183,6 +223,19 @@ describe('an error', () => {
     ['[producer]\ndata_dir = ""', 'c.toml:2: `producer.data_dir`: expected a path, not empty, found ""'],
     ['[gmetric]\ntenant = "a/b"', 'c.toml:2: `gmetric.tenant`: expected a tenant: .*, found "a/b"'],
     ['[gmetric]\nallow = [\n"::/0",\n"::/129"]', 'c.toml:2: `gmetric.allow`: expected a list of .*, found "::/129"'],
+    ['[[smon.source]]\nname = "a"', 'c.toml:1: `smon.source`: expected tables .*, found number 1 without `address`'],
+    [
+      '[smon]\n[[smon.source]]\nname = "a"\naddress = "::1"\n[[smon.source]]\nname = "b"\naddress = "::1:x"',
+      'c.toml:2: `smon.source`: expected tables .*, found number 2 with address = "::1:x"',
+    ],
+    [
+      '[[smon.source]]\nname = "a"\naddress = "::1"\nport = 1',
+      'c.toml:1: `smon.source`: expected tables .*, found number 1 with the key `port`',
+    ],
+    [
+      '[[smon.source]]\nname = "a"\naddress = "::1"\n[[smon.source]]\nname = "b"\naddress = "0::1"',
+      'c.toml:1: `smon.source`: expected tables .*, no address twice, found a list',
+    ],
     ['[gmetric]\nallow = "::/0"', 'c.toml:2: `gmetric.allow`: expected a list of networks .*, found "::/0"'],
     ['[http]\nallowed_origins = ["https://a.b/"]', 'c.toml:2: `http.allowed_origins`: .*, found "https://a.b/"'],
     ['[http]\nallowed_origins = ["https://a.b:443"]', 'c.toml:2: .*no default port, found "https://a.b:443"'],

@@ -15,6 +15,8 @@ export class ServerProcess {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
   readonly #config = join(this.directory, 'cinnabar.toml')
   #child: ChildProcess | undefined
+  /** What it printed when it was up. */
+  greeting = ''
   tcpPort = 0
   httpPort = 0
 
@@ -54,6 +56,7 @@ export class ServerProcess {
     const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
     const http = /ws:\/\/127\.0\.0\.1:(\d+)/.exec(out)
     if (tcp === null || http === null) throw new Error(`the server did not start: ${out}${errors}`)
+    this.greeting = out
     this.tcpPort = Number(tcp[1])
     this.httpPort = Number(http[1])
   }

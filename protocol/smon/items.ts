@@ -1,0 +1,294 @@
+/**
+ * What the numbers, index operations and strings of a stream mean, one after the other. The decoder finds where each
+ * begins and ends; whatever is found wrong is refused, and then nothing is called until `restart`.
+ *
+ *   pair        token value
+ *   definition  0 defstring new value
+ *               0 FD index... source [defstring] new value      the defstring only if source is 0
+ */
+import type { ProtocolErrorCode } from '../errors.ts'
+import { ByteString } from './byte-string.ts'
+import * as code from './codes.ts'
+import { IndexList } from './index-list.ts'
+import type { SmonLimits, SmonSink } from './sink.ts'
+import type { SmonToken } from './token.ts'
+import { NO_INDEX, TokenTable } from './token.ts'
+
+/** What a number is. Up to SOURCE: steps from the current token, and index operations may stand before it. */
+const TOKEN = 0
+const NEW = 1
+const SOURCE = 2
+/** The length of a defstring; FD may stand in its place. */
+const DEFINITION = 3
+const NAME = 4
+const VALUE = 5
+const TEXT = 6
+const INDEX = 7
+
+const ROLES = [
+  'a token',
+  'the number of a new token',
+  'the token to copy',
+  'the length of a definition',
+  'the length of a definition',
+  'a value',
+  'the length of a string',
+  'an index',
+] as const
+
+const TYPES: Readonly<Record<number, 'u' | 's'>> = { 117: 'u', 115: 's' }
+const MIN_DEFSTRING_BYTES = 4
+const MAX_INDEX = 0xffff_ffff
+const SPACE = 0x20
+
+export type Refuse = (reason: ProtocolErrorCode, message: string, offset: number) => void
+
+export class Items {
+  readonly table = new TokenTable()
+  readonly list = new IndexList()
+  /** The token that the next token number is a step from. */
+  current = 0
+  /** Bytes of a string that must follow. */
+  stringBytes = 0
+  /** See SmonDecoder. */
+  shortNames = 0
+  readonly #sink: SmonSink
+  readonly #limits: SmonLimits
+  readonly #refuse: Refuse
+  #role = TOKEN
+  /** The index operation whose number comes, and what is expected behind it. */
+  #operation = 0
+  #resume = TOKEN
+  readonly #defstring = new ByteString()
+  /** Where the bytes of a string go. */
+  #string = this.#defstring
+  #stringAt = 0
+  /** What is being defined. */
+  #type: 'u' | 's' = 'u'
+  /** undefined = the defstring's. */
+  #name: Uint8Array | undefined
+  #prefix = NO_INDEX
+  /** A defstring just ended: the next byte may still belong to it, see #isName. */
+  #fresh = false
+  /** Offset of the byte that #isName added; -1 = none. */
+  #addedAt = -1
+
+  constructor(sink: SmonSink, limits: SmonLimits, refuse: Refuse) {
+    this.#sink = sink
+    this.#limits = limits
+    this.#refuse = refuse
+  }
+
+  /** Whether an item may begin: the stream is inside none. */
+  get complete(): boolean {
+    return this.#role === TOKEN
+  }
+
+  restart(): void {
+    this.table.clear()
+    this.list.clear()
+    this.current = 0
+    this.stringBytes = 0
+    this.#role = TOKEN
+    this.#fresh = false
+    this.#addedAt = -1
+  }
+
+  /** What the next number is, in words. */
+  get expected(): string {
+    return ROLES[this.#role] as string
+  }
+
+  /** Lengths and indexes start from nothing: there is no step down. */
+  get mayStepDown(): boolean {
+    return this.#role <= SOURCE || this.#role === VALUE
+  }
+
+  /** A byte that begins no number; returns whether it is an index operation in a right place. */
+  operate(byte: number, offset: number): boolean {
+    const role = this.#role
+    this.#fresh = false
+    if (byte === code.INDEX_CLEAR && role <= DEFINITION) {
+      this.list.clear()
+      if (role === DEFINITION) this.#role = SOURCE
+      return true
+    }
+    if (byte < code.INDEX_PUSH || byte >= code.INDEX_CLEAR || role > SOURCE) return false
+    const { maxIndexDepth } = this.#limits
+    const { depth } = this.list
+    if (byte === code.INDEX_PUSH && depth >= maxIndexDepth) {
+      this.#refuse('TOO_DEEP', `more than ${maxIndexDepth} indexes`, offset)
+    } else if (byte !== code.INDEX_PUSH && depth < (byte === code.INDEX_LAST ? 1 : 2)) {
+      const message = `index operation ${byte.toString(16).toUpperCase()} with ${depth} indexes: none is in its place`
+      this.#refuse('BAD_COUNT', message, offset)
+    } else {
+      this.#operation = byte
+      this.#resume = role
+      this.#role = INDEX
+    }
+    return true
+  }
+
+  /** A complete number: its lead, the halves of its payload, the offsets of the lead and of the byte behind it. */
+  number(lead: number, high: number, low: number, offset: number, end: number): void {
+    const role = this.#role
+    const number = code.apply(lead, role <= SOURCE ? this.current : 0, high * 0x1_0000_0000 + low)
+    this.#stringAt = end
+    if (role === VALUE) this.#value(lead, high, low, offset)
+    else if (role === TEXT) this.#text(number, lead >= code.ABSOLUTE, offset)
+    else if (role === TOKEN) this.#token(number, offset)
+    else if (role === INDEX) this.#index(number, offset)
+    else if (role === SOURCE) this.#source(number, offset)
+    else if (role !== NEW) this.#definition(number, offset)
+    else if (number === this.table.count + 1) this.#define(offset)
+    else if (!this.#isName(lead, offset)) this.#refuseNew(number, offset)
+  }
+
+  /** A byte of a string. */
+  put(byte: number): void {
+    this.#string.push(byte)
+    this.stringBytes--
+  }
+
+  endString(): void {
+    if (this.#role === TEXT) {
+      this.#role = TOKEN
+      const token = this.table.tokens[this.current] as SmonToken
+      this.#sink.text(token, this.list.under(token.prefix), this.#string.view())
+      return
+    }
+    const byte = this.#string.view()[0] as number
+    const type = TYPES[byte]
+    if (type) {
+      this.#type = type
+      this.#name = undefined
+      this.#fresh = true
+      this.#role = NEW
+    } else {
+      const message = `a definition of type 0x${byte.toString(16)}; the types are 0x75 (u) and 0x73 (s)`
+      this.#refuse('BAD_TYPE', message, this.#stringAt)
+    }
+  }
+
+  #token(number: number, offset: number): void {
+    if (number === 0) {
+      this.current = 0
+      this.#prefix = NO_INDEX
+      this.#role = DEFINITION
+    } else if (this.#select(number, offset)) {
+      this.#expectValue()
+    }
+  }
+
+  /** Makes a token the current one, if there is one of this number. */
+  #select(number: number, offset: number): SmonToken | undefined {
+    const token = this.table.tokens[number]
+    if (token) this.current = number
+    else this.#refuse('BAD_NUMBER', `token ${number} is not defined; ${this.table.count} are`, offset)
+    return token
+  }
+
+  #source(number: number, offset: number): void {
+    this.#prefix = this.list.copy()
+    if (number === 0) {
+      this.current = 0
+      this.#role = NAME
+      return
+    }
+    const source = this.#select(number, offset)
+    if (!source) return
+    this.#type = source.type
+    this.#name = source.name
+    this.#role = NEW
+  }
+
+  #definition(length: number, offset: number): void {
+    const { maxNameBytes } = this.#limits
+    if (length < MIN_DEFSTRING_BYTES) {
+      this.#refuse('BAD_NAME', `a definition of ${length} bytes; a type and a name have at least 4`, offset)
+    } else if (length > maxNameBytes + 1) {
+      this.#refuse('TOO_LONG', `a name of ${length - 1} bytes; the limit is ${maxNameBytes}`, offset)
+    } else {
+      this.#string = this.#defstring
+      this.#string.clear()
+      this.stringBytes = length
+    }
+  }
+
+  /**
+   * Where the length of a defstring left the type byte out, the last byte of the name stands where the new number
+   * should. It is taken for that if it cannot be the number; then the number comes behind it, or it was an error.
+   */
+  #isName(lead: number, offset: number): boolean {
+    const fresh = this.#fresh
+    this.#fresh = false
+    if (!fresh || lead < SPACE || lead >= code.STEP_UP) return false
+    if (this.#defstring.length > this.#limits.maxNameBytes) return false
+    this.#defstring.push(lead)
+    this.#addedAt = offset
+    return true
+  }
+
+  #define(offset: number): void {
+    const { maxTokens } = this.#limits
+    if (this.table.count >= maxTokens) {
+      this.#refuse('BAD_COUNT', `more than ${maxTokens} tokens`, offset)
+      return
+    }
+    if (this.#addedAt >= 0) this.shortNames++
+    this.#addedAt = -1
+    this.#fresh = false
+    const name = this.#name ?? this.#defstring.view().slice(1)
+    const token = this.table.add(this.#type, name, this.#prefix)
+    this.current = token.number
+    this.#expectValue()
+    this.#sink.defined(token)
+  }
+
+  #refuseNew(number: number, offset: number): void {
+    const added = this.#addedAt >= 0
+    const found = added ? this.#defstring.view().at(-1) : number
+    const message = `${found} stands where the new token should have its number, ${this.table.count + 1}`
+    this.#refuse('BAD_NUMBER', message, added ? this.#addedAt : offset)
+  }
+
+  #expectValue(): void {
+    this.#role = this.table.tokens[this.current]?.type === 'u' ? VALUE : TEXT
+  }
+
+  #value(lead: number, high: number, low: number, offset: number): void {
+    const value = code.applyExactly(lead, this.table.last(this.current), high, low)
+    if (value === undefined) {
+      this.#refuse('BAD_NUMBER', `the value of token ${this.current} leaves the range of 0 to 2^64-1`, offset)
+      return
+    }
+    this.table.setLast(this.current, value)
+    this.#role = TOKEN
+    const token = this.table.tokens[this.current] as SmonToken
+    this.#sink.number(token, this.list.under(token.prefix), value)
+  }
+
+  #text(length: number, replace: boolean, offset: number): void {
+    const { maxStringBytes } = this.#limits
+    const string = this.table.string(this.current)
+    if (replace) string.clear()
+    if (string.length + length > maxStringBytes) {
+      this.#refuse(
+        'TOO_LONG',
+        `the string of token ${this.current} becomes longer than ${maxStringBytes} bytes`,
+        offset,
+      )
+      return
+    }
+    this.#string = string
+    this.stringBytes = length
+    if (length === 0) this.endString()
+  }
+
+  #index(value: number, offset: number): void {
+    this.#role = this.#resume
+    if (value > MAX_INDEX) this.#refuse('BAD_NUMBER', `an index above ${MAX_INDEX}`, offset)
+    else if (this.#operation === code.INDEX_PUSH) this.list.push(value)
+    else this.list.replace(this.#operation === code.INDEX_LAST ? 1 : 2, value)
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * What a stream has defined, with the last values that its deltas start from. The last value belongs to the token,
+ * not to an index: a value at [1] is a delta to the value before it at [0].
+ */
+import { ByteString } from './byte-string.ts'
+
+/** One object per definition, alive until the stream is reset: it may be used as a key. */
+export interface SmonToken {
+  /** From 1 on, in the order of definition. */
+  readonly number: number
+  readonly type: 'u' | 's'
+  /** Without the type byte; any bytes. */
+  readonly name: Uint8Array
+  /** The indexes that its definition fixed; NO_INDEX for most tokens. */
+  readonly prefix: readonly number[]
+}
+
+/** Every empty index list is this one. */
+export const NO_INDEX: readonly number[] = Object.freeze([])
+
+export class TokenTable {
+  /** By number; 0 is no token. */
+  readonly tokens: (SmonToken | undefined)[] = [undefined]
+  /**
+   * By number, the last value of a `u` while it is below 2^53. Everything else is NaN - no such token, a string, a
+   * larger value - so that one comparison tells whether a plain addition will do.
+   */
+  numbers = new Float64Array(16).fill(Number.NaN)
+  readonly #large = new Map<number, bigint>()
+  readonly #strings = new Map<number, ByteString>()
+
+  get count(): number {
+    return this.tokens.length - 1
+  }
+
+  add(type: 'u' | 's', name: Uint8Array, prefix: readonly number[]): SmonToken {
+    const number = this.tokens.length
+    const token: SmonToken = Object.freeze({ number, type, name, prefix })
+    this.tokens.push(token)
+    if (number === this.numbers.length) {
+      const grown = new Float64Array(number * 2).fill(Number.NaN)
+      grown.set(this.numbers)
+      this.numbers = grown
+    }
+    if (type === 'u') this.numbers[number] = 0
+    else this.#strings.set(number, new ByteString())
+    return token
+  }
+
+  clear(): void {
+    this.numbers.fill(Number.NaN, 0, this.tokens.length)
+    this.tokens.length = 1
+    this.#large.clear()
+    this.#strings.clear()
+  }
+
+  /** The last value of a `u`. */
+  last(number: number): number | bigint {
+    const small = this.numbers[number] as number
+    return small >= 0 ? small : (this.#large.get(number) ?? 0)
+  }
+
+  setLast(number: number, value: number | bigint): void {
+    if (typeof value === 'number') {
+      this.numbers[number] = value
+    } else {
+      this.numbers[number] = Number.NaN
+      this.#large.set(number, value)
+    }
+  }
+
+  /** The last value of an `s`, to be changed in place. */
+  string(number: number): ByteString {
+    const string = this.#strings.get(number)
+    if (!string) throw new Error(`token ${number} is no string`)
+    return string
+  }
+}

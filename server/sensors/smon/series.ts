@@ -1,0 +1,74 @@
+/**
+ * One smon series: a metric of a source, perhaps with an index. Its last value is kept as it is sent (basic type and
+ * value in XDR), so that a value is written once however often it is wanted.
+ */
+import { XdrReader } from '../../../protocol/bytes/reader.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { readTyped, type Value } from '../../../protocol/monitor/value.ts'
+import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
+import type { LabelName, Labels, Tap } from '../../metrics/metric.ts'
+
+const { UINT64, STRING } = BasicType
+const UINT64_BYTES = 12
+
+export class SmonSeries implements Listed {
+  readonly name: string
+  readonly labels: Labels
+  readonly taps: Tap[] = []
+  said: Said = NOTHING_SAID
+  /** When the last value came, microseconds since 1970; 0: there was none. */
+  time = 0
+  /** The last value: basic type and value. Valid until the next one. */
+  tail = new Uint8Array(UINT64_BYTES)
+  #view = new DataView(this.tail.buffer)
+
+  /** `index`: numbers with commas between them, '' without one. */
+  constructor(name: string, source: string, index: string) {
+    this.name = name
+    this.labels = { name, source, index }
+  }
+
+  /** Whether the last value is text: then, and only then, its tail may be of any length. */
+  get isText(): boolean {
+    return this.#view.getUint32(0) === STRING
+  }
+
+  number(value: number | bigint, time: number): void {
+    if (this.isText) this.#resize(UINT64_BYTES)
+    const view = this.#view
+    view.setUint32(0, UINT64)
+    if (typeof value === 'bigint') {
+      view.setBigUint64(4, value)
+    } else {
+      const high = Math.floor(value / 0x100000000)
+      view.setUint32(4, high)
+      view.setUint32(8, value - high * 0x100000000)
+    }
+    this.time = time
+  }
+
+  text(bytes: Uint8Array, time: number): void {
+    const padded = (bytes.length + 3) & ~3
+    if (this.tail.length !== 8 + padded) this.#resize(8 + padded)
+    const { tail } = this
+    this.#view.setUint32(0, STRING)
+    this.#view.setUint32(4, bytes.length)
+    tail.set(bytes, 8)
+    tail.fill(0, 8 + bytes.length)
+    this.time = time
+  }
+
+  value(): Value {
+    return readTyped(new XdrReader(this.tail))
+  }
+
+  #resize(length: number): void {
+    this.tail = new Uint8Array(length)
+    this.#view = new DataView(this.tail.buffer)
+  }
+
+  matches(label: LabelName, matcher: (text: string) => boolean): boolean {
+    const text = this.labels[label]
+    return text !== undefined && matcher(text)
+  }
+}

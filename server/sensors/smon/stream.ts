@@ -1,0 +1,141 @@
+/**
+ * One smon stream of a source: what its decoder finds becomes values of series. A token is looked up once; behind it
+ * stands a tree of its indexes, so that a value costs no text and no hashing of names.
+ */
+import type { ProtocolError } from '../../../protocol/errors.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { nameProblem } from '../../../protocol/monitor/value.ts'
+import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/smon/decode.ts'
+import type { SmonToken } from '../../../protocol/smon/token.ts'
+import type { SmonSeries } from './series.ts'
+import type { Source } from './source.ts'
+
+/** The series of a token under one index, and those under longer ones. */
+interface Node {
+  series: SmonSeries | undefined
+  readonly longer: Map<number, Node>
+}
+
+/** A token in use; `name` undefined: it is no name of a metric. */
+interface Known extends Node {
+  readonly name: string | undefined
+}
+
+/** What all streams share. */
+export interface Receiver {
+  /** Whether one more series may be made; counts it if not. */
+  hasRoom(): boolean
+  born(series: SmonSeries): void
+  /** A series has a value of another type than before. */
+  typed(series: SmonSeries, type: BasicType): void
+  took(series: SmonSeries): void
+  readonly counters: { badName: number; invalid: number; resets: number }
+  invalid(source: Source, error: ProtocolError): void
+}
+
+export const SMON_PREFIX = 'smon.'
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export class SmonStream implements SmonSink {
+  readonly source: Source
+  readonly #receiver: Receiver
+  readonly #decoder: SmonDecoder
+  /** By token number. */
+  #tokens: (Known | undefined)[] = []
+  #time = 0
+
+  constructor(source: Source, receiver: Receiver, limits: SmonLimits) {
+    this.source = source
+    this.#receiver = receiver
+    this.#decoder = new SmonDecoder(this, limits)
+  }
+
+  get valid(): boolean {
+    return this.#decoder.valid
+  }
+
+  /** Bytes that were thrown away while it was invalid. */
+  get skipped(): number {
+    return this.#decoder.skipped
+  }
+
+  /** False if it stopped in the middle of something. */
+  get complete(): boolean {
+    return this.#decoder.complete
+  }
+
+  /** Takes bytes as they come; `time`: of the values in them, microseconds since 1970. Nothing in them makes it throw. */
+  push(bytes: Uint8Array, time: number): void {
+    this.#time = time
+    this.#decoder.decode(bytes)
+  }
+
+  defined({ number, name }: SmonToken): void {
+    this.#tokens[number] = { name: metricName(name), series: undefined, longer: new Map() }
+  }
+
+  number(token: SmonToken, index: readonly number[], value: number | bigint): void {
+    const series = this.#series(token, index)
+    if (series === undefined) return
+    series.number(value, this.#time)
+    this.#receiver.took(series)
+  }
+
+  text(token: SmonToken, index: readonly number[], value: Uint8Array): void {
+    const series = this.#series(token, index)
+    if (series === undefined) return
+    series.text(value, this.#time)
+    this.#receiver.took(series)
+  }
+
+  reset(): void {
+    this.#tokens = []
+    this.#receiver.counters.resets++
+  }
+
+  invalid(error: ProtocolError): void {
+    this.#receiver.invalid(this.source, error)
+  }
+
+  #series(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
+    let node: Node | undefined = this.#tokens[token.number]
+    for (let depth = 0; depth < index.length && node !== undefined; depth++) node = node.longer.get(index[depth]!)
+    return node?.series ?? this.#enter(token, index)
+  }
+
+  /** The first value of a token under an index, or another one that there is no room for. */
+  #enter(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
+    const known = this.#tokens[token.number]
+    const receiver = this.#receiver
+    if (known?.name === undefined) {
+      receiver.counters.badName++
+      return undefined
+    }
+    const text = index.join(',')
+    let series = this.source.find(known.name, text)
+    if (series === undefined) {
+      if (!receiver.hasRoom()) return undefined
+      series = this.source.add(known.name, text)
+      receiver.born(series)
+    }
+    receiver.typed(series, token.type === 'u' ? BasicType.UINT64 : BasicType.STRING)
+    let node: Node = known
+    for (const number of index) {
+      const longer = node.longer.get(number) ?? { series: undefined, longer: new Map() }
+      node.longer.set(number, longer)
+      node = longer
+    }
+    node.series = series
+    return series
+  }
+}
+
+/** undefined unless it can be a name [MON 1]. */
+function metricName(bytes: Uint8Array): string | undefined {
+  try {
+    const name = SMON_PREFIX + strictUtf8.decode(bytes)
+    return nameProblem(name) === undefined ? name : undefined
+  } catch {
+    return undefined
+  }
+}

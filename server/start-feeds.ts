@@ -1,0 +1,126 @@
+/**
+ * Opens what sensors listen on. Only when bindings are back from the store: a value that arrives before would be nobody's.
+ */
+import { type Address, type Config, formatAddress } from './config.ts'
+import { ListenError } from './listeners/errors.ts'
+import { listenFeed } from './listeners/feed.ts'
+import { Pacer } from './listeners/pacer.ts'
+import { listenUdp } from './listeners/udp.ts'
+import type { GmetricSensor } from './sensors/gmetric/sensor.ts'
+import type { SmonSensor } from './sensors/smon/sensor.ts'
+import type { Producer } from './sessions/producer.ts'
+
+export interface Feeds {
+  /** Where gmetric packets are taken; undefined: off, or its default address was not free. */
+  readonly gmetric: Address | undefined
+  /** Where smon streams and datagrams are taken; undefined: off. */
+  readonly smonTcp: Address | undefined
+  readonly smonUdp: Address | undefined
+  close(): Promise<void>
+}
+
+export interface Listening {
+  readonly gmetric: GmetricSensor
+  readonly smon: SmonSensor
+}
+
+/** Above this much that waits to be stored no feed is read on. */
+const BEHIND_BYTES = 16 << 20
+
+/** Rejects with ListenError for an address that the configuration names; nothing is left open then. */
+export async function listenFeeds({ gmetric, smon }: Listening, config: Config, producer: Producer): Promise<Feeds> {
+  const open: { close(): Promise<void> }[] = []
+  const opened = <T extends { close(): Promise<void> }>(listening: T): T => {
+    open.push(listening)
+    return listening
+  }
+  const close = async (): Promise<void> => {
+    for (const listening of open.splice(0)) await listening.close()
+  }
+  try {
+    return {
+      gmetric: await listenGmetric(gmetric, config, producer, opened),
+      smonTcp: await listenSmonTcp(smon, config, producer, opened),
+      smonUdp: await listenSmonUdp(smon, config, producer, opened),
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
+
+async function listenGmetric(
+  sensor: GmetricSensor,
+  { gmetric: config }: Config,
+  { log }: Producer,
+  opened: Opened,
+): Promise<Address | undefined> {
+  if (config.listen === undefined) return undefined
+  try {
+    const listening = opened(
+      await listenUdp({
+        address: config.listen,
+        key: 'gmetric.listen',
+        rival: 'gmond, or another server,',
+        packet: (bytes, source) => sensor.packet(bytes, source),
+        failed: (error) => {
+          log.error({ err: error }, 'the gmetric listener failed')
+          sensor.failed(error.message)
+        },
+      }),
+    )
+    sensor.listens(`udp ${formatAddress(listening.address)}`, () => listening.kernelDrops())
+    return listening.address
+  } catch (error) {
+    if (config.listenNamed || !(error instanceof ListenError)) throw error
+    log.warn(`${error.message}: the server starts without gmetric`)
+    sensor.failed(error.message)
+    return undefined
+  }
+}
+
+async function listenSmonTcp(
+  sensor: SmonSensor,
+  { smon: { tcp: address } }: Config,
+  { host, journal }: Producer,
+  opened: Opened,
+): Promise<Address | undefined> {
+  if (address === undefined) return undefined
+  const pacer = new Pacer({
+    // Where the disk is full values are refused and told: to wait for room would keep them from whoever stores nothing.
+    get behind() {
+      return host.unstored > BEHIND_BYTES && host.refusing !== 'full'
+    },
+    whenStored: (resume) => journal.wait({ durable: resume }),
+  })
+  const open = (from: string, port: number) => sensor.open(from, port)
+  const listening = opened(await listenFeed({ address, key: 'smon.tcp', pacer, open }))
+  sensor.listens(`tcp ${formatAddress(listening.address)}`)
+  return listening.address
+}
+
+async function listenSmonUdp(
+  sensor: SmonSensor,
+  { smon: { udp: address } }: Config,
+  { log }: Producer,
+  opened: Opened,
+): Promise<Address | undefined> {
+  if (address === undefined) return undefined
+  const listening = opened(
+    await listenUdp({
+      address,
+      key: 'smon.udp',
+      rival: 'another server',
+      packet: (bytes, source, port) => sensor.datagram(bytes, source, port),
+      failed: (error) => {
+        log.error({ err: error }, 'the smon listener for datagrams failed')
+        sensor.failed(error.message)
+      },
+    }),
+  )
+  sensor.listens(`udp ${formatAddress(listening.address)}`, () => listening.kernelDrops())
+  return listening.address
+}
