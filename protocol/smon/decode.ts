@@ -26,9 +26,8 @@ const STRAY = 4
 const RESYNC = 5
 const INVALID = 6
 
-/** Payloads of so many bytes are exact as plain numbers. */
-const PLAIN_PAYLOAD_BYTES = 6
-const PLAIN_PAIR_BYTES = 2 * (1 + PLAIN_PAYLOAD_BYTES)
+/** Two leads, each with 8 bytes of payload. */
+const LONGEST_PAIR_BYTES = 18
 
 export class SmonDecoder {
   readonly #sink: SmonSink
@@ -96,7 +95,7 @@ export class SmonDecoder {
   /** Takes pairs of plain `u` values and returns where something else stands. */
   #pairs(bytes: Uint8Array, start: number): number {
     const lastPair = bytes.length - 2
-    const lastLongPair = bytes.length - PLAIN_PAIR_BYTES
+    const lastLongPair = bytes.length - LONGEST_PAIR_BYTES
     const items = this.#items
     const { list } = items
     const { numbers, tokens } = items.table
@@ -112,15 +111,14 @@ export class SmonDecoder {
         if (at > lastLongPair || first >= code.NO_NUMBER) break
         if (first >= code.STEP_UP) {
           const size = code.payloadBytes(first)
-          if (size > PLAIN_PAYLOAD_BYTES) break
-          number = code.apply(first, items.current, plainPayload(bytes, at + 1, size))
+          number = code.apply(first, items.current, payloadAt(bytes, at + 1, size))
           last = bytes[at + 1 + size] as number
           next += size
         }
+        if (last >= code.NO_NUMBER) break
         if (last >= code.STEP_UP) {
           const size = code.payloadBytes(last)
-          if (size > PLAIN_PAYLOAD_BYTES || last >= code.NO_NUMBER) break
-          payload = plainPayload(bytes, next, size)
+          payload = payloadAt(bytes, next, size)
           next += size
         }
       }
@@ -227,7 +225,8 @@ export class SmonDecoder {
   }
 }
 
-function plainPayload(bytes: Uint8Array, at: number, size: number): number {
+/** Exact below 2^53; a larger one is inexact and stays 2^53 or more. */
+function payloadAt(bytes: Uint8Array, at: number, size: number): number {
   let payload = 0
   for (let i = at; i < at + size; i++) payload = payload * 256 + (bytes[i] as number)
   return payload

@@ -157,7 +157,7 @@ export class SmonEncoder {
     if (appended) this.#number(0, rest.length)
     else this.#coded(code.ABSOLUTE, BigInt(rest.length))
     this.#string(rest)
-    this.#values[this.#current] = value.slice()
+    this.#values[this.#current] = new Uint8Array(value) // not slice, which shares a Buffer's bytes
   }
 
   #string(bytes: Uint8Array): void {

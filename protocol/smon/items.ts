@@ -55,6 +55,8 @@ export class Items {
   readonly #sink: SmonSink
   readonly #limits: SmonLimits
   readonly #refuse: Refuse
+  /** Of names and strings that are kept. */
+  #bytes = 0
   #role = TOKEN
   /** The index operation whose number comes, and what is expected behind it. */
   #operation = 0
@@ -89,9 +91,8 @@ export class Items {
     this.list.clear()
     this.current = 0
     this.stringBytes = 0
+    this.#bytes = 0
     this.#role = TOKEN
-    this.#fresh = false
-    this.#addedAt = -1
   }
 
   /** What the next number is, in words. */
@@ -161,7 +162,6 @@ export class Items {
     const type = TYPES[byte]
     if (type) {
       this.#type = type
-      this.#name = undefined
       this.#fresh = true
       this.#role = NEW
     } else {
@@ -174,6 +174,9 @@ export class Items {
     if (number === 0) {
       this.current = 0
       this.#prefix = NO_INDEX
+      this.#name = undefined
+      this.#fresh = false
+      this.#addedAt = -1
       this.#role = DEFINITION
     } else if (this.#select(number, offset)) {
       this.#expectValue()
@@ -235,14 +238,22 @@ export class Items {
       this.#refuse('BAD_COUNT', `more than ${maxTokens} tokens`, offset)
       return
     }
-    if (this.#addedAt >= 0) this.shortNames++
-    this.#addedAt = -1
-    this.#fresh = false
     const name = this.#name ?? this.#defstring.view().slice(1)
+    if (!this.#hasRoom(name.length, offset)) return
+    if (this.#addedAt >= 0) this.shortNames++
     const token = this.table.add(this.#type, name, this.#prefix)
     this.current = token.number
     this.#expectValue()
     this.#sink.defined(token)
+  }
+
+  /** Books bytes of names and strings that are kept. */
+  #hasRoom(bytes: number, offset: number): boolean {
+    this.#bytes += bytes
+    if (bytes <= 0 || this.#bytes <= this.#limits.maxBytes) return true
+    const message = `names and strings of more than ${this.#limits.maxBytes} bytes together`
+    this.#refuse('TOO_LONG', message, offset)
+    return false
   }
 
   #refuseNew(number: number, offset: number): void {
@@ -269,17 +280,15 @@ export class Items {
   }
 
   #text(length: number, replace: boolean, offset: number): void {
-    const { maxStringBytes } = this.#limits
     const string = this.table.string(this.current)
-    if (replace) string.clear()
-    if (string.length + length > maxStringBytes) {
-      this.#refuse(
-        'TOO_LONG',
-        `the string of token ${this.current} becomes longer than ${maxStringBytes} bytes`,
-        offset,
-      )
+    const kept = replace ? 0 : string.length
+    if (kept + length > this.#limits.maxStringBytes) {
+      const message = `the string of token ${this.current} becomes longer than ${this.#limits.maxStringBytes} bytes`
+      this.#refuse('TOO_LONG', message, offset)
       return
     }
+    if (!this.#hasRoom(kept + length - string.length, offset)) return
+    if (replace) string.clear()
     this.#string = string
     this.stringBytes = length
     if (length === 0) this.endString()

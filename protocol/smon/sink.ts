@@ -25,6 +25,8 @@ export interface SmonLimits {
   readonly maxNameBytes: number
   /** Of the whole value of an `s`, whatever it was put together from. */
   readonly maxStringBytes: number
+  /** Of all names and strings of the stream together. */
+  readonly maxBytes: number
   /** Of the stream's index list, and so also of a token's prefix. */
   readonly maxIndexDepth: number
 }

@@ -40,6 +40,8 @@ export interface SmonFeed {
 /** A sender of datagrams is forgotten after so long a silence: as gmetric, four times its usual minute. */
 const DATAGRAM_SOURCE_MS = 240_000
 const MAX_STRING_BYTES = 65_536
+/** Names and texts of one stream. */
+const MAX_STREAM_BYTES = 1 << 20
 const MAX_INDEX_DEPTH = 16
 /** A name with `smon.` before it has to be a name [MON 1]; a longer one costs its stream nothing. */
 const MAX_NAME_BYTES = 1_024
@@ -100,6 +102,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
       maxTokens: config.maxTokens,
       maxNameBytes: MAX_NAME_BYTES,
       maxStringBytes: MAX_STRING_BYTES,
+      maxBytes: MAX_STREAM_BYTES,
       maxIndexDepth: MAX_INDEX_DEPTH,
     }
   }
