@@ -57,7 +57,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const notices = new Notices(clock)
   let storage: 'ok' | 'full' | 'failed' = 'ok'
   const recovered = await store.open({
-    onDurable: (number, buffer) => journal.onDurable(number, buffer),
+    onDurable: (number) => journal.onDurable(number),
     onRoom() {
       storage = 'ok'
       notices.emit({ severity: 'info', subject: 'storage', detail: 'there is room on the disk again' })
@@ -85,6 +85,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     pool: new Pool(),
     nextId: () => nextId++,
     age,
+    stamp: turn.once(age),
     unstored: 0,
     get refusing() {
       if (storage === 'full') return 'full'

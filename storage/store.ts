@@ -21,12 +21,15 @@ export const CHANNEL_WIDTH = 14
 /** id, channel, lane, transaction, metric, count, from, to, reason */
 export const GAP_WIDTH = 9
 
-/** One transaction. The buffers belong to the store from `write` on. */
+/** One transaction. The rows belong to the store from `write` on, `data` until `onDurable`. */
 export interface Batch {
   /** 1, 2, 3 ...: `onDurable` names it. */
   readonly number: number
-  /** VALUE frames and bitmaps, back to back. Only the first `dataLength` bytes count. */
-  readonly data: ArrayBuffer
+  /**
+   * VALUE frames and bitmaps, back to back. Only the first `dataLength` bytes count. Better shared memory: megabytes that
+   * change hands twice per batch make the garbage collector run for nothing.
+   */
+  readonly data: ArrayBufferLike
   readonly dataLength: number
   /** Blocks to be stored. An id that is stored already is replaced: a small block that has grown. */
   readonly blocks: Float64Array
@@ -159,8 +162,8 @@ export interface BlockBytes {
 }
 
 export interface StoreEvents {
-  /** Everything up to batch `number` is stored. `data` is the batch's buffer, to be used again. */
-  onDurable(number: number, data: ArrayBuffer | undefined): void
+  /** Everything up to batch `number` is stored; its `data` may be used again. */
+  onDurable(number: number): void
   /**
    * The disk is full: the batch in flight is being tried again and again until `onDurable`. What makes it fit may be
    * the reserve, so values are better refused until `onRoom`; what frees something (COMMIT, STOP) goes on being stored.

@@ -46,7 +46,7 @@ export function append(
   const sending = lane.id === 0
   block.append(head, tail, sending && settings.durable ? queue.next : 0, time)
   if (sending) queue.next++
-  queue.lastAppend = block.stamp = host.age()
+  queue.lastAppend = block.stamp = host.stamp()
   queue.bytes += bytes
   if (settings.durable) host.unstored += bytes
   ledger.unsettled++

@@ -1,6 +1,6 @@
 /**
  * Builds one batch for the store: frames are copied out of the blocks, so that nothing the store gets is still being
- * sent from. Rows are numbers in Float64Arrays.
+ * sent from, into memory that the storage thread shares. Rows are numbers in Float64Arrays.
  */
 import type { Batch, Change } from '../../storage/store.ts'
 
@@ -36,11 +36,11 @@ export class BatchBuilder {
   readonly gaps = new Rows()
   readonly gapsRemoved = new Rows()
   changes: Change[] = []
-  #data: Uint8Array
+  #data: Uint8Array<SharedArrayBuffer>
   #length = 0
 
-  /** `buffer`: one that came back from the store, to be used again. */
-  constructor(buffer: ArrayBuffer = new ArrayBuffer(1 << 16)) {
+  /** `buffer`: of a batch that is durable, to be used again. */
+  constructor(buffer = new SharedArrayBuffer(1 << 16)) {
     this.#data = new Uint8Array(buffer)
   }
 
@@ -53,7 +53,7 @@ export class BatchBuilder {
     const at = this.#length
     const need = at + bytes.length
     if (need > this.#data.length) {
-      const grown = new Uint8Array(Math.max(need, this.#data.length * 2))
+      const grown = new Uint8Array(new SharedArrayBuffer(Math.max(need, this.#data.length * 2)))
       grown.set(this.#data.subarray(0, at))
       this.#data = grown
     }
@@ -62,10 +62,15 @@ export class BatchBuilder {
     return at
   }
 
+  /** Where the frames are. */
+  get buffer(): SharedArrayBuffer {
+    return this.#data.buffer
+  }
+
   build(number: number, age: number, wall: number): Batch {
     return {
       number,
-      data: this.#data.buffer as ArrayBuffer,
+      data: this.#data.buffer,
       dataLength: this.#length,
       blocks: this.blocks.take(),
       moved: this.moved.take(),

@@ -18,8 +18,11 @@ export interface Waiting {
   durable(mark: number): void
 }
 
-/** A batch's buffer is used again, unless it has grown beyond this. */
-const KEPT_BUFFER_BYTES = 16 << 20
+/**
+ * A batch's buffer is used again, unless it has grown beyond this: twice what feeds may leave unstored, since it grows by
+ * doubling. Given up each time, it made a seventh of the server's time garbage collection.
+ */
+const KEPT_BUFFER_BYTES = 32 << 20
 
 export class Journal implements Task {
   readonly #store: Pick<Store, 'write'>
@@ -34,7 +37,8 @@ export class Journal implements Task {
   #durable = 0
   /** The highest mark that was named. */
   #promised = 0
-  #buffer: ArrayBuffer | undefined
+  /** Of the last batch: the store's until that is durable. */
+  #buffer: SharedArrayBuffer | undefined
   #stopped = false
 
   constructor(store: Pick<Store, 'write'>, turn: Turn, clock: { age(): number; wallMs(): number }) {
@@ -104,18 +108,17 @@ export class Journal implements Task {
 
   #build(): Batch {
     const builder = new BatchBuilder(this.#buffer)
-    this.#buffer = undefined
     builder.changes = this.#changes
     this.#changes = []
     for (const source of this.#dirty) this.#taken.push([source, source.take(builder)])
     this.#dirty.clear()
+    this.#buffer = builder.buffer.byteLength <= KEPT_BUFFER_BYTES ? builder.buffer : undefined
     return builder.build(this.#written, this.#clock.age(), this.#clock.wallMs())
   }
 
-  /** The store's word that a batch is durable, with its buffer to be used again. */
-  onDurable(number: number, buffer: ArrayBuffer | undefined): void {
+  /** The store's word that a batch is durable. */
+  onDurable(number: number): void {
     this.#durable = number
-    if (buffer !== undefined && buffer.byteLength <= KEPT_BUFFER_BYTES) this.#buffer = buffer
     const taken = this.#taken
     this.#taken = []
     for (const [source, what] of taken) source.stored(what)

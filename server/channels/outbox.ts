@@ -94,6 +94,14 @@ export class Outbox implements Task {
   }
 
   /**
+   * The link has taken what it was handed: more follows at once. A turn brings in several times what is handed over at
+   * one time; a consumer that got only that much in a turn fell behind the feed, and its values came from the disk.
+   */
+  drained(): void {
+    this.atTurnEnd()
+  }
+
+  /**
    * Sends a frame that is no queue entry; false if there is nobody to send it to. `otherwise`: for an answer of `metric`,
    * what is done if the connection goes before it is handed over.
    */

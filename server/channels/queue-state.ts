@@ -25,6 +25,8 @@ export interface QueueHost {
   nextId(): number
   /** The age clock, ms: monotonic, going on while the server is down. */
   age(): number
+  /** The same, read once in a turn: for values. */
+  stamp(): number
   /** The disk is full, or too much waits to be stored: durable channels take nothing more. */
   readonly refusing: 'full' | 'overflow' | undefined
   /** Bytes of all durable channels that no durable batch holds yet. */

@@ -189,6 +189,7 @@ export class Session implements Connection, LinkListener {
     this.#identity = identity
     this.#channel = channel
     this.#intake.authenticated()
+    this.#options.admitted?.()
     this.#replies.now(seq, channel.id)
     this.#replies.caps(this.#login.capabilities(true))
     this.producer.registry.attach(channel, this)
@@ -225,7 +226,7 @@ export class Session implements Connection, LinkListener {
   writeValues(bytes: Uint8Array, written: () => void): void {
     this.#outgoing.write('values', bytes, () => {
       written()
-      if (!this.#over) this.#channel?.outbox.wake()
+      if (!this.#over) this.#channel?.outbox.drained()
     })
   }
 

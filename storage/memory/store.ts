@@ -58,7 +58,7 @@ export class MemoryStore implements Store {
     if (batch === undefined || this.#full || this.#failed) return
     this.#batch = undefined
     applyBatch(this.#contents, batch)
-    this.#events?.onDurable(batch.number, batch.data)
+    this.#events?.onDurable(batch.number)
   }
 
   /** What a restart would find now: a new store, not open, with what was durable. This one is of no use afterwards. */
@@ -104,8 +104,8 @@ export class MemoryStore implements Store {
 }
 
 function buffersOf(batch: Batch): ArrayBuffer[] {
-  const { data, blocks, moved, settled, removed, channels, gaps, gapsRemoved } = batch
+  const { blocks, moved, settled, removed, channels, gaps, gapsRemoved } = batch
   const arrays = [blocks, moved, settled, removed, channels, gaps, gapsRemoved]
-  const buffers = new Set<ArrayBufferLike>([data, ...arrays.map((array) => array.buffer)])
+  const buffers = new Set<ArrayBufferLike>(arrays.map((array) => array.buffer))
   return [...buffers].filter((buffer) => buffer instanceof ArrayBuffer)
 }

@@ -20,12 +20,14 @@ export function freeBytes(directory: string): number {
 export class Reserve {
   readonly #directory: string
   readonly #path: string
+  readonly #maxBytes: number
   /** Bytes it had or is to have; 0 while there never was room for it. */
   #wanted: number
   #held: boolean
 
-  constructor(directory: string) {
+  constructor(directory: string, maxBytes = MAX_BYTES) {
     this.#directory = directory
+    this.#maxBytes = maxBytes
     this.#path = join(directory, 'reserve')
     this.#wanted = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0
     this.#held = this.#wanted >= MIN_BYTES
@@ -35,7 +37,7 @@ export class Reserve {
   make(): boolean {
     if (this.#held) return true
     const free = freeBytes(this.#directory)
-    const wanted = this.#wanted >= MIN_BYTES ? this.#wanted : Math.min(MAX_BYTES, Math.floor(free / 8))
+    const wanted = this.#wanted >= MIN_BYTES ? this.#wanted : Math.min(this.#maxBytes, Math.floor(free / 8))
     if (wanted < MIN_BYTES || free < 2 * wanted) return false
     this.#wanted = wanted
     this.#held = this.#fill(wanted)

@@ -57,10 +57,10 @@ export class SqliteStore implements Store {
   }
 
   write(batch: Batch): void {
-    const { data, blocks, moved, settled, removed, channels, gaps, gapsRemoved } = batch
+    const { blocks, moved, settled, removed, channels, gaps, gapsRemoved } = batch
     const arrays = [blocks, moved, settled, removed, channels, gaps, gapsRemoved]
     // A Set: one buffer may carry several of the arrays.
-    const buffers = new Set<ArrayBufferLike>([data, ...arrays.map((array) => array.buffer)])
+    const buffers = new Set<ArrayBufferLike>(arrays.map((array) => array.buffer))
     this.#post({ type: 'write', batch }, [...buffers].filter(isTransferable))
   }
 
@@ -90,7 +90,7 @@ export class SqliteStore implements Store {
   #receive(message: Exclude<FromWorker, { type: 'opened' | 'refused' }>): void {
     switch (message.type) {
       case 'durable':
-        this.#events?.onDurable(message.number, message.data)
+        this.#events?.onDurable(message.number)
         return
       case 'full':
         this.#events?.onFull()

@@ -17,6 +17,10 @@ export interface WorkerOptions extends DatabaseOptions {
   readonly retryMs?: number
   /** After how many ms without a batch the log is cut to nothing. Default 1,000. */
   readonly idleMs?: number
+  /** The log is carried into the database at so many pages of 16 KiB. Default 2,048. */
+  readonly checkpointPages?: number
+  /** The most that the reserve takes up. Default 16 MiB. */
+  readonly reserveBytes?: number
 }
 
 export type ToWorker =
@@ -34,13 +38,15 @@ export interface Refusal {
 export type FromWorker =
   | { readonly type: 'opened'; readonly recovered: Recovered }
   | { readonly type: 'refused'; readonly error: Refusal }
-  | { readonly type: 'durable'; readonly number: number; readonly data: ArrayBuffer }
+  | { readonly type: 'durable'; readonly number: number }
   | { readonly type: 'full' }
   | { readonly type: 'room' }
   | { readonly type: 'failed'; readonly error: Refusal }
   /** The first of the ids asked for: lengths, -1 for what is missing or damaged, and the frames back to back. */
   | { readonly type: 'part'; readonly token: number; readonly lengths: Int32Array; readonly data: ArrayBuffer }
 
+/** 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
+const CHECKPOINT_PAGES = 2048
 /** With a block of 256 KiB on top a part stays at 1 MiB. */
 const PART_BYTES = 768 * 1024
 
@@ -57,8 +63,8 @@ function run(port: MessagePort, options: WorkerOptions): void {
 }
 
 function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, t?: ArrayBuffer[]) => void): void {
-  const { directory, retryMs = 250, idleMs = 1_000 } = options
-  const reserve = new Reserve(directory)
+  const { directory, retryMs = 250, idleMs = 1_000, checkpointPages = CHECKPOINT_PAGES, reserveBytes } = options
+  const reserve = new Reserve(directory, reserveBytes)
   const opened = openWithRoom(options, reserve)
   const { database } = opened
   try {
@@ -66,13 +72,15 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
     const state = new State(database)
     const users = new Users(database)
     const events = {
-      durable: ({ number, data }: Batch): void => post({ type: 'durable', number, data }, [data]),
+      durable: ({ number }: Batch): void => post({ type: 'durable', number }),
       full: (): void => post({ type: 'full' }),
       room: (): void => post({ type: 'room' }),
       failed: (error: unknown): void => post({ type: 'failed', error: refusal(error, opened.path) }),
     }
+    const recovered = { ...users.recover(), ...state.recover(), ...blocks.directory() }
+    opened.begin()
     reserve.make()
-    const parts = { database, directory, blocks, state, users, reserve, events, retryMs, idleMs }
+    const parts = { database, directory, blocks, state, users, reserve, events, retryMs, idleMs, checkpointPages }
     const writer = new Writer(parts)
     port.on('message', (message: ToWorker) => {
       if (message.type === 'write') writer.write(message.batch)
@@ -83,9 +91,9 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
         port.close()
       }
     })
-    post({ type: 'opened', recovered: { ...users.recover(), ...state.recover(), ...blocks.directory() } })
+    post({ type: 'opened', recovered })
   } catch (error) {
-    opened.close()
+    opened.close('untouched')
     throw storageError(error, opened.path)
   }
 }

@@ -11,8 +11,6 @@ import { freeBytes, type Reserve } from './reserve.ts'
 import type { State } from './state.ts'
 import type { Users } from './users.ts'
 
-/** The log is carried over at 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
-const CHECKPOINT_PAGES = 2048
 const MIN_CHECKPOINT_PAGES = 16
 /** Free pages given back to the disk at once: when it is full (small steps, they need room in the log), when idle. */
 const FULL_SHRINK_PAGES = 64
@@ -38,6 +36,8 @@ export interface WriterParts {
   readonly retryMs: number
   /** After so long without a batch the log is cut to nothing. */
   readonly idleMs: number
+  /** The log is carried over when it has so many pages. */
+  readonly checkpointPages: number
 }
 
 export class Writer {
@@ -53,7 +53,7 @@ export class Writer {
   #short = false
   #examined = false
   #failed = false
-  #checkpointPages = CHECKPOINT_PAGES
+  #checkpointPages = 0
   #timer: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
 
@@ -216,8 +216,9 @@ export class Writer {
 
   /** While there is little room left, smaller logs: what is in the log must still find room in the database. */
   #planCheckpoint(): void {
-    const pages = Math.floor(freeBytes(this.#parts.directory) / PAGE_BYTES / 4)
-    this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(CHECKPOINT_PAGES, pages))
+    const { directory, checkpointPages } = this.#parts
+    const pages = Math.floor(freeBytes(directory) / PAGE_BYTES / 4)
+    this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(checkpointPages, pages))
   }
 
   /** Nothing to do: the database and the log give room back. Somebody who reads the database is not waited for. */

@@ -175,6 +175,9 @@ class Run {
     age(): number {
       return this.now
     },
+    stamp(): number {
+      return this.now
+    },
   }
   readonly #heads = Array.from({ length: SERIES }, (_, index) => headOf(index))
   readonly #tail = tailOf()
@@ -193,7 +196,7 @@ class Run {
   async run(): Promise<object> {
     const { values, fan, absent, late } = this.#options
     await this.#store.open({
-      onDurable: (number, data) => this.#journal.onDurable(number, data),
+      onDurable: (number) => this.#journal.onDurable(number),
       onFull: () => this.#fail(new Error('the disk is full')),
       onRoom: () => {},
       onFailed: (error) => this.#fail(error),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { BatchBuilder } from '../../../server/channels/batch.ts'
 import { Journal, type Journaled } from '../../../server/channels/journal.ts'
 import { type Task, Turn } from '../../../server/channels/turn.ts'
 import type { Batch, Change } from '../../../storage/store.ts'
@@ -13,8 +14,16 @@ class HandTurn extends Turn {
 class Source implements Journaled {
   taken = 0
   storedCount = 0
-  take(): { blocks: never[]; reserving: number } {
+  /** Bytes that it has stored with each batch. */
+  readonly #bytes: number
+
+  constructor(bytes = 0) {
+    this.#bytes = bytes
+  }
+
+  take(builder: BatchBuilder): { blocks: never[]; reserving: number } {
     this.taken++
+    builder.copy(new Uint8Array(this.#bytes))
     return { blocks: [], reserving: 0 }
   }
   stored(): void {
@@ -42,7 +51,7 @@ describe('the journal', () => {
     journal.atTurnEnd()
     expect(batches.map(({ number }) => number)).toEqual([1])
     turn.entered.length = 0
-    journal.onDurable(1, undefined)
+    journal.onDurable(1)
     expect(source.storedCount).toBe(1)
     expect(turn.entered).toEqual([journal])
     journal.atTurnEnd()
@@ -69,10 +78,10 @@ describe('the journal', () => {
     expect(journal.mark()).toBe(1)
     journal.change(change)
     expect(journal.mark()).toBe(2)
-    journal.onDurable(1, undefined)
+    journal.onDurable(1)
     expect(journal.durable).toBe(1)
     journal.atTurnEnd()
-    journal.onDurable(2, undefined)
+    journal.onDurable(2)
     expect([journal.durable, journal.mark(), journal.busy]).toEqual([2, 2, false])
   })
 
@@ -83,7 +92,7 @@ describe('the journal', () => {
     const mark = journal.mark()
     journal.forget(source)
     journal.atTurnEnd()
-    journal.onDurable(1, undefined)
+    journal.onDurable(1)
     expect(journal.durable).toBe(mark)
     expect(source.taken).toBe(0)
     journal.atTurnEnd()
@@ -101,25 +110,31 @@ describe('the journal', () => {
     const done = journal.whenStored().then(() => {
       stored = true
     })
-    journal.onDurable(1, undefined)
+    journal.onDurable(1)
     await Promise.resolve()
     expect([marks, stored]).toEqual([[1], false])
     journal.atTurnEnd()
-    journal.onDurable(2, undefined)
+    journal.onDurable(2)
     await done
     expect([marks, stored]).toEqual([[1], true])
     await journal.whenStored()
   })
 
-  it('uses the buffer that came back, unless it has become very large', () => {
+  it('uses the memory of a batch that is durable for the next one, unless it has become very large', () => {
     const { batches, journal } = rig()
-    const buffer = new ArrayBuffer(100)
-    for (const back of [buffer, new ArrayBuffer(20 << 20), undefined]) {
+    const large = new Source(40 << 20)
+    for (const source of [undefined, large, undefined]) {
+      if (source) journal.touch(source)
       journal.change(change)
       journal.atTurnEnd()
-      journal.onDurable(batches.length, back)
+      journal.onDurable(batches.length)
     }
-    expect(batches.map(({ data }) => data === buffer)).toEqual([false, true, false])
+    const [first, second, third] = batches.map(({ data }) => data)
+    expect(second?.byteLength).toBeGreaterThanOrEqual(40 << 20)
+    expect(third?.byteLength).toBe(first?.byteLength)
+    journal.change(change)
+    journal.atTurnEnd()
+    expect(batches[3]?.data).toBe(third)
   })
 
   it('writes nothing more once storing has failed', () => {

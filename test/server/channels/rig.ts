@@ -53,6 +53,9 @@ export class Rig {
     age(): number {
       return this.now
     },
+    stamp(): number {
+      return this.now
+    },
   }
   readonly batches: Batch[] = []
   readonly resultsGone: number[] = []
@@ -80,7 +83,7 @@ export class Rig {
 
   open(): Promise<Recovered> {
     return this.store.open({
-      onDurable: (number, data) => this.journal.onDurable(number, data),
+      onDurable: (number) => this.journal.onDurable(number),
       onFull: () => {
         this.host.refusing = 'full'
       },

@@ -37,3 +37,19 @@ describe('the end of a turn', () => {
     expect(ran).toEqual(['send', 'late', 'again'])
   })
 })
+
+describe('a clock that is read once in a turn', () => {
+  it('stands still from its first reading in the turn to the end, and nowhere else', () => {
+    const turn = new Turn()
+    let now = 0
+    const read = turn.once(() => ++now)
+    const task = { atTurnEnd: () => {} }
+    expect([read(), read()]).toEqual([1, 2])
+    turn.enter('send', task)
+    expect([read(), read()]).toEqual([3, 3])
+    turn.enter('store', task)
+    expect(read()).toBe(3)
+    turn.run()
+    expect([read(), read()]).toEqual([4, 5])
+  })
+})

@@ -51,8 +51,8 @@ class Watched implements Store {
   open(events: StoreEvents): Promise<Recovered> {
     return this.#store.open({
       ...events,
-      onDurable: (number, data) => {
-        events.onDurable(number, data)
+      onDurable: (number) => {
+        events.onDurable(number)
         this.#resolve()
       },
     })

@@ -84,6 +84,9 @@ export class World {
       age() {
         return this.now
       },
+      stamp() {
+        return this.now
+      },
     }
     this.journal = this.#newJournal()
   }
@@ -116,7 +119,7 @@ export class World {
 
   #events(): StoreEvents {
     return {
-      onDurable: (number, data) => {
+      onDurable: (number) => {
         const batch = this.#inFlight
         if (batch === undefined) throw new Error('no batch is in flight')
         this.#inFlight = undefined
@@ -124,7 +127,7 @@ export class World {
         batch.reserved.forEach((reserved, index) => {
           this.reserved[index] = reserved
         })
-        this.journal.onDurable(number, data)
+        this.journal.onDurable(number)
       },
       onFull: () => {
         this.host.refusing = 'full'
