@@ -2,10 +2,14 @@
  * `npm run bench -- <name> [options]`: the project's own measurements. Each prints a small table for people and one JSON
  * line for programs. Figures depend on the machine; compare only what was run on the same one.
  */
+import { benchCodec } from './codec.ts'
+import { benchDurable } from './durable.ts'
 import { benchMemory } from './memory.ts'
 import { benchQueue } from './queue.ts'
 
 const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
+  codec: benchCodec,
+  durable: benchDurable,
   memory: benchMemory,
   queue: benchQueue,
 }
@@ -17,5 +21,7 @@ if (bench === undefined) {
   process.exit(2)
 }
 const figures = await bench(args)
-for (const [figure, value] of Object.entries(figures)) console.log(`${figure.padEnd(24)}${value}`)
+for (const [figure, value] of Object.entries(figures)) {
+  if (typeof value !== 'object') console.log(`${figure.padEnd(24)}${value}`)
+}
 console.log(JSON.stringify({ bench: name, options: args.join(' '), ...figures }))

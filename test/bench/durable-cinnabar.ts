@@ -1,0 +1,94 @@
+/** Cinnabar as a contender: the server with smon over TCP, in a process of its own. */
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ADMIN_PASSWORD } from './durable-consumer.ts'
+import type { Contender } from './peers/contender.ts'
+import type { Commits } from './processes/end.ts'
+import { freeTcpPort, ServerUnderTest } from './processes/server-under-test.ts'
+
+/** What `npm run build` made: the only thing worth measuring. */
+export const COMPILED: readonly string[] = [fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))]
+/** For a test, which should see what stands in the sources. */
+export const FROM_SOURCES: readonly string[] = [
+  '--import',
+  'tsx',
+  fileURLToPath(new URL('../../cli/main.ts', import.meta.url)),
+]
+const LOOP_DELAY = fileURLToPath(new URL('./processes/loop-delay.mjs', import.meta.url))
+/** More than a value takes in a channel: nothing overflows, whoever is slower. */
+const BYTES_PER_VALUE = 256
+
+/** `program`: what Node is given to run. */
+export function cinnabar(values: number, commits: Commits, program = COMPILED): Contender {
+  const window = commits.writeAll ? WIDE_WINDOW : DEFAULT_WINDOW
+  return {
+    name: 'cinnabar',
+    settings: `SQLite, synchronous full; OK when durable; window ${window.values} values, ${window.bytes >> 20} MiB`,
+    values,
+    async start(directory) {
+      if (program === COMPILED && !existsSync(String(COMPILED)))
+        throw new Error(`no ${COMPILED}: run \`npm run build\` first`)
+      const port = await freeTcpPort()
+      const smon = await freeTcpPort()
+      const config = join(directory, 'cinnabar.toml')
+      writeFileSync(config, toml({ directory, port, smon, values, window }))
+      const server = await ServerUnderTest.start({
+        program: process.execPath,
+        args: ['--import', LOOP_DELAY, ...nodeOptions(), ...program, 'serve', '--config', config],
+        env: { CINNABAR_ADMIN_PASSWORD: ADMIN_PASSWORD },
+        port,
+        loopDelay: true,
+      })
+      return {
+        server,
+        publisher: { end: 'smon-publisher', port: smon, values },
+        consumer: { end: 'cinnabar-consumer', port, values, commits },
+      }
+    },
+  }
+}
+
+/** BENCH_NODE_OPTIONS: for a profile, `--cpu-prof --cpu-prof-dir=DIR`. */
+function nodeOptions(): readonly string[] {
+  return (process.env['BENCH_NODE_OPTIONS'] ?? '').split(' ').filter((option) => option !== '')
+}
+
+interface Window {
+  readonly values: number
+  readonly bytes: number
+}
+
+const DEFAULT_WINDOW: Window = { values: 65_536, bytes: 8 << 20 }
+/** Waiting for the disk must not be waiting for the window. */
+const WIDE_WINDOW: Window = { values: 1 << 20, bytes: 128 << 20 }
+
+interface Setup {
+  readonly directory: string
+  readonly port: number
+  readonly smon: number
+  readonly values: number
+  readonly window: Window
+}
+
+function toml({ directory, port, smon, values, window }: Setup): string {
+  return `[producer]
+name = "bench"
+data_dir = ${JSON.stringify(join(directory, 'data'))}
+[listen]
+tcp = "127.0.0.1:${port}"
+http = ""
+[auth]
+scram_iterations = 4096
+[gmetric]
+listen = ""
+[smon]
+tcp = "127.0.0.1:${smon}"
+[channels]
+max_bytes = ${Math.max(256 << 20, values * BYTES_PER_VALUE)}
+window = ${window.values}
+window_bytes = ${window.bytes}
+[log]
+level = "warn"
+`
+}

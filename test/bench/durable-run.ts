@@ -1,0 +1,74 @@
+/** One run of `durable` with one contender: first value sent to last acknowledgement answered, and what the server used. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Contender, Started } from './peers/contender.ts'
+import { EndProcess } from './processes/end-process.ts'
+
+export interface Figures {
+  readonly name: string
+  readonly settings: string
+  readonly values: number
+  /** Of them dropped by the server's own policy, and told. */
+  readonly dropped: number
+  readonly seconds: number
+  readonly valuesPerSecond: number
+  readonly cpuPerMillion: number
+  /** Of the publisher and the consumer: whether they are what is measured. */
+  readonly endsCpuPerMillion: readonly [number, number]
+  readonly peakRssMiB: number
+  readonly writtenMiB: number
+  readonly loopDelayP99Ms: number | undefined
+}
+
+/** `parent`: where the server's directory is made; it decides which disk is measured. */
+export async function runOnce(contender: Contender, parent: string): Promise<Figures> {
+  const directory = mkdtempSync(join(parent, 'cinnabar-bench-'))
+  try {
+    const started = await contender.start(directory)
+    try {
+      return await measured(contender, started)
+    } finally {
+      await started.server.stop()
+    }
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+async function measured(contender: Contender, started: Started): Promise<Figures> {
+  const { server } = started
+  const ends: EndProcess[] = []
+  try {
+    const consumer = await EndProcess.start(started.consumer)
+    ends.push(consumer)
+    const publisher = await EndProcess.start(started.publisher)
+    ends.push(publisher)
+    server.resetLoopDelay()
+    const before = server.cost()
+    const [sent, acknowledged] = await Promise.all([publisher.run(), consumer.run()])
+    const after = server.cost()
+    const loopDelayP99Ms = await server.loopDelayP99Ms()
+    const { name, settings, values } = contender
+    const seconds = acknowledged.ended - sent.began
+    const perMillion = (cpuSeconds: number): number => rounded((cpuSeconds / values) * 1e6, 3)
+    return {
+      name,
+      settings,
+      values,
+      dropped: acknowledged.dropped,
+      seconds: rounded(seconds, 2),
+      valuesPerSecond: Math.round(values / seconds),
+      cpuPerMillion: perMillion(after.cpuSeconds - before.cpuSeconds),
+      endsCpuPerMillion: [perMillion(sent.cpuSeconds), perMillion(acknowledged.cpuSeconds)],
+      peakRssMiB: Math.round(after.peakRssMiB),
+      writtenMiB: Math.round(after.writtenMiB - before.writtenMiB),
+      loopDelayP99Ms: loopDelayP99Ms === undefined ? undefined : rounded(loopDelayP99Ms, 1),
+    }
+  } finally {
+    for (const end of ends) await end.close()
+  }
+}
+
+function rounded(value: number, digits: number): number {
+  return Number(value.toFixed(digits))
+}

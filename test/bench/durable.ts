@@ -1,0 +1,146 @@
+/**
+ * Durable delivery from process to process: smon over TCP -> a pattern on one durable channel -> a TCP consumer that
+ * COMMITs every value by itself and has the OK of each. With `--peers`, the same workload through what people would use
+ * instead, in the same run, each by raw sockets and with its own persistence.
+ */
+import { tmpdir } from 'node:os'
+import { parseArgs } from 'node:util'
+import Table from 'cli-table3'
+import { cinnabar } from './durable-cinnabar.ts'
+import { type Figures, runOnce } from './durable-run.ts'
+import type { Contender, Peer } from './peers/contender.ts'
+import { mosquitto } from './peers/mosquitto.ts'
+import { nats } from './peers/nats.ts'
+import { redis } from './peers/redis.ts'
+
+const VALUES = 5_000_000
+
+interface Options {
+  readonly own: Contender
+  readonly peers: readonly Peer[]
+  readonly runs: number
+  readonly dir: string
+}
+
+/** Measured `--runs` times in turn; the run with the median values/s of each contender counts. */
+export async function benchDurable(argv: string[]): Promise<object> {
+  const { own, peers, runs, dir } = optionsOf(argv)
+  const contenders: readonly Contender[] = [own, ...peers.filter(isThere)]
+  const rounds: Figures[][] = []
+  for (let run = 0; run < runs; run++) {
+    const round: Figures[] = []
+    for (const contender of contenders) {
+      const figures = await runOnce(contender, dir)
+      round.push(figures)
+      console.log(`${figures.name}: ${figures.valuesPerSecond} values/s`)
+    }
+    rounds.push(round)
+  }
+  const results = contenders.map((_, index) => resultOf(rounds, index))
+  console.log(table(results))
+  const [ours, ...theirs] = results as [Result, ...Result[]]
+  return {
+    ...ours.figures,
+    runs: ours.runs,
+    ...(theirs.length > 0 && { peers: theirs.map(({ figures, runs, ratio }) => ({ ...figures, runs, ratio })) }),
+  }
+}
+
+/** Of one contender over all rounds. */
+interface Result {
+  /** Those of the run with the median values/s. */
+  readonly figures: Figures
+  /** values/s of every run. */
+  readonly runs: readonly number[]
+  /** Cinnabar's values/s by its own: the median of the rounds, since what is compared should have run side by side. */
+  readonly ratio: number
+}
+
+function resultOf(rounds: readonly (readonly Figures[])[], index: number): Result {
+  const all = rounds.map((round) => round[index] as Figures)
+  const runs = all.map(({ valuesPerSecond }) => valuesPerSecond)
+  const middle = median(runs)
+  const ratios = rounds.map((round, at) => (round[0] as Figures).valuesPerSecond / (runs[at] as number))
+  const figures = all.find(({ valuesPerSecond }) => valuesPerSecond === middle) as Figures
+  return { figures, runs, ratio: Number(median(ratios).toFixed(1)) }
+}
+
+function optionsOf(argv: string[]): Options {
+  const text = (value: string) => ({ type: 'string', default: value }) as const
+  const flag = { type: 'boolean', default: false } as const
+  const { values: given } = parseArgs({
+    args: argv,
+    options: {
+      values: text(String(VALUES)),
+      'peer-values': text(''),
+      shuffle: text('0'),
+      runs: text('1'),
+      dir: text(tmpdir()),
+      through: flag,
+      'write-all': flag,
+      peers: flag,
+    },
+  })
+  const commits = { through: given.through, shuffle: Number(given.shuffle), writeAll: given['write-all'] }
+  if (Number(commits.through) + Number(commits.shuffle > 0) + Number(commits.writeAll) > 1) {
+    throw new Error('--through, --shuffle and --write-all exclude each other: each is a way to COMMIT')
+  }
+  if (!(Number(given.runs) >= 1)) throw new Error(`--runs ${given.runs}: at least 1 is needed`)
+  return {
+    own: cinnabar(Number(given.values), commits),
+    peers: given.peers ? peersWith(given['peer-values']) : [],
+    runs: Number(given.runs),
+    dir: given.dir,
+  }
+}
+
+/** As many values each as take some seconds; `values` not empty: so many for all. */
+function peersWith(values: string): readonly Peer[] {
+  const count = (usual: number): number => (values === '' ? usual : Number(values))
+  return [
+    redis('always', count(400_000)),
+    redis('everysec', count(600_000)),
+    nats('always', count(100_000)),
+    nats('default', count(300_000)),
+    mosquitto(count(500_000)),
+  ]
+}
+
+function isThere(peer: Peer): boolean {
+  const missing = peer.missing()
+  if (missing !== undefined) console.log(`${peer.name}: left out, ${missing}`)
+  return missing === undefined
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
+}
+
+function table(results: readonly Result[]): string {
+  const head = [
+    '',
+    'values',
+    'values/s',
+    'cinnabar is',
+    'CPU s / million',
+    'of ends',
+    'peak RSS MiB',
+    'written MiB',
+    'loop p99 ms',
+  ]
+  const rows = new Table({ head, style: { head: [], border: [] } })
+  for (const [index, { figures, ratio }] of results.entries()) {
+    rows.push([
+      figures.name,
+      figures.values,
+      figures.valuesPerSecond,
+      index === 0 ? '' : `${ratio} x`,
+      figures.cpuPerMillion,
+      figures.endsCpuPerMillion.join(' + '),
+      figures.peakRssMiB,
+      figures.writtenMiB,
+      figures.loopDelayP99Ms ?? '-',
+    ])
+  }
+  return [rows.toString(), ...results.map(({ figures }) => `${figures.name}: ${figures.settings}`)].join('\n')
+}
