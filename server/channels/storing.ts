@@ -18,8 +18,8 @@ const QUIET_MS = 10_000
 const SMALL_BLOCK_BYTES = 1024
 /** A lagging consumer's frames in memory; beyond it they are read back when their turn comes. */
 const RESIDENT_BYTES = 512 << 10
-/** The same while all channels together keep to what the pool may give. */
-const MAX_RESIDENT_BYTES = 8 << 20
+/** The same while all channels together keep to what the pool may give: a consumer some seconds behind reads no disk. */
+const MAX_RESIDENT_BYTES = 32 << 20
 
 /** What a batch took of a queue; to be given back when it is durable. */
 export interface Taken {
