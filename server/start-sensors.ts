@@ -22,9 +22,11 @@ export interface Sensors {
 }
 
 export function addSensors({ hub, producer, sessions, storage }: Parts, config: Config): Sensors {
-  const { clock, registry, executor } = producer
+  const { clock, registry, executor, turn } = producer
   const gmetric = new GmetricSensor(config.gmetric, hub, clock)
-  const host = new HostSensor(config.producer.name, new HostReader(systemAccess()), clock, process.platform)
+  // What is read in one turn is read once.
+  const turnClock = { monotonicMs: turn.once(() => clock.monotonicMs()), microseconds: () => clock.microseconds() }
+  const host = new HostSensor(config.producer.name, new HostReader(systemAccess()), turnClock, process.platform)
   hub.add(host)
   const smon = new SmonSensor(config.smon, hub, clock)
   hub.add(gmetric)

@@ -69,7 +69,9 @@ export function readName(reader: XdrReader, maxBytes = MAX_NAME_BYTES): string {
 /** What is wrong with a name, or undefined. */
 export function nameProblem(name: string, maxBytes = MAX_NAME_BYTES): string | undefined {
   if (name.length === 0) return 'an empty name'
-  if (name.length > maxBytes || utf8.encode(name).length > maxBytes) return `a name of more than ${maxBytes} bytes`
+  // A unit of UTF-16 has at most 3 bytes.
+  const isLong = name.length > maxBytes || (name.length * 3 > maxBytes && utf8.encode(name).length > maxBytes)
+  if (isLong) return `a name of more than ${maxBytes} bytes`
   for (let i = 0; i < name.length; i++) {
     const unit = name.charCodeAt(i)
     if (unit < 0x20) return 'a name with a control character'

@@ -54,7 +54,7 @@ export const MAX_BLOCK_BYTES = 1 << 18
 /** What the frames of all channels together should hold; not a bound: what is neither stored nor sent has to stay. */
 export const TOTAL_RESIDENT_BYTES = 64 << 20
 /** Buffers kept for use again; more than this is left to the garbage collector. */
-const KEPT_BYTES = 32 << 20
+const KEPT_BYTES = TOTAL_RESIDENT_BYTES
 
 export class Pool {
   /** Bytes in the hands of blocks and links. */

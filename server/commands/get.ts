@@ -42,7 +42,7 @@ export const get: Handler<'GET'> = (session, args) => {
   const all = (): void => {
     for (const act of after) act()
   }
-  return { result: 0, stored: released, after: all }
+  return { result: 0, stored: released, after: all, heavy: instance.selection.isList || channels.length > 1 }
 }
 
 /** Notes that an answer is to come, so that STOP can cancel it. */

@@ -19,5 +19,5 @@ export const query: Handler<'QUERY'> = (session, { metric, args }) => {
       if (!answers.close(id)) return
       channel.outbox.answer((writer) => writeValueMessage(writer, { metric: id, transaction: 0, time, value }))
     })
-  return { result: id, after }
+  return { result: id, after, heavy: selection.isList }
 }

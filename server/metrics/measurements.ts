@@ -43,8 +43,7 @@ export class Measurements {
   begin(selection: Selection): Reading {
     const { userId } = selection.identity
     const mine = this.#asked.get(userId) ?? { readings: new Map<string, Shared>(), waiting: 0 }
-    const key = selection.key
-    const underWay = mine.readings.get(key)
+    const underWay = mine.readings.size === 0 ? undefined : mine.readings.get(selection.key)
     if (underWay === undefined ? mine.readings.size >= MAX_OUTSTANDING : mine.waiting >= MAX_WAITING) {
       throw new StatusError('BUSY', 'too many measurements are under way; wait for some of them')
     }
@@ -52,7 +51,7 @@ export class Measurements {
     const measured = measure(selection, this.#clock.microseconds())
     if (!(measured instanceof Promise)) return (done) => done(measured)
     const shared = { measured, waiting: 0 }
-    mine.readings.set(key, shared)
+    mine.readings.set(selection.key, shared)
     this.#asked.set(userId, mine)
     return this.#waitFor(shared, mine, selection)
   }

@@ -68,6 +68,8 @@ export class Selection {
   readonly deadlineMs: number
   /** Its values carry labels, and an answer is an ARRAY. */
   readonly isPattern: boolean
+  /** An answer is an ARRAY: it may be as large as a frame. */
+  readonly isList: boolean
   readonly #sensors: readonly Sensor[]
   readonly #matchesName: (name: string) => boolean
   readonly #values: Arguments
@@ -102,6 +104,7 @@ export class Selection {
       if (typeof value === 'string') this.#matchers.set(label, compilePattern(value))
     }
     this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
+    this.isList = this.isPattern || first?.type === BasicType.ARRAY
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 

@@ -80,7 +80,7 @@ export class Dispatch {
     if (typeof outcome === 'number') replies.now(seq, outcome)
     else if (outcome instanceof Promise) this.#decide(seq, outcome, (settled) => this.#handle(seq, settled))
     else if (outcome.stored) replies.stored(seq, outcome.result, outcome.after)
-    else replies.now(seq, outcome.result, outcome.after)
+    else replies.now(seq, outcome.result, outcome.after, outcome.heavy)
   }
 
   /** What was decided is done even if the connection has ended meanwhile: a hold is let go, a control runs. */

@@ -28,6 +28,8 @@ export interface Reply {
   readonly result: number
   readonly stored?: boolean
   readonly after?: () => void
+  /** What `after` sets going may be as large as a frame. */
+  readonly heavy?: boolean
 }
 export type Outcome = number | Reply
 export type Handler<N extends CommandName> = (session: Caller, args: CommandArguments<N>) => Outcome | Promise<Outcome>

@@ -9,6 +9,9 @@ import { statuses } from '../../protocol/monitor/status.ts'
 import type { Journal, Waiting } from '../channels/journal.ts'
 import type { Task, Turn } from '../channels/turn.ts'
 
+/** What may be as large as a frame counts as so many small answers. */
+const HEAVY = 7
+
 export interface RepliesOptions {
   readonly journal: Journal
   readonly turn: Turn
@@ -30,6 +33,8 @@ export class Replies implements Task, Waiting {
   readonly #options: RepliesOptions
   readonly #ready = new XdrWriter(1024)
   #after: (() => void)[] = []
+  /** Of those, what may give something large. */
+  #heavy = 0
   #held = new XdrWriter(1024)
   #marks: Held[] = []
   #ended = false
@@ -41,9 +46,10 @@ export class Replies implements Task, Waiting {
   }
 
   /** OK, now. */
-  now(seq: number, result: number, after?: () => void): void {
+  now(seq: number, result: number, after?: () => void, heavy = false): void {
     writeResponse(this.#ready, seq, statuses.OK.code, result)
     if (after) this.#after.push(after)
+    if (heavy) this.#heavy++
     this.#enter()
   }
 
@@ -74,9 +80,9 @@ export class Replies implements Task, Waiting {
     return this.#ready.length
   }
 
-  /** How much the responses of this turn will set going. */
+  /** How much the responses of this turn will set going: an answer of a few bytes is 1. */
   get causing(): number {
-    return this.#after.length
+    return this.#after.length + this.#heavy * HEAVY
   }
 
   /** OK as soon as everything changed so far is stored. */
@@ -144,6 +150,7 @@ export class Replies implements Task, Waiting {
   #runAfter(): void {
     const after = this.#after
     this.#after = []
+    this.#heavy = 0
     for (const act of after) act()
   }
 

@@ -32,7 +32,7 @@ const LOGIN_MS = 10_000
 const MAX_UNANSWERED = 65_536
 const MAX_UNDRAINED = 1 << 20
 /** A turn sets only so much going: the answers to what it asks are written before more is looked at. */
-const MAX_CAUSED_PER_TURN = 32
+const MAX_CAUSED_PER_TURN = 256
 const BEHIND_WRAP = 'bytes behind a WRAP before its response'
 
 export class Session implements Connection, LinkListener {

@@ -33,6 +33,9 @@ export interface HostStatus {
   readonly counters: Readonly<Record<'readings' | 'failures', number>>
 }
 
+/** Readings at one moment share what they read. */
+export type HostClock = Pick<Clock, 'monotonicMs' | 'microseconds'>
+
 export class HostSensor implements PolledSensor {
   readonly polled = true
   readonly family = 'host.'
@@ -40,13 +43,13 @@ export class HostSensor implements PolledSensor {
   readonly personal = false
   readonly #host: string
   readonly #reader: HostReader
-  readonly #clock: Clock
+  readonly #clock: HostClock
   readonly #metrics = new Map<string, Metric>()
   #readings = 0
   #failures = 0
   #lastFailure = ''
 
-  constructor(host: string, reader: HostReader, clock: Clock, platform: NodeJS.Platform) {
+  constructor(host: string, reader: HostReader, clock: HostClock, platform: NodeJS.Platform) {
     this.#host = host
     this.#reader = reader
     this.#clock = clock
