@@ -2,15 +2,29 @@
  * `npm run bench -- <name> [options]`: the project's own measurements. Each prints a small table for people and one JSON
  * line for programs. Figures depend on the machine; compare only what was run on the same one.
  */
+import { benchBacklog } from './backlog.ts'
+import { benchChannels } from './channels.ts'
 import { benchCodec } from './codec.ts'
 import { benchDurable } from './durable.ts'
+import { benchFanOut } from './fan-out.ts'
+import { benchFrozen } from './frozen.ts'
+import { benchGmetric } from './gmetric.ts'
+import { benchIdle } from './idle.ts'
 import { benchMemory } from './memory.ts'
+import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
 
 const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
+  backlog: benchBacklog,
+  channels: benchChannels,
   codec: benchCodec,
   durable: benchDurable,
+  'fan-out': benchFanOut,
+  frozen: benchFrozen,
+  gmetric: benchGmetric,
+  idle: benchIdle,
   memory: benchMemory,
+  query: benchQuery,
   queue: benchQueue,
 }
 

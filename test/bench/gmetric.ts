@@ -1,0 +1,98 @@
+/**
+ * gmetric datagrams at each of `--rates` (per second; `max`: as fast as the kernel takes them), for `--seconds`, to Cinnabar,
+ * to gmond where it is installed, and to a Node socket that only counts. What the kernel threw away stands in /proc/net/udp;
+ * `--consumed`: a consumer of Cinnabar takes and commits every value.
+ */
+import { parseArgs } from 'node:util'
+import { GmetricFeed } from './gmetric-feed.ts'
+import {
+  cpuOf,
+  dropsOf,
+  hasGmond,
+  METRICS,
+  startCinnabar,
+  startGmond,
+  startReader,
+  type Taker,
+} from './gmetric-takers.ts'
+
+/** Compiling and growing is not what is measured. */
+const WARM_UP_SECONDS = 1
+/** What waits in the receive buffer is taken in this time; nothing more is dropped. */
+const SETTLE_MS = 1_000
+
+interface Run {
+  readonly taker: string
+  readonly offeredPerSecond: number
+  readonly takenPerSecond: number
+  readonly droppedShare: number
+  /** That it could take with a core of its own. */
+  readonly perCpuSecond: number
+  readonly cpuPerMillion: number
+}
+
+export async function benchGmetric(argv: string[]): Promise<object> {
+  const { values: options } = parseArgs({
+    args: argv,
+    options: {
+      rates: { type: 'string', default: '50000,100000,max' },
+      seconds: { type: 'string', default: '5' },
+      consumed: { type: 'boolean', default: false },
+    },
+  })
+  const takers: Record<string, () => Promise<Taker>> = {
+    cinnabar: () => startCinnabar(options.consumed),
+    ...(hasGmond() ? { gmond: startGmond } : {}),
+    'empty socket': startReader,
+  }
+  const runs: Run[] = []
+  console.log('taker         offered/s    taken/s  dropped  CPU s per million')
+  for (const rate of options.rates.split(',')) {
+    for (const [name, start] of Object.entries(takers)) {
+      const run = await offer(name, start, rate === 'max' ? Number.POSITIVE_INFINITY : Number(rate), options.seconds)
+      runs.push(run)
+      console.log(rowOf(run))
+    }
+  }
+  return { runs }
+}
+
+async function offer(name: string, start: () => Promise<Taker>, rate: number, seconds: string): Promise<Run> {
+  const taker = await start()
+  const feed = await GmetricFeed.open(taker.port, METRICS)
+  await feed.flood(rate, WARM_UP_SECONDS)
+  await settle()
+  const before = feed.sent
+  const drops = dropsOf(taker)
+  const taken = (await taker.taken()) ?? 0
+  const cpu = cpuOf(taker)
+  const started = performance.now()
+  await feed.flood(rate, Number(seconds))
+  const elapsed = (performance.now() - started) / 1000
+  await settle()
+  const sent = feed.sent - before
+  const dropped = dropsOf(taker) - drops
+  const spent = cpuOf(taker) - cpu
+  const counted = await taker.taken()
+  const took = counted === undefined ? sent - dropped : counted - taken
+  feed.close()
+  await taker.stop()
+  return {
+    taker: name,
+    offeredPerSecond: Math.round(sent / elapsed),
+    takenPerSecond: Math.round(took / elapsed),
+    droppedShare: dropped / sent,
+    perCpuSecond: Math.round(took / spent),
+    cpuPerMillion: (spent * 1e6) / took,
+  }
+}
+
+function settle(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
+}
+
+function rowOf({ taker, offeredPerSecond, takenPerSecond, droppedShare, cpuPerMillion }: Run): string {
+  const share = `${(droppedShare * 100).toFixed(2)} %`
+  const cells = [String(offeredPerSecond).padStart(9), String(takenPerSecond).padStart(10), share.padStart(8)]
+  return `${taker.padEnd(13)}${cells.join(' ')}  ${cpuPerMillion.toFixed(2).padStart(17)}`
+}

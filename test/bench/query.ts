@@ -1,0 +1,122 @@
+/**
+ * QUERY: pipelined (`--outstanding` under way on one connection), and one at a time with percentiles, of a pushed metric
+ * (gmetric, answered from memory) and of one that is measured when asked (`host.load.one`); `--only` pushed or measured.
+ */
+import { parseArgs } from 'node:util'
+import { args, command, str, type } from '../support/bytes.ts'
+import { BenchConnection, Local } from './connection.ts'
+import { GmetricFeed } from './gmetric-feed.ts'
+import { MeasuredServer } from './measured.ts'
+
+const METRICS = {
+  pushed: ['gmetric.load', args(['host', type.string, str('127.0.0.1')])],
+  measured: ['host.load.one', args()],
+} as const
+
+export async function benchQuery(argv: string[]): Promise<object> {
+  const { values: options } = parseArgs({
+    args: argv,
+    options: {
+      queries: { type: 'string', default: '1000000' },
+      outstanding: { type: 'string', default: '1024' },
+      alone: { type: 'string', default: '20000' },
+      only: { type: 'string', default: '' },
+    },
+  })
+  const server = new MeasuredServer()
+  await server.start()
+  const connection = await BenchConnection.open(server.tcpPort, new Local(server.localSecret))
+  const feed = await GmetricFeed.open(server.gmetricPort, ['load'])
+  await feed.send(1)
+  const figures: Record<string, unknown> = {}
+  for (const [kind, [metric, list]] of Object.entries(METRICS)) {
+    if (options.only !== '' && options.only !== kind) continue
+    const queries = new Queries(connection, metric, list)
+    await queries.alone(1_000)
+    const times = await queries.alone(Number(options.alone))
+    await queries.pipelined(50_000, Number(options.outstanding))
+    server.resetLoopDelay()
+    const cpu = server.cpu()
+    const started = performance.now()
+    await queries.pipelined(Number(options.queries), Number(options.outstanding))
+    const seconds = (performance.now() - started) / 1000
+    figures[`${kind}PerSecond`] = Math.round(Number(options.queries) / seconds)
+    figures[`${kind}CpuPerMillion`] = (((server.cpu().all - cpu.all) * 1e6) / Number(options.queries)).toFixed(3)
+    figures[`${kind}LoopDelayP99Ms`] = await server.loopDelayP99Ms()
+    figures[`${kind}AloneP50Ms`] = percentile(times, 0.5).toFixed(3)
+    figures[`${kind}AloneP99Ms`] = percentile(times, 0.99).toFixed(3)
+    figures[`${kind}AloneP999Ms`] = percentile(times, 0.999).toFixed(3)
+  }
+  figures['peakRssMiB'] = server.peakRssMiB
+  feed.close()
+  connection.close()
+  await server.remove()
+  return figures
+}
+
+/** QUERYs of one metric on one connection; a QUERY is done when its value is there. */
+class Queries {
+  readonly #connection: BenchConnection
+  readonly #frame: Uint8Array
+  #done = 0
+  #changed: () => void = () => {}
+
+  constructor(connection: BenchConnection, metric: string, list: Uint8Array) {
+    this.#connection = connection
+    this.#frame = command.query(0, metric, list)
+    connection.listener = {
+      value: () => {
+        this.#done++
+      },
+      read: () => this.#changed(),
+    }
+  }
+
+  /** One at a time; gives what each took, ms. */
+  async alone(count: number): Promise<Float64Array> {
+    const times = new Float64Array(count)
+    for (let index = 0; index < count; index++) {
+      const started = performance.now()
+      this.#done = 0
+      this.#connection.write(this.#frame)
+      await this.#until(1)
+      times[index] = performance.now() - started
+    }
+    return times
+  }
+
+  async pipelined(count: number, outstanding: number): Promise<void> {
+    const frames = Buffer.concat(Array.from({ length: outstanding }, () => this.#frame))
+    const write = (queries: number): void => this.#connection.write(frames.subarray(0, queries * this.#frame.length))
+    this.#done = 0
+    let sent = 0
+    while (this.#done < count) {
+      const more = Math.min(count - sent, outstanding - (sent - this.#done))
+      if (more > 0) write(more)
+      sent += more
+      const { promise, resolve } = settable()
+      this.#changed = resolve
+      await promise
+    }
+  }
+
+  #until(done: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#changed = () => {
+        if (this.#done >= done) resolve()
+      }
+    })
+  }
+}
+
+function settable(): { promise: Promise<void>; resolve: () => void } {
+  let resolve: () => void = () => {}
+  const promise = new Promise<void>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}
+
+function percentile(times: Float64Array, share: number): number {
+  return times.toSorted()[Math.min(times.length - 1, Math.floor(times.length * share))] as number
+}
