@@ -6,7 +6,8 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { isBusy, isNoRoom, refuse, storageError } from './errors.ts'
+import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
+import { examineLog, type LogFinding } from './log.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
 
 export const DATABASE_FILE = 'cinnabar.db'
@@ -16,6 +17,8 @@ const LOCK_WAIT_MS = 500
 /** How long a person's own look at the database may hold up a transaction before it is tried anew. */
 const BUSY_WAIT_MS = 2_000
 export const PAGE_BYTES = 16_384
+/** How SQLite names that mode in numbers. */
+const INCREMENTAL = 2
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 export interface DatabaseOptions {
@@ -27,11 +30,20 @@ export interface DatabaseOptions {
   readonly maxPages?: number
 }
 
+/**
+ * Ids that are skipped on each channel when transactions are lost: more than a log can have reserved, and so few that a
+ * channel stands it 65,536 times.
+ */
+const SKIPPED_IDS = 2 ** 36
+
 export interface OpenDatabase {
   readonly database: Database.Database
   readonly path: string
-  /** Closes the database, then drops the lock. */
-  close(): void
+  readonly log: LogFinding
+  /** What is in it could be read: from now on the end is not a clean one until the store says so. */
+  begin(): void
+  /** Closes the database, then drops the lock. `untouched`: the log stays, and nothing of it is carried over. */
+  close(untouched?: 'untouched'): void
 }
 
 /** Takes the lock, opens, migrates. Throws StorageError; then nothing is left open. */
@@ -42,19 +54,51 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
   let database: Database.Database | undefined
   try {
     checkHeader(path)
+    const log = examineLog(path)
     database = new Database(path, { timeout: BUSY_WAIT_MS })
-    prepare(database, options, path)
+    prepare(database, options, { path, log })
+    const opened = database
+    const close = (untouched?: 'untouched'): void => {
+      closeDatabase(opened, path, untouched !== undefined)
+      lock.close()
+    }
+    return { database, path, log, begin: () => begin(opened), close }
   } catch (error) {
-    database?.close()
+    if (database !== undefined) closeDatabase(database, path, isUnreadable(error))
     lock.close()
     throw storageError(error, path)
   }
-  const opened = database
-  const close = (): void => {
-    opened.close()
-    lock.close()
+}
+
+/**
+ * The last connection to close carries the log over and deletes it. One that reads only cannot, so while it is there,
+ * and when it goes, everything stays as it is.
+ */
+function closeDatabase(database: Database.Database, path: string, untouched: boolean): void {
+  const reader = untouched ? holdLog(path) : undefined
+  database.close()
+  reader?.close()
+}
+
+function holdLog(path: string): Database.Database {
+  const reader = new Database(path, { readonly: true, timeout: BUSY_WAIT_MS })
+  try {
+    reader.pragma('data_version')
+    reader.pragma('schema_version')
+  } catch (error) {
+    // It holds its lock all the same, also on what it cannot read.
+    if (!codeOf(error).startsWith('SQLITE')) throw error
   }
-  return { database, path, close }
+  return reader
+}
+
+function begin(database: Database.Database): void {
+  try {
+    database.exec('update meta set closed = 0')
+  } catch (error) {
+    // What is stored can be read and served on a full disk; the first batch will tell.
+    if (!isNoRoom(error)) throw error
+  }
 }
 
 function takeLock(directory: string): Database.Database {
@@ -98,11 +142,15 @@ function checkVersion(version: number, path: string): void {
   throw refuse('TOO_NEW', path, `format ${version}, this version knows formats up to ${MIGRATIONS.length}`)
 }
 
-function prepare(database: Database.Database, { synchronous = 'full', maxPages }: DatabaseOptions, path: string): void {
+function prepare(
+  database: Database.Database,
+  { synchronous = 'full', maxPages }: DatabaseOptions,
+  { path, log }: { readonly path: string; readonly log: LogFinding },
+): void {
   // These two count only while the file is empty.
   database.pragma(`page_size = ${PAGE_BYTES}`)
-  // What was freed can be given back to the disk; costs nothing that could be measured.
-  database.pragma('auto_vacuum = incremental')
+  // What was freed can be given back to the disk; costs nothing that could be measured. Said again it would be written.
+  if (database.pragma('auto_vacuum', { simple: true }) !== INCREMENTAL) database.pragma('auto_vacuum = incremental')
   database.pragma('journal_mode = wal')
   // Said explicitly: better-sqlite3 is compiled with NORMAL for WAL.
   database.pragma(`synchronous = ${synchronous}`)
@@ -116,12 +164,11 @@ function prepare(database: Database.Database, { synchronous = 'full', maxPages }
   database.pragma('cell_size_check = on')
   if (maxPages !== undefined) database.pragma(`max_page_count = ${maxPages}`)
   // A newer version that ended before its first checkpoint left its number in the log.
-  checkVersion(Number(database.pragma('user_version', { simple: true })), path)
-  migrate(database)
-  try {
-    database.exec('update meta set closed = 0')
-  } catch (error) {
-    // What is stored can be read and served on a full disk; the first batch will tell.
-    if (!isNoRoom(error)) throw error
+  const version = Number(database.pragma('user_version', { simple: true }))
+  checkVersion(version, path)
+  // First of all that is written: once the log grows it looks whole again.
+  if (log.short && version > 0) {
+    database.prepare('update numbers set reserved = max(reserved, next) + ?').run(SKIPPED_IDS)
   }
+  migrate(database)
 }

@@ -87,7 +87,8 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
       else if (message.type === 'read') answer(writer, message.token, message.ids, post)
       else {
         writer.close()
-        opened.close()
+        // After a failed fsync carrying over the log would be to try it again.
+        opened.close(writer.failed ? 'untouched' : undefined)
         port.close()
       }
     })

@@ -67,6 +67,10 @@ export class Writer {
     this.#planCheckpoint()
   }
 
+  get failed(): boolean {
+    return this.#failed
+  }
+
   /** One batch at a time; the next one only after `durable`. After `failed` nothing is written any more. */
   write(batch: Batch): void {
     if (this.#failed) return
@@ -232,8 +236,12 @@ export class Writer {
     if (more && !this.#failed) this.#idle = setTimeout(() => this.#rest(), idleMs)
   }
 
-  /** What may fail for want of room or of a sound page, or because somebody is looking: done another time or never. */
+  /**
+   * What may fail for want of room or of a sound page, or because somebody is looking: done another time or never. Nothing
+   * is done after a failure, above all no second fsync.
+   */
   #guarded(work: () => void): boolean {
+    if (this.#failed) return false
     try {
       work()
       return true

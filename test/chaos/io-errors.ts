@@ -1,0 +1,257 @@
+/**
+ * System calls that fail: strace makes the Nth fsync or pwrite64 on the database's files fail, once, for a while, or from
+ * then on. After a failed fsync nothing is answered any more; what had been answered is there when it is opened again.
+ * No room is no failure: the store goes on by itself.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { serverWithFailingSync } from './io-errors-server.ts'
+import { checkState, Expected, openState } from './power-cut/check.ts'
+import { batchFromText, Known, type Line } from './power-cut/history.ts'
+import { straceMissing } from './power-cut/trace.ts'
+import type { Rig, RigOptions, Totals } from './rig.ts'
+
+const BATCHES = 40
+/** A shorter run makes one whole server end, not one in each way. */
+const SHORT = 50
+const FILES = ['', '-wal', '-journal'].map((suffix) => `cinnabar.db${suffix}`)
+/** How long a full disk stays full: so many writes. */
+const FULL_WRITES = 12
+
+/** A way to fail. `when`: strace's words for it, from the number of the first call that fails. */
+interface Fault {
+  readonly name: string
+  readonly call: 'fsync' | 'fdatasync' | 'pwrite64'
+  readonly error: 'EIO' | 'ENOSPC'
+  readonly when: (first: number) => string
+}
+
+const once1 = (first: number): string => String(first)
+const forever = (first: number): string => `${first}+`
+const FAULTS: readonly Fault[] = [
+  { name: 'fsync fails once', call: 'fsync', error: 'EIO', when: once1 },
+  { name: 'fsync fails from then on', call: 'fsync', error: 'EIO', when: forever },
+  { name: 'fsync finds no room', call: 'fsync', error: 'ENOSPC', when: once1 },
+  { name: 'fdatasync fails once', call: 'fdatasync', error: 'EIO', when: once1 },
+  { name: 'write fails once', call: 'pwrite64', error: 'EIO', when: once1 },
+  { name: 'write fails from then on', call: 'pwrite64', error: 'EIO', when: forever },
+  { name: 'no room once', call: 'pwrite64', error: 'ENOSPC', when: once1 },
+  {
+    name: 'no room for a while',
+    call: 'pwrite64',
+    error: 'ENOSPC',
+    when: (first) => `${first}..${first + FULL_WRITES}`,
+  },
+  { name: 'no room from then on', call: 'pwrite64', error: 'ENOSPC', when: forever },
+]
+
+/** Each way to fail at the 1st, 2nd, 3rd ... call, or evenly spread if there are more calls than `count` allows. */
+export const ioErrors: Rig = async ({ seed, count, say }: RigOptions): Promise<Totals> => {
+  const missing = straceMissing()
+  if (missing !== undefined) throw new Error(missing)
+  const totals: Record<string, number> = { runs: 0, lost: 0, unexpected: 0, reused: 0 }
+  const calls = await callsOf(seed)
+  const used = FAULTS.filter(({ call }) => (calls.get(call) ?? 0) > 0)
+  for (const fault of used) {
+    const end = (calls.get(fault.call) ?? 0) + 1
+    const runs = Math.min(end, Math.ceil(count / used.length))
+    for (let run = 0; run < runs; run++) {
+      const first = runs === end ? run + 1 : Math.max(1, Math.round(((run + 0.5) * end) / runs))
+      const outcome = await oneRun(seed, fault, first)
+      for (const what of ['runs', `${fault.name}: ${outcome}`]) totals[what] = (totals[what] ?? 0) + 1
+    }
+    say(`${fault.name}: ${runs} of ${end} calls`)
+  }
+  totals['servers ended'] = await serverWithFailingSync(count < SHORT ? 1 : undefined)
+  return totals
+}
+
+/** How often one thread makes each call in a run without faults: strace counts for each thread by itself. */
+async function callsOf(seed: number): Promise<Map<string, number>> {
+  const run = new Run(seed)
+  try {
+    await run.end([])
+    run.check()
+    const byThread = new Map<string, number>()
+    const calls = new Map<string, number>()
+    for (const { call, line } of run.traced()) {
+      const thread = `${call} ${line.slice(0, line.indexOf(' '))}`
+      const count = (byThread.get(thread) ?? 0) + 1
+      byThread.set(thread, count)
+      calls.set(call, Math.max(count, calls.get(call) ?? 0))
+    }
+    return calls
+  } finally {
+    run.remove()
+  }
+}
+
+async function oneRun(seed: number, { name, call, error, when }: Fault, first: number): Promise<string> {
+  const run = new Run(seed)
+  try {
+    const status = await run.end(['-e', `inject=${call}:error=${error}:when=${when(first)}`], when === forever)
+    return run.judge(status, call, error)
+  } catch (caught) {
+    const what = caught instanceof Error ? caught.message : String(caught)
+    throw new Error(`seed ${seed}, ${name}, call ${first}: ${what}`)
+  } finally {
+    run.remove()
+  }
+}
+
+/** A system call, as strace has written it down. */
+interface Call {
+  readonly call: string
+  readonly injected: boolean
+  readonly line: string
+}
+
+class Run {
+  readonly #scratch = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'io-errors-'))
+  readonly #data = join(this.#scratch, 'data')
+  readonly #history = join(this.#scratch, 'history')
+  readonly #batches = join(this.#scratch, 'batches')
+  readonly #trace = join(this.#scratch, 'trace')
+  readonly #seed: number
+  #errors = ''
+
+  constructor(seed: number) {
+    this.#seed = seed
+    mkdirSync(this.#data)
+  }
+
+  /** Runs the script; gives its exit code, -1 if it was killed because the disk stays full. */
+  async end(inject: string[], stuck = false): Promise<number> {
+    const paths = [this.#history, ...FILES.map((name) => join(this.#data, name))].flatMap((path) => ['-P', path])
+    const trace = [
+      '-f',
+      '--seccomp-bpf',
+      '-y',
+      '-s',
+      '200',
+      '-o',
+      this.#trace,
+      '-e',
+      'trace=pwrite64,write,fdatasync,fsync',
+    ]
+    const script = ['test/chaos/power-cut/process.ts', this.#data, this.#history, this.#batches]
+    const node = [process.execPath, '--import', 'tsx', ...script, String(this.#seed), String(BATCHES)]
+    const child = spawn('strace', [...trace, ...inject, ...paths, ...node], { stdio: ['ignore', 'ignore', 'pipe'] })
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.#errors += chunk.toString()
+    })
+    const exit = once(child, 'exit')
+    const killed = stuck && (await this.#killWhenFull(child))
+    const [code] = await exit
+    return killed ? -1 : Number(code)
+  }
+
+  /** A disk that stays full: the store waits for room, as long as it takes. True if it had to be killed. */
+  async #killWhenFull(child: ChildProcess): Promise<boolean> {
+    for (let fullSince = 0; child.exitCode === null; ) {
+      await sleep(20)
+      const lines = this.lines()
+      if (lines.some(({ on }) => on === 'failed' || on === 'end')) return false
+      if (lines.some(({ on }) => on === 'full')) fullSince++
+      const [begun] = lines
+      // Long enough that it has tried again several times.
+      if (fullSince < 10 || begun?.on !== 'begun') continue
+      process.kill(begun.pid, 'SIGKILL')
+      return true
+    }
+    return false
+  }
+
+  lines(): Line[] {
+    if (!existsSync(this.#history)) return []
+    const lines = readFileSync(this.#history, 'utf8').split('\n')
+    return lines.slice(0, -1).map((line) => JSON.parse(line))
+  }
+
+  /** The calls in their order; the history's lines are calls of write. */
+  traced(): Call[] {
+    const lines = readFileSync(this.#trace, 'latin1').split('\n')
+    return lines.flatMap((line) => {
+      const call = /^\d+ +(?:<\.\.\. )?(\w+)/.exec(line)?.[1]
+      if (call === undefined || line.includes('<unfinished ...>')) return []
+      return [{ call, injected: line.includes('(INJECTED)'), line }]
+    })
+  }
+
+  /** Opens it without faults: everything answered is there. */
+  check(): void {
+    const known = new Known()
+    for (const line of this.lines()) known.add(line)
+    const text = existsSync(this.#batches) ? readFileSync(this.#batches, 'utf8').split('\n').slice(0, -1) : []
+    const opened = openState(this.#data)
+    try {
+      checkState(opened, known, new Expected(text.map(batchFromText)))
+    } finally {
+      opened.close()
+    }
+  }
+
+  /** What came of it, or an Error if that must not be. */
+  judge(status: number, call: string, error: string): string {
+    this.check()
+    const lines = this.lines()
+    const failed = lines.find((line) => line.on === 'failed')
+    const traced = this.traced()
+    const at = traced.findIndex(({ injected }) => injected)
+    if (at < 0) {
+      if (status !== 0) throw new Error(`it ended with ${status} though nothing was made to fail: ${this.#errors}`)
+      return 'passed unharmed'
+    }
+    const isSync = call !== 'pwrite64'
+    if (isSync) nothingAnsweredAfterFailure(traced)
+    if (failed !== undefined) {
+      if (status !== 1) throw new Error(`it ended with ${status} after it failed: ${this.#errors}`)
+      const behind = lines.slice(lines.indexOf(failed)).find(({ on }) => on === 'durable' || on === 'written')
+      if (behind !== undefined) throw new Error(`it went on after it failed: ${JSON.stringify(behind)}`)
+      if (!failed.message.includes(this.#data)) throw new Error(`the error does not say where: ${failed.message}`)
+      const before = lines[lines.indexOf(failed) - 1]?.on
+      const opening = before === 'begun' || before === 'durable'
+      if (failed.code === 'FULL' && opening) return 'refused to start'
+      if (failed.code !== 'IO' || (error === 'ENOSPC' && !isSync)) throw new Error(`it failed: ${failed.message}`)
+      return 'ended with an error'
+    }
+    if (status < 0) return 'waits for room'
+    if (status !== 0) throw new Error(`it ended with ${status}: ${this.#errors}`)
+    return lines.some(({ on }) => on === 'full') ? 'went on when there was room' : 'went on'
+  }
+
+  remove(): void {
+    rmSync(this.#scratch, { recursive: true, force: true })
+  }
+}
+
+/**
+ * After a failed fsync there is no other, and the batch it was for is not answered, nor a later one, unless the store is
+ * opened anew. The batch before may be: its answer can be on the way while the log is carried over.
+ */
+function nothingAnsweredAfterFailure(calls: readonly Call[]): void {
+  let written = 0
+  let unsynced = false
+  let allowed = Number.POSITIVE_INFINITY
+  for (const { call, injected, line } of calls) {
+    const isLog = line.includes('cinnabar.db-wal>')
+    if (call === 'write') {
+      const [, on, batch] = /\\"on\\":\\"(\w+)\\"(?:,\\"batch\\":(\d+))?/.exec(line) ?? []
+      if (on === 'opened') allowed = Number.POSITIVE_INFINITY
+      if (on === 'written') written = Number(batch)
+      if (on === 'durable' && Number(batch) > allowed)
+        throw new Error(`batch ${batch} was answered after its fsync failed`)
+    } else if (call === 'pwrite64') {
+      // What is as short as this is the header of the log.
+      if (isLog && !line.includes(', 32, 0)')) unsynced = true
+    } else if (injected) {
+      allowed = Math.min(allowed, unsynced ? written - 1 : written)
+    } else if (allowed < Number.POSITIVE_INFINITY) {
+      throw new Error(`an fsync was tried after one had failed: ${line}`)
+    } else if (isLog) unsynced = false
+  }
+}

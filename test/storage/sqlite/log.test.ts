@@ -1,0 +1,142 @@
+/** A log as a killed process leaves it: with the index beside it. SQLite writes both; only then they are damaged. */
+import { createHash } from 'node:crypto'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openDatabase } from '../../../storage/sqlite/database.ts'
+import { examineLog } from '../../../storage/sqlite/log.ts'
+import { StorageError } from '../../../storage/store.ts'
+
+const PAGE = 16_384
+const FRAME = PAGE + 24
+
+let directory = ''
+let path = ''
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'log-'))
+  path = join(directory, 'cinnabar.db')
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+/** The files of a process that wrote `next` = 2 to 6 of channel 7 in five transactions and was killed. */
+function killed(before: (database: Database.Database) => void = () => {}): void {
+  const source = mkdtempSync(join(directory, 'source-'))
+  const { database, close } = openDatabase({ directory: source })
+  database.prepare('insert into numbers values (7, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)').run()
+  database.pragma('wal_checkpoint(truncate)')
+  for (let next = 2; next <= 6; next++) database.prepare('update numbers set next = ?, reserved = ?').run(next, next)
+  before(database)
+  for (const suffix of ['', '-wal', '-shm']) {
+    copyFileSync(join(source, `cinnabar.db${suffix}`), `${path}${suffix}`)
+  }
+  close()
+}
+
+function damage(file: string, change: (bytes: Buffer) => void): void {
+  const bytes = readFileSync(file)
+  change(bytes)
+  writeFileSync(file, bytes)
+}
+
+function numbers(): { next: number; reserved: number } {
+  const { database, close } = openDatabase({ directory })
+  try {
+    return database.prepare<unknown[], { next: number; reserved: number }>('select next, reserved from numbers').get()!
+  } finally {
+    close()
+  }
+}
+
+test('a log that is whole is taken as it is', () => {
+  killed()
+  expect(examineLog(path)).toEqual({ short: false, kept: undefined })
+  expect(numbers()).toEqual({ next: 6, reserved: 6 })
+})
+
+test('no log at all is nothing to tell', () => {
+  expect(examineLog(path)).toEqual({ short: false, kept: undefined })
+})
+
+describe('a log that has lost transactions', () => {
+  const ways: [string, () => void][] = [
+    [
+      'a bit of its third transaction is flipped',
+      () => damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500)),
+    ],
+    ['its end is cut off between two transactions', () => truncateSync(`${path}-wal`, 32 + 2 * FRAME)],
+  ]
+  test.each(ways)('is kept, and ids that may have been given are skipped: %s', (_, harm) => {
+    killed()
+    harm()
+    const before = readFileSync(`${path}-wal`)
+    const { next, reserved } = numbers()
+    expect(next).toBe(3)
+    expect(reserved).toBe(3 + 2 ** 36)
+    expect(readFileSync(`${path}-wal.damaged-1`).equals(before)).toBe(true)
+  })
+
+  test('is told by its own frames when there is no index', () => {
+    killed()
+    rmSync(`${path}-shm`)
+    damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500))
+    expect(examineLog(path).short).toBe(true)
+  })
+
+  test('is told when its header is broken', () => {
+    killed()
+    damage(`${path}-wal`, (log) => log.writeUInt8(log.readUInt8(17) ^ 1, 17))
+    expect(examineLog(path).short).toBe(true)
+  })
+
+  test('is told when it is empty or gone', () => {
+    killed()
+    truncateSync(`${path}-wal`, 0)
+    expect(examineLog(path).short).toBe(true)
+    rmSync(`${path}-wal`)
+    expect(examineLog(path).short).toBe(true)
+  })
+})
+
+test('a damaged log that the database holds already is put aside, and nothing is lost', () => {
+  killed((database) => database.pragma('wal_checkpoint(passive)'))
+  damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500))
+  expect(numbers()).toEqual({ next: 6, reserved: 6 })
+  expect(existsSync(`${path}-wal.damaged-1`)).toBe(true)
+})
+
+test('a log damaged while it was being carried over is refused, and nothing is touched', () => {
+  killed()
+  // What a checkpoint that was cut off leaves: more attempted than done.
+  damage(`${path}-shm`, (index) => index.writeUInt32LE(5, 128))
+  damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500))
+  const digest = (): string[] =>
+    ['', '-wal'].map((suffix) =>
+      createHash('sha256')
+        .update(readFileSync(`${path}${suffix}`))
+        .digest('hex'),
+    )
+  const before = digest()
+  const refused = (): unknown => openDatabase({ directory })
+  expect(refused).toThrow(StorageError)
+  expect(refused).toThrow(`${path}-wal`)
+  expect(digest()).toEqual(before)
+})
+
+test('an index that is damaged or of an older log is not relied on', () => {
+  killed()
+  damage(`${path}-shm`, (index) => {
+    for (const at of [16, 64]) index.writeUInt32LE(99, at)
+  })
+  expect(examineLog(path).short).toBe(false)
+  expect(numbers().next).toBe(6)
+})
+
+test('what a killed process had not committed is no damage', () => {
+  killed()
+  damage(`${path}-wal`, () => {})
+  const log = readFileSync(`${path}-wal`)
+  writeFileSync(`${path}-wal`, Buffer.concat([log, log.subarray(32, 32 + FRAME / 2)]))
+  expect(examineLog(path).short).toBe(false)
+})
