@@ -126,9 +126,8 @@ export class Block {
     return unstored
   }
 
-  /** The id up to which its values are settled or in a durable batch. */
-  get storedId(): number {
-    let ordinal = this.stored
+  /** The id up to which its values are settled, or below an ordinal. */
+  settledFrom(ordinal: number): number {
     while (ordinal < this.count && this.isSettled(ordinal)) ordinal++
     return this.first + ordinal - 1
   }

@@ -39,6 +39,15 @@ export class Lane {
     return this.#start < this.#entries.length ? this.#entries[this.#entries.length - 1] : undefined
   }
 
+  /** The last entry with something left; what is settled behind it is only not taken out yet. */
+  get lastAlive(): Entry | undefined {
+    for (let index = this.length - 1; index >= 0; index--) {
+      const entry = this.at(index) as Entry
+      if (isAlive(entry)) return entry
+    }
+    return undefined
+  }
+
   push(entry: Entry): void {
     if (this.length >= this.#compactAt) this.#compact()
     this.#entries.push(entry)

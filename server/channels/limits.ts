@@ -128,11 +128,12 @@ function insertLoss(
 
 /** Books a loss at the end of a lane: values that were not taken in. */
 export function addLoss(queue: QueueState, lane: Lane, loss: Loss): void {
-  const tail = lane.tail
-  if (mergeable(tail, loss)) {
-    mergeInto(queue, tail, loss, tail.transaction)
+  const last = lane.lastAlive
+  if (mergeable(last, loss)) {
+    mergeInto(queue, last, loss, last.transaction)
     return
   }
+  const { tail } = lane
   if (tail?.kind === 'block') tail.sealed = true
   const transaction = lane.id === 0 ? queue.next++ : 0
   const id = queue.host.nextId()
@@ -153,9 +154,9 @@ function joinGaps(queue: QueueState, lane: Lane, index: number, into: Gap): void
 
 /** A GAP that is released joins one of the same reason at the end of the sending order; false if there is none. */
 export function joinTail(queue: QueueState, gap: Gap): boolean {
-  const { tail } = queue.sending
-  if (!mergeable(tail, gap)) return false
-  mergeInto(queue, tail, gap, tail.transaction)
+  const last = queue.sending.lastAlive
+  if (!mergeable(last, gap)) return false
+  mergeInto(queue, last, gap, last.transaction)
   settleGap(queue, gap)
   return true
 }

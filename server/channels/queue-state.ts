@@ -66,6 +66,8 @@ export class QueueState {
   origin: number
   next: number
   reserved: number
+  /** The next one when the last durable batch was taken: what has ids from here on may not be on disk, be it a GAP. */
+  storedNext: number
   /** Age of the last value, for giving the range back. */
   lastAppend = Number.NEGATIVE_INFINITY
 
@@ -95,6 +97,7 @@ export class QueueState {
     this.origin = origin
     this.next = origin
     this.reserved = origin
+    this.storedNext = origin
     this.settings = settings
     this.host = host
     this.listener = listener

@@ -5,7 +5,7 @@
 import { append, appendFrames, appendResult, release } from './appending.ts'
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
-import type { Lane } from './lane.ts'
+import { type Entry, isAlive, type Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
 import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState } from './queue-state.ts'
@@ -21,7 +21,7 @@ export interface QueueStatus {
   readonly inFlight: number
   readonly queued: number
   readonly queuedBytes: number
-  /** The highest id up to which everything in the sending order is stored or committed. */
+  /** The highest id up to which everything in the sending order is stored or committed, and no loss is untold on disk. */
   readonly stored: number
   /** Accepted values that are neither. */
   readonly unstored: number
@@ -254,11 +254,10 @@ export class Queue {
     let oldest = Number.POSITIVE_INFINITY
     for (const lane of state.lanes()) {
       for (const entry of lane) {
+        if (lane.id === 0) storedId = Math.min(storedId, storedThrough(entry, state.storedNext))
         if (entry.kind === 'gap' || entry.left === 0) continue
         oldest = Math.min(oldest, entry.from)
-        const fresh = entry.unstored
-        unstored += fresh
-        if (fresh > 0 && lane.id === 0) storedId = Math.min(storedId, entry.storedId)
+        unstored += entry.unstored
       }
     }
     return {
@@ -275,4 +274,15 @@ export class Queue {
       dropped: { ...ledger.dropped },
     }
   }
+}
+
+/** The id up to which the sending order is stored or settled as far as an entry of it says. */
+function storedThrough(entry: Entry, storedNext: number): number {
+  // A loss that is not on disk: after a crash its values would be missing untold.
+  if (entry.kind === 'gap')
+    return isAlive(entry) && entry.transaction >= storedNext ? storedNext - 1 : Number.POSITIVE_INFINITY
+  if (entry.left === 0) return Number.POSITIVE_INFINITY
+  // Released, and that is not on disk: after a crash its values would wait again, and get other ids.
+  const last = entry.settledFrom(entry.first >= storedNext ? 0 : entry.stored)
+  return last === entry.last ? Number.POSITIVE_INFINITY : last
 }

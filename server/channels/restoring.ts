@@ -94,6 +94,7 @@ export function restoreGap(queue: QueueState, rows: Float64Array, row: number): 
  */
 export function recovered(queue: QueueState, clean: boolean): void {
   const { ledger, settings } = queue
+  queue.storedNext = queue.next
   if (!clean) queue.next = Math.max(queue.next, queue.reserved)
   const missing = ledger.imbalance
   const unknown = { metric: 0, from: 0, to: 0 }

@@ -18,13 +18,15 @@ const QUIET_MS = 10_000
 const SMALL_BLOCK_BYTES = 1024
 /** A lagging consumer's frames in memory; beyond it they are read back when their turn comes. */
 const RESIDENT_BYTES = 512 << 10
-/** The same while all channels together keep to what the pool may give: a consumer some seconds behind reads no disk. */
-const MAX_RESIDENT_BYTES = 32 << 20
+/** The same while all channels together keep to what the pool may give. */
+const MAX_RESIDENT_BYTES = 8 << 20
 
 /** What a batch took of a queue; to be given back when it is durable. */
 export interface Taken {
   readonly blocks: readonly Block[]
   readonly reserving: number
+  /** The next transaction id then. */
+  readonly next: number
 }
 
 export function take(queue: QueueState, builder: BatchBuilder): Taken {
@@ -42,7 +44,7 @@ export function take(queue: QueueState, builder: BatchBuilder): Taken {
   for (const id of queue.removedBlocks) builder.removed.add(id)
   queue.removedBlocks = []
   takeGaps(queue, builder)
-  return { blocks: taken, reserving: takeNumbers(queue, builder) }
+  return { blocks: taken, reserving: takeNumbers(queue, builder), next: queue.next }
 }
 
 /** Writes a block that has grown, or its bitmap; true if its frames went along. */
@@ -102,6 +104,7 @@ function floorOf(head: Entry): number {
 /** The batch is durable. */
 export function stored(queue: QueueState, taken: Taken): void {
   queue.reserved = taken.reserving
+  queue.storedNext = taken.next
   for (const block of taken.blocks) {
     if (block.left > 0) queue.host.unstored -= block.takenLength - block.storedLength
     block.stored = block.taken

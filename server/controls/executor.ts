@@ -96,10 +96,15 @@ export class Executor {
         { name: 'value', ...result.value },
       ],
     })
+    const { clock, journal } = this.#options
+    const { queue } = channel
     const head = frameHead(id, {}, new Set())
-    const transaction = channel.queue.appendResult(head, writer.bytes(), this.#options.clock.microseconds())
-    if (!channel.row.durable) return
-    this.#options.journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction } })
+    const hold = channel.row.durable ? queue.hold() : undefined
+    const transaction = queue.appendResult(head, writer.bytes(), clock.microseconds())
+    if (hold === undefined) return
+    journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction } })
+    // Sent only when it is stored: after a crash the consumer would get `unknown` as a second result.
+    void journal.whenStored().then(() => queue.letGo(hold))
   }
 
   /** A result that was to come when the process ended. */

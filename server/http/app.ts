@@ -11,6 +11,12 @@ import { originProblem } from './origin.ts'
 
 /** A message carries commands: one frame of 1 MiB, or as much JSON. */
 const MAX_MESSAGE_BYTES = (1 << 20) + 4
+/** Each piece of a message that is not whole costs an object: 1 MiB in fragments of 64 bytes, in segments of 256. */
+const MAX_FRAGMENTS = 1 << 14
+const MAX_CHUNKS = 1 << 12
+/** From connecting to the end of a request, as from connecting to AUTH [MON 11]; looked at so often. */
+const REQUEST_MS = 10_000
+const LOOK_MS = 1_000
 
 export interface HttpOptions extends WebSocketOptions {
   readonly address: Address
@@ -22,12 +28,20 @@ export interface HttpOptions extends WebSocketOptions {
 
 /** Rejects with ListenError. */
 export async function listenHttp(options: HttpOptions): Promise<Listening> {
-  const app = Fastify({ logger: false, bodyLimit: 1 << 16, forceCloseConnections: true })
+  const app = Fastify({
+    logger: false,
+    bodyLimit: 1 << 16,
+    forceCloseConnections: true,
+    requestTimeout: REQUEST_MS,
+    http: { headersTimeout: REQUEST_MS, connectionsCheckingInterval: LOOK_MS },
+  })
   // Before the plugin: it takes the upgrade of every route that comes behind it.
   health(app, options.health)
   await app.register(websocket, {
     options: {
       maxPayload: MAX_MESSAGE_BYTES,
+      maxFragments: MAX_FRAGMENTS,
+      maxBufferedChunks: MAX_CHUNKS,
       perMessageDeflate: false,
       handleProtocols: chooseSubprotocol,
     },
@@ -69,7 +83,8 @@ function monitor(app: FastifyInstance, options: HttpOptions): void {
     (socket, request) => {
       // What the listener is bound to: a name in the configuration says nothing.
       const loopback = isLoopback(addressOf(app)?.host ?? '')
-      acceptWebSocket(socket, { address: request.socket.remoteAddress ?? '', loopback, encrypted: false }, options)
+      const peer = { address: request.socket.remoteAddress ?? '', loopback, encrypted: false }
+      acceptWebSocket({ socket, stream: request.socket, peer }, options)
     },
   )
 }

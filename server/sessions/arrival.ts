@@ -6,4 +6,6 @@ export interface Arrival {
   readonly link: Link
   readonly format: 'xdr' | 'json'
   readonly peer: Peer
+  /** AUTH succeeded: from now on the peer may send more at once. */
+  readonly admitted?: () => void
 }

@@ -35,8 +35,6 @@ export class Script {
   #queues: Queues
   /** Ids that consumers have read and not committed, since they connected. */
   readonly #unsettled = new Map<number, number[]>()
-  /** The next id of each channel when the batch under way was taken. */
-  #nextIds = new Map<number, number>()
   #wall = 0
   /** Batches before the journal that is there now. */
   #base = 0
@@ -64,12 +62,6 @@ export class Script {
     if (!this.#failed) note({ on: 'end' })
   }
 
-  /** Up to which id a channel is stored: never beyond what the batch could hold. */
-  #stored(id: number): [number, number] {
-    const through = this.#queues.byId.get(id)?.status().stored ?? 0
-    return [id, Math.min(through, (this.#nextIds.get(id) ?? 0) - 1)]
-  }
-
   #newStore(): SqliteStore {
     const { directory, idleMs, checkpointPages } = this.#options
     return new SqliteStore({ directory, idleMs, checkpointPages, retryMs: 5, reserveBytes: 1 << 20 })
@@ -80,7 +72,6 @@ export class Script {
     const write = (batch: Batch): void => {
       this.#options.record(batch)
       this.#options.note({ on: 'written', batch: batch.wall })
-      this.#nextIds = new Map([...this.#queues.byId].map(([id, queue]) => [id, nextIdOf(queue)]))
       this.#store.write(batch)
     }
     return new Queues(write, () => ++this.#wall)
@@ -95,7 +86,7 @@ export class Script {
         note({
           on: 'durable',
           batch: this.#base + number,
-          stored: [...queues.byId.keys()].map((id) => this.#stored(id)),
+          stored: [...queues.byId].map(([id, queue]): [number, number] => [id, queue.status().stored]),
         })
       },
       onFull: () => {

@@ -84,7 +84,7 @@ describe('a block', () => {
     block.stored = 4
     block.mark(4)
     block.mark(7)
-    expect([block.unstored, block.storedId]).toEqual([4, 104])
+    expect([block.unstored, block.settledFrom(block.stored)]).toEqual([4, 104])
   })
 
   it('gives waiting frames their ids, across the border of 32 bits', () => {

@@ -59,6 +59,21 @@ describe('a batch', () => {
     expect(rig.host.unstored).toBe(0)
     expect(rig.host.pool.used).toBe(0)
   })
+
+  it('does not count as stored what a crash would give other ids, or lose untold', async () => {
+    const rig = await Rig.connected({ maxBytes: 1_000, window: 2 })
+    rig.append(7, 1, { waiting: true })
+    rig.persist()
+    rig.queue.release(7)
+    expect(rig.queue.status()).toMatchObject({ stored: ORIGIN - 1, unstored: 0 })
+    rig.persist()
+    expect(rig.queue.status()).toMatchObject({ stored: ORIGIN, unstored: 0 })
+    rig.append(7, 20)
+    const { dropped, unstored, stored } = rig.queue.status()
+    expect([dropped.overflow > 0, unstored > 0, stored]).toEqual([true, true, ORIGIN])
+    rig.persist()
+    expect(rig.queue.status()).toMatchObject({ stored: ORIGIN + 20, unstored: 0 })
+  })
 })
 
 describe('the range of ids', () => {

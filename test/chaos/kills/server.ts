@@ -1,0 +1,116 @@
+/**
+ * The server as `npm run build` made it, in a process of its own, over a directory that outlives it. A failpoint is armed by
+ * a preload; whether it fired is told by a file, since a killed process tells nothing.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const MAIN = new URL('../../../dist/cli/main.js', import.meta.url).pathname
+const PRELOAD = new URL('./failpoints.cjs', import.meta.url).pathname
+/** Printed last, when everything is open. */
+const READY = 'npx cinnabar channels'
+
+export interface Armed {
+  readonly point: string
+  /** At the how manieth time. */
+  readonly times: number
+  /** How long into a checkpoint, microseconds. */
+  readonly delay: number
+}
+
+export class KilledServer {
+  readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-kills-'))
+  readonly #config = join(this.directory, 'cinnabar.toml')
+  readonly #fired = join(this.directory, 'fired')
+  #child: ChildProcess | undefined
+  #errors = ''
+  #exited: Promise<unknown> = Promise.resolve()
+  port = 0
+
+  constructor(udpPort: number) {
+    if (!existsSync(MAIN)) throw new Error(`there is no ${MAIN}: run \`npm run build\` first`)
+    writeFileSync(
+      this.#config,
+      `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
+        `[listen]\ntcp = "127.0.0.1:0"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
+        `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n`,
+    )
+  }
+
+  get secret(): string {
+    return readFileSync(join(this.directory, 'data', 'admin.secret'), 'utf8').trim()
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Settles when it is gone. */
+  get exited(): Promise<unknown> {
+    return this.#exited
+  }
+
+  /** True once it listens, false if it was killed before. Anything else that ends it is an error. */
+  async start(armed?: Armed): Promise<boolean> {
+    rmSync(this.#fired, { force: true })
+    const env: NodeJS.ProcessEnv = { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests' }
+    if (armed !== undefined) {
+      env['NODE_OPTIONS'] = `--require ${PRELOAD}`
+      env['CHAOS_POINT'] = armed.point
+      env['CHAOS_TIMES'] = String(armed.times)
+      env['CHAOS_DELAY_US'] = String(armed.delay)
+      env['CHAOS_FIRED'] = this.#fired
+    }
+    const child = spawn(process.execPath, [MAIN, 'serve', '--config', this.#config], {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#child = child
+    this.#exited = once(child, 'exit')
+    this.#errors = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.#errors += chunk.toString()
+    })
+    const out = await new Promise<string>((resolve) => {
+      let text = ''
+      child.stdout.on('data', (chunk: Buffer) => {
+        text += chunk.toString()
+        if (text.includes(READY)) resolve(text)
+      })
+      child.once('exit', () => resolve(text))
+    })
+    const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
+    if (!out.includes(READY) || tcp === null) {
+      await this.#exited
+      this.healthy()
+      return false
+    }
+    this.port = Number(tcp[1])
+    return true
+  }
+
+  /** Throws if it ended by itself, or complained. */
+  healthy(): void {
+    const { exitCode } = this.#child ?? {}
+    if (typeof exitCode === 'number') throw new Error(`the server ended with code ${exitCode}: ${this.#errors}`)
+    if (this.#errors !== '') throw new Error(`the server complained: ${this.#errors}`)
+  }
+
+  /** Whether the armed point was reached. */
+  get fired(): boolean {
+    return existsSync(this.#fired)
+  }
+
+  async kill(): Promise<void> {
+    if (this.running) this.#child?.kill('SIGKILL')
+    await this.#exited
+  }
+
+  async remove(): Promise<void> {
+    await this.kill()
+    rmSync(this.directory, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,93 @@
+/** `npm run chaos`: hurts servers in the ways that are named, and counts what was lost by it. `--help` lists them. */
+import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { commands } from './commands.ts'
+import { cuts } from './cuts.ts'
+import { damage } from './damage.ts'
+import { diskFull } from './disk-full.ts'
+import { ioErrors } from './io-errors.ts'
+import { kills } from './kills.ts'
+import { powerCut } from './power-cut.ts'
+import type { Rig, Totals } from './rig.ts'
+
+const EVERY_BYTE = 1000
+
+interface Entry {
+  readonly rig: Rig
+  /** What is counted, and how many make the short form. */
+  readonly of: string
+  readonly short: number
+}
+
+const RIGS: Readonly<Record<string, Entry>> = {
+  kills: { rig: kills, of: 'SIGKILLs at random moments and named points', short: 50 },
+  'io-errors': { rig: ioErrors, of: 'injected I/O errors', short: 16 },
+  full: { rig: diskFull, of: 'times the disk is filled and freed', short: 3 },
+  cuts: {
+    rig: (options) => cuts({ ...options, step: options.count < EVERY_BYTE ? 7 : 1 }),
+    of: `connections cut or reset, at every byte from ${EVERY_BYTE} on, else at every seventh`,
+    short: 400,
+  },
+  damage: { rig: damage, of: 'files damaged', short: 300 },
+  power: { rig: powerCut, of: 'states that a power cut could leave', short: 300 },
+  commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
+}
+
+const options = {
+  help: { type: 'boolean' },
+  seed: { type: 'string' },
+  ...Object.fromEntries(Object.keys(RIGS).map((name) => [name, { type: 'string' } as const])),
+} as const
+const given: Readonly<Record<string, string | boolean | undefined>> = parseArgs({ options }).values
+
+if (given['help'] === true) {
+  console.log('npm run chaos -- [--RIG COUNT ...] [--seed SEED]\n\nWithout any RIG the short form of all. Rigs:\n')
+  for (const [name, { of, short }] of Object.entries(RIGS)) {
+    console.log(`  --${name.padEnd(10)} COUNT   ${of} (short form: ${short})`)
+  }
+  console.log('\n  --seed       SEED    makes a run again; printed by every run')
+} else {
+  process.exitCode = await runAll()
+}
+
+async function runAll(): Promise<number> {
+  const seed = given['seed'] === undefined ? randomInt(2 ** 31) : wholeNumber('seed', given['seed'])
+  console.log(`seed ${seed}`)
+  const named = Object.keys(RIGS).filter((name) => given[name] !== undefined)
+  let code = 0
+  for (const [name, { rig, short }] of Object.entries(RIGS)) {
+    if (named.length > 0 && !named.includes(name)) continue
+    const count = named.length > 0 ? wholeNumber(name, given[name]) : short
+    if (!(await runOne(name, rig, seed, count))) code = 1
+  }
+  return code
+}
+
+async function runOne(name: string, rig: Rig, seed: number, count: number): Promise<boolean> {
+  const started = performance.now()
+  const seconds = (): number => Math.round((performance.now() - started) / 100) / 10
+  try {
+    const totals = await rig({ seed, count, say: (line) => console.log(`  ${name}: ${line}`) })
+    print(name, totals)
+    console.log(JSON.stringify({ rig: name, seed, count, seconds: seconds(), ...totals }))
+    return true
+  } catch (error) {
+    console.error(error)
+    console.log(JSON.stringify({ rig: name, seed, count, seconds: seconds(), failed: String(error) }))
+    return false
+  }
+}
+
+function print(name: string, totals: Totals): void {
+  console.log(`\n${name}`)
+  const width = Math.max(...Object.keys(totals).map((key) => key.length))
+  for (const [key, value] of Object.entries(totals))
+    console.log(`  ${key.padEnd(width)}  ${String(value).padStart(10)}`)
+  console.log()
+}
+
+function wholeNumber(name: string, text: unknown): number {
+  if (typeof text === 'string' && /^[0-9]{1,9}$/.test(text)) return Number(text)
+  console.error(`--${name} takes a whole number, not ${JSON.stringify(text)}`)
+  process.exit(2)
+}
