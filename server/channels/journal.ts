@@ -4,13 +4,14 @@
  */
 import type { Batch, Change, Store } from '../../storage/store.ts'
 import { BatchBuilder } from './batch.ts'
-import type { Taken } from './storing.ts'
 import type { Task, Turn } from './turn.ts'
 
 /** Something with state to be stored: a queue. */
 export interface Journaled {
-  take(builder: BatchBuilder): Taken
-  stored(taken: Taken): void
+  /** Puts what is to be stored into a batch. */
+  take(builder: BatchBuilder): void
+  /** That batch is durable. There is no other on its way. */
+  stored(): void
 }
 
 /** Somebody who waits for a mark. */
@@ -28,10 +29,11 @@ export class Journal implements Task {
   readonly #store: Pick<Store, 'write'>
   readonly #turn: Turn
   readonly #clock: { age(): number; wallMs(): number }
-  readonly #dirty = new Set<Journaled>()
+  #dirty = new Set<Journaled>()
+  /** Those that have something in the batch on its way. */
+  #taken = new Set<Journaled>()
   readonly #waiting = new Set<Waiting>()
   #changes: Change[] = []
-  #taken: [Journaled, Taken][] = []
   /** The batch last written, and the last durable one. */
   #written = 0
   #durable = 0
@@ -110,8 +112,10 @@ export class Journal implements Task {
     const builder = new BatchBuilder(this.#buffer)
     builder.changes = this.#changes
     this.#changes = []
-    for (const source of this.#dirty) this.#taken.push([source, source.take(builder)])
-    this.#dirty.clear()
+    const taken = this.#dirty
+    this.#dirty = this.#taken
+    this.#taken = taken
+    for (const source of taken) source.take(builder)
     this.#buffer = builder.buffer.byteLength <= KEPT_BUFFER_BYTES ? builder.buffer : undefined
     return builder.build(this.#written, this.#clock.age(), this.#clock.wallMs())
   }
@@ -119,9 +123,8 @@ export class Journal implements Task {
   /** The store's word that a batch is durable. */
   onDurable(number: number): void {
     this.#durable = number
-    const taken = this.#taken
-    this.#taken = []
-    for (const [source, what] of taken) source.stored(what)
+    for (const source of this.#taken) source.stored()
+    this.#taken.clear()
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const waiter of waiting) waiter.durable(number)

@@ -85,12 +85,16 @@ export class QueueState {
   readonly holds = new Set<Hold>()
 
   /** Blocks and GAPs with something to store; blocks and GAPs to be removed from the store. */
-  dirtyBlocks: Block[] = []
+  dirtyBlocks: Block[] | undefined
   dirtyGaps: Gap[] = []
   removedBlocks: number[] = []
   removedGaps: number[] = []
   movedBlocks: Block[] = []
   numbersChanged = false
+  /** Of the batch on its way: its blocks, the ids that it reserves up to, and the next one when it was taken. */
+  takenBlocks: readonly Block[] | undefined
+  takenReserving = 0
+  takenNext = 0
 
   constructor(channel: number, origin: number, settings: QueueSettings, host: QueueHost, listener: QueueListener) {
     this.channel = channel
@@ -133,7 +137,9 @@ export class QueueState {
     if (!this.settings.durable) return
     if (!block.dirty) {
       block.dirty = true
-      this.dirtyBlocks.push(block)
+      // An array made by `push` has room for 17: ten thousand channels with a value a second felt it.
+      if (this.dirtyBlocks) this.dirtyBlocks.push(block)
+      else this.dirtyBlocks = [block]
     }
     this.changed()
   }

@@ -13,7 +13,7 @@ import { recovered, restoreBlock, restoreGap, restoreNumbers, restoreSeries } fr
 import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
 import { ahead, attach, detach, loaded, type Next, next } from './sending.ts'
 import { commit } from './settling.ts'
-import { rest, stored, type Taken, take } from './storing.ts'
+import { rest, stored, take } from './storing.ts'
 
 export interface QueueStatus {
   readonly accepted: number
@@ -164,12 +164,12 @@ export class Queue {
     rest(this.#state)
   }
 
-  take(builder: BatchBuilder): Taken {
-    return take(this.#state, builder)
+  take(builder: BatchBuilder): void {
+    take(this.#state, builder)
   }
 
-  stored(taken: Taken): void {
-    stored(this.#state, taken)
+  stored(): void {
+    stored(this.#state)
   }
 
   restoreNumbers(numbers: Float64Array, row: number): { floor: number; clean: boolean } {

@@ -21,36 +21,32 @@ const RESIDENT_BYTES = 512 << 10
 /** The same while all channels together keep to what the pool may give. */
 const MAX_RESIDENT_BYTES = 8 << 20
 
-/** What a batch took of a queue; to be given back when it is durable. */
-export interface Taken {
-  readonly blocks: readonly Block[]
-  readonly reserving: number
-  /** The next transaction id then. */
-  readonly next: number
+/** Puts into a batch what is to be stored. One batch is on its way at a time; `stored` is the word that it is durable. */
+export function take(queue: QueueState, builder: BatchBuilder): void {
+  const dirty = queue.dirtyBlocks
+  queue.dirtyBlocks = undefined
+  for (const block of dirty ?? []) {
+    block.dirty = false
+    if (block.left > 0) takeBlock(queue, builder, block)
+  }
+  queue.takenBlocks = dirty
+  if (queue.movedBlocks.length > 0) takeMoves(queue, builder)
+  for (const id of queue.removedBlocks) builder.removed.add(id)
+  if (queue.removedBlocks.length > 0) queue.removedBlocks = []
+  takeGaps(queue, builder)
+  takeNumbers(queue, builder)
 }
 
-export function take(queue: QueueState, builder: BatchBuilder): Taken {
-  const taken: Block[] = []
-  for (const block of queue.dirtyBlocks) {
-    block.dirty = false
-    if (block.left === 0) continue
-    if (takeBlock(queue, builder, block)) taken.push(block)
-  }
-  queue.dirtyBlocks = []
+function takeMoves(queue: QueueState, builder: BatchBuilder): void {
   for (const block of queue.movedBlocks) {
     if (block.left > 0 && block.taken > 0) builder.moved.add(block.id, block.lane, block.first)
   }
   queue.movedBlocks = []
-  for (const id of queue.removedBlocks) builder.removed.add(id)
-  queue.removedBlocks = []
-  takeGaps(queue, builder)
-  return { blocks: taken, reserving: takeNumbers(queue, builder), next: queue.next }
 }
 
-/** Writes a block that has grown, or its bitmap; true if its frames went along. */
-function takeBlock(queue: QueueState, builder: BatchBuilder, block: Block): boolean {
-  const grown = block.taken < block.count
-  if (grown && block.chunk !== undefined) {
+/** Writes a block that has grown, or its bitmap. */
+function takeBlock(queue: QueueState, builder: BatchBuilder, block: Block): void {
+  if (block.taken < block.count && block.chunk !== undefined) {
     const { id, lane, first, count, length, stamp, from, to, metric } = block
     const offset = builder.copy(block.chunk.bytes.subarray(0, length))
     builder.blocks.add(id, queue.channel, lane, first, count, offset, length, stamp, from, to, metric)
@@ -66,7 +62,6 @@ function takeBlock(queue: QueueState, builder: BatchBuilder, block: Block): bool
       builder.settled.add(block.id, builder.copy(bitmap), bitmap.length)
     }
   }
-  return grown
 }
 
 function takeGaps(queue: QueueState, builder: BatchBuilder): void {
@@ -77,13 +72,12 @@ function takeGaps(queue: QueueState, builder: BatchBuilder): void {
     const { id, lane, transaction, metric, count, from, to, reason } = gap
     builder.gaps.add(id, queue.channel, lane, transaction, metric, count, from, to, reason)
   }
-  queue.dirtyGaps = []
+  if (queue.dirtyGaps.length > 0) queue.dirtyGaps = []
   for (const id of queue.removedGaps) builder.gapsRemoved.add(id)
-  queue.removedGaps = []
+  if (queue.removedGaps.length > 0) queue.removedGaps = []
 }
 
-/** Gives the id up to which the batch reserves. */
-function takeNumbers(queue: QueueState, builder: BatchBuilder): number {
+function takeNumbers(queue: QueueState, builder: BatchBuilder): void {
   const { ledger } = queue
   const active = queue.settings.durable && queue.host.age() - queue.lastAppend < QUIET_MS
   const reserving = active ? queue.next + RESERVED_IDS : queue.next
@@ -94,7 +88,8 @@ function takeNumbers(queue: QueueState, builder: BatchBuilder): number {
   const { accepted, committed, gaps } = ledger
   builder.channels.add(queue.channel, floor, queue.next, reserving, accepted, committed, ...dropped, gaps)
   queue.numbersChanged = false
-  return reserving
+  queue.takenReserving = reserving
+  queue.takenNext = queue.next
 }
 
 function floorOf(head: Entry): number {
@@ -102,10 +97,13 @@ function floorOf(head: Entry): number {
 }
 
 /** The batch is durable. */
-export function stored(queue: QueueState, taken: Taken): void {
-  queue.reserved = taken.reserving
-  queue.storedNext = taken.next
-  for (const block of taken.blocks) {
+export function stored(queue: QueueState): void {
+  const taken = queue.takenBlocks
+  queue.takenBlocks = undefined
+  queue.reserved = queue.takenReserving
+  queue.storedNext = queue.takenNext
+  for (const block of taken ?? []) {
+    if (block.stored === block.taken) continue
     if (block.left > 0) queue.host.unstored -= block.takenLength - block.storedLength
     block.stored = block.taken
     block.storedLength = block.left > 0 ? block.takenLength : block.length

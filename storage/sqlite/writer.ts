@@ -141,6 +141,8 @@ export class Writer {
     this.#parts.events.durable(batch)
     this.#checkpoint()
     if (this.#short) this.#restore()
+    // Not there yet: the server was started on a disk that had no room for it.
+    else this.#parts.reserve.make()
     this.#idle = setTimeout(() => this.#rest(), this.#parts.idleMs)
   }
 

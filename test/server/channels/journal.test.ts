@@ -21,10 +21,9 @@ class Source implements Journaled {
     this.#bytes = bytes
   }
 
-  take(builder: BatchBuilder): { blocks: never[]; reserving: number; next: number } {
+  take(builder: BatchBuilder): void {
     this.taken++
     builder.copy(new Uint8Array(this.#bytes))
-    return { blocks: [], reserving: 0, next: 0 }
   }
   stored(): void {
     this.storedCount++
