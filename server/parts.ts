@@ -45,7 +45,12 @@ export interface Parts {
   readonly notices: Notices
   /** ok, or why nothing more is stored. */
   storage(): 'ok' | 'full' | 'failed'
+  /** More waits to be stored than a feed that can wait may add to. */
+  behind(): boolean
 }
+
+/** Above this much that waits to be stored, or half of what there is room for, no feed is read on. */
+const BEHIND_BYTES = 16 << 20
 
 /** Above this much that waits to be stored, arriving values are dropped (and told): storage does not keep up. */
 const MAX_UNSTORED_BYTES = 256 << 20
@@ -56,8 +61,12 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const turn = new Turn()
   const notices = new Notices(clock)
   let storage: 'ok' | 'full' | 'failed' = 'ok'
+  let room = Number.POSITIVE_INFINITY
   const recovered = await store.open({
-    onDurable: (number) => journal.onDurable(number),
+    onDurable(number, left = Number.POSITIVE_INFINITY) {
+      room = left
+      journal.onDurable(number)
+    },
     onRoom() {
       storage = 'ok'
       notices.emit({ severity: 'info', subject: 'storage', detail: 'there is room on the disk again' })
@@ -88,7 +97,8 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     stamp: turn.once(age),
     unstored: 0,
     get refusing() {
-      if (storage === 'full') return 'full'
+      // No more is taken in than there is room for: a batch that does not fit would stop the COMMITs behind it.
+      if (storage === 'full' || this.unstored > room) return 'full'
       return this.unstored > MAX_UNSTORED_BYTES ? 'overflow' : undefined
     },
   }
@@ -156,5 +166,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     }),
   }
   const sessions = new Sessions(producer, handlers, config.limits.connections)
-  return { parts: { producer, sessions, hub, notices, storage: () => storage }, recovered }
+  // Where the disk is full values are refused and told: to wait for room would keep them from whoever stores nothing.
+  const behind = (): boolean => storage !== 'full' && host.unstored > Math.min(BEHIND_BYTES, room / 2)
+  return { parts: { producer, sessions, hub, notices, storage: () => storage, behind }, recovered }
 }

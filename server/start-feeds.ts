@@ -6,9 +6,9 @@ import { ListenError } from './listeners/errors.ts'
 import { listenFeed } from './listeners/feed.ts'
 import { Pacer } from './listeners/pacer.ts'
 import { listenUdp } from './listeners/udp.ts'
+import type { Parts } from './parts.ts'
 import type { GmetricSensor } from './sensors/gmetric/sensor.ts'
 import type { SmonSensor } from './sensors/smon/sensor.ts'
-import type { Producer } from './sessions/producer.ts'
 
 export interface Feeds {
   /** Where gmetric packets are taken; undefined: off, or its default address was not free. */
@@ -19,16 +19,15 @@ export interface Feeds {
   close(): Promise<void>
 }
 
+type Server = Pick<Parts, 'producer' | 'behind'>
+
 export interface Listening {
   readonly gmetric: GmetricSensor
   readonly smon: SmonSensor
 }
 
-/** Above this much that waits to be stored no feed is read on. */
-const BEHIND_BYTES = 16 << 20
-
 /** Rejects with ListenError for an address that the configuration names; nothing is left open then. */
-export async function listenFeeds({ gmetric, smon }: Listening, config: Config, producer: Producer): Promise<Feeds> {
+export async function listenFeeds({ gmetric, smon }: Listening, config: Config, server: Server): Promise<Feeds> {
   const open: { close(): Promise<void> }[] = []
   const opened = <T extends { close(): Promise<void> }>(listening: T): T => {
     open.push(listening)
@@ -39,9 +38,9 @@ export async function listenFeeds({ gmetric, smon }: Listening, config: Config, 
   }
   try {
     return {
-      gmetric: await listenGmetric(gmetric, config, producer, opened),
-      smonTcp: await listenSmonTcp(smon, config, producer, opened),
-      smonUdp: await listenSmonUdp(smon, config, producer, opened),
+      gmetric: await listenGmetric(gmetric, config, server, opened),
+      smonTcp: await listenSmonTcp(smon, config, server, opened),
+      smonUdp: await listenSmonUdp(smon, config, server, opened),
       close,
     }
   } catch (error) {
@@ -55,7 +54,7 @@ type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 async function listenGmetric(
   sensor: GmetricSensor,
   { gmetric: config }: Config,
-  { log }: Producer,
+  { producer: { log } }: Server,
   opened: Opened,
 ): Promise<Address | undefined> {
   if (config.listen === undefined) return undefined
@@ -85,17 +84,11 @@ async function listenGmetric(
 async function listenSmonTcp(
   sensor: SmonSensor,
   { smon: { tcp: address } }: Config,
-  { host, journal }: Producer,
+  { producer, behind }: Server,
   opened: Opened,
 ): Promise<Address | undefined> {
   if (address === undefined) return undefined
-  const pacer = new Pacer({
-    // Where the disk is full values are refused and told: to wait for room would keep them from whoever stores nothing.
-    get behind() {
-      return host.unstored > BEHIND_BYTES && host.refusing !== 'full'
-    },
-    whenStored: (resume) => journal.wait({ durable: resume }),
-  })
+  const pacer = new Pacer({ behind, whenStored: (resume) => producer.journal.wait({ durable: resume }) })
   const open = (from: string, port: number) => sensor.open(from, port)
   const listening = opened(await listenFeed({ address, key: 'smon.tcp', pacer, open }))
   sensor.listens(`tcp ${formatAddress(listening.address)}`)
@@ -105,7 +98,7 @@ async function listenSmonTcp(
 async function listenSmonUdp(
   sensor: SmonSensor,
   { smon: { udp: address } }: Config,
-  { log }: Producer,
+  { producer: { log } }: Server,
   opened: Opened,
 ): Promise<Address | undefined> {
   if (address === undefined) return undefined

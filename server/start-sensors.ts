@@ -21,7 +21,7 @@ export interface Sensors {
   sweep(): void
 }
 
-export function addSensors({ hub, producer, sessions, storage }: Parts, config: Config): Sensors {
+export function addSensors({ hub, producer, sessions, storage, behind }: Parts, config: Config): Sensors {
   const { clock, registry, executor, turn } = producer
   const gmetric = new GmetricSensor(config.gmetric, hub, clock)
   // What is read in one turn is read once.
@@ -51,7 +51,7 @@ export function addSensors({ hub, producer, sessions, storage }: Parts, config: 
   ]
   hub.add(new ProducerSensor(views, clock))
   return {
-    listen: () => listenFeeds({ gmetric, smon }, config, producer),
+    listen: () => listenFeeds({ gmetric, smon }, config, { producer, behind }),
     sweep() {
       gmetric.sweep()
       smon.sweep()

@@ -162,8 +162,11 @@ export interface BlockBytes {
 }
 
 export interface StoreEvents {
-  /** Everything up to batch `number` is stored; its `data` may be used again. */
-  onDurable(number: number): void
+  /**
+   * Everything up to batch `number` is stored; its `data` may be used again. `room`: bytes of values that surely find
+   * room on the disk, be it what is kept in reserve; undefined where that is not known.
+   */
+  onDurable(number: number, room?: number): void
   /**
    * The disk is full: the batch in flight is being tried again and again until `onDurable`. What makes it fit may be
    * the reserve, so values are better refused until `onRoom`; what frees something (COMMIT, STOP) goes on being stored.

@@ -16,7 +16,7 @@ const PENDING_BYTES = 64 << 10
 /** How far storage is behind. */
 export interface Storage {
   /** More waits to be stored than feeds may add to. */
-  readonly behind: boolean
+  behind(): boolean
   /** Calls back once, when something was stored. */
   whenStored(resume: () => void): void
 }
@@ -68,14 +68,14 @@ export class Pacer {
       this.#scheduled = false
       this.#turn()
     }
-    if (this.#storage.behind) this.#storage.whenStored(go)
+    if (this.#storage.behind()) this.#storage.whenStored(go)
     else setImmediate(go)
   }
 
   /** A piece of each feed by turns. */
   #turn(): void {
     const waiting = this.#waiting
-    for (let left = TURN_BYTES; left > 0 && waiting.length > 0 && !this.#storage.behind; ) {
+    for (let left = TURN_BYTES; left > 0 && waiting.length > 0 && !this.#storage.behind(); ) {
       const feed = waiting.shift() as Feed
       left -= feed.take(PIECE_BYTES)
       if (feed.waits) waiting.push(feed)

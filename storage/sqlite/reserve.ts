@@ -33,6 +33,11 @@ export class Reserve {
     this.#held = this.#wanted >= MIN_BYTES
   }
 
+  /** Bytes that the file takes up. */
+  get bytes(): number {
+    return this.#held ? this.#wanted : 0
+  }
+
   /** Makes the file if there is room for it twice (else it would be needed again at once); true if it is there. */
   make(): boolean {
     if (this.#held) return true

@@ -90,7 +90,7 @@ export class SqliteStore implements Store {
   #receive(message: Exclude<FromWorker, { type: 'opened' | 'refused' }>): void {
     switch (message.type) {
       case 'durable':
-        this.#events?.onDurable(message.number)
+        this.#events?.onDurable(message.number, message.room)
         return
       case 'full':
         this.#events?.onFull()

@@ -38,7 +38,7 @@ export interface Refusal {
 export type FromWorker =
   | { readonly type: 'opened'; readonly recovered: Recovered }
   | { readonly type: 'refused'; readonly error: Refusal }
-  | { readonly type: 'durable'; readonly number: number }
+  | { readonly type: 'durable'; readonly number: number; readonly room: number }
   | { readonly type: 'full' }
   | { readonly type: 'room' }
   | { readonly type: 'failed'; readonly error: Refusal }
@@ -72,7 +72,7 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
     const state = new State(database)
     const users = new Users(database)
     const events = {
-      durable: ({ number }: Batch): void => post({ type: 'durable', number }),
+      durable: ({ number }: Batch, room: number): void => post({ type: 'durable', number, room }),
       full: (): void => post({ type: 'full' }),
       room: (): void => post({ type: 'room' }),
       failed: (error: unknown): void => post({ type: 'failed', error: refusal(error, opened.path) }),

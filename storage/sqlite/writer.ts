@@ -12,13 +12,17 @@ import type { State } from './state.ts'
 import type { Users } from './users.ts'
 
 const MIN_CHECKPOINT_PAGES = 16
+/** What a byte of values takes up at most, in log and database, and what pages around them take. */
+const ROOM_PER_BYTE = 3
+const SPARE_BYTES = 1 << 20
 /** Free pages given back to the disk at once: when it is full (small steps, they need room in the log), when idle. */
 const FULL_SHRINK_PAGES = 64
 const FULL_SHRINK_STEPS = 16
 const IDLE_SHRINK_PAGES = 1024
 
 export interface WriterEvents {
-  durable(batch: Batch): void
+  /** `room`: bytes of values that surely find room. */
+  durable(batch: Batch, room: number): void
   full(): void
   room(): void
   failed(error: StorageError): void
@@ -138,7 +142,7 @@ export class Writer {
       return
     }
     this.#batch = undefined
-    this.#parts.events.durable(batch)
+    this.#parts.events.durable(batch, this.#room())
     this.#checkpoint()
     if (this.#short) this.#restore()
     // Not there yet: the server was started on a disk that had no room for it.
@@ -162,6 +166,8 @@ export class Writer {
     }
     if (isNoRoom(error)) {
       if (this.#runShort()) {
+        // First the log: if the batch took the room that the log needs in the database, neither would ever get any.
+        this.#guarded(() => this.#checkpointNow.get())
         this.#attempt()
         return
       }
@@ -169,6 +175,17 @@ export class Writer {
       this.#shrink(FULL_SHRINK_PAGES)
     }
     this.#timer = setTimeout(() => this.#attempt(), retryMs)
+  }
+
+  /**
+   * Bytes of values that surely find room, with the reserve: they are written to the log and from there to the database,
+   * with something around them; and what is in the log already needs room in the database too.
+   */
+  #room(): number {
+    const { directory, reserve } = this.#parts
+    const [, logPages = 0] = this.#logSize.get() ?? []
+    const free = freeBytes(directory) + reserve.bytes - logPages * PAGE_BYTES
+    return Math.max(0, Math.floor((free - SPARE_BYTES) / ROOM_PER_BYTE))
   }
 
   /** There is no room. True if the reserve gave some. */

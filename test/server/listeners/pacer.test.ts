@@ -3,10 +3,14 @@ import { Pacer } from '../../../server/listeners/pacer.ts'
 
 /** Storage that is behind when told so, and bytes as they were taken, turn by turn. */
 class Bench {
-  behind = false
+  isBehind = false
   readonly waiting: (() => void)[] = []
   readonly taken: string[] = []
   readonly pacer = new Pacer(this)
+
+  behind(): boolean {
+    return this.isBehind
+  }
 
   whenStored(resume: () => void): void {
     this.waiting.push(resume)
@@ -56,7 +60,7 @@ describe('feeds', () => {
   it('are not taken while too much waits to be stored, not even the rest of a slice', async () => {
     const bench = new Bench()
     const a = bench.feed('a', () => {
-      bench.behind = true
+      bench.isBehind = true
     })
     a.feed.push(new Uint8Array(4 * KIB))
     await turn()
@@ -64,7 +68,7 @@ describe('feeds', () => {
     expect(first).toBeLessThanOrEqual(KIB)
     await turn()
     expect(a.bytes()).toBe(first)
-    bench.behind = false
+    bench.isBehind = false
     bench.stored()
     expect(a.bytes()).toBe(2 * first)
     expect(bench.waiting).toHaveLength(1)
