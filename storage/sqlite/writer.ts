@@ -8,13 +8,11 @@ import type { Blocks } from './blocks.ts'
 import { PAGE_BYTES } from './database.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
 import { freeBytes, type Reserve } from './reserve.ts'
+import { Room } from './room.ts'
 import type { State } from './state.ts'
 import type { Users } from './users.ts'
 
 const MIN_CHECKPOINT_PAGES = 16
-/** What a byte of values takes up at most, in log and database, and what pages around them take. */
-const ROOM_PER_BYTE = 3
-const SPARE_BYTES = 1 << 20
 /** Free pages given back to the disk at once: when it is full (small steps, they need room in the log), when idle. */
 const FULL_SHRINK_PAGES = 64
 const FULL_SHRINK_STEPS = 16
@@ -50,6 +48,7 @@ export class Writer {
   readonly #logSize: Statement<unknown[], number[]>
   readonly #checkpointNow: Statement<unknown[], number[]>
   readonly #freePages: Statement<unknown[], number>
+  readonly #room: Room
   #batch: Batch | undefined
   /** The batch in flight has met a full disk, and that was told. */
   #told = false
@@ -68,6 +67,10 @@ export class Writer {
     this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
     this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
     this.#freePages = database.prepare<unknown[], number>('pragma freelist_count').pluck()
+    this.#room = new Room(parts.directory, parts.reserve, () => {
+      const [, pages = 0, carried = 0] = this.#logSize.get() ?? []
+      return pages - carried
+    })
     this.#planCheckpoint()
   }
 
@@ -142,8 +145,10 @@ export class Writer {
       return
     }
     this.#batch = undefined
-    this.#parts.events.durable(batch, this.#room())
+    this.#parts.events.durable(batch, this.#room.left)
     this.#checkpoint()
+    this.#room.stored(batch.dataLength)
+    if (!this.#short && this.#room.isLow) this.#runLow()
     if (this.#short) this.#restore()
     // Not there yet: the server was started on a disk that had no room for it.
     else this.#parts.reserve.make()
@@ -177,17 +182,6 @@ export class Writer {
     this.#timer = setTimeout(() => this.#attempt(), retryMs)
   }
 
-  /**
-   * Bytes of values that surely find room, with the reserve: they are written to the log and from there to the database,
-   * with something around them; and what is in the log already needs room in the database too.
-   */
-  #room(): number {
-    const { directory, reserve } = this.#parts
-    const [, logPages = 0] = this.#logSize.get() ?? []
-    const free = freeBytes(directory) + reserve.bytes - logPages * PAGE_BYTES
-    return Math.max(0, Math.floor((free - SPARE_BYTES) / ROOM_PER_BYTE))
-  }
-
   /** There is no room. True if the reserve gave some. */
   #runShort(): boolean {
     this.#short = true
@@ -196,13 +190,22 @@ export class Writer {
     return this.#parts.reserve.release()
   }
 
+  /** There is hardly room for what may come before the next batch; perhaps the log only has to be carried over. */
+  #runLow(): void {
+    this.#guarded(() => this.#checkpointNow.get())
+    if (!this.#room.isLow) return
+    this.#short = true
+    this.#parts.events.full()
+  }
+
   /** Makes the reserve again; only then values may come again, else they would take the room that commits need. */
   #restore(): void {
     const { reserve, events, retryMs } = this.#parts
-    for (let step = 0; step < FULL_SHRINK_STEPS && !reserve.make(); step++) {
+    const isThere = (): boolean => reserve.make() && this.#room.isEnough
+    for (let step = 0; step < FULL_SHRINK_STEPS && !isThere(); step++) {
       if (!this.#shrink(FULL_SHRINK_PAGES)) break
     }
-    if (reserve.make()) {
+    if (isThere()) {
       this.#short = false
       events.room()
       return

@@ -221,6 +221,8 @@ class Disk {
     ]
     for (const [name, make] of refused) {
       const { status: found } = await seat.ask(make)
+      // What it found meanwhile it also did: the result of the control is one more value.
+      if (found === status.OK && name === 'EXECUTE') this.#base++
       if (found === status.OK && (await this.#storage()) === 'ok') return false
       if (found !== status.STORAGE_FULL) throw new Error(`${name} on a full disk was answered with status ${found}`)
       this.totals.refused++
@@ -338,6 +340,10 @@ class Disk {
   }
 
   #takeValue(message: ValueMessage): void {
+    if (message.metric !== this.#metric) {
+      this.#last = Math.max(this.#last, message.transaction)
+      return
+    }
     const text = message.value.subarray(4, 4 + message.value.readUInt32BE(0)).toString('latin1')
     const [source, digits] = text.split('-', 2)
     const number = Number(digits)

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Batch } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -136,7 +136,8 @@ async function fillAndFree(directory: string, store: SqliteStore): Promise<void>
   expect(existsSync(join(directory, 'reserve'))).toBe(true)
   const number = await fill(store, events, 1)
   expect(number).toBeGreaterThan(10)
-  expect(existsSync(join(directory, 'reserve'))).toBe(false)
+  // It was told before the reserve was touched.
+  await vi.waitFor(() => expect(existsSync(join(directory, 'reserve'))).toBe(false), 20_000)
   await expectServed(store, 1)
   expect(events.roomCount).toBe(0)
 
