@@ -12,6 +12,7 @@ import { answerTo } from './asking.ts'
 import { Commits } from './commits.ts'
 import { BenchConnection, Local } from './connection.ts'
 import { cpuSecondsOf, MeasuredServer } from './measured.ts'
+import { freeTcpPort } from './processes/server-under-test.ts'
 
 export const GMOND = '/usr/sbin/gmond'
 export const METRICS: readonly string[] = Array.from({ length: 100 }, (_, index) => `reading.${index}`)
@@ -82,7 +83,7 @@ export async function startGmond(): Promise<Taker> {
   const directory = mkdtempSync(join(tmpdir(), 'cinnabar-bench-gmond-'))
   const file = join(directory, 'gmond.conf')
   const buffer = Math.min(RECEIVE_BUFFER_BYTES, Number(readFileSync(MAX_RECEIVE_BUFFER, 'utf8')))
-  const [port, tcpPort] = [await freeUdpPort(), await freeUdpPort()]
+  const [port, tcpPort] = [await freeUdpPort(), await freeTcpPort()]
   writeFileSync(
     file,
     `globals { daemonize = no setuid = no mute = yes deaf = no host_dmax = 0 }
