@@ -57,9 +57,11 @@ function watchStorage() {
     const original = statements[method]
     statements[method] = function (...args) {
       const sql = this.source
-      before(this, sql, args)
+      // Values stand one by one or in an array.
+      const values = args.flat()
+      before(this, sql, values)
       const result = original.apply(this, args)
-      after(sql, args)
+      after(sql, values)
       return result
     }
   }
