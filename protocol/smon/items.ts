@@ -10,31 +10,10 @@ import type { ProtocolErrorCode } from '../errors.ts'
 import { ByteString } from './byte-string.ts'
 import * as code from './codes.ts'
 import { IndexList } from './index-list.ts'
+import { DEFINITION, INDEX, NAME, NEW, ROLES, SOURCE, TEXT, TOKEN, VALUE } from './roles.ts'
 import type { SmonLimits, SmonSink } from './sink.ts'
 import type { SmonToken } from './token.ts'
 import { NO_INDEX, TokenTable } from './token.ts'
-
-/** What a number is. Up to SOURCE: steps from the current token, and index operations may stand before it. */
-const TOKEN = 0
-const NEW = 1
-const SOURCE = 2
-/** The length of a defstring; FD may stand in its place. */
-const DEFINITION = 3
-const NAME = 4
-const VALUE = 5
-const TEXT = 6
-const INDEX = 7
-
-const ROLES = [
-  'a token',
-  'the number of a new token',
-  'the token to copy',
-  'the length of a definition',
-  'the length of a definition',
-  'a value',
-  'the length of a string',
-  'an index',
-] as const
 
 const TYPES: Readonly<Record<number, 'u' | 's'>> = { 117: 'u', 115: 's' }
 const MIN_DEFSTRING_BYTES = 4

@@ -1,7 +1,6 @@
 /**
- * One connection: commands in, responses out, the values of its current channel. Commands take effect in the order of
- * arrival [MON 7]; a response that promises something stored is held until it is, and what a command causes is sent behind
- * its response. Reading stops while the peer does not take what it has asked for.
+ * One connection: commands in, responses out, the values of its current channel. Commands take effect as they arrive
+ * [MON 7], and cause nothing before their response. Reading stops while the peer does not take what it asked for.
  */
 import type { Identity } from '../../auth/permissions.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
