@@ -87,6 +87,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
       options.onFailed(error)
     },
   })
+  for (const warning of recovered.warnings ?? []) log.warn({ directory: config.producer.dataDir }, warning)
   const age = ageClock(clock, recovered)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
   let nextId = recovered.nextBlockId

@@ -153,6 +153,8 @@ export interface Recovered {
   readonly wall: number
   /** 32 random bytes made with the database: salts for users that do not exist. */
   readonly secret: Uint8Array
+  /** What was damaged and what became of it, for people: a sentence each. */
+  readonly warnings?: readonly string[]
 }
 
 /** The frames of a block, or `undefined` if they are damaged: the store has set the row aside and serves it no more. */

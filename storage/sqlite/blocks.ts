@@ -1,25 +1,36 @@
 /**
  * The blocks: rows of frames, which values of them are settled, and what had to be set aside.
  *
- * The checksum is over id, channel, number of values and frames, so a row served under a wrong id is noticed too. Lane
- * and first transaction id are not in it: a release changes them without touching the frames.
+ * A row has two checksums in one number. The frames' is over id, channel, number of values and frames, so a row served
+ * under a wrong id is noticed too. The place's is over all the other columns: it can be checked without reading the frames,
+ * and a release renews it without touching them. Blocks of format 1 have no place's until they are released.
  */
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
 import { type Batch, BLOCK_WIDTH, MOVE_WIDTH, SETTLED_WIDTH } from '../store.ts'
+import { RowSum } from './checksum.ts'
 import { codeOf, isUnreadable } from './errors.ts'
+import { inOrder, type Ordered } from './order.ts'
 
-interface StoredBlock {
-  readonly channel: number
-  readonly count: number
-  readonly checksum: number
-  readonly data: Uint8Array
-}
+/** What the place's checksum is over, in that order; then `checksum`. */
+const PLACE = 'id, channel, lane, first, count, stamp, "from", "to", metric'
+const PLACE_WIDTH = 9
+/** The frames' checksum is the low 32 bits; the place's are 20 of its own and one that says it is there. */
+const PLACE_AT = 2 ** 32
+const PLACE_BITS = 2 ** 20
 
-export interface Directory {
+export const BLOCK_ORDER: Ordered = { table: 'block', place: 'first', width: BLOCK_WIDTH }
+
+export interface BlocksFound {
   /** BLOCK_WIDTH numbers each, ascending by channel, lane, first, id. */
   readonly blocks: Float64Array
-  readonly settled: ReadonlyMap<number, Uint8Array>
+  /** Ids of blocks whose place does not match its checksum. */
+  readonly damaged: readonly number[]
+}
+export interface SettledFound {
+  readonly sound: ReadonlyMap<number, Uint8Array>
+  /** Ids of blocks whose bitmap does not match its checksum. */
+  readonly damaged: readonly number[]
 }
 
 export class Blocks {
@@ -30,22 +41,29 @@ export class Blocks {
   readonly #remove: Statement<unknown[]>
   readonly #removeSettled: Statement<unknown[]>
   readonly #ofChannel: Statement<unknown[], number>
-  readonly #get: Statement<unknown[], StoredBlock>
+  readonly #get: Statement<unknown[], unknown[]>
+  readonly #place: Statement<unknown[], number[]>
   readonly #setAside: Statement<unknown[]>
   /** Set aside: not served, moved or deleted any more. */
   readonly #damaged: Set<number>
-  readonly #head = new DataView(new ArrayBuffer(24))
+  /** Blocks with lower ids may be of format 1. */
+  readonly #placedFrom: number
+  readonly #headSum = new RowSum(3)
+  readonly #placeSum = new RowSum(PLACE_WIDTH)
+  readonly #settledSum = new RowSum(1)
 
   constructor(database: Database) {
     this.#database = database
     this.#put = database.prepare('insert or replace into block values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
-    this.#move = database.prepare('update block set lane = ?, first = ? where id = ?')
-    this.#settle = database.prepare('insert or replace into settled select id, ? from block where id = ?')
+    this.#move = database.prepare('update block set lane = ?, first = ?, checksum = ? where id = ?')
+    this.#settle = database.prepare('insert or replace into settled select id, ?, ? from block where id = ?')
     this.#remove = database.prepare('delete from block where id = ?')
     this.#removeSettled = database.prepare('delete from settled where block = ?')
     this.#ofChannel = database.prepare<unknown[], number>('select id from block where channel = ?').pluck()
-    this.#get = database.prepare('select channel, count, checksum, data from block where id = ?')
+    this.#get = database.prepare<unknown[], unknown[]>(`select ${PLACE}, checksum, data from block where id = ?`).raw()
+    this.#place = database.prepare<unknown[], number[]>(`select ${PLACE}, checksum from block where id = ?`).raw()
     this.#setAside = database.prepare('insert or ignore into damaged values (?, ?)')
+    this.#placedFrom = database.prepare<unknown[], number>('select placed_from from meta').pluck().get() ?? 0
     this.#damaged = new Set(database.prepare<unknown[], number>('select id from damaged').pluck().all())
   }
 
@@ -56,12 +74,11 @@ export class Blocks {
     for (const id of batch.removed) this.#delete(id)
     const highest = this.#putAll(batch, gone)
     const { moved, settled } = batch
-    for (let at = 0; at < moved.length; at += MOVE_WIDTH) {
-      if (!this.#damaged.has(moved[at]!)) this.#move.run(moved[at + 1], moved[at + 2], moved[at])
-    }
+    for (let at = 0; at < moved.length; at += MOVE_WIDTH) this.#moveTo(moved[at]!, moved[at + 1]!, moved[at + 2]!)
     for (let at = 0; at < settled.length; at += SETTLED_WIDTH) {
+      const id = settled[at]!
       const bits = Buffer.from(batch.data, settled[at + 1], settled[at + 2])
-      if (!this.#damaged.has(settled[at]!)) this.#settle.run(bits, settled[at])
+      if (!this.#damaged.has(id)) this.#settle.run(bits, this.#settledChecksum(id, bits), id)
     }
     return highest
   }
@@ -75,13 +92,22 @@ export class Blocks {
       const channel = blocks[at + 1]!
       const count = blocks[at + 4]!
       const frames = Buffer.from(data, blocks[at + 5], blocks[at + 6])
-      const checksum = this.#checksum(id, channel, count, frames)
-      const lane = blocks[at + 2]
-      const first = blocks[at + 3]
-      const [stamp, from, to, metric] = [blocks[at + 7], blocks[at + 8], blocks[at + 9], blocks[at + 10]]
+      const [stamp, from, to, metric] = [blocks[at + 7]!, blocks[at + 8]!, blocks[at + 9]!, blocks[at + 10]!]
+      const [lane, first] = [blocks[at + 2]!, blocks[at + 3]!]
+      const place = [id, channel, lane, first, count, stamp, from, to, metric]
+      const checksum = this.#framesChecksum(place, frames) + this.#placeChecksum(place)
       this.#put.run(id, channel, lane, first, count, stamp, from, to, metric, checksum, frames)
     }
     return highest
+  }
+
+  /** One that is damaged keeps its checksum, so that it goes on being noticed. */
+  #moveTo(id: number, lane: number, first: number): void {
+    if (this.#damaged.has(id)) return
+    const row = this.#place.get(id)
+    if (row === undefined || !this.#isPlaced(row)) return
+    const checksum = (row[PLACE_WIDTH]! % PLACE_AT) + this.#placeChecksum(row.with(2, lane).with(3, first))
+    this.#move.run(lane, first, checksum, id)
   }
 
   removeChannel(channel: number): void {
@@ -99,7 +125,8 @@ export class Blocks {
     try {
       const row = this.#get.get(id)
       if (row === undefined) return undefined
-      if (row.checksum === this.#checksum(id, row.channel, row.count, row.data)) return row.data
+      const frames = row.at(-1)
+      if (frames instanceof Uint8Array && this.#isSound(row as number[], frames)) return frames
       this.#giveUp(id, 'checksum')
     } catch (error) {
       if (!isUnreadable(error)) throw error
@@ -114,8 +141,29 @@ export class Blocks {
    */
   #giveUp(id: number, reason: string): void {
     this.#damaged.add(id)
-    this.#removeSettled.run(id)
-    this.#setAside.run(id, reason)
+    try {
+      this.#removeSettled.run(id)
+      this.#setAside.run(id, reason)
+    } catch (error) {
+      // Those tables are damaged as well: the block is found again at the next start.
+      if (!isUnreadable(error)) throw error
+    }
+  }
+
+  /** Sets aside what was found damaged without being read. */
+  setAside(ids: readonly number[]): void {
+    for (const id of ids) this.#giveUp(id, 'checksum')
+  }
+
+  /** As `setAside`, but nothing could be written. */
+  neglect(ids: readonly number[]): void {
+    for (const id of ids) this.#damaged.add(id)
+  }
+
+  /** All bitmaps anew, since one whose block is wrong stands where no search finds it. */
+  replaceSettled(settled: ReadonlyMap<number, Uint8Array>): void {
+    this.#database.exec('delete from settled')
+    for (const [id, bits] of settled) this.#settle.run(bits, this.#settledChecksum(id, bits), id)
   }
 
   /** Sets aside what of these blocks is damaged, so that touching them no longer fails. Outside a transaction. */
@@ -134,28 +182,61 @@ export class Blocks {
     return ids
   }
 
-  /** All blocks, without their frames: SQLite finds the length of `data` without reading it. */
-  directory(): Directory {
-    const total = this.#database.prepare<unknown[], number>('select count(*) from block').pluck().get() ?? 0
-    const blocks = new Float64Array(total * BLOCK_WIDTH)
+  /** All blocks that are not set aside, without their frames: SQLite finds the length of `data` without reading it. */
+  directory(): BlocksFound {
     const rows = this.#database.prepare<unknown[], number[]>(`
-      select id, channel, lane, first, count, 0, length(data), stamp, "from", "to", metric from block
-      where id not in (select id from damaged) order by channel, lane, first, id`)
+      select ${PLACE}, checksum, length(data) from block not indexed where id not in (select id from damaged)`)
+    const total = this.#database.prepare<unknown[], number>('select count(*) from block not indexed').pluck().get() ?? 0
+    const blocks = new Float64Array(total * BLOCK_WIDTH)
+    const damaged: number[] = []
     let at = 0
     for (const row of rows.raw().iterate()) {
-      blocks.set(row, at)
-      at += BLOCK_WIDTH
+      const [id, channel, lane, first, count, stamp, from, to, metric, , length] = row
+      if (this.#isPlaced(row)) {
+        blocks.set([id!, channel!, lane!, first!, count!, 0, length!, stamp!, from!, to!, metric!], at)
+        at += BLOCK_WIDTH
+      } else damaged.push(id!)
     }
-    const settled = this.#database.prepare<unknown[], [number, Buffer]>('select block, bits from settled').raw()
-    return { blocks: blocks.slice(0, at), settled: new Map(settled.all()) }
+    return { blocks: inOrder(blocks.subarray(0, at), BLOCK_ORDER), damaged }
   }
 
-  #checksum(id: number, channel: number, count: number, frames: Uint8Array): number {
-    this.#head.setFloat64(0, id)
-    this.#head.setFloat64(8, channel)
-    this.#head.setFloat64(16, count)
-    const head = crc32(this.#head)
-    // Of no bytes zlib makes 0, whatever went before.
-    return frames.length === 0 ? head : crc32(frames, head)
+  settled(): SettledFound {
+    const rows = this.#database.prepare<unknown[], [number, Uint8Array, number]>('select * from settled')
+    const sound = new Map<number, Uint8Array>()
+    const damaged: number[] = []
+    for (const [id, bits, checksum] of rows.raw().iterate()) {
+      if (bits instanceof Uint8Array && checksum === this.#settledChecksum(id, bits)) sound.set(id, bits)
+      else damaged.push(id)
+    }
+    return { sound, damaged }
   }
+
+  /** Of a row: PLACE and the checksum. */
+  #isPlaced(row: readonly number[]): boolean {
+    const checksum = row[PLACE_WIDTH]!
+    const place = checksum - (checksum % PLACE_AT)
+    if (place === 0 && row[0]! < this.#placedFrom) return Number.isInteger(checksum)
+    return place === this.#placeChecksum(row)
+  }
+
+  #isSound(row: readonly number[], frames: Uint8Array): boolean {
+    return this.#isPlaced(row) && row[PLACE_WIDTH]! % PLACE_AT === this.#framesChecksum(row, frames)
+  }
+
+  #placeChecksum(place: readonly number[]): number {
+    return ((this.#placeSum.of(place) % PLACE_BITS) + PLACE_BITS) * PLACE_AT
+  }
+
+  #framesChecksum(place: readonly number[], frames: Uint8Array): number {
+    return continued(this.#headSum.of([place[0]!, place[1]!, place[4]!]), frames)
+  }
+
+  #settledChecksum(id: number, bits: Uint8Array): number {
+    return continued(this.#settledSum.of([id]), bits)
+  }
+}
+
+function continued(sum: number, bytes: Uint8Array): number {
+  // Of no bytes zlib makes 0, whatever went before.
+  return bytes.length === 0 ? sum : crc32(bytes, sum)
 }

@@ -9,6 +9,7 @@ import Database from 'better-sqlite3'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { examineLog, type LogFinding } from './log.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
+import { Numbers } from './numbers.ts'
 
 export const DATABASE_FILE = 'cinnabar.db'
 const LOCK_FILE = 'lock.db'
@@ -29,12 +30,6 @@ export interface DatabaseOptions {
   /** Bound of the database in pages of 16 KiB; beyond it the disk counts as full. Default: none. */
   readonly maxPages?: number
 }
-
-/**
- * Ids that are skipped on each channel when transactions are lost: more than a log can have reserved, and so few that a
- * channel stands it 65,536 times.
- */
-const SKIPPED_IDS = 2 ** 36
 
 export interface OpenDatabase {
   readonly database: Database.Database
@@ -166,9 +161,11 @@ function prepare(
   // A newer version that ended before its first checkpoint left its number in the log.
   const version = Number(database.pragma('user_version', { simple: true }))
   checkVersion(version, path)
-  // First of all that is written: once the log grows it looks whole again.
-  if (log.short && version > 0) {
-    database.prepare('update numbers set reserved = max(reserved, next) + ?').run(SKIPPED_IDS)
-  }
-  migrate(database)
+  // The first that is written, and all at once: when the log has grown it looks whole again.
+  const skipping = database.transaction(() => {
+    migrate(database)
+    new Numbers(database).skip()
+  })
+  if (log.short) skipping.immediate()
+  else migrate(database)
 }

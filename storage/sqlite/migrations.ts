@@ -3,14 +3,16 @@
  * A step that was released is never edited; what must change is a new step. docs/storage.md draws the result.
  */
 import { randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import type { Database } from 'better-sqlite3'
+import { RowSum } from './checksum.ts'
 
 /** 'Cinn', in the header of the database file: whose file it is. */
 export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [firstTables]
+export const MIGRATIONS: readonly Migration[] = [firstTables, checksums]
 
 /** Each step is one transaction together with its number: a crash between two leaves a version that exists. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
@@ -87,4 +89,37 @@ function firstTables(database: Database): void {
     create index gap_order on gap (channel, lane, transaction_id);
   `)
   database.prepare('insert into meta values (1, 0, 0, 1, 1, 1, ?)').run(randomBytes(32))
+}
+
+/**
+ * Rows that are there are taken as they are; each channel gets a row of numbers. Blocks are not touched, that could take
+ * long: in the number that is their checksum the upper bits were free, and `placed_from` says which must have them.
+ */
+function checksums(database: Database): void {
+  database.exec(`
+    alter table meta add column placed_from integer not null default 0;
+    update meta set placed_from = next_block;
+    alter table numbers add column checksum integer;
+    alter table gap add column checksum integer;
+    alter table settled add column checksum integer;
+    insert or ignore into numbers select id, 0, origin, origin, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null from channel;
+  `)
+  sumRows(database, 'numbers', 'channel')
+  sumRows(database, 'gap', 'id')
+  const put = database.prepare('update settled set checksum = ? where block = ?')
+  const head = new RowSum(1)
+  for (const { block, bits } of database
+    .prepare<unknown[], { block: number; bits: Buffer }>('select * from settled')
+    .all()) {
+    const sum = head.of([block])
+    put.run(bits.length === 0 ? sum : crc32(bits, sum), block)
+  }
+}
+
+/** The last column is for the checksum of those before it. */
+function sumRows(database: Database, table: string, key: string): void {
+  const put = database.prepare(`update ${table} set checksum = ? where ${key} = ?`)
+  for (const row of database.prepare<unknown[], number[]>(`select * from ${table}`).raw().all()) {
+    put.run(new RowSum(row.length - 1).of(row), row[0])
+  }
 }

@@ -5,6 +5,9 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { BindingRow, ChannelRow, InstanceRow, Overflow, Recovered, ResultRow, StopRow } from '../store.ts'
 import { type Batch, CHANNEL_WIDTH, type Change, GAP_WIDTH } from '../store.ts'
+import { RowSum } from './checksum.ts'
+import { Numbers } from './numbers.ts'
+import { inOrder, type Ordered } from './order.ts'
 
 interface StoredChannel extends Omit<ChannelRow, 'defined' | 'configured' | 'durable'> {
   readonly overflow: Overflow
@@ -19,19 +22,28 @@ interface StoredMeta {
   readonly nextUserId: number
   readonly secret: Uint8Array
 }
-type Kept = Pick<Recovered, 'channels' | 'numbers' | 'instances' | 'bindings' | 'stops' | 'results' | 'gaps'>
+type Kept = Pick<Recovered, 'channels' | 'instances' | 'bindings' | 'stops' | 'results'>
+
+export const GAP_ORDER: Ordered = { table: 'gap', place: 'transaction_id', width: GAP_WIDTH }
+
+export interface GapsFound {
+  /** GAP_WIDTH numbers each, ascending by channel, lane, transaction, id. */
+  readonly sound: Float64Array
+  /** Rows that do not match their checksum. */
+  readonly damaged: readonly number[][]
+}
 
 /** What hangs on a channel, apart from its blocks. */
 const OF_CHANNEL = ['numbers', 'binding', 'stop', 'result', 'gap'] as const
 
 export class State {
+  readonly numbers: Numbers
   readonly #database: Database
   readonly #putChannel: Statement<unknown[]>
   readonly #putInstance: Statement<unknown[]>
   readonly #putBinding: Statement<unknown[]>
   readonly #putStop: Statement<unknown[]>
   readonly #putResult: Statement<unknown[]>
-  readonly #putNumbers: Statement<unknown[]>
   readonly #putGap: Statement<unknown[]>
   readonly #removeChannel: readonly Statement<unknown[]>[]
   readonly #removeInstance: Statement<unknown[]>
@@ -40,12 +52,15 @@ export class State {
   readonly #removeResult: Statement<unknown[]>
   readonly #removeGap: Statement<unknown[]>
   readonly #putMeta: Statement<unknown[]>
+  readonly #gaps: Statement<unknown[], number[]>
+  readonly #setAsideGap: Statement<unknown[]>
+  readonly #gapSum = new RowSum(GAP_WIDTH)
 
   constructor(database: Database) {
     const put = (table: string, values: string): Statement<unknown[]> =>
       database.prepare(`insert or replace into ${table} values (${values})`)
-    const places = (count: number): string => Array(count).fill('?').join(', ')
     this.#database = database
+    this.numbers = new Numbers(database)
     this.#putChannel = put(
       'channel',
       `@id, @user, @url, @defined, @configured, @durable, @window, @windowBytes, @maxBytes,
@@ -55,8 +70,7 @@ export class State {
     this.#putBinding = put('binding', '@channel, @metric, @mode')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
-    this.#putNumbers = put('numbers', places(CHANNEL_WIDTH))
-    this.#putGap = put('gap', places(GAP_WIDTH))
+    this.#putGap = put('gap', `${Array(GAP_WIDTH + 1).fill('?')}`)
     this.#removeChannel = [
       database.prepare('delete from channel where id = ?'),
       ...OF_CHANNEL.map((table) => database.prepare<unknown[]>(`delete from ${table} where channel = ?`)),
@@ -69,6 +83,9 @@ export class State {
     this.#putMeta = database.prepare(
       'update meta set age = ?, wall = ?, closed = ?, next_block = max(next_block, ? + 1)',
     )
+    const gaps = 'select * from gap not indexed where id not in (select id from damaged)'
+    this.#gaps = database.prepare<unknown[], number[]>(gaps).raw()
+    this.#setAsideGap = database.prepare("insert or ignore into damaged values (?, 'checksum')")
   }
 
   /** A change that is not about users. A channel's blocks are the caller's. */
@@ -80,9 +97,10 @@ export class State {
   #put(change: Extract<Change, { put: unknown }>): void {
     switch (change.put) {
       case 'channel': {
-        const { defined, configured, durable } = change.row
+        const { id, origin, defined, configured, durable } = change.row
         const flags = { defined: Number(defined), configured: Number(configured), durable: Number(durable) }
         this.#putChannel.run({ ...change.row, ...flags })
+        this.numbers.putFirst(id, origin)
         return
       }
       case 'instance':
@@ -122,11 +140,9 @@ export class State {
 
   /** Numbers, GAPs and clocks of a batch. `highest`: the highest id of a block in it. */
   store({ channels, gaps, gapsRemoved, changes, age, wall }: Batch, highest: number): void {
-    for (let at = 0; at < channels.length; at += CHANNEL_WIDTH) {
-      this.#putNumbers.run(...channels.subarray(at, at + CHANNEL_WIDTH))
-    }
+    for (let at = 0; at < channels.length; at += CHANNEL_WIDTH) this.numbers.put(channels, at)
     for (let at = 0; at < gaps.length; at += GAP_WIDTH) {
-      this.#putGap.run(...gaps.subarray(at, at + GAP_WIDTH))
+      this.#putGap.run(...gaps.subarray(at, at + GAP_WIDTH), this.#gapSum.of(gaps, at))
       highest = Math.max(highest, gaps[at]!)
     }
     for (const id of gapsRemoved) this.#removeGap.run(id)
@@ -135,9 +151,10 @@ export class State {
   }
 
   recover(): Kept & StoredMeta {
-    const meta = this.#database.prepare<unknown[], StoredMeta>(
-      'select age, wall, next_block as nextBlockId, next_user as nextUserId, secret from meta',
-    )
+    const above = (table: string): string => `coalesce((select max(id) from ${table}), 0) + 1`
+    const meta = this.#database.prepare<unknown[], StoredMeta>(`
+      select age, wall, max(next_block, ${above('block')}, ${above('gap')}) as nextBlockId, next_user as nextUserId, secret
+      from meta`)
     const channels = this.#all<StoredChannel>(`
       select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
         max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, origin, last_used as lastUsed
@@ -150,22 +167,29 @@ export class State {
         configured: row.configured === 1,
         durable: row.durable === 1,
       })),
-      numbers: this.#array('select * from numbers order by channel'),
       instances: this.#all<InstanceRow>('select * from instance order by id'),
       bindings: this.#all<BindingRow>('select * from binding order by channel, metric'),
       stops: this.#all<StopRow>('select * from stop order by channel, metric'),
       results: this.#all<ResultRow>(
         'select id, channel, user, control, transaction_id as "transaction" from result order by id',
       ),
-      gaps: this.#array('select * from gap order by channel, lane, transaction_id, id'),
     }
+  }
+
+  /** What is set aside is left out. */
+  gaps(): GapsFound {
+    const rows = this.#gaps.all()
+    const sound = rows.filter((row) => this.#gapSum.isRight(row)).flatMap((row) => row.slice(0, GAP_WIDTH))
+    const damaged = rows.filter((row) => !this.#gapSum.isRight(row))
+    return { sound: inOrder(Float64Array.from(sound), GAP_ORDER), damaged }
+  }
+
+  /** GAPs have ids of the same sequence as blocks. */
+  setAsideGaps(ids: readonly number[]): void {
+    for (const id of ids) this.#setAsideGap.run(id)
   }
 
   #all<Row>(sql: string): Row[] {
     return this.#database.prepare<unknown[], Row>(sql).all()
-  }
-
-  #array(sql: string): Float64Array {
-    return Float64Array.from(this.#database.prepare<unknown[], number[]>(sql).raw().all().flat())
   }
 }

@@ -7,6 +7,7 @@ import type { Batch, Recovered, StorageErrorCode } from '../store.ts'
 import { Blocks } from './blocks.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
 import { isNoRoom, storageError } from './errors.ts'
+import { recover } from './recovery.ts'
 import { Reserve } from './reserve.ts'
 import { State } from './state.ts'
 import { Users } from './users.ts'
@@ -77,7 +78,7 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
       room: (): void => post({ type: 'room' }),
       failed: (error: unknown): void => post({ type: 'failed', error: refusal(error, opened.path) }),
     }
-    const recovered = { ...users.recover(), ...state.recover(), ...blocks.directory() }
+    const recovered = recover(opened, { blocks, state, users })
     opened.begin()
     reserve.make()
     const parts = { database, directory, blocks, state, users, reserve, events, retryMs, idleMs, checkpointPages }

@@ -6,7 +6,8 @@ test('damaged files give no wrong value, losses are told, and a start that is re
   expect(totals).toMatchObject({ damages: 300, lost: 0, unexpected: 0, reused: 0 })
   expect(totals['-wal: the log is short, told']).toBeGreaterThan(0)
   expect(totals['database: values lost, told']).toBeGreaterThan(0)
+  expect(totals['database: channels mended, told']).toBeGreaterThan(0)
   expect(totals['refused']).toBeLessThan(150)
-  // All rows but blocks are a few pages of the database.
+  // Rows without a checksum are a few pages of the database.
   expect(totals[`database: ${UNCHECKED}`] ?? 0).toBeLessThan(9)
 }, 240_000)

@@ -18,9 +18,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { GapReason } from '../../protocol/monitor/constants.ts'
 import { codeOf, storageError } from '../../storage/sqlite/errors.ts'
-import { StorageError } from '../../storage/store.ts'
+import { type Batch, BLOCK_WIDTH, GAP_WIDTH, type Recovered, StorageError } from '../../storage/store.ts'
 import { Random } from '../support/random.ts'
 import { checkChannel, deliverAll, type Opened, openState } from './power-cut/check.ts'
 import { Known, type Line } from './power-cut/history.ts'
@@ -32,9 +33,22 @@ const MIN_BASES = 3
 const BATCHES = 60
 const PAGE = 16_384
 const SECTOR = 512
+/** Of a row: the rest is frames, or the row behind it. */
+const NUMBERS_BYTES = 80
 const DATABASE = 'cinnabar.db'
+/** Tables whose rows have checksums: half of what hits the database hits rows of theirs. */
+const CHECKED = ['numbers', 'gap', 'settled', 'block', 'gap_order', 'block_order']
 /** A row without a checksum was changed and nobody noticed. */
-export const UNCHECKED = 'a wrong row, not noticed'
+export const UNCHECKED = 'a row without a checksum changed, not noticed'
+
+/** What a process has left, and what is known of it. */
+interface Base {
+  readonly known: Known
+  /** What is in the tables whose rows have no checksum. */
+  readonly unchecked: string
+  /** Where in the database rows with a checksum stand. */
+  readonly rows: readonly { readonly table: string; readonly from: number; readonly to: number }[]
+}
 
 interface Damage {
   readonly file: string
@@ -49,12 +63,12 @@ export const damage: Rig = async ({ seed, count, say }: RigOptions): Promise<Tot
   for (let base = 0; base < bases; base++) {
     const scratch = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'damage-'))
     try {
-      const known = await leave(scratch, seed + base)
+      const left = await leave(scratch, seed + base)
       const random = new Random(seed + base)
       const damages = Math.floor((count * (base + 1)) / bases) - Math.floor((count * base) / bases)
       for (let number = 0; number < damages; number++) {
-        const chosen = choose(scratch, random)
-        const outcome = one(scratch, chosen, known, `seed ${seed + base}, damage ${number}: ${chosen.what}`)
+        const chosen = choose(scratch, left, random)
+        const outcome = one(scratch, chosen, left, `seed ${seed + base}, damage ${number}: ${chosen.what}`)
         const file = chosen.file.slice(DATABASE.length) || 'database'
         for (const what of ['damages', `${file}: ${outcome}`]) totals[what] = (totals[what] ?? 0) + 1
         if (outcome === 'refused') totals['refused'] = (totals['refused'] ?? 0) + 1
@@ -68,7 +82,7 @@ export const damage: Rig = async ({ seed, count, say }: RigOptions): Promise<Tot
 }
 
 /** Runs the script, which ends itself by SIGKILL: database, log and index stay as they are. */
-async function leave(scratch: string, seed: number): Promise<Known> {
+async function leave(scratch: string, seed: number): Promise<Base> {
   const [data, history, batches] = [join(scratch, 'base'), join(scratch, 'history'), join(scratch, 'batches')]
   mkdirSync(data)
   // With a log that holds the latest, all, or nothing: what is in the log hides the pages of the database.
@@ -81,18 +95,65 @@ async function leave(scratch: string, seed: number): Promise<Known> {
   const known = new Known()
   const lines = readFileSync(history, 'utf8').trim().split('\n')
   for (const line of lines) known.add(JSON.parse(line) as Line)
-  return known
+  const copy = join(scratch, 'copy')
+  cpSync(data, copy, { recursive: true })
+  const opened = openState(copy)
+  try {
+    if (opened.recovered.warnings !== undefined) throw new Error(`seed ${seed}: ${opened.recovered.warnings}`)
+    return { known, unchecked: uncheckedOf(opened.recovered), rows: rowsIn(join(data, DATABASE)) }
+  } finally {
+    opened.close()
+    rmSync(copy, { recursive: true })
+  }
 }
 
-function choose(scratch: string, random: Random): Damage {
+function uncheckedOf({ channels, instances, bindings, stops, results, age, wall }: Recovered): string {
+  return JSON.stringify([channels, instances, bindings, stops, results, age, wall])
+}
+
+/** Without the log: pages as they are in the file, which its own schema need not know of all. */
+function rowsIn(path: string): Base['rows'] {
+  const bytes = readFileSync(path)
+  const alone = `${path}-alone`
+  writeFileSync(alone, bytes)
+  const database = new Database(alone)
+  try {
+    const pages = database.prepare<unknown[], [string, number]>(
+      "select name, pageno from dbstat where pagetype = 'leaf' and ncell > 0",
+    )
+    const leaves = pages.raw().all()
+    return leaves.flatMap(([table, number]) => (CHECKED.includes(table) ? cellsOf(bytes, number, table) : []))
+  } finally {
+    database.close()
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${alone}${suffix}`, { force: true })
+  }
+}
+
+/** Where the numbers of each row stand in a leaf: https://sqlite.org/fileformat2.html section 1.6. */
+function cellsOf(bytes: Buffer, number: number, table: string): Base['rows'] {
+  const at = (number - 1) * PAGE
+  return Array.from({ length: bytes.readUInt16BE(at + 3) }, (_, cell) => {
+    const from = at + bytes.readUInt16BE(at + 8 + 2 * cell)
+    return { table, from, to: Math.min(from + NUMBERS_BYTES, at + PAGE) }
+  })
+}
+
+function choose(scratch: string, { rows }: Base, random: Random): Damage {
   const base = join(scratch, 'base')
   const files = readdirSync(base).filter((name) => name.startsWith(DATABASE) && statSync(join(base, name)).size > 0)
   const file = random.pick([DATABASE, DATABASE, DATABASE, ...files, ...files].filter((name) => files.includes(name)))
+  const bit = random.below(8)
+  if (file === DATABASE && rows.length > 0 && random.below(2) === 0) {
+    // Most tables have but one leaf; blocks have many.
+    const table = random.pick(CHECKED.filter((name) => rows.some((row) => row.table === name)))
+    const { from, to } = random.pick(rows.filter((row) => row.table === table))
+    const at = from + random.below(to - from)
+    return { file, what: `bit ${bit} of byte ${at} of ${file}, in ${table}, flipped`, of: (all) => flip(all, at, bit) }
+  }
   const { size } = statSync(join(base, file))
   const at = random.below(size)
   // Every other one into the first bytes of a page, where the structure of the tree is.
   const near = random.below(2) === 0 ? at : at - (at % PAGE) + random.below(100)
-  const bit = random.below(8)
   return random.pick<Damage>([
     { file, what: `bit ${bit} of byte ${near} of ${file} flipped`, of: (bytes) => flip(bytes, near, bit) },
     { file, what: `bit ${bit} of byte ${at} of ${file} flipped`, of: (bytes) => flip(bytes, at, bit) },
@@ -113,16 +174,16 @@ function zero(bytes: Buffer, at: number, length: number): Buffer {
   return bytes.fill(0, from, Math.min(bytes.length, from + length))
 }
 
-function one(scratch: string, { file, of }: Damage, known: Known, name: string): string {
+function one(scratch: string, { file, of }: Damage, base: Base, name: string): string {
   const directory = join(scratch, 'damaged')
   cpSync(join(scratch, 'base'), directory, { recursive: true })
   const path = join(directory, file)
   writeFileSync(path, of(readFileSync(path)))
   const before = filesOf(directory)
   try {
-    return judge(directory, before, known, file === DATABASE)
+    return judge(directory, before, base, file === DATABASE)
   } catch (error) {
-    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
   } finally {
     rmSync(directory, { recursive: true })
   }
@@ -134,7 +195,7 @@ function filesOf(directory: string): Map<string, Buffer> {
   return new Map(names.map((name) => [name, readFileSync(join(directory, name))]))
 }
 
-function judge(directory: string, before: ReadonlyMap<string, Buffer>, known: Known, inDatabase: boolean): string {
+function judge(directory: string, before: ReadonlyMap<string, Buffer>, base: Base, inDatabase: boolean): string {
   let opened: Opened
   try {
     opened = openState(directory)
@@ -142,14 +203,51 @@ function judge(directory: string, before: ReadonlyMap<string, Buffer>, known: Kn
     return refusal(error, directory, before)
   }
   try {
-    return delivered(opened, known)
+    const outcome = delivered(opened, base.known)
+    opened.close()
+    opened = openState(directory)
+    // What was mended stays so.
+    if (opened.recovered.warnings !== undefined) throw new Error(`opened again: ${opened.recovered.warnings}`)
+    return outcome + emptied(opened)
   } catch (error) {
     const what = error instanceof Error ? error.message : String(error)
-    // Only blocks carry a checksum: of what else is in the database a wrong row may go unnoticed, of a value never.
-    if (!inDatabase || /bytes of|never given/.test(what)) throw error
+    // Of rows without a checksum a wrong one may go unnoticed, of a value never.
+    const isUnchecked = inDatabase && uncheckedOf(opened.recovered) !== base.unchecked
+    if (!isUnchecked || /bytes of|never given/.test(what)) throw error
     return UNCHECKED
   } finally {
     opened.close()
+  }
+}
+
+/** Everything is committed, then the channels are deleted: of what is broken nothing may stand in the way for ever. */
+function emptied({ recovered, write }: Opened): string {
+  const { blocks, gaps, channels } = recovered
+  const ids = (rows: Float64Array, width: number): Float64Array => rows.filter((_, index) => index % width === 0)
+  const none = new Float64Array()
+  const batch: Batch = {
+    number: 1,
+    data: new ArrayBuffer(0),
+    dataLength: 0,
+    blocks: none,
+    moved: none,
+    settled: none,
+    removed: ids(blocks, BLOCK_WIDTH),
+    channels: recovered.numbers,
+    gaps: none,
+    gapsRemoved: ids(gaps, GAP_WIDTH),
+    changes: [],
+    age: recovered.age,
+    wall: recovered.wall,
+  }
+  try {
+    write(batch)
+    write({ ...batch, changes: channels.map(({ id }) => ({ remove: 'channel', id })) })
+    return ''
+  } catch (error) {
+    // A page that only a removal has to look at. The server ends, and says why.
+    if (!(error instanceof StorageError) || error.code !== 'DAMAGED') throw error
+    return ', storing failed'
   }
 }
 
@@ -157,7 +255,9 @@ function judge(directory: string, before: ReadonlyMap<string, Buffer>, known: Kn
 function refusal(error: unknown, directory: string, before: ReadonlyMap<string, Buffer>): string {
   const told = codeOf(error).startsWith('SQLITE') ? storageError(error, join(directory, DATABASE)) : error
   if (!(told instanceof StorageError)) throw error
-  if (told.code !== 'DAMAGED' || !told.message.includes(join(directory, DATABASE))) throw told
+  // The number of the format is a few bits in the header.
+  if ((told.code !== 'DAMAGED' && told.code !== 'TOO_NEW') || !told.message.includes(join(directory, DATABASE)))
+    throw told
   for (const [name, bytes] of filesOf(directory))
     if (Buffer.compare(bytes, before.get(name) ?? Buffer.alloc(0)) !== 0)
       throw new Error(`${name} was changed by a start that was refused`)
@@ -168,6 +268,8 @@ function delivered(opened: Opened, known: Known): string {
   const batch = opened.recovered.wall
   const channels = deliverAll(opened)
   const isShort = batch < known.durable
+  const warnings = opened.recovered.warnings ?? []
+  const mended = mendedChannels(warnings)
   let told = 0
   for (const [channel, account] of known.accounts) {
     const got = channels.get(channel)
@@ -176,11 +278,20 @@ function delivered(opened: Opened, known: Known): string {
       continue
     }
     const unknown = got.gaps.some(({ reason, count }) => reason === GapReason.restart && count === 0)
-    // Transactions of the log are gone: each channel has to say so. What was committed in them comes again.
-    const gaps = isShort && unknown ? [{ kind: 'gap', id: 0, count: Number.POSITIVE_INFINITY, reason: 5 } as const] : []
-    checkChannel(channel, account, { ...got, gaps: [...got.gaps, ...gaps] }, -1)
+    if (mended.has(channel) && !unknown) throw new Error(`channel ${channel} was mended and does not tell`)
+    // Transactions of the log, or a GAP, are gone: each channel has to say so. What was committed in them comes again.
+    const isTold = unknown && (isShort || mended.has(channel))
+    const gaps = isTold ? [{ kind: 'gap', id: 0, count: Number.POSITIVE_INFINITY, reason: 5 } as const] : []
+    checkChannel(channel, account, { ...got, gaps: [...got.gaps, ...gaps] }, isTold ? -1 : batch)
     told += got.gaps.filter(({ reason }) => reason === GapReason.damaged).length
   }
   if (isShort) return 'the log is short, told'
-  return told > 0 ? 'values lost, told' : 'nothing lost'
+  if (mended.size > 0) return 'channels mended, told'
+  if (told > 0) return 'values lost, told'
+  return warnings.length > 0 ? 'noticed, nothing lost' : 'nothing lost'
+}
+
+function mendedChannels(warnings: readonly string[]): ReadonlySet<number> {
+  const ids = warnings.flatMap((warning) => / of channels .*\(\d+: ([\d, ]+)/.exec(warning)?.[1]?.split(', ') ?? [])
+  return new Set(ids.map(Number))
 }

@@ -5,6 +5,7 @@ import { commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
 import { diskFull } from './disk-full.ts'
+import { hostile } from './hostile.ts'
 import { ioErrors } from './io-errors.ts'
 import { kills } from './kills.ts'
 import { powerCut } from './power-cut.ts'
@@ -30,6 +31,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   },
   damage: { rig: damage, of: 'files damaged', short: 300 },
   power: { rig: powerCut, of: 'states that a power cut could leave', short: 300 },
+  hostile: { rig: hostile, of: 'half-open connections, beside all other hostile peers', short: 500 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
 }
 

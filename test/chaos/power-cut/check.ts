@@ -7,8 +7,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { applyBatch, type Contents, emptyContents, recovered as recoveredOf } from '../../../storage/memory/contents.ts'
 import { Blocks } from '../../../storage/sqlite/blocks.ts'
 import { openDatabase } from '../../../storage/sqlite/database.ts'
+import { recover } from '../../../storage/sqlite/recovery.ts'
+import { Reserve } from '../../../storage/sqlite/reserve.ts'
 import { State } from '../../../storage/sqlite/state.ts'
 import { Users } from '../../../storage/sqlite/users.ts'
+import { Writer, type WriterEvents } from '../../../storage/sqlite/writer.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, type Recovered } from '../../../storage/store.ts'
 import type { Account, Known } from './history.ts'
 import { deliver, headOf, isDamage, nextIdOf, Queues, type ToldGap, tailOf, type Value } from './queues.ts'
@@ -21,24 +24,40 @@ const RESERVED = 3
 export interface Opened {
   readonly recovered: Recovered
   read(block: number): Uint8Array | undefined
+  /** Throws what the store would fail with. */
+  write(batch: Batch): void
   /** What `PRAGMA integrity_check` says. */
   integrity(): string
   close(): void
 }
 
+const PATIENT = { retryMs: 1e8, idleMs: 1e8, checkpointPages: 1e6 }
+const events: WriterEvents = {
+  durable() {},
+  full() {},
+  room() {},
+  failed(error) {
+    throw error
+  },
+}
+
 export function openState(directory: string): Opened {
-  const { database, begin, close } = openDatabase({ directory, synchronous: 'normal' })
+  const opened = openDatabase({ directory, synchronous: 'normal' })
+  const { database, begin, close } = opened
   try {
-    const blocks = new Blocks(database)
-    const recovered: Recovered = {
-      ...new Users(database).recover(),
-      ...new State(database).recover(),
-      ...blocks.directory(),
-    }
+    const [blocks, state, users] = [new Blocks(database), new State(database), new Users(database)]
+    const recovered = recover(opened, { blocks, state, users })
     begin()
     return {
       recovered,
       read: (block) => blocks.read(block),
+      write(batch) {
+        const reserve = new Reserve(directory, 0)
+        const parts = { database, directory, blocks, state, users, reserve, events, ...PATIENT }
+        const writer = new Writer(parts)
+        writer.write(batch)
+        writer.close()
+      },
       integrity: () => String(database.pragma('integrity_check', { simple: true })),
       close,
     }

@@ -7,7 +7,10 @@ import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../../storage/sqlite/database.ts'
 import { examineLog } from '../../../storage/sqlite/log.ts'
+import { NEXT, Numbers, RESERVED } from '../../../storage/sqlite/numbers.ts'
+import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { StorageError } from '../../../storage/store.ts'
+import { EventLog } from '../../contracts/store-batch.ts'
 
 const PAGE = 16_384
 const FRAME = PAGE + 24
@@ -24,9 +27,11 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 function killed(before: (database: Database.Database) => void = () => {}): void {
   const source = mkdtempSync(join(directory, 'source-'))
   const { database, close } = openDatabase({ directory: source })
-  database.prepare('insert into numbers values (7, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)').run()
+  const numbers = new Numbers(database)
+  const put = (next: number): void => numbers.put(Float64Array.of(7, 1, next, next, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+  put(1)
   database.pragma('wal_checkpoint(truncate)')
-  for (let next = 2; next <= 6; next++) database.prepare('update numbers set next = ?, reserved = ?').run(next, next)
+  for (let next = 2; next <= 6; next++) put(next)
   before(database)
   for (const suffix of ['', '-wal', '-shm']) {
     copyFileSync(join(source, `cinnabar.db${suffix}`), `${path}${suffix}`)
@@ -43,7 +48,8 @@ function damage(file: string, change: (bytes: Buffer) => void): void {
 function numbers(): { next: number; reserved: number } {
   const { database, close } = openDatabase({ directory })
   try {
-    return database.prepare<unknown[], { next: number; reserved: number }>('select next, reserved from numbers').get()!
+    const row = new Numbers(database).read().sound.get(7)!
+    return { next: row[NEXT]!, reserved: row[RESERVED]! }
   } finally {
     close()
   }
@@ -75,6 +81,17 @@ describe('a log that has lost transactions', () => {
     expect(next).toBe(3)
     expect(reserved).toBe(3 + 2 ** 36)
     expect(readFileSync(`${path}-wal.damaged-1`).equals(before)).toBe(true)
+  })
+
+  test('is told to people, with where it was kept', async () => {
+    killed()
+    damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500))
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const { warnings } = await store.open(new EventLog())
+    expect(warnings?.length).toBe(1)
+    expect(warnings?.[0]).toContain(`${path}-wal.damaged-1`)
+    expect(warnings?.[0]).toContain('channels tell that values may be missing')
+    await store.close()
   })
 
   test('is told by its own frames when there is no index', () => {

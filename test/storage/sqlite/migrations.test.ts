@@ -1,6 +1,12 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { APPLICATION_ID, MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
+import { SqliteStore } from '../../../storage/sqlite/store.ts'
+import { BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
+import { batch, directoryRow, EventLog, frames, gapRow } from '../../contracts/store-batch.ts'
 
 const one = (database: Database.Database): void => {
   database.exec('create table one (x)')
@@ -43,4 +49,76 @@ test('the secret is made once and differs from database to database', () => {
   })
   expect(secrets[0]).toHaveLength(64)
   expect(secrets[0]).not.toBe(secrets[1])
+})
+
+describe('a database of format 1', () => {
+  let directory = ''
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'migrations-'))
+    const old = new Database(join(directory, 'cinnabar.db'))
+    old.exec(readFileSync(new URL('format-1.sql', import.meta.url), 'utf8'))
+    old.close()
+  })
+  afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+  const origin = 2 ** 51 + 1
+  async function open(): Promise<{ store: SqliteStore; events: EventLog; recovered: Recovered }> {
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const events = new EventLog()
+    return { store, events, recovered: await store.open(events) }
+  }
+
+  test('is upgraded with all that is in it', async () => {
+    for (let time = 1; time <= 2; time++) {
+      const { store, recovered } = await open()
+      expect(recovered.warnings).toBeUndefined()
+      expect(recovered.channels.map(({ id }) => id)).toEqual([1, 2])
+      expect([...recovered.numbers]).toEqual([
+        1,
+        origin,
+        origin + 4,
+        origin + 4 + 2 ** 20,
+        8,
+        1,
+        3,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+      ])
+      expect([...recovered.blocks]).toEqual([
+        ...directoryRow({ id: 1, first: origin, values: 3, stamp: 12.5, frames: frames(1, 96) }),
+        ...directoryRow({ id: 2, lane: 40, first: 0, values: 2, frames: frames(2, 64) }),
+      ])
+      expect([...recovered.settled].map(([id, bits]) => [id, ...bits])).toEqual([[1, 0b010]])
+      expect([...recovered.gaps]).toEqual(gapRow(3, 1, 0, origin + 3))
+      expect([recovered.age, recovered.wall, recovered.nextBlockId]).toEqual([77, 1_700_000_000_000, 4])
+      const read = await store.read([1, 2])
+      expect(read.map(({ bytes }) => bytes && [...bytes])).toEqual([[...frames(1, 96)], [...frames(2, 64)]])
+      await store.close()
+    }
+    const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+    expect(look.pragma('user_version', { simple: true })).toBe(2)
+    look.close()
+  })
+
+  test('has checksums of everything but the places of its blocks, which get theirs when they are released', async () => {
+    const { store, events } = await open()
+    store.write(batch(1, { moved: [[2, 0, origin + 4]] }))
+    await events.durable(1)
+    await store.close()
+    const other = new Database(join(directory, 'cinnabar.db'))
+    other.exec('update block set metric = 9; update numbers set committed = 2 where channel = 1')
+    other.exec('delete from numbers where channel = 2; update gap set count = 1; delete from settled')
+    other.close()
+    const { store: again, recovered } = await open()
+    expect(recovered.blocks[0]).toBe(1)
+    expect(recovered.blocks.length).toBe(BLOCK_WIDTH)
+    expect(recovered.gaps.length).toBe(0)
+    expect(recovered.warnings?.join()).toContain('of channels do not match their checksums (2: 1, 2)')
+    await again.close()
+  })
 })

@@ -1,0 +1,118 @@
+/**
+ * The numbers of channels of which something did not match its checksum, or is not there: so that no transaction id is given
+ * twice, the ledger balances [MON 8 Ledger], and the channel has to tell: with ids reserved beyond the next one it looks as
+ * after an unclean end [MON 8 Durability]. Values come again rather than being lost.
+ */
+import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../store.ts'
+import { FLOOR, NEXT, type NumbersFound, RESERVED, SKIPPED_IDS } from './numbers.ts'
+
+const ACCEPTED = 4
+const COMMITTED = 5
+const GAPS = 13
+/** So many more ids than anything else tells of are believed of a damaged row: years of them at any speed. */
+const BELIEVED_IDS = 2 ** 44
+
+export interface Sound extends Pick<Recovered, 'channels' | 'blocks' | 'settled' | 'gaps'> {
+  readonly numbers: NumbersFound
+}
+
+/** What blocks and GAPs of a channel say. */
+interface Tally {
+  /** Values that are not settled. */
+  unsettled: number
+  /** Above every id of theirs. */
+  next: number
+  gaps: number
+}
+
+export interface Lost {
+  /** Channels that have lost something. */
+  readonly channels: ReadonlySet<number>
+  /** Bitmaps, of which the blocks may not be known. */
+  readonly bitmaps: boolean
+}
+
+/** The rows that have to be others, CHANNEL_WIDTH numbers each. */
+export function mend(sound: Sound, lost: Lost): number[][] {
+  const { channels, numbers } = sound
+  const mended: number[][] = []
+  if (lost.channels.size === 0 && !lost.bitmaps && channels.every(({ id }) => numbers.sound.has(id))) return mended
+  const tallies = tallyAll(sound)
+  for (const channel of channels) {
+    const { id, durable } = channel
+    const tally = tallies.get(id) ?? newTally()
+    const row = numbers.sound.get(id)
+    if (row === undefined) mended.push(rebuilt(channel, tally, numbers.damaged.get(id)))
+    else if (durable && (lost.channels.has(id) || (lost.bitmaps && imbalance(row, tally) < 0)))
+      mended.push(balanced(row, tally))
+  }
+  return mended
+}
+
+function tallyAll({ numbers, blocks, settled, gaps }: Sound): Map<number, Tally> {
+  const tallies = new Map<number, Tally>()
+  const of = (channel: number): Tally => {
+    const tally = tallies.get(channel) ?? newTally()
+    tallies.set(channel, tally)
+    return tally
+  }
+  for (let at = 0; at < blocks.length; at += BLOCK_WIDTH) {
+    const [channel, first, count] = [blocks[at + 1]!, blocks[at + 3]!, blocks[at + 4]!]
+    const tally = of(channel)
+    const below = blocks[at + 2] === 0 ? (numbers.sound.get(channel)?.[FLOOR] ?? 0) - first : 0
+    tally.unsettled += unsettled(count, below, settled.get(blocks[at]!))
+    tally.next = Math.max(tally.next, first + count)
+  }
+  for (let at = 0; at < gaps.length; at += GAP_WIDTH) {
+    const tally = of(gaps[at + 1]!)
+    tally.gaps++
+    tally.next = Math.max(tally.next, gaps[at + 3]! + 1)
+  }
+  return tallies
+}
+
+function newTally(): Tally {
+  return { unsettled: 0, next: 0, gaps: 0 }
+}
+
+/** Of `count` values, without those below an ordinal and those in the bitmap. */
+function unsettled(count: number, below: number, bitmap: Uint8Array | undefined): number {
+  const start = Math.max(0, Math.min(below, count))
+  let left = count - start
+  if (bitmap === undefined) return left
+  for (let ordinal = start; ordinal < count; ordinal++) {
+    if (((bitmap[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0) left--
+  }
+  return left
+}
+
+/** Values that are missing; below zero: that are there and counted as settled. */
+function imbalance(row: readonly number[], tally: Tally): number {
+  const settled = row.slice(COMMITTED, GAPS).reduce((sum, count) => sum + count, 0)
+  return row[ACCEPTED]! - settled - tally.unsettled
+}
+
+/** Of what comes again it is not known what had become of it; most was committed. */
+function balanced(row: readonly number[], tally: Tally): number[] {
+  const again = Math.max(0, -imbalance(row, tally))
+  const committed = Math.min(again, row[COMMITTED]!)
+  return row
+    .with(COMMITTED, row[COMMITTED]! - committed)
+    .with(ACCEPTED, row[ACCEPTED]! + again - committed)
+    .with(RESERVED, Math.max(row[RESERVED]!, row[NEXT]! + 1))
+}
+
+/** From what is there. What the damaged row says can only waste ids, as long as it does not say too many. */
+function rebuilt({ id, origin }: ChannelRow, tally: Tally, damaged: readonly number[] = []): number[] {
+  const seen = Math.max(origin, tally.next)
+  const said = damaged.slice(FLOOR, RESERVED + 1)
+  const next = Math.max(seen, ...said.filter((one) => Number.isSafeInteger(one) && one < seen + BELIEVED_IDS))
+  return Array<number>(CHANNEL_WIDTH)
+    .fill(0)
+    .with(0, id)
+    .with(FLOOR, origin)
+    .with(NEXT, next)
+    .with(RESERVED, next + SKIPPED_IDS)
+    .with(ACCEPTED, tally.unsettled)
+    .with(GAPS, tally.gaps)
+}

@@ -1,0 +1,90 @@
+/**
+ * The numbers of each channel, one row with a checksum: what was accepted, and which transaction ids may have been given. A
+ * channel has its row from its first moment on, so one without is damage and not youth.
+ */
+import type { Database, Statement } from 'better-sqlite3'
+import { CHANNEL_WIDTH } from '../store.ts'
+import { RowSum } from './checksum.ts'
+
+/**
+ * Ids that are skipped on each channel when transactions are lost: more than a log can have reserved, and so few that a
+ * channel stands it 65,536 times.
+ */
+export const SKIPPED_IDS = 2 ** 36
+
+/** Where in a row. */
+export const FLOOR = 1
+export const NEXT = 2
+export const RESERVED = 3
+
+export interface NumbersFound {
+  /** CHANNEL_WIDTH numbers each, by channel. */
+  readonly sound: Map<number, number[]>
+  /** Rows that do not match their checksum, by the channel they are found under. */
+  readonly damaged: Map<number, number[]>
+}
+
+export class Numbers {
+  readonly #put: Statement<unknown[]>
+  readonly #putFirst: Statement<unknown[]>
+  readonly #removeAll: Statement<unknown[]>
+  readonly #all: Statement<unknown[], number[]>
+  readonly #sum = new RowSum(CHANNEL_WIDTH)
+  /** Ten thousand rows may be written in a transaction: they are spread into no arguments of their own. */
+  readonly #row: number[] = Array(CHANNEL_WIDTH + 1).fill(0)
+
+  constructor(database: Database) {
+    const values = `values (${Array(CHANNEL_WIDTH + 1).fill('?')})`
+    this.#put = database.prepare(`insert or replace into numbers ${values}`)
+    this.#putFirst = database.prepare(`insert or ignore into numbers ${values}`)
+    this.#removeAll = database.prepare('delete from numbers')
+    this.#all = database.prepare<unknown[], number[]>('select * from numbers order by channel').raw()
+  }
+
+  /** The row at `at`. */
+  put(rows: Float64Array, at = 0): void {
+    for (let index = 0; index < CHANNEL_WIDTH; index++) this.#row[index] = rows[at + index]!
+    this.#row[CHANNEL_WIDTH] = this.#sum.of(rows, at)
+    this.#put.run(this.#row)
+  }
+
+  /** The row of a channel that has none yet. */
+  putFirst(channel: number, origin: number): void {
+    const row = firstRow(channel, origin)
+    this.#putFirst.run(...row, this.#sum.of(row))
+  }
+
+  /** All rows anew, since one whose channel is wrong stands where no search finds it. */
+  replace(rows: Iterable<readonly number[]>): void {
+    this.#removeAll.run()
+    for (const row of rows) this.put(Float64Array.from(row))
+  }
+
+  read(): NumbersFound {
+    const found: NumbersFound = { sound: new Map(), damaged: new Map() }
+    for (const row of this.#all.all()) {
+      const rows = this.#sum.isRight(row) ? found.sound : found.damaged
+      rows.set(row[0]!, row.slice(0, CHANNEL_WIDTH))
+    }
+    return found
+  }
+
+  /** Transactions are lost: ids that may have been given in them are never given again. */
+  skip(): void {
+    for (const row of this.read().sound.values()) {
+      row[RESERVED] = Math.max(row[RESERVED]!, row[NEXT]!) + SKIPPED_IDS
+      this.put(Float64Array.from(row))
+    }
+  }
+}
+
+/** Floor 0: the channel itself has stored nothing yet. */
+function firstRow(channel: number, origin: number): number[] {
+  const row = Array<number>(CHANNEL_WIDTH).fill(0)
+  return row.with(0, channel).with(NEXT, origin).with(RESERVED, origin)
+}
+
+/** A row that says no more than that there is a channel. */
+export function isFirst(row: readonly number[]): boolean {
+  return row[FLOOR] === 0 && row[RESERVED] === row[NEXT]
+}

@@ -1,0 +1,48 @@
+/**
+ * Blocks and GAPs are read from their tables, each row once, and brought into order here; their indexes only have to agree.
+ * An index that does not would fail every transaction that removes one of those rows, and is made again.
+ */
+import type { Database } from 'better-sqlite3'
+
+/** Rows begin with id, channel, lane and transaction id. */
+export interface Ordered {
+  readonly table: 'block' | 'gap'
+  /** Its column for the transaction id. */
+  readonly place: 'first' | 'transaction_id'
+  /** Numbers of a row. */
+  readonly width: number
+}
+
+/** Ascending by channel, lane, transaction id, id. */
+export function inOrder(rows: Float64Array, { width }: Pick<Ordered, 'width'>): Float64Array {
+  const starts = Array.from({ length: rows.length / width }, (_, row) => row * width)
+  const by = (a: number, b: number, column: number): number => rows[a + column]! - rows[b + column]!
+  starts.sort((a, b) => by(a, b, 1) || by(a, b, 2) || by(a, b, 3) || by(a, b, 0))
+  const sorted = new Float64Array(rows.length)
+  for (const [row, start] of starts.entries()) sorted.set(rows.subarray(start, start + width), row * width)
+  return sorted
+}
+
+/** Whether the index has these rows, in order, and no others. What is set aside does not count. */
+export function isIndexed(database: Database, rows: Float64Array, ordered: Ordered): boolean {
+  let at = 0
+  for (const row of indexOf(database, ordered).iterate()) {
+    if (row.some((number, column) => number !== rows[at + column])) return false
+    at += ordered.width
+  }
+  return at === rows.length
+}
+
+/** The channels of what the index knows and the table does not have as it was. */
+export function channelsOfMissing(database: Database, rows: Float64Array, ordered: Ordered): number[] {
+  const there = new Set(rows.filter((_, index) => index % ordered.width === 0))
+  return [...indexOf(database, ordered).all()].filter(([id]) => !there.has(id!)).map((row) => row[1]!)
+}
+
+function indexOf(database: Database, { table, place }: Ordered) {
+  return database
+    .prepare<unknown[], number[]>(`
+      select id, channel, lane, ${place} from ${table} indexed by ${table}_order
+      where id not in (select id from damaged) order by channel, lane, ${place}, id`)
+    .raw()
+}
