@@ -116,9 +116,13 @@ async function xdr(): Promise<RawPeer> {
 
 async function admin(): Promise<RawPeer> {
   const peer = await xdr()
+  await logIn(peer)
+  return peer
+}
+
+async function logIn(peer: RawPeer): Promise<void> {
   peer.send(command.auth(1, 'password', join(str('admin'), str('admin-password'))))
   expect(await peer.response(1)).toMatchObject({ status: status.OK })
-  return peer
 }
 
 describe('monitoring.xdr', () => {
@@ -147,10 +151,19 @@ describe('monitoring.xdr', () => {
     peer.destroy()
   })
 
-  it('takes a message of 10,000 fragments', async () => {
+  it('holds little of a message that does not end before AUTH', async () => {
     const socket = new WebSocket(url, ['monitoring.xdr'])
+    socket.on('error', () => {})
     const peer = new RawPeer(createWebSocketStream(socket))
     await peer.until('caps')
+    for (let i = 0; i < 200; i++) socket.send(new Uint8Array(1024), { fin: false, binary: true })
+    expect(await peer.next()).toEqual({ kind: 'closed' })
+  })
+
+  it('takes a message of 10,000 fragments after AUTH', async () => {
+    const socket = new WebSocket(url, ['monitoring.xdr'])
+    const peer = new RawPeer(createWebSocketStream(socket))
+    await logIn(peer)
     for (let seq = 1; seq <= 10_000; seq++) socket.send(command.nop(seq), { fin: seq === 10_000, binary: true })
     for (let seq = 1; seq <= 10_000; seq++) expect((await peer.until('response')).seq).toBe(seq)
     peer.destroy()
