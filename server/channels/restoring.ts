@@ -97,12 +97,17 @@ export function recovered(queue: QueueState, clean: boolean): void {
   queue.storedNext = queue.next
   if (!clean) queue.next = Math.max(queue.next, queue.reserved)
   const missing = ledger.imbalance
+  if (!settings.durable) {
+    // Its values survive nothing, and no storage is to blame.
+    ledger.accepted -= missing
+    return
+  }
   const unknown = { metric: 0, from: 0, to: 0 }
   if (missing > 0) {
     ledger.dropped.damaged += missing
     addLoss(queue, queue.sending, { ...unknown, count: missing, reason: GapReason.damaged })
   }
-  if (!clean && settings.durable) addLoss(queue, queue.sending, { ...unknown, count: 0, reason: GapReason.restart })
+  if (!clean) addLoss(queue, queue.sending, { ...unknown, count: 0, reason: GapReason.restart })
 }
 
 /**

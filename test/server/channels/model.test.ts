@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { memoryStorage, sqliteStorage } from './model/storages.ts'
 import { walk } from './model/walk.ts'
 
-const WALKS = Number(process.env['MODEL_WALKS'] ?? 1_000)
+const WALKS = Number(process.env['MODEL_WALKS'] ?? 2_000)
 const SEED = process.env['MODEL_SEED']
 
 describe('the queue, its journal and a store', () => {

@@ -1,0 +1,45 @@
+/** The short form of the command rig; `npm run chaos -- --commands 100000` is the long one. */
+import { describe, expect, it } from 'vitest'
+import { MemoryStore } from '../../storage/memory/store.ts'
+import { cases } from './commands/cases.ts'
+import { runText } from './commands/sequence.ts'
+import { SqliteBacked } from './commands/sqlite-backed.ts'
+import { prepareGround } from './commands/stage.ts'
+import { newCounts } from './commands/walk.ts'
+import { commands, runCommands } from './commands.ts'
+
+const SEED = 1
+const MINUTES = 60_000
+
+describe('sequences of commands over the wire', () => {
+  it(
+    'are answered, delivered and counted as the model says, 2,000 of them',
+    async () => {
+      const totals = await commands({ seed: SEED, count: 2_000, say: () => {} })
+      expect(totals).toMatchObject({ sequences: 2_000, lost: 0, unexpected: 0, reused: 0 })
+      // They are worth something only if much happens in them.
+      expect(totals['commands']).toBeGreaterThan(50 * 2_000)
+      expect(totals['delivered']).toBeGreaterThan(40 * 2_000)
+      expect(totals['duplicates']).toBeGreaterThan(2_000)
+    },
+    10 * MINUTES,
+  )
+
+  it(
+    'give the same over SQLite',
+    async () => {
+      const store = new SqliteBacked()
+      try {
+        const totals = await runCommands({ seed: SEED, count: 10, say: () => {} }, await prepareGround(store))
+        expect(totals).toMatchObject({ sequences: 10, lost: 0, unexpected: 0, reused: 0 })
+      } finally {
+        store.removeAll()
+      }
+    },
+    10 * MINUTES,
+  )
+
+  it.each(Object.entries(cases))('once failed: %s', async (_, text) => {
+    await runText(await prepareGround(new MemoryStore()), newCounts(), text)
+  })
+})

@@ -1,0 +1,16 @@
+/**
+ * Sequences that once failed, each with what was wrong. As text, since a seed means something else when a command is added.
+ * Whoever repairs what a run finds adds its sequence here.
+ */
+export const cases: Readonly<Record<string, string>> = {
+  'losses of one reason that stand side by side were told by two GAPs': `
+    hoard 0 0 0, emit 0 0 0, purge 0 0 0, emit 0 0 0, purge 0 0 0`,
+  'what a channel lost by becoming not durable was told as damage of the storage': `
+    defChannel 0 0 0, hold 0 0 0, follow 0 0 0, configure 0 137 50, get 0 0 69, restart 0 0 0`,
+  'a GET that STOP cancelled while its response was held': `
+    follow 0 0 0, defChannel 0 0 0, hold 0 0 0, buffer 0 0 9, emit 0 0 0, get 0 0 9, stop 0 0 9, complete 0 0 0`,
+  'a COMMIT of what was not sent yet, and a crash before it is stored': `
+    follow 0 42 0, connect 0 0 0, hold 0 0 0, subscribe 0 82 73, emit 230 224 160, disconnect 148 211 49,
+    complete 99 215 47, follow 75 0 55, emit 158 216 97, complete 125 87 236, commit 224 252 42, emit 11 64 43,
+    complete 240 165 95, crash 36 12 16, emit 221 43 114`,
+}
