@@ -2,7 +2,7 @@
 import { balance, type Json } from '../../support/records.ts'
 import type { ChannelModel, Model } from './model.ts'
 import { fail } from './observe.ts'
-import { addGap, type Cause, causes, inFlight, type QueueModel, RESTART, settle, unsent } from './queue-model.ts'
+import { addGap, type Cause, causes, inFlight, type QueueModel, RESTART, settle } from './queue-model.ts'
 import { users } from './stage.ts'
 
 /** `idle`: everything is stored. */
@@ -61,9 +61,10 @@ function checkState(model: Model, { connection, queue }: ChannelModel, { state }
   if (connection < 0) same('state', state, 'waiting')
   if (connection < 0 || state === 'connected') return
   same('state', state, 'window-full')
-  const rest = unsent(queue).length + queue.sending.filter(({ stopped }) => stopped).length
-  if ((rest === 0 && !queue.loose) || (model.connections[connection]?.moving ?? 0) > 0)
-    fail('the window is full, and nothing waits for it')
+  // What waits for it may be settled by now: it is passed over when its turn comes.
+  if (!queue.loose && inFlight(queue).length < queue.window)
+    fail('the window has room, and the state says that it has none')
+  if ((model.connections[connection]?.moving ?? 0) > 0) fail('the window is full before SET_CHANNEL is answered')
 }
 
 type Same = (what: string, is: unknown, expected: unknown) => void

@@ -51,7 +51,8 @@ export class Watcher {
         continue
       }
       consumer.history.stored(Number(record.stored))
-      if (Number(record.unstored) === 0) consumer.history.solid(read)
+      // What was dropped is not unstored, though its GAP may not be on the disk: a restart's GAP stands for it [MON 8].
+      if (Number(record.unstored) === 0 && consumer.history.policy !== 'overflow') consumer.history.solid(read)
       for (const metric of bindings.get(consumer) ?? []) {
         if (record.bindings.some((binding: Json) => binding.metric === metric)) continue
         this.#checker.fault('lost', `the binding ${metric} of channel ${consumer.channel}`)
