@@ -116,7 +116,8 @@ export class Bindings {
   #passOver(metric: number, channel: Channel): Promise<void> | undefined {
     const done = channel.queue.stop(metric, (block) => this.#registry.read(block))
     const through = channel.queue.stops.get(metric)
-    if (through !== undefined && channel.stored) {
+    // What is not durable begins anew with its ids: after a restart the stop would take new values.
+    if (through !== undefined && channel.stored && channel.row.durable) {
       this.#journal.change({ put: 'stop', row: { channel: channel.id, metric, through } })
     }
     return done
