@@ -13,8 +13,7 @@ export interface ControlResult {
 }
 
 export async function runControl(consumer: Consumer, control: string, args: Arguments): Promise<ControlResult> {
-  const { transaction, time, value } = await consumer.execute(control, args)
-  if (transaction !== 0) await consumer.commit(transaction)
+  const { time, value } = await consumer.execute(control, args)
   const record: Record = value.type === BasicType.REC ? value.value : []
   return {
     outcome: textOf(record, 'outcome') || 'unknown',

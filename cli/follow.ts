@@ -1,6 +1,6 @@
-/** Prints what arrives on a channel until Ctrl-C, a number of values, or the end of the connection. */
+/** Prints what arrives on a channel until Ctrl-C, a number of values, or the end of the connection for good. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { type Entries, type Entry, type Gap, GapReason, type ValueMessage } from '../client/index.ts'
+import { type Consumer, type Gap, GapReason, type Sample } from '../client/index.ts'
 import { toJson, toLine } from './output/measured.ts'
 import { formatTime, printable } from './output/text.ts'
 import type { Terminal } from './terminal.ts'
@@ -10,45 +10,38 @@ export interface FollowOptions {
   readonly count?: number
 }
 
-export interface Followed {
-  readonly terminal: Terminal
-  readonly entries: Entries
-  /** The metrics behind the ids. */
-  readonly names: ReadonlyMap<number, string>
-  readonly options: FollowOptions
-  /** The system has taken what was printed for this entry. */
-  readonly printed?: (entry: Entry) => void
-}
-
 export function withFollowOptions(command: Command): Command {
   return command
     .option('--count <n>', 'end after so many values', positive)
     .option('--json', 'one JSON object per line; times in microseconds since 1970')
 }
 
-export async function follow({ terminal, entries, names, options, printed }: Followed): Promise<void> {
-  const undo = terminal.onInterrupt(() => void entries.return())
+/** A value is handled when the system has taken what was printed of it. */
+export async function follow(terminal: Terminal, consumer: Consumer, options: FollowOptions): Promise<void> {
+  const undoInterrupt = terminal.onInterrupt(() => void consumer.close())
   const { json = false, count = Number.POSITIVE_INFINITY } = options
-  const nameOf = (id: number) => names.get(id) ?? `#${id}`
+  const nameOf = (id: number) => consumer.nameOf(id) || `#${id}`
+  const undoGap = consumer.on('gap', (gap) => {
+    terminal.note(describeGap(gap, nameOf))
+  })
   let values = 0
   try {
-    for await (const entry of entries) {
-      if (entry.kind === 'gap') terminal.note(describeGap(entry, nameOf))
-      else
-        await terminal.print(
-          json ? jsonLines(nameOf(entry.metric), entry) : toLine(nameOf(entry.metric), entry, terminal.colors),
-        )
-      printed?.(entry)
-      if (entry.kind === 'value' && ++values >= count) break
+    for await (const sample of consumer) {
+      const name = sample.name || nameOf(sample.metric)
+      await terminal.print(json ? jsonLines(name, sample) : toLine(name, sample, terminal.colors))
+      if (++values < count) continue
+      if (sample.transaction !== 0) await consumer.commit(sample.transaction)
+      break
     }
   } finally {
-    undo()
+    undoGap()
+    undoInterrupt()
   }
 }
 
-function jsonLines(name: string, entry: ValueMessage): string {
-  const committed = entry.transaction === 0 ? {} : { transaction: entry.transaction }
-  return toJson(name, entry)
+function jsonLines(name: string, sample: Sample): string {
+  const committed = sample.transaction === 0 ? {} : { transaction: sample.transaction }
+  return toJson(name, sample)
     .map((object) => JSON.stringify({ ...object, ...committed }))
     .join('\n')
 }

@@ -1,15 +1,16 @@
 /** Connects for the length of one command, and says what to do where that fails. */
 import type { Command } from 'commander'
-import { ConnectionError, type ConnectOptions, type Consumer, type connect } from '../client/index.ts'
+import { type ChannelOptions, type Connect, ConnectionError, type Consumer } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { type Login, type LoginOptions, resolveLogin } from './login.ts'
 import { printable } from './output/text.ts'
+import { whileWaiting } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What commands work with; tests hand in their own. */
 export interface Cli {
   readonly terminal: Terminal
-  readonly connect: typeof connect
+  readonly connect: Connect
 }
 
 export function withLoginOptions(command: Command): Command {
@@ -20,22 +21,25 @@ export function withLoginOptions(command: Command): Command {
     .option('--config <file>', "the server's configuration (CINNABAR_CONFIG)")
 }
 
+/** `channel`: what the consumer's channel is to be. Without it there is no second connection where the first is lost. */
 export async function withConsumer(
   { terminal, connect }: Cli,
   options: LoginOptions,
   work: (consumer: Consumer) => Promise<void>,
+  channel?: ChannelOptions,
 ): Promise<void> {
   const login = await resolveLogin(options, terminal)
-  const connectOptions: ConnectOptions = {
-    onNotice: ({ detail, code }) => terminal.note(`notice: ${printable(detail) || `code ${code}`}`),
-  }
-  const consumer = await connect(login.url, login.credentials, connectOptions).catch((error: unknown) => {
+  const connecting = connect(login.url, login.credentials, channel ?? { reconnect: false })
+  const consumer = await whileWaiting(terminal, `connecting to ${login.url}`, connecting).catch((error: unknown) => {
     throw explained(error, login)
   })
+  consumer.on('notice', ({ detail, code }) => terminal.note(`notice: ${printable(detail) || `code ${code}`}`))
+  consumer.on('disconnected', ({ message }) => terminal.note(`${printable(message)}; trying again`))
+  consumer.on('connected', () => terminal.note(`connected to ${login.url} again`))
   try {
     await work(consumer)
   } finally {
-    consumer.close()
+    await consumer.close()
   }
 }
 

@@ -5,6 +5,7 @@
 import type { Readable } from 'node:stream'
 import pc from 'picocolors'
 import { askSecret } from './prompt.ts'
+import { processScreen, type Screen } from './top/screen.ts'
 
 export type Colors = ReturnType<typeof pc.createColors>
 
@@ -16,8 +17,12 @@ export interface Terminal {
   readonly colors: Colors
   /** One or more lines to stdout. Settles when the system has taken them; rejects with EPIPE where nobody reads any more. */
   print(text: string): Promise<void>
+  /** Whether somebody watches stderr. */
+  readonly isWatched: boolean
   /** One or more lines to stderr. */
   note(text: string): void
+  /** All of it, key by key; undefined where stdin or stdout is no terminal. */
+  readonly screen?: Screen | undefined
   /** Reads a line without showing it. Throws Failure where nobody can be asked. */
   askSecret(question: string): Promise<string>
   /** The first Ctrl-C or SIGTERM calls, a second one kills; gives a function that undoes it. */
@@ -38,7 +43,9 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
       new Promise((resolve, reject) => {
         stdout.write(`${text}\n`, (error) => (error ? reject(error) : resolve()))
       }),
+    isWatched: stderr.isTTY === true,
     note: (text) => stderr.write(`${text}\n`),
+    screen: processScreen(stdin, stdout, process),
     askSecret: (question) => askSecret(question, stdin, stderr),
     onInterrupt(callback) {
       const interrupted = () => {

@@ -18,3 +18,11 @@ export function systemClock(): Clock {
     },
   }
 }
+
+/** Settles with `waiting`, or when that takes longer. */
+export function atMost(clock: Clock, delayMs: number, waiting: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimeout(resolve, delayMs)
+    waiting.then(resolve, reject).finally(() => timer.cancel())
+  })
+}

@@ -22,12 +22,16 @@ import { statuses } from '../protocol/monitor/status.ts'
 import type { Clock } from './clock.ts'
 import { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
 import { KeepAlive } from './keep-alive.ts'
+import { Pending, type Waiting } from './pending.ts'
+import { Sip } from './sip.ts'
 import type { Transport } from './transport.ts'
 
 export interface ConnectionOptions {
   readonly clock: Clock
   /** What errors call the other end, with the user: "tcp://127.0.0.1:7650 as alice". */
   readonly peer: string
+  /** So long a response may take. */
+  readonly deadlineMs: number
   readonly value: (message: ValueMessage) => void
   readonly gap: (gap: Gap) => void
   readonly notice: (notice: Notice) => void
@@ -38,12 +42,15 @@ export interface ConnectionOptions {
 /** What AUTH is answered with: the channel, or the data of the AUTH message that goes on with the exchange. */
 export type AuthStep = { readonly channel: number } | { readonly data: Uint8Array }
 
-interface Pending {
-  response(response: Response): void
-  reject(error: Error): void
-}
-
 const NOTHING = () => {}
+
+/** What a connection's end means where the producer has said why [MON 3 NOTICE]. */
+const MEANINGS: ReadonlyMap<number, ConnectionErrorCode> = new Map([
+  [NoticeCode.SUPERSEDED, 'SUPERSEDED'],
+  [NoticeCode.WITHDRAWN, 'WITHDRAWN'],
+  [NoticeCode.CHANNEL_DELETED, 'CHANNEL_GONE'],
+  [NoticeCode.PROTOCOL_ERROR, 'PROTOCOL'],
+])
 
 export class Connection {
   /** Settles with the first PRODUCER_CAPS. */
@@ -54,12 +61,13 @@ export class Connection {
   readonly #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
   readonly #reader = new XdrReader()
   readonly #writer = new XdrWriter()
-  readonly #pending = new Map<number, Pending>()
+  readonly #pending: Pending
+  readonly #sip: Sip
   #challenge: { resolve(step: AuthStep): void; reject(error: Error): void } | undefined
   #capabilities: Capabilities | undefined
   #capable: { resolve(caps: Capabilities): void; reject(error: Error): void } | undefined
-  #seq = 0
   #isHeld = false
+  #isSipping = false
   #isPaused = false
   #lastWords: Notice | undefined
   #ended: ConnectionError | undefined
@@ -71,8 +79,18 @@ export class Connection {
       this.#capable = { resolve, reject }
     })
     this.ready.catch(NOTHING)
+    const { clock, deadlineMs } = options
+    this.#pending = new Pending({
+      clock,
+      deadlineMs,
+      late: () => this.#error('TIMEOUT', `has not answered a command for ${deadlineMs / 1000} seconds`),
+    })
+    this.#sip = new Sip(clock, (isSipping) => {
+      this.#isSipping = isSipping
+      this.#flow()
+    })
     this.#keepAlive = new KeepAlive({
-      clock: options.clock,
+      clock,
       probe: () => this.#write('NOP', {}, { response: NOTHING, reject: NOTHING }),
       dead: () => this.#fail('SILENT', 'has not answered for 30 seconds'),
     })
@@ -85,6 +103,11 @@ export class Connection {
   /** The latest. Undefined until `ready`. */
   get capabilities(): Capabilities | undefined {
     return this.#capabilities
+  }
+
+  /** Why it has ended; undefined while it has not. */
+  get ended(): ConnectionError | undefined {
+    return this.#ended
   }
 
   get peer(): string {
@@ -131,10 +154,12 @@ export class Connection {
 
   /**
    * Whether reading may rest. It goes on while a response is owed: a reader that waits for one before it takes the next
-   * value would wait for ever.
+   * value would wait for ever. `sips`: what is taken now and then while it rests is bounded by a window.
    */
-  hold(isHeld: boolean): void {
+  hold(isHeld: boolean, sips: boolean): void {
     this.#isHeld = isHeld
+    if (isHeld && sips) this.#sip.start()
+    else this.#sip.stop()
     this.#flow()
   }
 
@@ -144,21 +169,20 @@ export class Connection {
     this.#flush()
     this.#ended = error ?? this.#error('CLOSED', 'is no longer connected: it was closed from this side')
     this.#keepAlive.sleep()
+    this.#sip.stop()
     this.#transport.close()
     this.#capable?.reject(this.#ended)
     this.#challenge?.reject(this.#ended)
-    const pending = [...this.#pending.values()]
-    this.#pending.clear()
-    for (const { reject } of pending) reject(this.#ended)
+    this.#pending.rejectAll(this.#ended)
     this.#options.closed(this.#ended, error === undefined)
   }
 
-  #write<N extends CommandName>(name: N, values: CommandArguments<N>, pending: Pending): void {
+  #write<N extends CommandName>(name: N, values: CommandArguments<N>, pending: Waiting): void {
     if (this.#ended) {
       pending.reject(this.#ended)
       return
     }
-    const seq = this.#nextSeq()
+    const seq = this.#pending.nextSeq()
     const start = this.#writer.length
     writeCommand(this.#writer, commands[name] as Command, seq, values)
     const bytes = this.#writer.length - start - 4
@@ -168,16 +192,10 @@ export class Connection {
       pending.reject(new RangeError(`${name} would take ${bytes} bytes; the producer takes at most ${limit}`))
       return
     }
-    this.#pending.set(seq, pending)
+    this.#pending.add(seq, pending)
     this.#flow()
     // Everything of one turn goes out together.
     if (start === 0) queueMicrotask(() => this.#flush())
-  }
-
-  #nextSeq(): number {
-    do this.#seq = (this.#seq + 1) >>> 0
-    while (this.#pending.has(this.#seq))
-    return this.#seq
   }
 
   #flush(): void {
@@ -189,6 +207,7 @@ export class Connection {
   #data(chunk: Uint8Array): void {
     if (this.#ended) return
     this.#keepAlive.heard()
+    this.#sip.took(chunk.length)
     try {
       this.#framer.push(chunk)
       while (!this.#ended && this.#framer.next()) {
@@ -233,11 +252,8 @@ export class Connection {
   }
 
   #response(response: Response): void {
-    const pending = this.#pending.get(response.seq)
-    this.#pending.delete(response.seq)
-    if (pending) pending.response(response)
+    if (this.#pending.take(response)) this.#flow()
     else this.#fail('PROTOCOL', `answered a command that was never sent (seq ${response.seq})`)
-    this.#flow()
   }
 
   #continue(data: Uint8Array): void {
@@ -248,7 +264,7 @@ export class Connection {
   }
 
   #flow(): void {
-    const isPaused = this.#isHeld && this.#pending.size === 0
+    const isPaused = this.#isHeld && !this.#isSipping && this.#pending.size === 0
     if (this.#ended || this.#isPaused === isPaused) return
     this.#isPaused = isPaused
     if (isPaused) {
@@ -262,7 +278,8 @@ export class Connection {
 
   #closed(cause: Error | undefined): void {
     const why = this.#lastWords?.detail || cause?.message
-    this.#fail('CLOSED', why ? `closed the connection: ${why}` : 'closed the connection', { cause })
+    const code = MEANINGS.get(this.#lastWords?.code ?? 0) ?? 'CLOSED'
+    this.#fail(code, why ? `closed the connection: ${why}` : 'closed the connection', { cause })
   }
 
   #fail(code: ConnectionErrorCode, what: string, options?: ErrorOptions): void {

@@ -1,203 +1,298 @@
 /**
- * A consumer, logged in: one method per command. Commands may be sent without waiting for each other.
- * A value goes to the handler of its metric id; to `entries` where there is none; and nowhere where neither is, which
- * loses nothing on a durable channel: what is not committed comes again.
+ * A consumer: one channel of a producer, taken up again after every lost connection. Values come in the order of the
+ * channel, to the handler of their metric or to the loop over the consumer.
  */
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
-import type { CommandArguments } from '../protocol/monitor/commands/index.ts'
+import type { CommandArguments, CommandName } from '../protocol/monitor/commands/index.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
-import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
-import { type Arguments, toArguments } from './arguments.ts'
-import { type Clock, systemClock } from './clock.ts'
-import { Connection } from './connection.ts'
-import type { ConnectionError } from './errors.ts'
-import { Inbox } from './inbox.ts'
-import { type Credentials, logIn } from './login.ts'
-import type { Transport } from './transport.ts'
+import type { Gap, ValueMessage } from '../protocol/monitor/message.ts'
+import { Answers } from './answers.ts'
+import type { Arguments } from './arguments.ts'
+import { attach, bind, boundOn } from './attach.ts'
+import { atMost } from './clock.ts'
+import { type Asking, Commands, type Request, type WaitOptions } from './commands.ts'
+import type { Connection } from './connection.ts'
+import { Delivery } from './delivery.ts'
+import { ConnectionError, isPassing } from './errors.ts'
+import { type ConsumerEvents, Events, type Listener } from './events.ts'
+import { type Follow, type Followed, Follows, type Handler } from './follows.ts'
+import { NextConnection } from './next-connection.ts'
+import type { ConsumerOptions } from './options.ts'
+import { Reconnect } from './reconnect.ts'
+import type { Sample } from './sample.ts'
+import { openSession } from './session.ts'
 
-export type Entry = ValueMessage | Gap
+/** So long a value may be in work when its consumer is closed. */
+const PATIENCE_MS = 1000
 
-/** `return` ends the loop also from outside of it. */
-export interface Entries extends AsyncIterableIterator<Entry, undefined> {
-  return(): Promise<IteratorResult<Entry, undefined>>
-}
-
-export interface ConsumerOptions {
-  readonly clock?: Clock | undefined
-  /** What errors call the producer; its URL. */
-  readonly name?: string | undefined
-  /** Entries that may wait to be taken before reading rests; 1,024 unless given. */
-  readonly maxWaiting?: number | undefined
-  /** A loss, while nobody reads `entries`, where it would stand in its place. */
-  readonly onGap?: ((gap: Gap) => void) | undefined
-  readonly onNotice?: ((notice: Notice) => void) | undefined
-  /** Without an error where it was closed from here. */
-  readonly onClose?: ((error: ConnectionError | undefined) => void) | undefined
-  /** Gives up while logging in. */
-  readonly signal?: AbortSignal | undefined
-}
-
-interface Answer {
-  resolve(value: ValueMessage): void
-  reject(error: Error): void
-}
-
-export class Consumer {
-  /** Whether nobody on the way can read along: encrypted, or on this machine. */
-  readonly isConfidential: boolean
-  readonly #connection: Connection
+export class Consumer extends Commands implements AsyncIterable<Sample> {
   readonly #options: ConsumerOptions
-  readonly #handlers = new Map<number, (value: ValueMessage) => void>()
-  readonly #answers = new Map<number, Answer>()
-  #entries: Inbox<Entry> | undefined
-  #channel = CURRENT_CHANNEL
+  readonly #reconnect: Reconnect
+  readonly #answers: Answers
+  readonly #delivery: Delivery
+  readonly #events = new Events()
+  readonly #follows = new Follows()
+  readonly #next: NextConnection
+  readonly #request: Request = (name, values, onOk) => this.request(name, values, onOk)
+  #connection: Connection | undefined
+  #channel: number
+  #isAttached = false
+  #isConfidential = false
+  #ended: { readonly error: Error | undefined } | undefined
 
-  /** Logs in over a transport. Throws ConnectionError. */
-  static async open(transport: Transport, credentials: Credentials, options: ConsumerOptions = {}): Promise<Consumer> {
-    const consumer = new Consumer(transport, credentials, options)
-    const { signal } = options
-    const abort = () => consumer.#connection.close(signal?.reason)
-    signal?.addEventListener('abort', abort)
-    try {
-      consumer.#channel = await logIn(consumer.#connection, transport, credentials)
-      return consumer
-    } catch (error) {
-      consumer.close()
-      throw error
-    } finally {
-      signal?.removeEventListener('abort', abort)
-    }
+  /** Use `connect`. Throws ConnectionError, and StatusError where the channel cannot be taken up. */
+  static async open(options: ConsumerOptions, signal?: AbortSignal): Promise<Consumer> {
+    const consumer = new Consumer(options)
+    await consumer.#establish(signal)
+    return consumer
   }
 
-  /** Use `open` or `connect`. */
-  private constructor(transport: Transport, credentials: Credentials, options: ConsumerOptions) {
-    this.isConfidential = transport.encrypted || transport.loopback
+  private constructor(options: ConsumerOptions) {
+    super()
     this.#options = options
-    this.#connection = new Connection(transport, {
-      clock: options.clock ?? systemClock(),
-      peer: `${options.name ?? 'the producer'} as ${credentials.identity}`,
-      value: (message) => this.#value(message),
-      gap: (gap) => (this.#entries ? this.#entries.push(gap) : options.onGap?.(gap)),
-      notice: (notice) => options.onNotice?.(notice),
-      closed: (reason, isOurs) => this.#closed(reason, isOurs),
+    this.#channel = options.channel ?? CURRENT_CHANNEL
+    this.#answers = new Answers(options.clock)
+    this.#next = new NextConnection(options.clock, options.deadlineMs, options.url)
+    this.#delivery = new Delivery({
+      after: options.after,
+      isExplicit: options.commit === 'explicit',
+      nameOf: (metric) => this.#follows.nameOf(metric),
+      followOf: (metric) => this.#follows.get(metric),
+      gap: (gap) => this.#events.emit('gap', gap),
+      hold: (isHeld) => this.#connection?.hold(isHeld, this.#isDurable),
+      send: (transaction, through) => this.#commit(transaction, through),
+      failed: (error) => this.#end(error),
+    })
+    this.#reconnect = new Reconnect({
+      clock: options.clock,
+      connect: async (signal) => {
+        await this.#establish(signal)
+        this.#events.emit('connected', { channel: this.#channel })
+      },
+      ended: (error) => this.#end(error),
     })
   }
 
-  /** The id of the current channel; never 0. */
+  /** The id of the current channel. */
   get channel(): number {
     return this.#channel
   }
 
+  /** What the producer can do; undefined while there is no connection. */
   get capabilities(): Capabilities | undefined {
-    return this.#connection.capabilities
+    return this.#connection?.capabilities
   }
 
-  /** Makes a metric instance; gives its id. Nothing is measured before it is bound. */
-  collect(metric: string, args: Arguments = {}): Promise<number> {
-    return this.#connection.request('COLLECT', { metric, args: toArguments(args) })
+  /** Whether nobody on the way can read along: encrypted, or on this machine. */
+  get isConfidential(): boolean {
+    return this.#isConfidential
   }
 
-  async subscribe(metric: number, channel = CURRENT_CHANNEL): Promise<void> {
-    await this.#connection.request('SUBSCRIBE', { metric, channel })
+  /** The metric behind an id that is followed, or that the channel binds; empty for others. */
+  nameOf(metric: number): string {
+    return this.#follows.nameOf(metric)
   }
 
-  async buffer(metric: number, channel = CURRENT_CHANNEL): Promise<void> {
-    await this.#connection.request('BUFFER', { metric, channel })
+  /** Gives the function that ends it. */
+  on<E extends keyof ConsumerEvents>(event: E, listener: Listener<E>): () => void {
+    return this.#events.on(event, listener)
   }
 
-  async get(metric: number, channel = CURRENT_CHANNEL): Promise<void> {
-    await this.#connection.request('GET', { metric, channel })
+  /**
+   * Has the values of a metric come to `handler`, or to the loop without one, also after lost connections. What the channel
+   * binds already under this name goes on as it is, with the arguments of then.
+   */
+  async follow(metric: string, args: Arguments = {}, handler?: Handler): Promise<Followed> {
+    const follow: Follow = { metric, args, handler, id: 0, stop: () => this.#leave(follow) }
+    const bound = this.#follows.claim(metric)
+    if (bound !== undefined) {
+      this.#follows.set(bound, follow)
+      return follow
+    }
+    try {
+      await bind(this.#request, this.#follows, follow)
+      return follow
+    } catch (error) {
+      this.#follows.delete(follow)
+      throw error
+    }
   }
 
-  async stop(metric: number, channel = CURRENT_CHANNEL): Promise<void> {
-    await this.#connection.request('STOP', { metric, channel })
-  }
-
-  /** Defines a channel that outlives every connection; gives its id. */
-  defChannel(url = '', args: Arguments = {}): Promise<number> {
-    return this.#connection.request('DEF_CHANNEL', { url, args: toArguments(args) })
-  }
-
-  async setChannel(channel: number): Promise<void> {
-    await this.#connection.request('SET_CHANNEL', { channel }, () => {
-      if (channel !== CURRENT_CHANNEL) this.#channel = channel
-    })
-  }
-
-  /** Deleting the current channel ends the connection. */
-  async delChannel(channel = CURRENT_CHANNEL): Promise<void> {
-    await this.#connection.request('DEL_CHANNEL', { channel })
-  }
-
-  /** `through`: this one and everything sent before it on this connection. */
-  async commit(transaction: number, { through = false } = {}): Promise<void> {
-    await this.#connection.request('COMMIT', { transaction, through })
-  }
-
-  /** Runs a control; gives the value with its result, to be committed where it has a transaction id. */
-  execute(control: string, args: Arguments = {}): Promise<ValueMessage> {
-    return this.#ask('EXECUTE', { control, args: toArguments(args) })
-  }
-
-  /** One value of a continuous metric; of type VOID where no measurement could be had. */
-  query(metric: string, args: Arguments = {}): Promise<ValueMessage> {
-    return this.#ask('QUERY', { metric, args: toArguments(args) })
-  }
-
-  async nop(): Promise<void> {
-    await this.#connection.request('NOP', {})
-  }
-
-  /** Hands the values of one id to `handler`; gives a function that ends that. To be called before the id is bound. */
-  onValue(metric: number, handler: (value: ValueMessage) => void): () => void {
-    this.#handlers.set(metric, handler)
-    return () => {
-      if (this.#handlers.get(metric) === handler) this.#handlers.delete(metric)
+  /** The values that no handler takes. One reader at a time; what is left by `break` or an error was not handled. */
+  [Symbol.asyncIterator](): AsyncIterator<Sample, undefined> {
+    this.#delivery.read()
+    return {
+      next: async () => {
+        const value = await this.#delivery.next()
+        return value ? { done: false, value } : { done: true, value: undefined }
+      },
+      return: () => {
+        this.#delivery.leave()
+        return Promise.resolve({ done: true, value: undefined })
+      },
     }
   }
 
   /**
-   * All values that no handler takes and all GAPs, in their order. To be called before the first value is due. Reading
-   * rests while too many wait to be taken; the producer closes a connection that has rested for 30 s, so that a slow
-   * reader should rather ask for a small `window`. One at a time; throws where one is open.
+   * Hands values to their handlers until `close`; rejects with what a handler throws, or with what ended the connection for
+   * good. What nobody follows is left alone, and not committed.
    */
-  entries(): Entries {
-    if (this.#entries) throw new Error('the entries of this consumer are already being read')
-    this.#entries = new Inbox<Entry>({
-      limit: this.#options.maxWaiting ?? 1024,
-      hold: (isHeld) => this.#connection.hold(isHeld),
-      left: () => {
-        this.#entries = undefined
+  async run(): Promise<void> {
+    this.#delivery.read()
+    while (await this.#delivery.next()) this.#delivery.passOver()
+  }
+
+  /** `through`: this one and everything before it. Sent again where the connection is lost before the answer. */
+  async commit(transaction: number, { through = false } = {}): Promise<void> {
+    if (this.#delivery.isCurrent(transaction)) return this.#delivery.settled()
+    if (through) this.#delivery.committingThrough(transaction)
+    for (;;) {
+      try {
+        await this.request('COMMIT', { transaction, through })
+        return
+      } catch (error) {
+        const isLost = error instanceof ConnectionError && error.code !== 'TIMEOUT' && isPassing(error)
+        if (!isLost || this.#ended) throw error
+      }
+    }
+  }
+
+  /** Leaves the current channel for another: what was not handled stays there, and nothing is followed any more. */
+  async setChannel(channel: number): Promise<void> {
+    if (channel === CURRENT_CHANNEL || channel === this.#channel) return
+    const bound = await boundOn(channel, (metric, args) => this.query(metric, args))
+    await this.request('SET_CHANNEL', { channel }, () => {
+      const left = new ConnectionError('CLOSED', `channel ${this.#channel} was left: the result waits there`)
+      this.#answers.reject(left, false)
+      this.#channel = channel
+      this.#delivery.turn()
+      this.#follows.clear()
+      this.#follows.reconcile(bound)
+    })
+  }
+
+  /**
+   * Ends the reading, commits what was handled, and closes. A value that is being handled is waited for, one second at the
+   * most: after that it counts as not handled. So call this in a handler or loop, but do not wait for it there.
+   */
+  async close(): Promise<void> {
+    this.#reconnect.stop()
+    this.#delivery.end(undefined)
+    await atMost(this.#options.clock, PATIENCE_MS, this.#delivery.left())
+    if (this.#connection && !this.#ended) await this.#delivery.settled()
+    this.#end(undefined)
+  }
+
+  protected request<N extends CommandName>(
+    name: N,
+    values: CommandArguments<N>,
+    onOk?: (result: number) => void,
+  ): Promise<number> {
+    if (this.#connection) return this.#connection.request(name, values, onOk)
+    if (this.#ended) return Promise.reject(this.#reason)
+    return this.#next.wait().then((connection) => connection.request(name, values, onOk))
+  }
+
+  protected ask<N extends Asking>(name: N, values: CommandArguments<N>, { deadlineMs }: WaitOptions) {
+    return this.#answers.ask(this.#request, name, values, { isKept: name === 'EXECUTE' && this.#isDurable, deadlineMs })
+  }
+
+  get #isDurable(): boolean {
+    return this.#options.durable !== false
+  }
+
+  /** Why nothing can be asked any more. */
+  get #reason(): Error {
+    return this.#ended?.error ?? new ConnectionError('CLOSED', `${this.#options.url}: this consumer was closed`)
+  }
+
+  async #leave(follow: Followed): Promise<void> {
+    await this.stop(follow.id)
+    this.#follows.delete(follow)
+  }
+
+  /** Connects, logs in, and makes everything as it was. */
+  async #establish(signal?: AbortSignal): Promise<void> {
+    const session = await openSession({
+      ...this.#options,
+      signal,
+      connection: {
+        deadlineMs: this.#options.deadlineMs,
+        value: (message) => this.#arrived(message),
+        gap: (gap) => this.#arrived(gap),
+        notice: (notice) => this.#events.emit('notice', notice),
       },
+      closed: (connection, reason, isOurs) => this.#closed(connection, reason, isOurs),
     })
-    return this.#entries
+    const { connection, channel: birth, isConfidential } = session
+    const abort = () => connection.close(signal?.reason)
+    signal?.addEventListener('abort', abort)
+    try {
+      await attach({
+        connection,
+        answers: this.#answers,
+        birth,
+        channel: this.#channel,
+        isDurable: this.#isDurable,
+        isAgain: this.#isAttached,
+        follows: this.#follows,
+        became: (channel) => this.#became(channel),
+      })
+      if (signal?.aborted) abort()
+      if (connection.ended) throw connection.ended
+    } catch (error) {
+      connection.close()
+      throw error
+    } finally {
+      signal?.removeEventListener('abort', abort)
+    }
+    this.#isAttached = true
+    this.#isConfidential = isConfidential
+    this.#connection = connection
+    if (this.#delivery.isHeld) connection.hold(true, this.#isDurable)
+    this.#next.came(connection)
   }
 
-  /** What has been sent still goes out. Promises that wait are rejected, `entries` ends. */
-  close(): void {
-    this.#connection.close()
+  #became(channel: number): void {
+    if (channel === this.#channel || !this.#isDurable) this.#delivery.connected()
+    else if (this.#isAttached) this.#delivery.turn()
+    this.#channel = channel
   }
 
-  #ask<N extends 'QUERY' | 'EXECUTE'>(command: N, values: CommandArguments<N>): Promise<ValueMessage> {
-    return new Promise((resolve, reject) => {
-      this.#connection.request(command, values, (id) => this.#answers.set(id, { resolve, reject })).catch(reject)
-    })
+  #arrived(message: ValueMessage | Gap): void {
+    const { transaction } = message
+    if (!this.#delivery.isNew(transaction)) return
+    if (message.kind === 'value' && this.#answers.take(message)) this.#delivery.answered(transaction)
+    else this.#delivery.push(message)
   }
 
-  #value(message: ValueMessage): void {
-    const answer = this.#answers.get(message.metric)
-    const handler = this.#handlers.get(message.metric)
-    this.#answers.delete(message.metric)
-    if (answer) answer.resolve(message)
-    else if (handler) handler(message)
-    else this.#entries?.push(message)
+  #closed(connection: Connection, reason: ConnectionError, isOurs: boolean): void {
+    const goesOn = this.#options.reconnect !== false && !isOurs && isPassing(reason)
+    this.#answers.reject(reason, goesOn && this.#isDurable)
+    if (connection !== this.#connection) return
+    this.#connection = undefined
+    if (!goesOn) {
+      this.#end(isOurs ? undefined : reason)
+      return
+    }
+    this.#events.emit('disconnected', reason)
+    this.#reconnect.lost(reason)
   }
 
-  #closed(reason: ConnectionError, isOurs: boolean): void {
-    const error = isOurs ? undefined : reason
-    for (const { reject } of this.#answers.values()) reject(reason)
-    this.#answers.clear()
-    this.#entries?.end(error)
-    this.#options.onClose?.(error)
+  #end(error: Error | undefined): void {
+    if (this.#ended) return
+    this.#ended = { error }
+    this.#reconnect.stop()
+    this.#delivery.end(error)
+    this.#answers.reject(this.#reason, false)
+    this.#next.end(this.#reason)
+    this.#connection?.close()
+    this.#events.emit('closed', error)
+  }
+
+  /** Rejects at once where there is no connection: what waits for one would come too late. */
+  #commit(transaction: number, through: boolean): Promise<number> {
+    if (this.#connection) return this.#connection.request('COMMIT', { transaction, through })
+    return Promise.reject(new ConnectionError('CLOSED', `${this.#options.url}: there is no connection`))
   }
 }

@@ -23,12 +23,21 @@ export class StatusError extends Error {
   }
 }
 
+/** What a producer may refuse now and grant later. */
+const PASSING: ReadonlySet<StatusName | number> = new Set([
+  'BUSY',
+  'INTERNAL',
+  'NO_SUCH_METRIC',
+  'QUOTA_EXCEEDED',
+  'STORAGE_FULL',
+])
+
 export type ConnectionErrorCode =
   /** Not a URL that can be dialled. */
   | 'BAD_URL'
   /** No connection came about; `cause` has the system's error. */
   | 'UNREACHABLE'
-  /** Connecting and logging in took too long. */
+  /** Connecting and logging in, or the response to a command, took too long. What the command did is not known. */
   | 'TIMEOUT'
   /** The producer offers no method that may be used here. */
   | 'NO_METHOD'
@@ -40,8 +49,32 @@ export type ConnectionErrorCode =
   | 'PROTOCOL'
   /** The producer did not answer for 30 seconds. */
   | 'SILENT'
-  /** The connection ended, by either end. */
+  /** The connection ended, by either end. What a command did that waited for its response is not known. */
   | 'CLOSED'
+  /** Another connection took this channel. */
+  | 'SUPERSEDED'
+  /** The identity or a right of it was withdrawn. */
+  | 'WITHDRAWN'
+  /** The channel was deleted or has expired. */
+  | 'CHANNEL_GONE'
+
+/** After these the same attempt would end the same way, or take something from somebody [MON 3 NOTICE]. */
+const FINAL: ReadonlySet<ConnectionErrorCode> = new Set([
+  'BAD_URL',
+  'NO_METHOD',
+  'LOGIN_FAILED',
+  'SERVER_NOT_PROVEN',
+  'PROTOCOL',
+  'SUPERSEDED',
+  'WITHDRAWN',
+  'CHANNEL_GONE',
+])
+
+/** Whether connecting again may help. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof ConnectionError) return !FINAL.has(error.code) || isPassing(error.cause)
+  return error instanceof StatusError && PASSING.has(error.status)
+}
 
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'

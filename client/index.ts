@@ -1,13 +1,14 @@
-/** The public door of the consumer library: `import { connect } from 'cinnabar/client'`. */
-export { parseIdentity, type QualifiedName } from '../auth/identity.ts'
-export { BasicType, GapReason, NoticeCode } from '../protocol/monitor/constants.ts'
-export { valueToJson } from '../protocol/monitor/json-value.ts'
-export type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
-export type { StatusName } from '../protocol/monitor/status.ts'
-export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
-export type { Arguments, ArgumentValue } from './arguments.ts'
-export { type ConnectOptions, connect } from './connect.ts'
-export { Consumer, type ConsumerOptions, type Entries, type Entry } from './consumer.ts'
-export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
-export type { Credentials, Method } from './login.ts'
-export type { Transport, TransportListener } from './transport.ts'
+/** The door of the consumer library on Node: `import { connect } from 'cinnabar/client'`. */
+import { type Connect, connector } from './connect.ts'
+import { dial } from './dial/dial.ts'
+
+export * from './public.ts'
+
+/**
+ * Connects to `tcp://host:port`, `ws://host:port/monitor` or `wss://`, and logs in. Rejects with ConnectionError.
+ *
+ *     const consumer = await connect('tcp://127.0.0.1:7650', { identity: 'alice', password })
+ *     await consumer.follow('host.load.one')
+ *     for await (const sample of consumer) console.log(sample.name, sample.plain)
+ */
+export const connect: Connect = connector(dial)

@@ -3,7 +3,6 @@ import type { Command } from 'commander'
 import type { Consumer } from '../../client/index.ts'
 import { splitWords, toTypedArguments } from '../assignments.ts'
 import { metricParameters } from '../catalogue.ts'
-import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { type FollowOptions, follow, withFollowOptions } from '../follow.ts'
 import type { LoginOptions } from '../login.ts'
@@ -16,23 +15,14 @@ export function addWatch(program: Command, cli: Cli): void {
     .action(async (words: string[], options: LoginOptions & FollowOptions) => {
       const { names: metrics, assignments } = splitWords(words)
       if (metrics.length === 0) throw new Failure(ExitCode.USAGE, 'no metric is named')
-      await withConsumer(cli, options, async (consumer) => {
-        await keepNothing(consumer)
-        const entries = consumer.entries()
-        const names = new Map<number, string>()
+      // A closed terminal must not leave a queue that fills for days.
+      const channel = { durable: false }
+      const print = async (consumer: Consumer) => {
         for (const metric of metrics) {
-          const args = await toTypedArguments(assignments, () => metricParameters(consumer, metric))
-          const id = await consumer.collect(metric, args)
-          names.set(id, metric)
-          await consumer.subscribe(id)
+          await consumer.follow(metric, await toTypedArguments(assignments, () => metricParameters(consumer, metric)))
         }
-        await follow({ terminal: cli.terminal, entries, names, options })
-      })
+        await follow(cli.terminal, consumer, options)
+      }
+      await withConsumer(cli, options, print, channel)
     })
-}
-
-/** Otherwise a closed terminal would leave a queue that fills for days. */
-async function keepNothing(consumer: Consumer): Promise<void> {
-  const args = { channel: consumer.channel, durable: false }
-  checkOutcome('channel.configure', await runControl(consumer, 'channel.configure', args))
 }

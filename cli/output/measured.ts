@@ -2,14 +2,20 @@
  * Values of metrics, as tables, lines and JSON. The value of a pattern is a REC of what was left open (name, host, ...) and
  * `value`; an answer about a pattern is an ARRAY of those.
  */
-import { BasicType, type Value, type ValueMessage, valueToJson } from '../../client/index.ts'
+import { BasicType, type Value, valueToJson } from '../../client/index.ts'
 import { fieldOf, type Record, recordsOf, textOf } from '../records.ts'
 import type { Colors } from '../terminal.ts'
 import { type Column, formatTable } from './table.ts'
 import { formatClock, formatTime, formatValue, printable } from './text.ts'
 
+export interface Measured {
+  /** Microseconds since 1970. */
+  readonly time: number
+  readonly value: Value
+}
+
 /** One object for each value; the fields of a REC stand beside metric and time (microseconds). */
-export function toJson(metric: string, { time, value }: ValueMessage): readonly object[] {
+export function toJson(metric: string, { time, value }: Measured): readonly object[] {
   const values = recordsOf(value)?.records.map((record): Value => ({ type: BasicType.REC, value: record })) ?? [value]
   return values.map((one) => {
     const json = valueToJson(one)
@@ -23,7 +29,7 @@ export function jsonOf(record: Record): string {
 }
 
 /** One line: time of day, name, what was left open, value. */
-export function toLine(metric: string, { time, value }: ValueMessage, colors: Colors): string {
+export function toLine(metric: string, { time, value }: Measured, colors: Colors): string {
   const record: Record = value.type === BasicType.REC ? value.value : []
   const measured = fieldOf(record, 'value')
   const open = measured ? record.filter(({ name }) => name !== 'value' && name !== 'name') : []
@@ -38,7 +44,7 @@ export function toLine(metric: string, { time, value }: ValueMessage, colors: Co
 }
 
 /** What `get` shows: a table for a list, a line for each field of a record, else one line. */
-export function toText(metric: string, { time, value }: ValueMessage, unit: string, colors: Colors): string {
+export function toText(metric: string, { time, value }: Measured, unit: string, colors: Colors): string {
   const list = recordsOf(value)
   if (list) return toTable(list.records, { time, unit, colors })
   if (value.type === BasicType.REC) {

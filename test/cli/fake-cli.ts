@@ -3,7 +3,9 @@ import { Readable } from 'node:stream'
 import pc from 'picocolors'
 import { run } from '../../cli/program.ts'
 import type { Cli } from '../../cli/session.ts'
-import { type ConnectOptions, Consumer } from '../../client/index.ts'
+import { systemClock } from '../../client/clock.ts'
+import { Consumer } from '../../client/consumer.ts'
+import type { ConnectOptions } from '../../client/index.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { type Command, readCommand } from '../../protocol/monitor/command.ts'
 import { type CommandName, commandName, commands } from '../../protocol/monitor/commands/index.ts'
@@ -119,6 +121,7 @@ export async function runCli(
         })
         out.push(...text.split('\n'))
       },
+      isWatched: false,
       note: (text) => void err.push(...text.split('\n')),
       askSecret: async (question) => {
         err.push(question)
@@ -136,14 +139,25 @@ export async function runCli(
 }
 
 function connectTo(producer: FakeProducer, isOpenToOthers: boolean): Cli['connect'] {
-  return async (url, credentials, connectOptions: ConnectOptions = {}) => {
-    const { dial: _, ...options } = connectOptions
+  return async (url, credentials, { channel, durable, reconnect }: ConnectOptions = {}) => {
     // A login by scram is tested elsewhere; here it would only take its time.
     const plain = { identity: credentials.identity, password: credentials.password }
-    const opening = Consumer.open(producer, plain, { ...options, name: url })
+    const dial = () => Promise.resolve(producer)
+    const opening = Consumer.open({
+      url,
+      credentials: plain,
+      dial,
+      clock: systemClock(),
+      deadlineMs: 30_000,
+      channel,
+      durable,
+      reconnect,
+    })
+    await undefined
     producer.say(caps('password'))
     const consumer = await opening
-    return isOpenToOthers ? Object.assign(consumer, { isConfidential: false }) : consumer
+    if (isOpenToOthers) Object.defineProperty(consumer, 'isConfidential', { value: false })
+    return consumer
   }
 }
 

@@ -63,8 +63,9 @@ test('Ctrl-C ends a tail with exit code 0', async () => {
 
 test('a reader that goes away ends it quietly', async () => {
   const { server, url } = await serve((socket) => {
+    let transaction = 1
     const flood = () => {
-      if (!socket.destroyed) socket.write(value(7, 1, 42), () => setImmediate(flood))
+      if (!socket.destroyed) socket.write(value(7, transaction++, 42), () => setImmediate(flood))
     }
     flood()
   })

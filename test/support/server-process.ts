@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from './bytes.ts'
 import { RawPeer } from './raw-peer.ts'
 
-const PASSWORD = 'a password for tests'
+/** Of the user `admin`. */
+export const PASSWORD = 'a password for tests'
 
 export class ServerProcess {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
@@ -20,12 +21,12 @@ export class ServerProcess {
   tcpPort = 0
   httpPort = 0
 
-  /** `toml`: further sections. */
-  constructor(toml = '') {
+  /** `toml`: further sections. `tcp`: a port that stays the same over restarts. */
+  constructor(toml = '', { tcp = 0 } = {}) {
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
-        `[listen]\ntcp = "127.0.0.1:0"\nhttp = "127.0.0.1:0"\n[auth]\nscram_iterations = 4096\n${toml}`,
+        `[listen]\ntcp = "127.0.0.1:${tcp}"\nhttp = "127.0.0.1:0"\n[auth]\nscram_iterations = 4096\n${toml}`,
     )
   }
 
@@ -97,5 +98,15 @@ export async function freeUdpPort(): Promise<number> {
   await once(socket, 'listening')
   const { port } = socket.address()
   await new Promise<void>((resolve) => socket.close(() => resolve()))
+  return port
+}
+
+/** A TCP port of loopback that nobody has just now. */
+export async function freeTcpPort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise<void>((resolve) => server.close(() => resolve()))
   return port
 }

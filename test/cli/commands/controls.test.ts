@@ -101,7 +101,8 @@ describe('user', () => {
   })
 
   test('what the server refuses is told', async () => {
-    const { code, err } = await runCli(['user', 'remove', 'bob'], () => outcome('failed', 'there is no user bob'))
+    const refused: Script = ({ name }) => (name === 'EXECUTE' ? outcome('failed', 'there is no user bob') : {})
+    const { code, err } = await runCli(['user', 'remove', 'bob'], refused)
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: user.remove: failed: there is no user bob'] })
   })
 })

@@ -1,0 +1,207 @@
+/**
+ * The values of one channel on their way to whoever handles them: in the order of the channel, one after the other, each
+ * committed when it was handled. What takes its time makes the producer wait.
+ */
+import type { Gap, ValueMessage } from '../protocol/monitor/message.ts'
+import { Commits } from './commits.ts'
+import type { Follow } from './follows.ts'
+import { Inbox } from './inbox.ts'
+import { Progress } from './progress.ts'
+import { Sample } from './sample.ts'
+
+/** Values that may wait to be handled before reading rests. */
+const MAX_WAITING = 1024
+
+export interface DeliveryOptions {
+  /** The highest transaction id that an earlier run has handled. */
+  readonly after: number | undefined
+  /** Nothing is committed but by `commit`. */
+  readonly isExplicit: boolean
+  readonly nameOf: (metric: number) => string
+  readonly followOf: (metric: number) => Follow | undefined
+  readonly gap: (gap: Gap) => void
+  /** Reading is to rest, or to go on. */
+  readonly hold: (isHeld: boolean) => void
+  /** COMMIT. Rejects with StatusError or ConnectionError. */
+  readonly send: (transaction: number, through: boolean) => Promise<unknown>
+  readonly failed: (error: Error) => void
+}
+
+export class Delivery {
+  readonly #options: DeliveryOptions
+  readonly #inbox: Inbox<Sample | Gap>
+  #progress: Progress
+  #commits: Commits
+  /** Handed to the loop, which has not asked for the next yet. */
+  #current: Sample | undefined
+  #isRead = false
+  #left: (() => void) | undefined
+  #ended: { readonly error: Error | undefined } | undefined
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options
+    this.#inbox = new Inbox({ limit: MAX_WAITING, hold: options.hold })
+    this.#progress = new Progress(options.after)
+    this.#commits = this.#committing()
+  }
+
+  get isHeld(): boolean {
+    return this.#inbox.isHeld
+  }
+
+  /** Whether a value or GAP is to be handled; repeats are not, and are committed again where that is due. */
+  isNew(transaction: number): boolean {
+    if (this.#progress.arrived(transaction)) return true
+    this.#flush()
+    return false
+  }
+
+  push(message: ValueMessage | Gap): void {
+    const isGap = message.kind === 'gap'
+    this.#inbox.push(isGap ? message : new Sample(this.#options.nameOf(message.metric), message))
+  }
+
+  /** Somebody waited for that value, and has it before those that arrived earlier. */
+  answered(transaction: number): void {
+    if (transaction === 0 || this.#options.isExplicit) return
+    this.#progress.handledAhead(transaction)
+    this.#commits.flush()
+  }
+
+  /** To be called before `next`. Throws where somebody reads already. */
+  read(): void {
+    if (this.#isRead) throw new Error('the values of this consumer are already being read')
+    this.#isRead = true
+  }
+
+  /** The next value that no handler takes; undefined at the end. Rejects with what a handler throws, or what ended it. */
+  async next(): Promise<Sample | undefined> {
+    if (this.#current) {
+      this.#done(this.#current.transaction)
+      this.#current = undefined
+      this.#flush()
+    }
+    for (;;) {
+      const entry = this.#ended ? this.#unkept(this.#ended.error) : this.#inbox.take()
+      if (entry === undefined) {
+        if (this.#ended) return this.#finish(this.#ended.error)
+        this.#flush()
+        await this.#inbox.arrived()
+      } else if (entry.kind === 'value' && !this.#options.followOf(entry.metric)?.handler) {
+        this.#current = entry
+        return entry
+      } else {
+        const handling = this.#handle(entry)
+        if (handling !== undefined) await handling
+        this.#done(entry.transaction)
+        if (handling !== undefined) this.#flush()
+      }
+    }
+  }
+
+  /** The current one is nobody's: it stays uncommitted. */
+  passOver(): void {
+    if (this.#current) this.#progress.passedOver(this.#current.transaction)
+    this.#current = undefined
+  }
+
+  /** The reader leaves; the current one was not handled. */
+  leave(): void {
+    if (this.#current) this.#inbox.putBack(this.#current)
+    this.#current = undefined
+    this.#unread()
+  }
+
+  /** Whether this is the one in the loop, which needs no COMMIT of its own then: it counts as handled. */
+  isCurrent(transaction: number): boolean {
+    if (this.#options.isExplicit || this.#current?.transaction !== transaction) return false
+    this.#done(transaction)
+    this.#current = undefined
+    return true
+  }
+
+  /** The consumer commits everything up to here itself. */
+  committingThrough(transaction: number): void {
+    this.#progress.committingThrough(transaction)
+  }
+
+  /** A new connection has taken the channel up. */
+  connected(): void {
+    this.#progress.connected()
+  }
+
+  /** Another channel: what was not handled stays on the old one. */
+  turn(): void {
+    this.#inbox.clear()
+    this.#current = undefined
+    this.#progress = new Progress()
+    this.#commits = this.#committing()
+  }
+
+  /** Settles when what was handled is committed, or the connection has ended. */
+  settled(): Promise<void> {
+    return this.#options.isExplicit ? Promise.resolve() : this.#commits.settled()
+  }
+
+  /** The reader comes to its end behind what it handles now. */
+  end(error: Error | undefined): void {
+    this.#ended ??= { error }
+    this.#inbox.wake()
+  }
+
+  /** Settles when nobody reads any more. */
+  left(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isRead) this.#left = resolve
+      else resolve()
+    })
+  }
+
+  /** A promise while it takes its time. What fails is there again for the next reader. */
+  #handle(entry: Sample | Gap): Promise<unknown> | undefined {
+    const failed = (error: unknown): never => {
+      this.#inbox.putBack(entry)
+      this.#unread()
+      throw error
+    }
+    try {
+      const done =
+        entry.kind === 'gap' ? this.#options.gap(entry) : this.#options.followOf(entry.metric)?.handler?.(entry)
+      return done instanceof Promise ? done.catch(failed) : undefined
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  #flush(): void {
+    if (!this.#options.isExplicit) this.#commits.flush()
+  }
+
+  #done(transaction: number): void {
+    if (!this.#options.isExplicit) this.#progress.handled(transaction)
+  }
+
+  /** What can still be handled when the connection is gone for good: values that are kept nowhere. */
+  #unkept(error: Error | undefined): Sample | Gap | undefined {
+    if (!error) return undefined
+    let entry = this.#inbox.take()
+    while (entry && entry.transaction !== 0) entry = this.#inbox.take()
+    return entry
+  }
+
+  #finish(error: Error | undefined): undefined {
+    this.#unread()
+    if (error) throw error
+    return undefined
+  }
+
+  #unread(): void {
+    this.#isRead = false
+    this.#left?.()
+  }
+
+  #committing(): Commits {
+    const { send, failed } = this.#options
+    return new Commits({ progress: this.#progress, send, failed })
+  }
+}

@@ -1,0 +1,89 @@
+/** The metrics that a consumer follows, by the ids that they have on its channel at present. */
+import { BasicType } from '../protocol/monitor/constants.ts'
+import type { Field, Value } from '../protocol/monitor/value.ts'
+import type { Arguments } from './arguments.ts'
+import type { Sample } from './sample.ts'
+
+/** May take its time: what comes behind waits for it. */
+export type Handler = (sample: Sample) => unknown
+
+/** A metric that is followed. */
+export interface Followed {
+  readonly metric: string
+  readonly args: Arguments
+  /** Another one where the channel had to be made anew. */
+  readonly id: number
+  /** No more values; those that wait on the channel are dropped. */
+  stop(): Promise<void>
+}
+
+export interface Follow extends Followed {
+  id: number
+  readonly handler: Handler | undefined
+}
+
+export class Follows {
+  readonly #byId = new Map<number, Follow>()
+  /** What the channel has bound besides: metric names by id. */
+  #found = new Map<number, string>()
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  get(id: number): Follow | undefined {
+    return this.#byId.get(id)
+  }
+
+  nameOf(id: number): string {
+    return this.#byId.get(id)?.metric ?? this.#found.get(id) ?? ''
+  }
+
+  /** What the channel already binds under this name. Throws where it does so more than once: their arguments are not told. */
+  claim(metric: string): number | undefined {
+    const ids = [...this.#found].filter(([, name]) => name === metric).map(([id]) => id)
+    if (ids.length < 2) return ids[0]
+    throw new RangeError(`the channel binds ${metric} more than once (ids ${ids.join(', ')}): stop all but one of them`)
+  }
+
+  set(id: number, follow: Follow): void {
+    this.#byId.delete(follow.id)
+    this.#found.delete(id)
+    follow.id = id
+    this.#byId.set(id, follow)
+  }
+
+  delete({ id }: Followed): void {
+    this.#byId.delete(id)
+  }
+
+  /** A channel has been taken up that binds this, if that is known; gives what is followed and not among it. */
+  reconcile(bound: ReadonlyMap<number, string> | undefined): Follow[] {
+    if (!bound) return []
+    this.#found = new Map([...bound].filter(([id]) => !this.#byId.has(id)))
+    return [...this.#byId.values()].filter(({ id }) => !bound.has(id))
+  }
+
+  clear(): void {
+    this.#byId.clear()
+    this.#found.clear()
+  }
+}
+
+/** The bindings that an answer of `producer.channels` tells of one channel; undefined where it does not know it. */
+export function bindingsOf(answer: Value): ReadonlyMap<number, string> | undefined {
+  const [channel] = recordsOf(answer)
+  const bindings = channel?.find(({ name }) => name === 'bindings')
+  if (!bindings) return undefined
+  return new Map(
+    recordsOf(bindings).map((binding) => {
+      const field = (name: string) => binding.find((candidate) => candidate.name === name)?.value
+      return [Number(field('metric')), String(field('name'))]
+    }),
+  )
+}
+
+function recordsOf({ type, value }: Value): readonly (readonly Field[])[] {
+  if (type !== BasicType.ARRAY || value.element !== BasicType.REC) return []
+  return value.items as readonly (readonly Field[])[]
+}
