@@ -5,28 +5,16 @@
  */
 import { AuthError } from './errors.ts'
 import { prepare } from './prepare.ts'
+import { type QualifiedName, splitIdentity } from './qualified-name.ts'
 
-export const DEFAULT_TENANT = 'default'
+export { DEFAULT_TENANT, formatIdentity, type QualifiedName } from './qualified-name.ts'
+
 export const MAX_NAME_CHARACTERS = 64
-
-export interface QualifiedName {
-  readonly tenant: string
-  readonly name: string
-}
 
 /** Splits and prepares `text`. Throws AuthError BAD_IDENTITY, whose message says what to write instead. */
 export function parseIdentity(text: string): QualifiedName {
-  const parts = text.split('/')
-  if (parts.length > 2) {
-    throw new AuthError('BAD_IDENTITY', "an identity is 'user' or 'tenant/user': it holds at most one '/'")
-  }
-  const name = prepareName('user', parts.at(-1)!)
-  return { tenant: parts.length === 2 ? prepareName('tenant', parts[0]!) : DEFAULT_TENANT, name }
-}
-
-/** The shortest text that names this account; the one form under which it is logged, throttled and compared. */
-export function formatIdentity({ tenant, name }: QualifiedName): string {
-  return tenant === DEFAULT_TENANT ? name : `${tenant}/${name}`
+  const { tenant, name } = splitIdentity(text)
+  return { name: prepareName('user', name), tenant: prepareName('tenant', tenant) }
 }
 
 /**

@@ -2,6 +2,8 @@
 import { type Connect, connector } from './connect.ts'
 import { dial } from './dial/dial.ts'
 
+export { parseIdentity, type QualifiedName } from '../auth/identity.ts'
+export { valueToJson } from '../protocol/monitor/json-value.ts'
 export * from './public.ts'
 
 /**

@@ -1,7 +1,5 @@
 /** What both doors of the consumer library show; they differ in how they dial. */
-export { parseIdentity, type QualifiedName } from '../auth/identity.ts'
 export { BasicType, GapReason, NoticeCode } from '../protocol/monitor/constants.ts'
-export { valueToJson } from '../protocol/monitor/json-value.ts'
 export type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 export type { StatusName } from '../protocol/monitor/status.ts'
 export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'

@@ -34,7 +34,7 @@ function toConfig({ values, named }: Loaded) {
     producer: { name: producer.name, dataDir: producer.data_dir },
     listen: { tcp: listen.tcp, http: listen.http },
     auth: { plainOnLoopback: auth.plain_on_loopback, scramIterations: auth.scram_iterations },
-    http: { allowedOrigins: http.allowed_origins },
+    http: { allowedOrigins: http.allowed_origins, pages: http.pages || undefined },
     storage: { synchronous: storage.synchronous },
     channels: {
       maxBytes: channels.max_bytes,

@@ -76,8 +76,8 @@ function greeting({ tcp, http, gmetric, smonTcp, smonUdp, newPassword }: Running
     `cinnabar listens: ${listens.join('  ')}`,
     `data lies in:     ${resolve(config.producer.dataDir)}`,
     `admin password:   ${password}`,
-    'try:              npx cinnabar watch host.load.one',
-    "                  npx cinnabar metrics 'host.*'    npx cinnabar channels",
+    'try:              npx cinnabar top',
+    '                  npx cinnabar watch host.load.one    npx cinnabar channels',
     '',
   ].join('\n')
 }

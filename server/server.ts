@@ -18,7 +18,24 @@ import { recover } from './recovery.ts'
 import type { Sessions } from './sessions/sessions.ts'
 import { addSensors, type Sensors } from './start-sensors.ts'
 
+export type { Identity, Owner } from '../auth/permissions.ts'
+export { BasicType } from '../protocol/monitor/constants.ts'
+export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
 export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
+export type { Hub } from './metrics/hub.ts'
+export type {
+  Arguments,
+  EventSensor,
+  LabelName,
+  Labels,
+  ListeningSensor,
+  Measured,
+  Metric,
+  Parameter,
+  PolledSensor,
+  Series,
+  Tap,
+} from './metrics/metric.ts'
 
 export interface ServerOptions {
   readonly config: Config
@@ -124,6 +141,7 @@ function openHttp(
   return listenHttp({
     address,
     allowedOrigins: config.http.allowedOrigins,
+    pages: config.http.pages,
     clock: producer.clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => producer.log.error({ err: error }, 'a WebSocket connection failed'),

@@ -41,7 +41,7 @@ const ORDER: readonly (readonly string[])[] = [
 const NODE_FREE = [
   '^protocol/(?!link/)',
   '^client/(?!dial/)',
-  '^auth/(errors|identity|prepare)[.]ts$',
+  '^auth/(errors|identity|prepare|qualified-name)[.]ts$',
   '^auth/scram/(client|message|keys)[.]ts$',
 ]
 const NODE_FREE_AUTH = NODE_FREE.filter((path) => path.startsWith('^auth/'))

@@ -3,7 +3,7 @@
  * The password proves us to the server; only `verify` proves the server to us: do not go on before it has returned.
  */
 import { AuthError } from '../errors.ts'
-import { formatIdentity, parseIdentity } from '../identity.ts'
+import { formatIdentity, splitIdentity } from '../qualified-name.ts'
 import { deriveKeys, equalBytes, hmac, MIN_ITERATIONS, type ScramKeys, sha256, utf8, webCrypto, xor } from './keys.ts'
 import { decodeText, encodeBase64, escapeName, parseServerFinal, parseServerFirst } from './message.ts'
 
@@ -34,7 +34,8 @@ export class ScramClient {
     this.#password = password
     this.#keys = keys
     this.#nonce = nonce ?? encodeBase64(webCrypto().getRandomValues(new Uint8Array(24)))
-    this.#firstBare = `n=${escapeName(formatIdentity(parseIdentity(identity)))},r=${this.#nonce}`
+    // The server prepares the name; the tables for that are more than all the rest of a client.
+    this.#firstBare = `n=${escapeName(formatIdentity(splitIdentity(identity)))},r=${this.#nonce}`
   }
 
   /** The client-first-message. */

@@ -3,7 +3,6 @@
  * The server keeps a ScramVerifier, which can check a password but not stand for it. ScramKeys can: keep them secret.
  */
 import { AuthError } from '../errors.ts'
-import { prepare } from '../prepare.ts'
 
 /** RFC 7677 section 4: fewer rounds are no protection for a password. */
 export const MIN_ITERATIONS = 4096
@@ -30,7 +29,7 @@ export interface ScramKeys {
 export async function deriveKeys(password: string, salt: Uint8Array, iterations: number): Promise<ScramKeys> {
   if (iterations < MIN_ITERATIONS)
     throw new RangeError(`${iterations} iterations: SCRAM needs ${MIN_ITERATIONS} or more`)
-  const prepared = prepare(password)
+  const prepared = await preparedPassword(password)
   if (prepared === undefined) {
     throw new AuthError('BAD_PASSWORD', 'the password is empty or holds control characters: choose another')
   }
@@ -40,6 +39,13 @@ export async function deriveKeys(password: string, salt: Uint8Array, iterations:
   const salted = new Uint8Array(await subtle.deriveBits(parameters, key, KEY_BITS))
   const [clientKey, serverKey] = await Promise.all([hmac(salted, 'Client Key'), hmac(salted, 'Server Key')])
   return { salt: parameters.salt, iterations, clientKey, serverKey }
+}
+
+/** ASCII is prepared as it is; the tables for the rest are large, and loaded where they are needed. */
+async function preparedPassword(password: string): Promise<string | undefined> {
+  if (/^[\x20-\x7e]+$/.test(password)) return password
+  const { prepare } = await import('../prepare.ts')
+  return prepare(password)
 }
 
 export async function verifierOf({ salt, iterations, clientKey, serverKey }: ScramKeys): Promise<ScramVerifier> {

@@ -46,6 +46,11 @@ export function path() {
   return { type: z.string().regex(/^[^\0]+$/), expected: 'a path, not empty' }
 }
 
+/** Empty is off. */
+export function pathOrOff() {
+  return { type: z.string().regex(/^[^\0]*$/), expected: 'a path, or "" for none' }
+}
+
 /** A name on the wire: 1 to 255 bytes of UTF-8, nothing below 0x20 [MON 1]. */
 export function name() {
   const type = z.string().refine((text) => {

@@ -17,6 +17,7 @@ import {
   oneOf,
   origins,
   path,
+  pathOrOff,
   peers,
   tenant,
   toggle,
@@ -78,6 +79,11 @@ export const schema = z.strictObject({
   http: z
     .strictObject({
       allowed_origins: key(origins(), [], 'Further origins whose pages may open the WebSocket.'),
+      pages: key(
+        pathOrOff(),
+        '',
+        'A directory whose files are served at `/`, as pages of your own; `/client.js` is there.',
+      ),
     })
     .describe('What browsers may do.'),
   storage: z

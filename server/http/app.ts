@@ -1,4 +1,4 @@
-/** The HTTP side: health, and the Monitoring Protocol over WebSocket at /monitor [MON 13]. */
+/** The HTTP side: health, pages, and the Monitoring Protocol over WebSocket at /monitor [MON 13]. */
 import websocket from '@fastify/websocket'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { isLoopback } from '../../auth/throttle.ts'
@@ -8,6 +8,7 @@ import type { Listening } from '../listeners/tcp.ts'
 import { acceptWebSocket, chooseSubprotocol, type WebSocketOptions } from '../listeners/websocket.ts'
 import { type Health, health } from './health.ts'
 import { originProblem } from './origin.ts'
+import { servePages } from './pages.ts'
 
 /** A message carries commands: one frame of 1 MiB, or as much JSON. */
 const MAX_MESSAGE_BYTES = (1 << 20) + 4
@@ -21,6 +22,8 @@ const LOOK_MS = 1_000
 export interface HttpOptions extends WebSocketOptions {
   readonly address: Address
   readonly allowedOrigins: readonly string[]
+  /** Where the operator's own pages lie. */
+  readonly pages: string | undefined
   readonly health: Health
   /** Something of ours failed while a connection was taken. */
   readonly failed: (error: Error) => void
@@ -37,6 +40,7 @@ export async function listenHttp(options: HttpOptions): Promise<Listening> {
   })
   // Before the plugin: it takes the upgrade of every route that comes behind it.
   health(app, options.health)
+  await servePages(app, options.pages)
   await app.register(websocket, {
     options: {
       maxPayload: MAX_MESSAGE_BYTES,

@@ -22,7 +22,7 @@ describe('a configuration', () => {
       producer: { name: hostname(), dataDir: './data' },
       listen: { tcp: { host: '127.0.0.1', port: 7650 }, http: { host: '127.0.0.1', port: 7651 } },
       auth: { plainOnLoopback: true, scramIterations: 600_000 },
-      http: { allowedOrigins: [] },
+      http: { allowedOrigins: [], pages: undefined },
       storage: { synchronous: 'full' },
       channels: {
         maxBytes: 67_108_864,
@@ -76,6 +76,7 @@ describe('a configuration', () => {
       scram_iterations = 4096
       [http]
       allowed_origins = ["https://monitor.example:8443"]
+      pages = "./pages"
       [storage]
       synchronous = "normal"
       [channels]
@@ -118,7 +119,7 @@ describe('a configuration', () => {
       producer: { name: 'node1', dataDir: '/var/lib/cinnabar' },
       listen: { tcp: { host: '::', port: 1 }, http: undefined },
       auth: { plainOnLoopback: false, scramIterations: 4_096 },
-      http: { allowedOrigins: ['https://monitor.example:8443'] },
+      http: { allowedOrigins: ['https://monitor.example:8443'], pages: './pages' },
       storage: { synchronous: 'normal' },
       channels: {
         maxBytes: 8_192,

@@ -1,0 +1,23 @@
+/** `tenant/user`, or `user` for the tenant `default` [MON 11], as text. Whether two names are one is for identity.ts. */
+import { AuthError } from './errors.ts'
+
+export const DEFAULT_TENANT = 'default'
+
+export interface QualifiedName {
+  readonly tenant: string
+  readonly name: string
+}
+
+/** Throws AuthError BAD_IDENTITY, whose message says what to write instead. */
+export function splitIdentity(text: string): QualifiedName {
+  const parts = text.split('/')
+  if (parts.length > 2) {
+    throw new AuthError('BAD_IDENTITY', "an identity is 'user' or 'tenant/user': it holds at most one '/'")
+  }
+  return { tenant: parts.length === 2 ? parts[0]! : DEFAULT_TENANT, name: parts.at(-1)! }
+}
+
+/** The shortest text that names this account; the one form under which it is logged, throttled and compared. */
+export function formatIdentity({ tenant, name }: QualifiedName): string {
+  return tenant === DEFAULT_TENANT ? name : `${tenant}/${name}`
+}
