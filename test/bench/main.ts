@@ -4,6 +4,7 @@
  */
 import { benchBacklog } from './backlog.ts'
 import { benchChannels } from './channels.ts'
+import { benchClient } from './client.ts'
 import { benchCodec } from './codec.ts'
 import { benchDurable } from './durable.ts'
 import { benchFanOut } from './fan-out.ts'
@@ -17,6 +18,7 @@ import { benchQueue } from './queue.ts'
 const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   backlog: benchBacklog,
   channels: benchChannels,
+  client: benchClient,
   codec: benchCodec,
   durable: benchDurable,
   'fan-out': benchFanOut,

@@ -3,6 +3,8 @@
  * (`program.ts`), is ready before the clock starts, and speaks its protocol by hand over a raw socket.
  */
 
+import type { Taking } from '../client-consumer.ts'
+
 /** What an end has to do; goes to its process as JSON. */
 export interface Job {
   readonly end: EndName
@@ -11,6 +13,8 @@ export interface Job {
   readonly values: number
   /** How the consumer of Cinnabar commits. */
   readonly commits?: Commits
+  /** How the client library's consumer takes values. */
+  readonly taking?: Taking
 }
 
 export interface Commits {
@@ -25,6 +29,7 @@ export interface Commits {
 export const endNames = [
   'smon-publisher',
   'cinnabar-consumer',
+  'client-consumer',
   'redis-publisher',
   'redis-consumer',
   'nats-publisher',

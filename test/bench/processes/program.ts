@@ -1,4 +1,5 @@
 /** One end of a `durable` run as a process: gets ready, waits for `go`, does its job, tells when it began and ended. */
+import { openClientConsumer } from '../client-consumer.ts'
 import { openCinnabarConsumer } from '../durable-consumer.ts'
 import { openSmonPublisher } from '../durable-publisher.ts'
 import { openMqttConsumer, openMqttPublisher } from '../peers/mqtt-ends.ts'
@@ -9,6 +10,7 @@ import type { EndName, Job, OpenEnd, Told } from './end.ts'
 const ends: Readonly<Record<EndName, OpenEnd>> = {
   'smon-publisher': openSmonPublisher,
   'cinnabar-consumer': openCinnabarConsumer,
+  'client-consumer': openClientConsumer,
   'redis-publisher': openRedisPublisher,
   'redis-consumer': openRedisConsumer,
   'nats-publisher': openNatsPublisher,
