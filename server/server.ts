@@ -22,6 +22,7 @@ export type { Identity, Owner } from '../auth/permissions.ts'
 export { BasicType } from '../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
 export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
+export { StatusError } from './errors.ts'
 export type { Hub } from './metrics/hub.ts'
 export type {
   Arguments,

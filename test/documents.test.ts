@@ -1,5 +1,5 @@
 /** The generated tables of docs/ are those of the sources, and the text beside them is complete. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { commands } from '../protocol/monitor/commands/index.ts'
 import { parseJsonCommands } from '../protocol/monitor/json.ts'
@@ -44,6 +44,29 @@ describe('docs/commands.md', () => {
   it.each(Object.keys(commands))('shows %s as JSON that parses', (name) => {
     const example = /^```json\n(.+)\n```$/m.exec(sections.get(name)!)?.[1]
     expect(parseJsonCommands(example!)[0]!.cmd).toBe(name)
+  })
+})
+
+describe('docs/architecture.md', () => {
+  const text = read('architecture.md')
+  const namesIn = (folder: string) => readdirSync(new URL(`../${folder}/`, import.meta.url))
+
+  it('names every folder of the tree', () => {
+    const folders = readdirSync(new URL('..', import.meta.url), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && !/^(\.|dist$|node_modules$)/.test(entry.name))
+      .map(({ name }) => name)
+    expect(folders.length).toBeGreaterThan(6)
+    for (const folder of folders) expect(text).toContain(`\`${folder}/\``)
+  })
+
+  it('names every file of the channel queue', () => {
+    for (const file of namesIn('server/channels')) expect(text).toContain(`\`${file}\``)
+  })
+
+  it('names every part of the server, in the order of who may import whom', () => {
+    const order = /^clock, .+ main$/m.exec(text)?.[0].split(/, | < /) ?? []
+    const parts = new Set(namesIn('server').map((name) => name.replace(/\.ts$/, '')))
+    expect([...order].sort()).toEqual([...parts].sort())
   })
 })
 

@@ -1,0 +1,25 @@
+/**
+ * Every block of every document is run, checked, or, where a test in a browser runs it, named there. docs/contributing.md
+ * says how a block is written; a new document needs nothing here.
+ */
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { pages } from './page.ts'
+import { languageOf, missingOn, Trials } from './trials.ts'
+
+const documents = pages().filter(({ blocks }) => blocks.length > 0)
+let trials: Trials | undefined
+
+beforeAll(async () => {
+  trials = await Trials.open(documents)
+})
+afterAll(() => trials?.close())
+
+describe.each(documents)('in $path', (page) => {
+  for (const block of page.blocks) {
+    it(`${languageOf(block).says} (${page.path}:${block.line})`, async (context) => {
+      const missing = missingOn(page, block)
+      if (missing !== undefined) context.skip(`apt-get install ${missing}`)
+      await trials?.run(page, block)
+    })
+  }
+})

@@ -1,0 +1,59 @@
+/** What the commands of a page find: the package as a user has it, but its sources, and programs that mean this tree. */
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { ROOT } from './page.ts'
+
+export const SERVE = 'cinnabar serve'
+
+/** `feedPort`: where the page's server may take smon. */
+export function installPrograms(folder: string, feedPort: number): void {
+  const node = `exec '${process.execPath}' --import '${import.meta.resolve('tsx')}'`
+  const programs = {
+    cinnabar: `${smonPort(feedPort)}\n${node} '${ROOT}cli/main.ts' "$@"`,
+    npx: `case $1 in cinnabar) exec "$@";; tsx) shift; ${node} "$@";; esac\n${unknown('npx')}`,
+    npm: `case $1 in start) exec ${SERVE};; esac\n${unknown('npm')}`,
+  }
+  for (const [name, script] of Object.entries(programs)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  }
+}
+
+/** As after `npm install cinnabar`, but for the sources instead of dist/. */
+export function installPackage(directory: string): void {
+  const installed = join(directory, 'node_modules', 'cinnabar')
+  mkdirSync(installed, { recursive: true })
+  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: object }
+  const sources = JSON.stringify(manifest.exports).replace(/\.\/dist\/([^"]+?)(?:\.d\.ts|\.js)"/g, './$1.ts"')
+  writeFileSync(
+    join(installed, 'package.json'),
+    JSON.stringify({ name: 'cinnabar', type: 'module', exports: JSON.parse(sources) }),
+  )
+  for (const folder of new Set([...sources.matchAll(/"\.\/([a-z]+)\//g)].map(([, name]) => name ?? ''))) {
+    symlinkSync(join(ROOT, folder), join(installed, folder), 'dir')
+  }
+  symlinkSync(join(ROOT, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'dir')
+  writeFileSync(join(directory, 'package.json'), '{ "type": "module" }\n')
+}
+
+/** `feed smon` goes to a port that does not stand in the command. */
+function smonPort(port: number): string {
+  return `case "$1 $2 $*" in *' --to '*) ;; 'feed smon '*) set -- "$@" --to 127.0.0.1:${port};; esac`
+}
+
+function unknown(program: string): string {
+  return `echo "${program} $1 is neither in test/docs/world.ts nor in test/docs/instead.ts"\nexit 1`
+}
+
+/** Below those that the system gives to connections, so that none of them takes it meanwhile. */
+export async function freePort(): Promise<number> {
+  const port = 15_000 + Math.floor(Math.random() * 15_000)
+  const server = createServer().listen(port, '127.0.0.1')
+  const isFree = await Promise.race([
+    once(server, 'listening').then(() => true),
+    once(server, 'error').then(() => false),
+  ])
+  server.close()
+  return isFree ? port : freePort()
+}

@@ -1,0 +1,162 @@
+/** How each block of a document is tried, by its language. A block of which nothing is known fails. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { jsonCommandArguments, jsonCommandName, parseJsonCommands } from '../../protocol/monitor/json.ts'
+import { loadConfig } from '../../server/config.ts'
+import { SqliteStore } from '../../storage/sqlite/store.ts'
+import { isConsole, isMeanwhile, missingFor, runCommands, startsItself } from './console.ts'
+import { type Example, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
+import { type Block, type Page, ROOT } from './page.ts'
+import { World } from './world.ts'
+
+/** Run by a test of test/web/ that names `<page>#<section>`. */
+const IN_BROWSER = ['html', 'js', 'css']
+/** Drawings, formulas, what a program prints: not run, so no command may stand in them. */
+const COMMAND = /^\s*(\$ |(sudo|npm|npx|cinnabar|node|docker|curl|apt-get|systemctl|git) \S)/
+
+interface Language {
+  readonly says: string
+  /** Throws or rejects where the block does not do what it shows. */
+  readonly run: (trials: Trials, page: Page, block: Block) => Promise<void> | void
+}
+
+const LANGUAGES: Readonly<Record<string, Language>> = {
+  console: { says: 'the commands print what is shown', run: tryCommands },
+  ts: { says: 'the example compiles and runs', run: tryExample },
+  toml: { says: 'the configuration is accepted', run: tryConfiguration },
+  json: { says: 'the JSON is what it seems to be', run: tryJson },
+  sql: { says: 'the query fits the database', run: trySql },
+  text: { says: 'the text holds no command', run: tryText },
+  ...Object.fromEntries(IN_BROWSER.map((name) => [name, { says: 'a test in a browser runs it', run: expectNamed }])),
+}
+
+const FILE: Language = { says: 'a command uses the file', run: tryFile }
+const UNKNOWN: Language = {
+  says: 'the block is of a known language',
+  run: (_trials, _page, { language }) => {
+    throw new Error(`nothing is known of blocks of language "${language}": see docs/contributing.md`)
+  },
+}
+
+export function languageOf(block: Block): Language {
+  if (isConsole(block)) return LANGUAGES['console'] as Language
+  return LANGUAGES[block.language] ?? (block.file === undefined ? UNKNOWN : FILE)
+}
+
+/** The package that has to be installed before the commands of a page can be run. */
+export function missingOn({ blocks }: Page, block: Block): string | undefined {
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  const isInstalled = (program: string) => folders.some((folder) => existsSync(join(folder, program)))
+  return isConsole(block) ? missingFor(blocks.filter(isConsole), isInstalled) : undefined
+}
+
+/** Pages with the world of each, and what the compiler says of their examples. */
+export class Trials {
+  readonly #worlds: ReadonlyMap<Page, World>
+  readonly #problems: ReadonlyMap<Example, readonly string[]>
+
+  private constructor(worlds: ReadonlyMap<Page, World>) {
+    this.#worlds = worlds
+    this.#problems = typeCheck([...worlds].flatMap(([page, world]) => writeExamples(page, world)))
+  }
+
+  static async open(pages: readonly Page[]): Promise<Trials> {
+    const worlds = new Map<Page, World>()
+    for (const page of pages) worlds.set(page, await World.open({ startsItself: startsItself(page.blocks) }))
+    return new Trials(worlds)
+  }
+
+  async run(page: Page, block: Block): Promise<void> {
+    await languageOf(block).run(this, page, block)
+  }
+
+  worldOf(page: Page): World {
+    return this.#worlds.get(page) as World
+  }
+
+  /** Throws with what the compiler says. */
+  checked(block: Block): Example {
+    const [example, problems] = [...this.#problems].find(([one]) => one.block === block) as [Example, readonly string[]]
+    if (problems.length > 0) throw new Error(problems.join('\n'))
+    return example
+  }
+
+  async close(): Promise<void> {
+    for (const world of this.#worlds.values()) await world.close()
+  }
+}
+
+async function tryCommands(trials: Trials, page: Page, block: Block): Promise<void> {
+  // It is run with the next one.
+  if (isMeanwhile(block)) return
+  const before = page.blocks[page.blocks.indexOf(block) - 1]
+  await runCommands(block, before, trials.worldOf(page))
+}
+
+async function tryExample(trials: Trials, page: Page, block: Block): Promise<void> {
+  if (block.isHidden) return
+  const example = trials.checked(block)
+  if (block.file !== undefined) return expectUsed(page, block)
+  const world = trials.worldOf(page)
+  await world.addUsers(usersOf(page))
+  await runExample(example, shownBy(block, page.blocks[page.blocks.indexOf(block) + 1]), world)
+}
+
+function tryFile(trials: Trials, page: Page, block: Block): void {
+  trials.worldOf(page).write(block.file ?? '', block.lines)
+  expectUsed(page, block)
+}
+
+/** A file is used by a command, or imported by another block. */
+function expectUsed({ path, blocks }: Page, { file = '' }: Block): void {
+  const isUsed = blocks.some((block) => block.file !== file && block.lines.some((line) => line.includes(file)))
+  if (!isUsed) throw new Error(`no block of ${path} runs or imports ${file}`)
+}
+
+function tryConfiguration(trials: Trials, page: Page, { line, lines, file = `line-${line}.toml` }: Block): void {
+  const world = trials.worldOf(page)
+  world.write(file, lines)
+  loadConfig({ file: join(world.directory, file), env: {} })
+}
+
+/** What has a `cmd` is a command of the protocol, complete and without a key too many. */
+function tryJson(_trials: Trials, _page: Page, { lines }: Block): void {
+  const text = lines.join('\n')
+  const parsed: unknown = JSON.parse(text)
+  if (typeof parsed !== 'object' || parsed === null || !('cmd' in parsed)) return
+  for (const { cmd, object } of parseJsonCommands(text)) {
+    const name = jsonCommandName(cmd)
+    if (name === undefined) throw new Error(`the protocol has no command ${cmd}`)
+    jsonCommandArguments(name, object)
+  }
+}
+
+/** Against the tables of a database that was made just now. */
+async function trySql(trials: Trials, page: Page, { line, lines }: Block): Promise<void> {
+  const directory = join(trials.worldOf(page).directory, `line-${line}`)
+  const store = new SqliteStore({ directory, synchronous: 'normal' })
+  await store.open({ onDurable() {}, onRoom() {}, onFull() {}, onFailed() {} })
+  await store.close()
+  const database = new Sqlite(join(directory, 'cinnabar.db'), { readonly: true })
+  try {
+    database.prepare(lines.join('\n'))
+  } finally {
+    database.close()
+  }
+}
+
+function tryText(_trials: Trials, _page: Page, { lines }: Block): void {
+  const command = lines.find((line) => COMMAND.test(line))
+  if (command !== undefined) throw new Error(`a command in a block that is not run: ${command}`)
+}
+
+function expectNamed(_trials: Trials, { path }: Page, { section }: Block): void {
+  const name = `${path}#${section}`
+  const folder = join(ROOT, 'test/web')
+  const files = existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : []
+  const tests = files
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => readFileSync(join(folder, file), 'utf8'))
+  if (!tests.some((test) => test.includes(name))) throw new Error(`no test in test/web/ names ${name}`)
+}
