@@ -18,7 +18,7 @@ import {
   readMessage,
   type ValueMessage,
 } from '../protocol/monitor/message.ts'
-import { statuses } from '../protocol/monitor/status.ts'
+import { StatusCode } from '../protocol/monitor/status-code.ts'
 import type { Clock } from './clock.ts'
 import { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
 import { KeepAlive } from './keep-alive.ts'
@@ -124,7 +124,7 @@ export class Connection {
       this.#write(name, values, {
         reject,
         response: ({ status, result, detail }) => {
-          if (status !== statuses.OK.code) return reject(new StatusError(name, status, detail))
+          if (status !== StatusCode.OK) return reject(new StatusError(name, status, detail))
           onOk(result)
           resolve(result)
         },
@@ -141,8 +141,8 @@ export class Connection {
         {
           reject,
           response: ({ status, result, detail }) => {
-            if (status === statuses.AUTH_NEEDED.code) this.#challenge = { resolve, reject }
-            else if (status === statuses.OK.code) {
+            if (status === StatusCode.AUTH_NEEDED) this.#challenge = { resolve, reject }
+            else if (status === StatusCode.OK) {
               this.#framer.maxFrameBytes = MAX_FRAME_BYTES
               resolve({ channel: result })
             } else reject(new StatusError('AUTH', status, detail))

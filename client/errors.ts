@@ -3,7 +3,7 @@
  * ConnectionError: there is no connection (any more). Neither ever contains a secret.
  */
 import type { CommandName } from '../protocol/monitor/commands/index.ts'
-import { type StatusName, statuses, statusName } from '../protocol/monitor/status.ts'
+import { type StatusName, statusName } from '../protocol/monitor/status-code.ts'
 
 export class StatusError extends Error {
   override readonly name = 'StatusError'
@@ -15,8 +15,7 @@ export class StatusError extends Error {
 
   constructor(command: CommandName, code: number, detail: string) {
     const status = statusName(code) ?? code
-    const text = detail || (typeof status === 'number' ? 'a status of a later version' : statuses[status].text)
-    super(`${command} was refused: ${text} (${status})`)
+    super(`${command} was refused${detail ? `: ${detail}` : ''} (${status})`)
     this.command = command
     this.status = status
     this.detail = detail

@@ -13,7 +13,7 @@ import type { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import { type Capabilities, readCapabilities } from './capabilities.ts'
 import { MAX_ID, MessageId } from './constants.ts'
-import { statuses } from './status.ts'
+import { StatusCode } from './status-code.ts'
 import { readTyped, type Value, writeTyped } from './value.ts'
 
 export interface Response {
@@ -127,5 +127,5 @@ function readRest(reader: XdrReader, id: number, at: number): Message {
 }
 
 function hasDetail(status: number): boolean {
-  return status !== statuses.OK.code && status !== statuses.AUTH_NEEDED.code
+  return status !== StatusCode.OK && status !== StatusCode.AUTH_NEEDED
 }

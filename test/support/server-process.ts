@@ -21,12 +21,12 @@ export class ServerProcess {
   tcpPort = 0
   httpPort = 0
 
-  /** `toml`: further sections. `tcp`: a port that stays the same over restarts. */
-  constructor(toml = '', { tcp = 0 } = {}) {
+  /** `toml`: further sections. `tcp`, `http`: ports that stay the same over restarts. */
+  constructor(toml = '', { tcp = 0, http = 0 } = {}) {
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
-        `[listen]\ntcp = "127.0.0.1:${tcp}"\nhttp = "127.0.0.1:0"\n[auth]\nscram_iterations = 4096\n${toml}`,
+        `[listen]\ntcp = "127.0.0.1:${tcp}"\nhttp = "127.0.0.1:${http}"\n[auth]\nscram_iterations = 4096\n${toml}`,
     )
   }
 

@@ -1,0 +1,81 @@
+/** The page of docs/client.md#in-a-browser in a real browser: Debian's Chromium, driven by playwright-core. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+
+const CHROMIUM = '/usr/bin/chromium-headless-shell'
+const installed = existsSync(CHROMIUM)
+if (!installed)
+  console.warn('skipped: no browser; install it with `apt-get install --no-install-recommends chromium-headless-shell`')
+
+const DOCUMENT = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8')
+const LOAD = /```html\n([\s\S]*?)```/.exec(DOCUMENT)?.[1] ?? ''
+
+// Skipped only where there is no browser; the message above says how to install it.
+describe.skipIf(!installed)("a page of one's own", () => {
+  let directory: string
+  let server: ServerProcess
+  let browser: Browser
+  let page: Page
+  const faults: string[] = []
+
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'cinnabar-pages-'))
+    writeFileSync(join(directory, 'load.html'), LOAD)
+    writeFileSync(join(directory, 'empty.html'), '<!doctype html><title>empty</title>')
+    // The page knows no other port.
+    const http = await freeTcpPort()
+    server = new ServerProcess(`[http]\npages = ${JSON.stringify(directory)}\n`, { http })
+    await server.start()
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    page = await browser.newPage()
+    page.on('pageerror', (error) => faults.push(String(error)))
+  })
+  afterAll(async () => {
+    await browser.close()
+    await server.remove()
+    rmSync(directory, { recursive: true })
+  })
+
+  const url = (path: string) => `http://127.0.0.1:${server.httpPort}/${path}`
+
+  it('is about twenty lines', () => {
+    expect(LOAD.trimEnd().split('\n').length).toBeLessThanOrEqual(25)
+  })
+
+  it('logs in and shows the load as it changes', async () => {
+    await page.goto(url('load.html'))
+    await page.fill('input[name=password]', PASSWORD)
+    await page.click('button')
+    await page.waitForFunction(`/^\\d+([.]\\d+)?$/.test(document.querySelector('#load').textContent)`)
+    expect(faults).toEqual([])
+  })
+
+  it('gets every value of a durable channel once while the server is killed', { timeout: 120_000 }, async () => {
+    await page.goto(url('empty.html'))
+    await page.evaluate(`
+      globalThis.seen = []
+      globalThis.told = []
+      import('/client.js').then(async ({ connect }) => {
+        const credentials = { identity: 'admin', password: ${JSON.stringify(PASSWORD)} }
+        const consumer = await connect('ws://' + location.host + '/monitor', credentials)
+        consumer.on('disconnected', () => told.push('disconnected'))
+        consumer.on('connected', () => told.push('connected'))
+        await consumer.follow('producer.stats', { interval_ms: 100 }, ({ transaction }) => seen.push(transaction))
+        await consumer.run()
+      })
+      undefined
+    `)
+    await page.waitForFunction('seen.length > 3')
+    await server.end('SIGKILL')
+    await server.start()
+    await page.waitForFunction(`told.length === 2 && seen.length > ${await page.evaluate('seen.length')} + 3`)
+    const seen = (await page.evaluate('seen')) as number[]
+    expect(seen).toEqual([...new Set(seen)].sort((a, b) => a - b))
+    expect(await page.evaluate('told')).toEqual(['disconnected', 'connected'])
+    expect(faults).toEqual([])
+  })
+})
