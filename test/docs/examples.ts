@@ -41,12 +41,15 @@ export function writeExamples(page: Page, world: World): Example[] {
 /** Who the environment of an example speaks of. */
 const USER = 'alice'
 
-/** The users that the examples of a page log in as. */
+/** Made by the server itself. */
+const THERE = ['admin', 'local']
+
+/** The users that the examples of a page log in as, and that have to be made. */
 export function usersOf({ blocks }: Page): Set<string> {
   const lines = blocks.filter(({ language }) => language === 'ts').flatMap((block) => block.lines)
   const named = [...lines.join('\n').matchAll(/\bidentity: '([^']+)'/g)].map(([, name = '']) => name)
   const isOfEnvironment = lines.some((line) => line.includes('CINNABAR_'))
-  return new Set(isOfEnvironment ? [USER, ...named] : named)
+  return new Set((isOfEnvironment ? [USER, ...named] : named).filter((name) => !THERE.includes(name)))
 }
 
 /** What the compiler says of each file, with lines of the document. */

@@ -97,9 +97,9 @@ async function tryCommands(trials: Trials, page: Page, block: Block): Promise<vo
 async function tryExample(trials: Trials, page: Page, block: Block): Promise<void> {
   if (block.isHidden) return
   const example = trials.checked(block)
-  if (block.file !== undefined) return expectUsed(page, block)
   const world = trials.worldOf(page)
   await world.addUsers(usersOf(page))
+  if (block.file !== undefined) return expectUsed(page, block)
   await runExample(example, shownBy(block, page.blocks[page.blocks.indexOf(block) + 1]), world)
 }
 

@@ -1,4 +1,4 @@
-/** The page of docs/client.md#in-a-browser in a real browser: Debian's Chromium, driven by playwright-core. */
+/** The page of README.md#a-page-in-a-browser in a real browser: Debian's Chromium, driven by playwright-core. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ const installed = existsSync(CHROMIUM)
 if (!installed)
   console.warn('skipped: no browser; install it with `apt-get install --no-install-recommends chromium-headless-shell`')
 
-const DOCUMENT = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8')
+const DOCUMENT = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
 const LOAD = /```html\n([\s\S]*?)```/.exec(DOCUMENT)?.[1] ?? ''
 
 // Skipped only where there is no browser; the message above says how to install it.
