@@ -67,7 +67,3 @@ function argumentFromJson(name: string, value: unknown): Argument {
       throw new ProtocolError('BAD_JSON', `the argument ${name} has to be a boolean, a number or a string`)
   }
 }
-
-export function argumentsToJson(list: ArgumentList): unknown {
-  return Object.fromEntries(list.map((argument) => [argument.name, valueToJson(argument)]))
-}
