@@ -1,6 +1,6 @@
 /** Connects for the length of one command, and says what to do where that fails. */
 import type { Command } from 'commander'
-import { type ChannelOptions, type Connect, ConnectionError, type Consumer } from '../client/index.ts'
+import { type ChannelOptions, type Connect, ConnectionError, type Consumer, StatusError } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { type Login, type LoginOptions, resolveLogin } from './login.ts'
 import { printable } from './output/text.ts'
@@ -38,6 +38,8 @@ export async function withConsumer(
   consumer.on('connected', () => terminal.note(`connected to ${login.url} again`))
   try {
     await work(consumer)
+  } catch (error) {
+    throw refused(error, login)
   } finally {
     await consumer.close()
   }
@@ -47,6 +49,23 @@ function explained(error: unknown, { url, used }: Login): unknown {
   if (!(error instanceof ConnectionError)) return error
   if (error.code === 'BAD_URL') return new Failure(ExitCode.USAGE, error.message, { cause: error })
   return new Failure(ExitCode.FAILED, `${advice(error, url)}\nTried: ${used}`, { cause: error })
+}
+
+/** What the producer refused, or how the connection ended, with what to do and who asked. */
+function refused(error: unknown, { used }: Login): unknown {
+  if (!(error instanceof StatusError || error instanceof ConnectionError)) return error
+  const todo = error instanceof StatusError ? ADVICE[error.status] : undefined
+  const message = [error.message, ...(todo ? [todo] : []), `Asked: ${used}`].join('\n')
+  return new Failure(ExitCode.FAILED, message, { cause: error })
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  NO_SUCH_METRIC: '`cinnabar metrics` lists those that this user can read',
+  NO_SUCH_CONTROL: '`cinnabar get producer.controls` lists those that this user is shown',
+  NO_SUCH_CHANNEL: '`cinnabar channels` lists those that this user has',
+  PERMISSION_DENIED: 'another user may be allowed to: see --user',
+  BUSY: 'try again in a moment',
+  STORAGE_FULL: "make room on the disk of the server's data directory; it goes on by itself then",
 }
 
 function advice(error: ConnectionError, url: string): string {

@@ -6,6 +6,7 @@ import { controlParameters } from '../catalogue.ts'
 import { type ControlResult, checkOutcome, runControl } from '../control.ts'
 import type { LoginOptions } from '../login.ts'
 import { formatValue } from '../output/text.ts'
+import { whileWaiting } from '../progress.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 
 export function addExec(program: Command, cli: Cli): void {
@@ -19,7 +20,8 @@ export function addExec(program: Command, cli: Cli): void {
       const assignments = parseAssignments(words)
       await withConsumer(cli, options, async (consumer) => {
         const args = await toTypedArguments(assignments, () => controlParameters(consumer, control))
-        const result = await runControl(consumer, control, args)
+        const running = runControl(consumer, control, args)
+        const result = await whileWaiting(terminal, `${control} is running`, running)
         await terminal.print(options.json ? toJson(control, result) : toText(result))
         checkOutcome(control, result)
       })

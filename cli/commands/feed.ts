@@ -10,8 +10,11 @@ import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
 import { ExitCode, Failure } from '../failure.ts'
 import type { Cli } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
 
 const DEFAULT_TO = '127.0.0.1:2606'
+/** Between two words about a feed that takes long. */
+const TELL_MS = 2000
 
 interface Target {
   readonly host: string
@@ -32,7 +35,7 @@ export function addFeed(program: Command, { terminal }: Cli): void {
       target(DEFAULT_TO),
     )
     .action(async (file: string, { to }: { to: Target }) => {
-      const bytes = await send(file === '-' ? terminal.input : await openFile(file), to)
+      const bytes = await send(file === '-' ? terminal.input : await openFile(file), to, terminal)
       terminal.note(`${bytes} bytes taken by ${to.text}`)
     })
 }
@@ -49,8 +52,11 @@ async function openFile(file: string): Promise<Readable> {
 }
 
 /** Gives the number of bytes once the server has taken them all. Rejects with Failure. */
-async function send(input: Readable, to: Target): Promise<number> {
+async function send(input: Readable, to: Target, terminal: Terminal): Promise<number> {
   const socket = connect({ host: to.host, port: to.port, allowHalfOpen: true })
+  const telling = setInterval(() => {
+    if (terminal.isWatched) terminal.note(`${socket.bytesWritten} bytes so far …`)
+  }, TELL_MS)
   // Nothing is ever read, but the end.
   socket.resume()
   try {
@@ -60,6 +66,7 @@ async function send(input: Readable, to: Target): Promise<number> {
   } catch (error) {
     throw new Failure(ExitCode.FAILED, problem(error, to))
   } finally {
+    clearInterval(telling)
     socket.destroy()
   }
 }

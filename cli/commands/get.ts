@@ -6,6 +6,7 @@ import { metricParameters, unitOf } from '../catalogue.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import type { LoginOptions } from '../login.ts'
 import { toJson, toText } from '../output/measured.ts'
+import { whileWaiting } from '../progress.ts'
 import { recordsOf } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 
@@ -20,10 +21,11 @@ export function addGet(program: Command, cli: Cli): void {
       const assignments = parseAssignments(words)
       await withConsumer(cli, options, async (consumer) => {
         const args = await toTypedArguments(assignments, () => metricParameters(consumer, metric))
-        const [message, unit] = await Promise.all([
+        const asking = Promise.all([
           consumer.query(metric, args),
           options.json || metric.includes('*') ? '' : unitOf(consumer, metric),
         ])
+        const [message, unit] = await whileWaiting(terminal, `waiting for a value of ${metric}`, asking)
         const list = recordsOf(message.value)
         const asked = [metric, ...words].join(' ')
         if (list?.records.length === 0)

@@ -5,6 +5,7 @@ import { ExitCode, Failure } from '../failure.ts'
 import type { LoginOptions } from '../login.ts'
 import { jsonOf } from '../output/measured.ts'
 import { formatTable } from '../output/table.ts'
+import { whileWaiting } from '../progress.ts'
 import { fieldOf, type Record, recordsOf, textOf } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 
@@ -16,7 +17,7 @@ export function addMetrics(program: Command, cli: Cli): void {
     .option('--json', 'one JSON object per line')
     .action((pattern: string | undefined, options: LoginOptions & { json?: boolean }) =>
       withConsumer(cli, options, async (consumer) => {
-        const metrics = await listMetrics(consumer, pattern)
+        const metrics = await whileWaiting(terminal, 'reading the catalogue', listMetrics(consumer, pattern))
         if (metrics.length === 0) throw new Failure(ExitCode.FAILED, `no metric matches ${pattern ?? '*'}`)
         if (options.json) return terminal.print(metrics.map(jsonOf).join('\n'))
         const heads = ['name', 'kind', 'type', 'unit', 'parameters', 'description'].map((head) => ({ head }))

@@ -1,5 +1,5 @@
 /** `cinnabar user`: who may log in. A password is asked for or read from a file, never taken from the command line. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { type Arguments, type Consumer, parseIdentity } from '../../client/index.ts'
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
@@ -13,6 +13,7 @@ interface PasswordOptions extends LoginOptions {
   readonly passwordFile?: string
 }
 
+const ROLES = ['admin', 'operator', 'consumer'] as const
 const NAME = 'user, or tenant/user'
 const PASSWORD_FILE = 'read the new password from the first line of a file instead of asking'
 
@@ -23,7 +24,7 @@ export function addUser(program: Command, cli: Cli): void {
   withLoginOptions(user.command('add'))
     .description('add a user')
     .argument('<name>', NAME)
-    .option('--role <role>', 'admin, operator or consumer (the default)')
+    .addOption(new Option('--role <role>', 'what the user may do; consumer unless given').choices(ROLES))
     .option('--password-file <file>', PASSWORD_FILE)
     .action((name: string, options: PasswordOptions & { role?: string }) =>
       withNewPassword(cli, name, options, (consumer, args) =>

@@ -42,7 +42,11 @@ describe('exit codes', () => {
       detail: 'no\x1b such',
     }))
     expect({ code, out }).toEqual({ code: 1, out: [] })
-    expect(err).toEqual(['cinnabar: QUERY was refused: no\\x1b such (NO_SUCH_METRIC)'])
+    expect(err).toEqual([
+      'cinnabar: QUERY was refused: no\\x1b such (NO_SUCH_METRIC)',
+      '`cinnabar metrics` lists those that this user can read',
+      expect.stringMatching(/^Asked: tcp:.*, user tc \(CINNABAR_USER\), secret from CINNABAR_PASSWORD$/),
+    ])
   })
 
   test('a reader that has seen enough is no failure', async () => {

@@ -209,6 +209,7 @@ export class World {
     return {
       ...Object.fromEntries(inherited),
       PATH: `${this.#bin}:${process.env['PATH']}`,
+      HOME: this.directory,
       NO_COLOR: '1',
       CINNABAR_LISTEN_TCP: `127.0.0.1:${this.port(7650)}`,
       CINNABAR_LISTEN_HTTP: `127.0.0.1:${this.port(7651)}`,

@@ -1,5 +1,5 @@
 /**
- * The tables of docs/statuses.md and docs/commands.md, made from the sources, so that they cannot say something else.
+ * The tables of docs/statuses.md, docs/commands.md and docs/cli.md, made from the sources, so that they cannot say something else.
  * Only what stands between `<!-- table: NAME -->` and `<!-- end -->` is made; the text around it is written by hand.
  * `npx tsx test/support/documents.ts` rewrites the files; test/documents.test.ts tells when that is due.
  */
@@ -11,6 +11,7 @@ import type { Command } from '../../protocol/monitor/command.ts'
 import { commands } from '../../protocol/monitor/commands/index.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
 import type { StorageErrorCode } from '../../storage/store.ts'
+import { commandLine } from './command-line.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 
@@ -64,6 +65,7 @@ const tables: Readonly<Record<string, () => string>> = {
   'protocol errors': () => codes(protocolErrors),
   'auth errors': () => codes(authErrors),
   'storage errors': () => codes(storageErrors),
+  'command line': commandLine,
   commands: () =>
     table(
       ['number', 'command', 'fields behind `uint32 number, uint32 seq`', 'result', 'what it does'],
@@ -123,7 +125,7 @@ export interface Document {
 }
 
 export function documents(): Document[] {
-  return ['docs/statuses.md', 'docs/commands.md'].map((path) => {
+  return ['docs/statuses.md', 'docs/commands.md', 'docs/cli.md'].map((path) => {
     const text = readFileSync(new URL(path, ROOT), 'utf8')
     return { path, text, fresh: refresh(text) }
   })

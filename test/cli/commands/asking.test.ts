@@ -98,41 +98,6 @@ describe('get', () => {
   })
 })
 
-describe('channels', () => {
-  const channel = (id: number) => [
-    uint32('channel', id),
-    string('identity', 'alice'),
-    string('url', ''),
-    string('state', 'waiting'),
-    uint64('queued', 5n),
-    uint64('in_flight', 2n),
-    uint64('oldest', BigInt(TIME)),
-    { name: 'dropped', ...rec(uint64('overflow', 3n), uint64('expired', 4n)) },
-  ]
-  const script: Script = ({ args }) => answer(args['after'] === 7n ? list(channel(80)) : list(channel(7), MORE))
-
-  test('lists what waits, page by page', async () => {
-    const { code, out } = await runCli(['channels'], script)
-    expect(code).toBe(0)
-    expect(out).toEqual([
-      'CHANNEL  IDENTITY  STATE    QUEUED  IN FLIGHT  DROPPED  OLDEST',
-      '      7  alice     waiting       5          2        7  2023-11-14 22:13:20.005',
-      '     80  alice     waiting       5          2        7  2023-11-14 22:13:20.005',
-    ])
-  })
-
-  test('prints all of it as JSON, nothing where there is none', async () => {
-    const { out } = await runCli(['channels', '--json'], script)
-    expect(JSON.parse(out[0]!)).toMatchObject({ channel: 7, dropped: { overflow: 3, expired: 4 } })
-    expect((await runCli(['channels', '--json'], () => answer(list()))).out).toEqual([])
-  })
-
-  test('a record that fits no answer is told, not asked for again and again', async () => {
-    const { code, err } = await runCli(['channels'], () => answer(list(MORE)))
-    expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels holds a record that fits no answer'] })
-  })
-})
-
 test('an answer that is no list is told as it is', async () => {
   const { code, err } = await runCli(['channels'], () => ({
     behind: [{ answer: { type: BasicType.UINT32, value: 5 } }],

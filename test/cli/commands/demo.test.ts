@@ -1,0 +1,93 @@
+/** The demonstration for real, but short: it starts and kills servers of its own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { runCli } from '../fake-cli.ts'
+
+const MAIN = new URL('../../../cli/main.ts', import.meta.url).pathname
+
+function start(seconds: number) {
+  // Another server's variable: it must not reach the demonstration's.
+  const env = { ...process.env, NO_COLOR: '1', CINNABAR_LISTEN_TCP: '127.0.0.1:1' }
+  const words = ['--import', 'tsx', MAIN, 'demo', '--seconds', String(seconds)]
+  const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (text) => {
+      printed += text
+    })
+  }
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, printed }))
+  const shows = async (pattern: RegExp) => {
+    while (!pattern.test(printed)) {
+      const event = await Promise.race([once(child.stdout, 'data'), ended])
+      if ('code' in event) throw new Error(`it ended with ${event.code}: ${printed}`)
+    }
+    return pattern.exec(printed)!
+  }
+  return { child, ended, shows }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const number = (text: string | undefined): number => Number(text?.replaceAll(',', ''))
+
+test('a server that is killed three times loses nothing, and the sums are shown', async () => {
+  const { code, printed } = await start(6).ended
+  expect(code, printed).toBe(0)
+  expect([...printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), when [\d,]+ were handled$/gm)].map(([, n]) => n)).toEqual([
+    '1',
+    '2',
+    '3',
+  ])
+  const [, fed, handled] = /([\d,]+) fed, ([\d,]+) handled: 0 lost, 0 repeated$/m.exec(printed) ?? []
+  expect(number(fed)).toBeGreaterThan(10)
+  expect(handled).toBe(fed)
+  const ledgers = [...printed.matchAll(/([\d,]+) accepted = ([\d,]+) .+ \+ ([\d,]+) .+ \+ ([\d,]+) .+ \+ ([\d,]+) d/g)]
+  expect(ledgers.length).toBe(7)
+  for (const [text, sum, ...parts] of ledgers) {
+    expect(number(sum), text).toBe(parts.map(number).reduce((a, b) => a + b))
+  }
+  // What was accepted before a kill is there after it.
+  for (const at of [0, 2, 4]) expect(ledgers[at]?.[1]).toBe(ledgers[at + 1]?.[1])
+  expect(ledgers[6]?.[1]).toBe(fed)
+  expect(printed.trimEnd()).toMatch(/everything balances: 3 kills, each number handled exactly once$/)
+  for (const line of printed.split('\n')) expect(line.length, line).toBeLessThanOrEqual(100)
+  expect(existsSync(/data in (\S+)/.exec(printed)?.[1] ?? '/')).toBe(false)
+})
+
+test('Ctrl-C ends it, and leaves neither a server nor a directory', async () => {
+  const { child, ended, shows } = start(600)
+  const [, pid, directory] = await shows(/process (\d+), data in (\S+)\n[\s\S]*follows/)
+  expect(existsSync(directory!)).toBe(true)
+  expect(isRunning(Number(pid))).toBe(true)
+  child.kill('SIGINT')
+  const { code, printed } = await ended
+  expect(code).toBe(1)
+  expect(printed).toContain('cinnabar: ended before its time: nothing is proven\n')
+  expect(existsSync(directory!)).toBe(false)
+  expect(isRunning(Number(pid))).toBe(false)
+})
+
+test('a server that ends by itself ends it, and that is no success', async () => {
+  const { ended, shows } = start(600)
+  const [, pid, directory] = await shows(/process (\d+), data in (\S+)\n[\s\S]*follows/)
+  process.kill(Number(pid), 'SIGKILL')
+  const { code, printed } = await ended
+  expect(code).toBe(1)
+  expect(printed).toContain('cinnabar: the server ended by itself (SIGKILL)')
+  expect(existsSync(directory!)).toBe(false)
+})
+
+test.each(['0', '1.5', 'x', '601'])('--seconds %s is refused', async (seconds) => {
+  const { code, err } = await runCli(['demo', '--seconds', seconds])
+  expect(code).toBe(2)
+  expect(err.join('\n')).toContain('It has to be a whole number from 1 to 600.')
+})

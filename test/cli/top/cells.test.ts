@@ -1,0 +1,49 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { cellWidth, fitted, safe } from '../../../cli/top/cells.ts'
+
+describe('cells', () => {
+  // Unicode's EastAsianWidth.txt (W and F are two cells), and its Mn and Me, which stand on the cell before them.
+  test.each([
+    ['', 0],
+    ['web1', 4],
+    ['é', 1],
+    ['e\u0301', 1],
+    ['日本語', 6],
+    ['한국', 4],
+    ['Ｆ', 2],
+    ['ｶ', 1],
+    ['😀', 2],
+    ['🇩🇪', 2],
+    ['\u{20000}', 2],
+    ['…', 1],
+  ])('%j takes %i', (text, width) => {
+    expect(cellWidth(text)).toBe(width)
+  })
+
+  test('are filled on either side', () => {
+    expect(fitted('ab', 4)).toBe('ab  ')
+    expect(fitted('ab', 4, 'right')).toBe('  ab')
+  })
+
+  test('what is cut ends in an ellipsis, and a wide character is not cut in two', () => {
+    expect(fitted('abcdef', 4)).toBe('abc…')
+    expect(fitted('日本語', 4)).toBe('日… ')
+    expect(fitted('日本語', 4, 'right')).toBe(' 日…')
+    expect(fitted('abc', 0)).toBe('')
+  })
+
+  test('nothing that was sent can steer the terminal or turn its direction', () => {
+    expect(safe('a\x1b[2Jb\rc\u202ed\u200de\u200ff\u009b1m')).toBe('a\\x1b[2Jb\\x0dc\\u202ede' + 'f\\x9b1m')
+  })
+
+  test('any text takes exactly the width it is fitted to', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.nat(40), (text, width) => {
+        const cell = fitted(safe(text), width)
+        expect(cellWidth(cell)).toBe(width)
+        expect(cell).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u)
+      }),
+    )
+  })
+})
