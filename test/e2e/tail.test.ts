@@ -1,0 +1,109 @@
+/** `cinnabar tail` over a killed server and a Ctrl-C of its own: every stored value is printed once. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { CounterFeed } from '../support/counter-feed.ts'
+import { ledgerOf } from '../support/records.ts'
+import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
+
+const VALUES = 100
+
+let server: ServerProcess
+let feed: CounterFeed
+let tails: Tail[]
+
+/** The command in a process of its own. */
+class Tail {
+  readonly #child: ChildProcess
+  readonly ended: Promise<unknown[]>
+  readonly lines: string[] = []
+  notes = ''
+
+  constructor(...args: readonly string[]) {
+    this.#child = spawn(
+      process.execPath,
+      ['--import', 'tsx', 'cli/main.ts', 'tail', ...args, '--config', server.config],
+      {
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    )
+    this.ended = once(this.#child, 'exit')
+    let rest = ''
+    this.#child.stdout?.on('data', (chunk) => {
+      const pieces = (rest + chunk).split('\n')
+      rest = pieces.pop() ?? ''
+      this.lines.push(...pieces)
+    })
+    this.#child.stderr?.on('data', (chunk) => {
+      this.notes += chunk
+    })
+    tails.push(this)
+  }
+
+  kill(signal: 'SIGINT' | 'SIGKILL'): void {
+    this.#child.kill(signal)
+  }
+
+  /** What stands behind the last blank of each line. */
+  numbers(): number[] {
+    return this.lines.map((line) => Number(line.split(' ').at(-1)))
+  }
+}
+
+beforeEach(async () => {
+  const udpPort = await freeUdpPort()
+  const tcp = await freeTcpPort()
+  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n`, { tcp })
+  feed = new CounterFeed(udpPort)
+  tails = []
+  await server.start()
+})
+afterEach(async () => {
+  for (const tail of tails) tail.kill('SIGKILL')
+  feed.close()
+  await server.remove()
+})
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+async function channelOf(tail: Tail): Promise<number> {
+  while (!/^channel \d+;.*\n/.test(tail.notes)) await turn()
+  return Number(/^channel (\d+)/.exec(tail.notes)?.[1])
+}
+
+/** Until everything that was sent is on the disk, and so many values of it are committed. */
+async function untilStored(channel: number, committed: number): Promise<void> {
+  const { peer } = await server.login()
+  for (let seq = 1; ; seq++) {
+    const ledger = await ledgerOf(peer, channel, seq)
+    if (ledger.accepted >= feed.sent && ledger.unstored === 0 && ledger.committed >= committed) break
+  }
+  peer.destroy()
+}
+
+it('prints every value once', { timeout: 120_000 }, async () => {
+  const first = new Tail('gmetric.counter')
+  const channel = await channelOf(first)
+  const bound = async () => {
+    const { peer } = await server.login()
+    for (let seq = 1; (await ledgerOf(peer, channel, seq)).bindings.length === 0; seq++) await turn()
+    peer.destroy()
+  }
+  await bound()
+  for (let round = 0; round < 3; round++) {
+    feed.send(VALUES)
+    await untilStored(channel, 0)
+    await server.end('SIGKILL')
+    await server.start()
+  }
+  await untilStored(channel, feed.sent)
+  first.kill('SIGINT')
+  expect(await first.ended).toEqual([0, null])
+  expect(first.notes).toContain('trying again')
+
+  feed.send(VALUES)
+  await untilStored(channel, 0)
+  const second = new Tail('--channel', String(channel), '--count', String(VALUES))
+  expect(await second.ended).toEqual([0, null])
+  expect([...first.numbers(), ...second.numbers()]).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
+})
