@@ -68,6 +68,7 @@ class Terminal {
   }
 }
 
+// Skipped only where there is no terminal to be had; the message above says what to install.
 test.skipIf(!hasScript)('draws on the alternate screen, obeys keys, and gives the terminal back', async () => {
   const terminal = new Terminal()
   await terminal.until(/METRIC \^.*Nothing has come in yet/s)
@@ -81,6 +82,7 @@ test.skipIf(!hasScript)('draws on the alternate screen, obeys keys, and gives th
   await terminal.restored()
 })
 
+// Skipped only where there is no terminal to be had; the message above says what to install.
 test.skipIf(!hasScript)('SIGTERM gives the terminal back too', async () => {
   const terminal = new Terminal()
   await terminal.until(/METRIC \^/)

@@ -1,0 +1,136 @@
+/** `npm run conformance`: plays the scripts against a producer, or against Cinnabar itself. `--help` says how. */
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { startOwnServer } from './own-server.ts'
+import { describeOutcome, summary } from './report.ts'
+import { readScripts, type Script, type Way } from './script.ts'
+import type { Credentials } from './stage.ts'
+import { type Outcome, Run, type TargetOptions, waysOf } from './target.ts'
+
+const HELP = `npm run conformance -- [ADDRESS] [options]
+
+ADDRESS is tcp://host:port or ws://host:port/monitor. Without one, Cinnabar is started and tested in all ways.
+
+  --user NAME              whom to log in as; or CINNABAR_USER
+  --secret-file FILE       a file with the password; or CINNABAR_PASSWORD
+  --other NAME             a second user, for what belongs to somebody else
+  --other-secret-file FILE a file with that one's password
+  --polled METRIC          a polled metric that takes interval_ms (host.load.one)
+  --subprotocol NAME       monitoring.xdr or monitoring.json; both, if left out (ws:// only)
+  --only WORD              scripts whose name, title or clause has this word
+  --list                   names the scripts and ends
+  --byte-by-byte           sends frames in pieces of one byte
+  --patience MS            how long a step waits for what it expects (15000)
+
+Give it a user of its own: it deletes every channel of that user. The exit code is 0: all that applies is ok,
+1: something failed, 2: it could not be tried.`
+
+const options = {
+  help: { type: 'boolean' },
+  user: { type: 'string' },
+  'secret-file': { type: 'string' },
+  other: { type: 'string' },
+  'other-secret-file': { type: 'string' },
+  polled: { type: 'string' },
+  subprotocol: { type: 'string' },
+  only: { type: 'string' },
+  list: { type: 'boolean' },
+  'byte-by-byte': { type: 'boolean' },
+  patience: { type: 'string' },
+} as const
+
+type Given = ReturnType<typeof parseArgs<{ options: typeof options; allowPositionals: true }>>['values']
+
+interface Plan {
+  readonly address: string
+  readonly ways: readonly Way[]
+  readonly users: Pick<TargetOptions, 'user' | 'other'>
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  console.error((error as Error).message)
+  process.exitCode = 2
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({ options, allowPositionals: true })
+  if (values.help) {
+    console.log(HELP)
+    return 0
+  }
+  const scripts = chosen(values.only)
+  if (values.list) {
+    for (const { name, clauses, title } of scripts) console.log(`${name}  [MON ${clauses.join(', ')}] ${title}`)
+    return 0
+  }
+  const address = positionals[0]
+  if (address !== undefined) {
+    const plan = { address, ways: waysOf(address, values.subprotocol), users: usersOf(values) }
+    return conclude(await playAll([plan], scripts, values))
+  }
+  const server = await startOwnServer()
+  try {
+    const users = await server.users('kit')
+    const plans: Plan[] = [
+      { address: server.tcp, ways: ['tcp'], users },
+      { address: server.ws, ways: ['ws-xdr', 'ws-json'], users },
+    ]
+    return conclude(await playAll(plans, scripts, values))
+  } finally {
+    await server.stop()
+  }
+}
+
+function chosen(only: string | undefined): Script[] {
+  const all = readScripts(new URL('scripts/', import.meta.url))
+  const word = only?.toLowerCase()
+  const scripts = all.filter(({ name, title, clauses }) => {
+    return word === undefined || clauses.includes(word) || `${name} ${title}`.toLowerCase().includes(word)
+  })
+  if (scripts.length === 0) throw new Error(`no script has the word ${only}; --list names them all`)
+  return scripts
+}
+
+async function playAll(plans: readonly Plan[], scripts: readonly Script[], given: Given): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  const patienceMs = given.patience === undefined ? undefined : Number(given.patience)
+  if (patienceMs !== undefined && !(patienceMs > 0))
+    throw new Error(`--patience takes milliseconds, not ${given.patience}`)
+  for (const { address, ways, users } of plans) {
+    for (const way of ways) {
+      const run = await Run.begin(address, way, {
+        ...users,
+        byteByByte: given['byte-by-byte'] ?? false,
+        ...(given.polled === undefined ? {} : { polled: given.polled }),
+        ...(patienceMs === undefined ? {} : { patienceMs }),
+      })
+      for (const script of scripts) {
+        const outcome = await run.play(script)
+        console.log(describeOutcome(outcome))
+        outcomes.push(outcome)
+      }
+    }
+  }
+  return outcomes
+}
+
+function conclude(outcomes: readonly Outcome[]): number {
+  console.log(summary(outcomes))
+  return outcomes.some(({ result }) => result === 'failed') ? 1 : 0
+}
+
+function usersOf(given: Given): Plan['users'] {
+  const user = credentials(given.user ?? process.env['CINNABAR_USER'], given['secret-file'], 'CINNABAR_PASSWORD')
+  if (user === undefined) throw new Error('whom to log in as? --user NAME --secret-file FILE')
+  const other = credentials(given.other, given['other-secret-file'], 'CINNABAR_OTHER_PASSWORD')
+  return { user, other }
+}
+
+function credentials(user: string | undefined, file: string | undefined, variable: string): Credentials | undefined {
+  if (user === undefined) return undefined
+  const secret = file === undefined ? process.env[variable] : readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+  if (!secret) throw new Error(`no password for ${user}: a file, or the environment variable ${variable}`)
+  return { user, secret }
+}

@@ -1,0 +1,50 @@
+/** Outcomes as lines for a person: what was expected and what came, the first difference marked. */
+import type { Arrival } from './speaker.ts'
+import type { Failure } from './stage.ts'
+import type { Outcome } from './target.ts'
+
+/** Bytes shown on each side of the difference in a long frame. */
+const SHOWN_BEFORE = 64
+const SHOWN = 160
+
+/** The lines of one outcome. */
+export function describeOutcome({ script, way, result, why, failure }: Outcome): string {
+  const name = `${way.padEnd(7)} ${script.name}`
+  if (result === 'ok') return `ok      ${name}`
+  if (result === 'not applicable') return `-       ${name}: not applicable: ${why}`
+  const rule = `        [MON ${script.clauses.join(', ')}] ${script.title}`
+  const lines = failure === undefined ? [`        ${why}`] : describeFailure(failure)
+  return [`FAILED  ${name}`, rule, ...lines].join('\n')
+}
+
+export function summary(outcomes: readonly Outcome[]): string {
+  const count = (result: Outcome['result']): number => outcomes.filter((outcome) => outcome.result === result).length
+  return `${count('ok')} ok, ${count('failed')} failed, ${count('not applicable')} not applicable`
+}
+
+function describeFailure({ message, step, expected, came, at }: Failure): string[] {
+  const lines = [`        line ${step?.line}: ${step?.text}`, `        ${message}`]
+  for (const { text } of expected) lines.push(`        expected  ${text}`)
+  if (came !== undefined) lines.push(`        came      ${describeArrival(came, at)}`)
+  return lines
+}
+
+function describeArrival(arrival: Arrival, at: number | undefined): string {
+  if ('frame' in arrival) return hexWithMark(arrival.frame, at)
+  if ('json' in arrival) return JSON.stringify(arrival.json)
+  if ('closed' in arrival) return `the end of the connection (${arrival.closed.code ?? 'no code'})`
+  return `nothing for ${arrival.nothing} ms`
+}
+
+/** Words of four bytes; the one with the first difference between > and <. */
+export function hexWithMark(frame: Buffer, at?: number): string {
+  const first = at === undefined ? 0 : Math.max(0, (at & ~3) - SHOWN_BEFORE)
+  const last = Math.min(frame.length, first + SHOWN)
+  const words: string[] = []
+  for (let offset = first; offset < last; offset += 4) {
+    const word = frame.subarray(offset, Math.min(offset + 4, last)).toString('hex')
+    words.push(at !== undefined && (at & ~3) === offset ? `>${word}<` : word)
+  }
+  if (at !== undefined && at >= frame.length) words.push('>end<')
+  return `${first > 0 ? '... ' : ''}${words.join(' ')}${last < frame.length ? ` ... (${frame.length} bytes)` : ''}`
+}

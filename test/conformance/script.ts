@@ -1,0 +1,191 @@
+/**
+ * Scripts as they lie in scripts/<section>/<name>.txt: a header, a blank line, steps; one per line. The grammar stands in
+ * docs/conformance.md. Whatever is wrong with one is said with file and line.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { type Part, parsePattern } from './pattern.ts'
+import { counters, expectedWords, sentWords } from './words.ts'
+
+export type Way = 'tcp' | 'ws-xdr' | 'ws-json'
+
+/** What a step expects to come. `text`: as it was written. */
+export type Expectation = { readonly text: string } & ({ readonly parts: readonly Part[] } | { readonly json: unknown })
+
+type Action =
+  | { readonly is: 'login'; readonly as: 'user' | 'other'; readonly by: 'password' | 'scram-sha-256' }
+  | { readonly is: 'send'; readonly parts: readonly Part[] }
+  | { readonly is: 'send-text'; readonly content: string }
+  | { readonly is: 'expect'; readonly any: readonly Expectation[] }
+  | { readonly is: 'closed'; readonly notice: number | undefined; readonly code: number | undefined }
+  | { readonly is: 'await'; readonly field: string; readonly count: bigint; readonly channel: string | undefined }
+  | { readonly is: 'connect' | 'silence' | 'cut' | 'end' }
+
+export type Step = Action & { readonly peer: string; readonly line: number; readonly text: string }
+
+export interface Script {
+  /** `<section>/<name>`. */
+  readonly name: string
+  readonly title: string
+  /** Clauses of monitoring.md: `6.4`, `8.2`. */
+  readonly clauses: readonly string[]
+  readonly needs: readonly string[]
+  readonly ways: readonly Way[]
+  readonly steps: readonly Step[]
+}
+
+export class ScriptError extends Error {
+  constructor(file: string, line: number, problem: string) {
+    super(`${file}:${line}: ${problem}`)
+    this.name = 'ScriptError'
+  }
+}
+
+const WAYS: Readonly<Record<string, readonly Way[]>> = {
+  xdr: ['tcp', 'ws-xdr'],
+  json: ['ws-json'],
+  tcp: ['tcp'],
+  ws: ['ws-xdr', 'ws-json'],
+}
+const KEYS = ['title', 'clause', 'needs', 'only']
+
+/** All scripts of a directory, by name. Throws ScriptError. */
+export function readScripts(directory: URL): Script[] {
+  const scripts: Script[] = []
+  for (const section of readdirSync(directory).sort()) {
+    for (const file of readdirSync(new URL(`${section}/`, directory)).sort()) {
+      const name = `${section}/${file}`
+      scripts.push(parseScript(name, readFileSync(new URL(name, directory), 'utf8')))
+    }
+  }
+  return scripts
+}
+
+export function parseScript(file: string, text: string): Script {
+  const lines = text.split('\n')
+  const blank = lines.findIndex((line) => line.trim() === '')
+  const bodyAt = blank < 0 ? lines.length : blank
+  const header = parseHeader(file, lines.slice(0, bodyAt))
+  const steps = parseSteps(file, lines, bodyAt)
+  if (steps.length === 0) throw new ScriptError(file, lines.length, 'no steps behind the header and its blank line')
+  return { ...header, name: file.replace(/\.txt$/, ''), steps }
+}
+
+function parseHeader(file: string, lines: readonly string[]): Omit<Script, 'name' | 'steps'> {
+  const header = new Map<string, string>()
+  for (const [index, line] of lines.entries()) {
+    if (line.startsWith('#')) continue
+    const [, key, value] = /^([a-z]+):\s*(.+?)\s*$/.exec(line) ?? []
+    if (key === undefined || value === undefined || !KEYS.includes(key)) {
+      throw new ScriptError(file, index + 1, `the header has lines "key: value"; keys are ${KEYS.join(', ')}`)
+    }
+    if (header.has(key)) throw new ScriptError(file, index + 1, `"${key}" stands twice`)
+    header.set(key, value)
+  }
+  const list = (key: string): string[] => header.get(key)?.split(/\s*,\s*/) ?? []
+  const title = header.get('title')
+  if (title === undefined) throw new ScriptError(file, 1, 'no title')
+  if (!header.has('clause')) throw new ScriptError(file, 1, 'no clause')
+  const wrong = list('clause').find((clause) => !/^\d+(\.\d+)?$/.test(clause))
+  if (wrong !== undefined) throw new ScriptError(file, 1, `"${wrong}" is no clause; they look like 8 or 8.2`)
+  const only = header.get('only')
+  const ways = only === undefined ? (['tcp', 'ws-xdr', 'ws-json'] as const) : WAYS[only]
+  if (ways === undefined) throw new ScriptError(file, 1, `"only" is one of ${Object.keys(WAYS).join(', ')}`)
+  return { title, clauses: list('clause'), needs: list('needs'), ways }
+}
+
+function parseSteps(file: string, lines: readonly string[], from: number): Step[] {
+  const steps: Step[] = []
+  let group: { expectations: Expectation[]; step: Step } | undefined
+  for (let index = from; index < lines.length; index++) {
+    const text = (lines[index] as string).trim()
+    if (text === '' || text.startsWith('#')) continue
+    const fail = (problem: string): never => {
+      throw new ScriptError(file, index + 1, problem)
+    }
+    try {
+      if (text === 'any order') {
+        if (group !== undefined) fail('a group inside a group')
+        const expectations: Expectation[] = []
+        group = { expectations, step: { is: 'expect', any: expectations, peer: '', line: index + 1, text } }
+      } else if (text === 'end of group') {
+        if (group === undefined || group.expectations.length < 2) return fail('a group is two or more expectations')
+        steps.push(group.step)
+        group = undefined
+      } else {
+        const parsed = parseStep(text).map((action) => ({ ...action, line: index + 1, text }))
+        if (group === undefined) steps.push(...parsed)
+        else {
+          const [step] = parsed
+          if (step?.is !== 'expect') return fail('a group holds only what is expected')
+          if (group.step.peer !== '' && group.step.peer !== step.peer) fail('a group is of one connection')
+          group.step = { ...group.step, peer: step.peer }
+          group.expectations.push(...step.any)
+        }
+      }
+    } catch (error) {
+      if (error instanceof ScriptError) throw error
+      fail((error as Error).message)
+    }
+  }
+  if (group !== undefined) throw new ScriptError(file, group.step.line, 'a group without "end of group"')
+  return steps
+}
+
+type Parsed = Action & { readonly peer: string }
+
+const FRAME = /^([A-Z])([<>])(?:(\d+)x)?\s+(.+)$/
+const TEXT = /^([A-Z])([<>])(?:(\d+)x)?json\s+(.+)$/
+const CLOSED = /^closed ([A-Z])(?: NOTICE (\d))?(?: code (\d{4}))?$/
+const LOGIN = /^login ([A-Z])( other)?( by password)?$/
+const AWAIT = /^await ([A-Z]) ([a-z_]+) (\d+)(?: on ([A-Za-z][\w-]*))?$/
+const PLAIN = /^(connect|silence|cut|end) ([A-Z])$/
+
+function parseStep(text: string): Parsed[] {
+  const frame = FRAME.exec(text)
+  if (frame !== null) {
+    const [, peer, sign, times = '1', tokens] = frame as unknown as string[] & { 3?: string }
+    if (sign === '>') return repeated(times, { is: 'send', peer: peer!, parts: parsePattern(tokens!, sentWords) })
+    const expectation = { text: tokens!, parts: parsePattern(tokens!, expectedWords) }
+    return repeated(times, { is: 'expect', peer: peer!, any: [expectation] })
+  }
+  const json = TEXT.exec(text)
+  if (json !== null) {
+    const [, peer, sign, times, content] = json as unknown as string[] & { 3?: string }
+    if (sign === '>') {
+      const many = times === undefined ? content! : `[${new Array(Number(times)).fill(content).join(',')}]`
+      return [{ is: 'send-text', peer: peer!, content: many }]
+    }
+    const expectation = { text: content!, json: JSON.parse(content!) as unknown }
+    return repeated(times ?? '1', { is: 'expect', peer: peer!, any: [expectation] })
+  }
+  const closed = CLOSED.exec(text)
+  if (closed !== null) {
+    const [, peer, notice, code] = closed
+    const number = (digits: string | undefined) => (digits === undefined ? undefined : Number(digits))
+    return [{ is: 'closed', peer: peer!, notice: number(notice), code: number(code) }]
+  }
+  const login = LOGIN.exec(text)
+  if (login !== null) {
+    return [
+      {
+        is: 'login',
+        peer: login[1]!,
+        as: login[2] === undefined ? 'user' : 'other',
+        by: login[3] === undefined ? 'scram-sha-256' : 'password',
+      },
+    ]
+  }
+  const ledger = AWAIT.exec(text)
+  if (ledger !== null) {
+    const [, peer, field, count, channel] = ledger
+    if (!counters.includes(field!)) throw new Error(`a ledger has no ${field}; it has ${counters.join(', ')}`)
+    return [{ is: 'await', peer: peer!, field: field!, count: BigInt(count!), channel }]
+  }
+  const [, word, peer] = PLAIN.exec(text) ?? []
+  if (peer === undefined) throw new Error('no such step; docs/conformance.md lists them')
+  return [{ is: word as 'connect' | 'silence' | 'cut' | 'end', peer }]
+}
+
+function repeated(times: string, step: Parsed): Parsed[] {
+  return new Array<Parsed>(Number(times)).fill(step)
+}

@@ -1,0 +1,75 @@
+/** One connection of a script, whatever it speaks; and the queue in which what came waits until a step asks for it. */
+import type { Bindings } from './match.ts'
+import type { Variables } from './pattern.ts'
+import type { Expectation } from './script.ts'
+
+export type Message = { readonly frame: Buffer } | { readonly json: unknown }
+
+export type Arrival =
+  | Message
+  | { readonly closed: { readonly code: number | undefined } }
+  | { readonly nothing: number }
+
+export interface Speaker {
+  /** Whole frames, or bytes that are none. JSON: the command that the frame says. */
+  send(bytes: Buffer): void
+  /** Only JSON has text. */
+  sendText(text: string): void
+  /** What comes next; {nothing} after the patience of the run, in milliseconds. */
+  next(): Promise<Arrival>
+  /** What the holes took. Throws Mismatch. */
+  match(expectation: Expectation, message: Message, variables: Variables): Bindings
+  /** PRODUCER_CAPS, and the notice of a full window: they may come whenever something changes [MON 3.2, 3.5]. */
+  mayBePassedOver(message: Message): boolean
+  /** The code of a NOTICE, or undefined: another message. */
+  noticeOf(message: Message): number | undefined
+  /** Without a word. */
+  cut(): void
+  /** Ends it in good order, and waits until the other side has too. */
+  end(): Promise<void>
+}
+
+export class Inbox {
+  readonly #patienceMs: number
+  readonly #waiting: Message[] = []
+  #closed: { readonly code: number | undefined } | undefined
+  #wake: (() => void) | undefined
+
+  constructor(patienceMs: number) {
+    this.#patienceMs = patienceMs
+  }
+
+  push(message: Message): void {
+    this.#waiting.push(message)
+    this.#wake?.()
+  }
+
+  close(code?: number): void {
+    this.#closed ??= { code }
+    this.#wake?.()
+  }
+
+  async next(): Promise<Arrival> {
+    const message = this.#waiting.shift()
+    if (message !== undefined) return message
+    if (this.#closed !== undefined) return { closed: this.#closed }
+    const came = await new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => resolve(false), this.#patienceMs)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve(true)
+      }
+    })
+    this.#wake = undefined
+    return came ? this.next() : { nothing: this.#patienceMs }
+  }
+
+  /** Passes over what still comes. */
+  async untilClosed(): Promise<void> {
+    for (;;) {
+      const arrival = await this.next()
+      if ('closed' in arrival) return
+      if ('nothing' in arrival) throw new Error(`the other side did not end within ${arrival.nothing} ms`)
+    }
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * A script being played: its connections, what was captured, and each step by itself. What is not as expected is a Failure
+ * that names the step.
+ */
+
+import { textWith } from './json-speaker.ts'
+import { awaitLedger } from './ledger.ts'
+import { logIn } from './login.ts'
+import { type Bindings, Mismatch } from './match.ts'
+import { concrete, type Part, type Variable } from './pattern.ts'
+import type { Expectation, Step } from './script.ts'
+import type { Arrival, Message, Speaker } from './speaker.ts'
+import { string, uint64 } from './xdr.ts'
+
+export interface Credentials {
+  readonly user: string
+  readonly secret: string
+}
+
+/** What is tested, and as whom. */
+export interface Target {
+  open(): Promise<Speaker>
+  readonly user: Credentials
+  readonly other: Credentials | undefined
+  /** A polled metric, for scripts that need values. */
+  readonly polled: string
+}
+
+/** What was expected and what came instead. */
+export class Failure extends Error {
+  readonly expected: readonly Expectation[]
+  readonly came: Arrival | undefined
+  /** Where in the frame that came the difference is, if it is one frame against another. */
+  readonly at: number | undefined
+  /** The step, once it is known. */
+  step: Step | undefined
+
+  constructor(message: string, expected: readonly Expectation[] = [], came?: Arrival, at?: number) {
+    super(message)
+    this.expected = expected
+    this.came = came
+    this.at = at
+  }
+}
+
+export class Stage {
+  readonly target: Target
+  readonly variables = new Map<string, Variable>()
+  readonly #speakers = new Map<string, Speaker>()
+
+  constructor(target: Target) {
+    this.target = target
+    const { user, other, polled } = target
+    const texts = { user: user.user, secret: user.secret, other: other?.user, 'other-secret': other?.secret, polled }
+    for (const [name, text] of Object.entries(texts)) if (text !== undefined) this.keepText(name, text)
+    this.variables.set('zero', { kind: 'u64', bytes: uint64(0n) })
+    this.keepText('nobody', `nobody-${process.hrtime.bigint()}`)
+  }
+
+  keepText(name: string, text: string): void {
+    this.variables.set(name, { kind: 'str', bytes: string(text) })
+  }
+
+  /** Throws Failure, or Error: the script itself cannot be played. */
+  async play(step: Step): Promise<void> {
+    try {
+      await this.#play(step)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw new Error(`${(error as Error).message} (line ${step.line}: ${step.text})`)
+      error.step = step
+      throw error
+    }
+  }
+
+  async #play(step: Step): Promise<void> {
+    switch (step.is) {
+      case 'connect':
+        return this.connect(step.peer)
+      case 'login':
+        return logIn(this, step)
+      case 'await':
+        return awaitLedger(this, step)
+      case 'send':
+        return this.send(step.peer, step.parts)
+      case 'send-text':
+        return this.speaker(step.peer).sendText(textWith(step.content, this.variables))
+      case 'expect':
+        return this.expect(step.peer, step.any)
+      case 'closed':
+        return this.#closed(step)
+      case 'silence':
+        return this.#silence(step.peer)
+      case 'cut':
+        return this.speaker(step.peer).cut()
+      case 'end':
+        return this.speaker(step.peer).end()
+    }
+  }
+
+  async connect(peer: string): Promise<void> {
+    this.#speakers.get(peer)?.cut()
+    this.#speakers.set(peer, await this.target.open())
+  }
+
+  speaker(peer: string): Speaker {
+    const speaker = this.#speakers.get(peer)
+    if (speaker === undefined) throw new Error(`${peer} is not connected`)
+    return speaker
+  }
+
+  send(peer: string, parts: readonly Part[]): void {
+    this.speaker(peer).send(concrete(parts, this.variables))
+  }
+
+  /** All of `any` come next, in whatever order. */
+  async expect(peer: string, any: readonly Expectation[]): Promise<void> {
+    const left = [...any]
+    while (left.length > 0) {
+      const arrival = await this.speaker(peer).next()
+      if (!('frame' in arrival || 'json' in arrival)) throw new Failure(ended(arrival), left, arrival)
+      this.#takeOne(peer, left, arrival)
+    }
+  }
+
+  /** Whether what comes next is the first of two; else it has to be the second. */
+  async isFirst(peer: string, first: Expectation, second: Expectation): Promise<boolean> {
+    const arrival = await this.speaker(peer).next()
+    if (!('frame' in arrival || 'json' in arrival)) throw new Failure(ended(arrival), [first], arrival)
+    try {
+      this.#keep(this.speaker(peer).match(first, arrival, this.variables))
+      return true
+    } catch (error) {
+      if (!(error instanceof Mismatch)) throw error
+    }
+    this.#takeOne(peer, [second], arrival)
+    return false
+  }
+
+  #takeOne(peer: string, left: Expectation[], message: Message): void {
+    const speaker = this.speaker(peer)
+    let worst: Mismatch | undefined
+    for (const [index, expectation] of left.entries()) {
+      try {
+        this.#keep(speaker.match(expectation, message, this.variables))
+        left.splice(index, 1)
+        return
+      } catch (error) {
+        if (!(error instanceof Mismatch)) throw error
+        if (worst === undefined || error.at > worst.at) worst = error
+      }
+    }
+    if (worst?.isOfAnotherKind && speaker.mayBePassedOver(message)) return
+    throw new Failure(worst?.message ?? '', left, message, left.length === 1 ? worst?.at : undefined)
+  }
+
+  #keep(bindings: Bindings): void {
+    for (const [name, variable] of bindings) this.variables.set(name, variable)
+  }
+
+  /** The connection ends; a NOTICE before it is as good as none [MON 3.5], but not one with another code. */
+  async #closed({ peer, notice, code }: Extract<Step, { is: 'closed' }>): Promise<void> {
+    const speaker = this.speaker(peer)
+    for (;;) {
+      const arrival = await speaker.next()
+      if ('nothing' in arrival) throw new Failure(`the connection is still open ${ended(arrival)}`, [], arrival)
+      if ('closed' in arrival) {
+        const came = arrival.closed.code
+        if (code === undefined || came === code) return
+        throw new Failure(`closed with ${came ?? 'no code'}, not ${code}`, [], arrival)
+      }
+      if (speaker.mayBePassedOver(arrival)) continue
+      const told = speaker.noticeOf(arrival)
+      if (told === undefined) throw new Failure('a message came where the connection was to end', [], arrival)
+      if (notice !== undefined && told !== notice) throw new Failure(`NOTICE ${told}, not ${notice}`, [], arrival)
+    }
+  }
+
+  /** Nothing comes before the answer to a NOP. */
+  async #silence(peer: string): Promise<void> {
+    this.speaker(peer).send(Buffer.from('0000000800000000fffffffd', 'hex'))
+    const parts = [{ is: 'bytes' as const, bytes: Buffer.from('00000010fffffffffffffffd0000000000000000', 'hex') }]
+    await this.expect(peer, [{ text: '00000010 ffffffff fffffffd 00000000 00000000', parts }])
+  }
+
+  /** Deletes the channels of the user that were captured, so that nothing is left behind; ends the connections. */
+  async clear(): Promise<void> {
+    const channels = [...this.variables.values()].filter(({ kind }) => kind === 'channel')
+    this.#cutAll()
+    try {
+      if (channels.length > 0) await this.#delete(channels)
+    } finally {
+      this.#cutAll()
+    }
+  }
+
+  async #delete(channels: readonly Variable[]): Promise<void> {
+    await logIn(this, { peer: '_', as: 'user', by: 'scram-sha-256' })
+    const speaker = this.speaker('_')
+    for (const { bytes } of channels) {
+      speaker.send(Buffer.concat([Buffer.from('0000000c00000009fffffffe', 'hex'), bytes]))
+      await speaker.next()
+    }
+  }
+
+  #cutAll(): void {
+    for (const speaker of this.#speakers.values()) speaker.cut()
+    this.#speakers.clear()
+  }
+}
+
+function ended(arrival: Arrival): string {
+  return 'nothing' in arrival ? `(nothing came for ${arrival.nothing} ms)` : 'the connection ended'
+}

@@ -1,0 +1,59 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { TestProducer } from '../../support/producer.ts'
+
+let directory: string
+let producer: TestProducer | undefined
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cinnabar-pages-'))
+  mkdirSync(join(directory, 'pages'))
+  writeFileSync(join(directory, 'secret.html'), 'outside')
+  writeFileSync(join(directory, 'pages', 'load.html'), '<!doctype html>')
+  writeFileSync(join(directory, 'pages', '.dot'), 'unseen')
+})
+afterEach(async () => {
+  await producer?.stop()
+  producer = undefined
+  rmSync(directory, { recursive: true })
+})
+
+async function serve(pages: string | undefined): Promise<(path: string) => Promise<Response>> {
+  const http = { allowedOrigins: [], pages }
+  producer = await TestProducer.start({ config: { listen: { http: { host: '127.0.0.1', port: 0 } }, http } })
+  return (path) => fetch(`http://127.0.0.1:${producer?.server.http?.port}${path}`)
+}
+
+describe('pages', () => {
+  it('are served with their type, and the library beside them', async () => {
+    const get = await serve(join(directory, 'pages'))
+    const page = await get('/load.html')
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    const library = await get('/client.js')
+    expect([library.status, library.headers.get('content-type')]).toEqual([200, 'application/javascript; charset=utf-8'])
+    expect((await get('/healthz')).status).toBe(200)
+  })
+
+  it.each(['/../secret.html', '/..%2fsecret.html', '/%2e%2e/secret.html', '/.dot', '/none.html', '/'])(
+    'do not lead to %s',
+    async (path) => {
+      const get = await serve(join(directory, 'pages'))
+      const response = await get(path)
+      expect(response.status).toBeGreaterThanOrEqual(400)
+      expect(await response.text()).not.toMatch(/outside|unseen/)
+    },
+  )
+
+  it('are none unless a directory is named; the library is there all the same', async () => {
+    const get = await serve(undefined)
+    expect((await get('/load.html')).status).toBe(404)
+    expect((await get('/client.js')).status).toBe(200)
+  })
+
+  it('keep the server from starting where the directory is none', async () => {
+    await expect(serve(join(directory, 'nowhere'))).rejects.toThrow(/there is no directory .*nowhere.*`http.pages`/)
+    await expect(serve(join(directory, 'secret.html'))).rejects.toThrow(/there is no directory/)
+  })
+})
