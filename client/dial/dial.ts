@@ -11,7 +11,7 @@ export async function dial(text: string, signal: AbortSignal): Promise<Transport
     return dialTcp(url, signal)
   }
   const { dialWebSocket } = await import('./websocket.ts')
-  const WebSocket = globalThis.WebSocket ?? (await import('./node-websocket.ts')).NodeWebSocket
+  const { NodeWebSocket } = await import('./node-websocket.ts')
   signal.throwIfAborted()
-  return dialWebSocket(url, WebSocket, signal)
+  return dialWebSocket(url, NodeWebSocket, signal)
 }

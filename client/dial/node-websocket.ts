@@ -1,2 +1,2 @@
-/** The WebSocket of Node before version 22, which has none of its own. */
+/** The WebSocket on Node: that of `ws`, also where Node has one of its own, since only `ws` can stop reading. */
 export { WebSocket as NodeWebSocket } from 'ws'
