@@ -3,13 +3,16 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { ConnectionError, StatusError } from '../client/index.ts'
 import { addChannels } from './commands/channels.ts'
+import { addCompletion } from './commands/completion.ts'
 import { addConfig } from './commands/config.ts'
+import { addDemo } from './commands/demo.ts'
 import { addExec } from './commands/exec.ts'
 import { addFeed } from './commands/feed.ts'
 import { addGet } from './commands/get.ts'
 import { addMetrics } from './commands/metrics.ts'
 import { addServe } from './commands/serve.ts'
 import { addTail } from './commands/tail.ts'
+import { addTop } from './commands/top.ts'
 import { addUser } from './commands/user.ts'
 import { addWatch } from './commands/watch.ts'
 import { ExitCode, Failure } from './failure.ts'
@@ -36,7 +39,8 @@ export async function run(argv: readonly string[], cli: Cli): Promise<number> {
   }
 }
 
-function createProgram(cli: Cli): Command {
+/** Everything that can be typed. */
+export function createProgram(cli: Cli): Command {
   const { terminal } = cli
   const program = new Command('cinnabar')
     .description('A monitoring server, and the commands to look into it')
@@ -48,7 +52,21 @@ function createProgram(cli: Cli): Command {
       writeOut: (text) => void terminal.print(text.trimEnd()).catch(() => {}),
       writeErr: (text) => terminal.note(text.trimEnd()),
     })
-  const commands = [addServe, addMetrics, addGet, addWatch, addTail, addChannels, addExec, addFeed, addUser, addConfig]
+  const commands = [
+    addServe,
+    addMetrics,
+    addGet,
+    addTop,
+    addWatch,
+    addTail,
+    addChannels,
+    addExec,
+    addFeed,
+    addUser,
+    addConfig,
+    addDemo,
+    addCompletion,
+  ]
   for (const add of commands) add(program, cli)
   return program
 }

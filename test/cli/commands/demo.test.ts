@@ -1,8 +1,10 @@
 /** The demonstration for real, but short: it starts and kills servers of its own. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
+import { beginning } from '../../../cli/demo/numbers.ts'
 import { runCli } from '../fake-cli.ts'
 
 const MAIN = new URL('../../../cli/main.ts', import.meta.url).pathname
@@ -59,8 +61,10 @@ test('a server that is killed three times loses nothing, and the sums are shown'
   for (const at of [0, 2, 4]) expect(ledgers[at]?.[1]).toBe(ledgers[at + 1]?.[1])
   expect(ledgers[6]?.[1]).toBe(fed)
   expect(printed.trimEnd()).toMatch(/everything balances: 3 kills, each number handled exactly once$/)
-  for (const line of printed.split('\n')) expect(line.length, line).toBeLessThanOrEqual(100)
-  expect(existsSync(/data in (\S+)/.exec(printed)?.[1] ?? '/')).toBe(false)
+  const directory = /data in (\S+)/.exec(printed)?.[1] ?? '/'
+  expect(existsSync(directory)).toBe(false)
+  const lines = printed.replace(directory, '').split('\n')
+  for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(100)
 })
 
 test('Ctrl-C ends it, and leaves neither a server nor a directory', async () => {
@@ -83,6 +87,18 @@ test('a server that ends by itself ends it, and that is no success', async () =>
   const { code, printed } = await ended
   expect(code).toBe(1)
   expect(printed).toContain('cinnabar: the server ended by itself (SIGKILL)')
+  expect(existsSync(directory!)).toBe(false)
+})
+
+test('a number that comes twice ends it, and that is no success', async () => {
+  const { ended, shows } = start(2)
+  const [, directory] = await shows(/data in (\S+)\n[\s\S]*follows/)
+  const [, port] = /\[smon\]\ntcp = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(`${directory}/cinnabar.toml`, 'utf8')) ?? []
+  const stranger = connect(Number(port), '127.0.0.1').on('error', () => {})
+  stranger.write(beginning(1))
+  const { code, printed } = await ended
+  expect(code, printed).toBe(1)
+  expect(printed).toMatch(/^cinnabar: \d+ were fed and stored, but \d+ are there$/m)
   expect(existsSync(directory!)).toBe(false)
 })
 
