@@ -2,6 +2,7 @@
  * keep-latest: what tells the series of a channel apart is the metric id and the constants of the frame [MON 8 Limits]:
  * all of a frame that is neither id, time nor value.
  */
+import { BasicType } from '../../protocol/monitor/constants.ts'
 import { FRAME_METRIC } from './block.ts'
 
 const HEADER_BYTES = 24
@@ -15,13 +16,17 @@ export function seriesKey(keys: WeakMap<Uint8Array, string>, head: Uint8Array): 
   return key
 }
 
-/** The same from a whole frame. `pattern`: its value is a REC whose last field, `value`, is what varies. */
+/**
+ * The same from a whole frame. `pattern`: its value is a REC whose last field, `value`, is what varies. An ARRAY is the
+ * answer to a GET of the pattern, which had no connection to go to: there are no constants in it.
+ */
 export function seriesKeyOfFrame(frame: Uint8Array, pattern: boolean): string {
-  return keyOf(frame, pattern ? endOfConstants(frame) : HEADER_BYTES)
+  const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
+  const hasConstants = pattern && view.getUint32(HEADER_BYTES) === BasicType.REC
+  return keyOf(frame, hasConstants ? endOfConstants(view) : HEADER_BYTES)
 }
 
-function endOfConstants(frame: Uint8Array): number {
-  const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
+function endOfConstants(view: DataView): number {
   const count = view.getUint32(HEADER_BYTES + 4)
   let at = HEADER_BYTES + 8
   for (let i = 0; i < count; i++) {

@@ -7,6 +7,8 @@ export const cases: Readonly<Record<string, string>> = {
     hoard 0 0 0, emit 0 0 0, purge 0 0 0, emit 0 0 0, purge 0 0 0`,
   'what a channel lost by becoming not durable was told as damage of the storage': `
     defChannel 0 0 0, hold 0 0 0, follow 0 0 0, configure 0 137 50, get 0 0 69, restart 0 0 0`,
+  "a pattern's answer that waited on its channel, copied to a keep-latest one": `
+    hoard 0 191 0, defChannel 0 108 0, defChannel 0 0 0, get 0 0 11, setChannel 0 197 0, subscribe 0 0 166`,
   'a STOP on a channel that is not durable took the new values after a restart': `
     subscribe 153 0 0, connect 7 0 0, hoard 0 0 0, defChannel 0 90 0, get 0 0 8, connect 15 0 0, stop 0 0 118,
     buffer 0 0 58, crash 0 0 0, emit 0 0 0`,
