@@ -16,6 +16,7 @@ export interface CommitsOptions {
 export class Commits {
   readonly #options: CommitsOptions
   #running: Promise<void> | undefined
+  #isResting = false
 
   constructor(options: CommitsOptions) {
     this.#options = options
@@ -23,9 +24,14 @@ export class Commits {
 
   /** Sends what is due, unless a group is on its way: then it follows behind that. */
   flush(): void {
-    if (this.#running !== undefined) return
+    if (this.#running !== undefined || this.#isResting) return
     const due = this.#options.progress.due()
     if (due) this.#running = this.#run(due)
+  }
+
+  /** Whether nothing more goes out: behind a SET_CHANNEL it would be for another channel. */
+  rest(isResting: boolean): void {
+    this.#isResting = isResting
   }
 
   /** Settles when everything that was due is stored, or the connection has ended. Never rejects. */
@@ -37,7 +43,7 @@ export class Commits {
   async #run(first: Due): Promise<void> {
     const { progress, send, failed } = this.#options
     try {
-      for (let due: Due | undefined = first; due; due = progress.due()) {
+      for (let due: Due | undefined = first; due; due = this.#isResting ? undefined : progress.due()) {
         const sent = due.singles.map((transaction) => send(transaction, false))
         if (due.through > 0) sent.push(send(due.through, true))
         await Promise.all(sent)

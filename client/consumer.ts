@@ -35,6 +35,8 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
   readonly #next: NextConnection
   readonly #request: Request = (name, values, onOk) => this.request(name, values, onOk)
   #connection: Connection | undefined
+  /** The connection that has the channel: before commands use it, what is followed is bound on it again. */
+  #carrier: Connection | undefined
   #channel: number
   #isAttached = false
   #isConfidential = false
@@ -120,17 +122,7 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   /** The values that no handler takes. One reader at a time; what is left by `break` or an error was not handled. */
   [Symbol.asyncIterator](): AsyncIterator<Sample, undefined> {
-    this.#delivery.read()
-    return {
-      next: async () => {
-        const value = await this.#delivery.next()
-        return value ? { done: false, value } : { done: true, value: undefined }
-      },
-      return: () => {
-        this.#delivery.leave()
-        return Promise.resolve({ done: true, value: undefined })
-      },
-    }
+    return this.#delivery.iterator()
   }
 
   /**
@@ -161,14 +153,17 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
   async setChannel(channel: number): Promise<void> {
     if (channel === CURRENT_CHANNEL || channel === this.#channel) return
     const bound = await boundOn(channel, (metric, args) => this.query(metric, args))
-    await this.request('SET_CHANNEL', { channel }, () => {
+    await this.#delivery.settled()
+    this.#delivery.turning(true)
+    const turn = () => {
       const left = new ConnectionError('CLOSED', `channel ${this.#channel} was left: the result waits there`)
       this.#answers.reject(left, false)
       this.#channel = channel
       this.#delivery.turn()
       this.#follows.clear()
       this.#follows.reconcile(bound)
-    })
+    }
+    await this.request('SET_CHANNEL', { channel }, turn).finally(() => this.#delivery.turning(false))
   }
 
   /**
@@ -207,6 +202,8 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
   }
 
   async #leave(follow: Followed): Promise<void> {
+    // With another connection it may get another id.
+    if (!this.#connection && !this.#ended) await this.#next.wait()
     await this.stop(follow.id)
     this.#follows.delete(follow)
   }
@@ -236,7 +233,7 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
         isDurable: this.#isDurable,
         isAgain: this.#isAttached,
         follows: this.#follows,
-        became: (channel) => this.#became(channel),
+        became: (channel) => this.#became(connection, channel),
       })
       if (signal?.aborted) abort()
       if (connection.ended) throw connection.ended
@@ -253,9 +250,14 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
     this.#next.came(connection)
   }
 
-  #became(channel: number): void {
+  #became(connection: Connection, channel: number): void {
+    this.#carrier = connection
     if (channel === this.#channel || !this.#isDurable) this.#delivery.connected()
-    else if (this.#isAttached) this.#delivery.turn()
+    else if (this.#isAttached) {
+      const gone = new ConnectionError('CHANNEL_GONE', `channel ${this.#channel} is gone, and the result with it`)
+      this.#answers.reject(gone, false)
+      this.#delivery.turn()
+    }
     this.#channel = channel
   }
 
@@ -268,15 +270,15 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   #closed(connection: Connection, reason: ConnectionError, isOurs: boolean): void {
     const goesOn = this.#options.reconnect !== false && !isOurs && isPassing(reason)
-    this.#answers.reject(reason, goesOn && this.#isDurable)
+    this.#answers.reject(reason, this.#isDurable)
     if (connection !== this.#connection) return
     this.#connection = undefined
     if (!goesOn) {
       this.#end(isOurs ? undefined : reason)
       return
     }
-    this.#events.emit('disconnected', reason)
     this.#reconnect.lost(reason)
+    this.#events.emit('disconnected', reason)
   }
 
   #end(error: Error | undefined): void {
@@ -292,7 +294,7 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   /** Rejects at once where there is no connection: what waits for one would come too late. */
   #commit(transaction: number, through: boolean): Promise<number> {
-    if (this.#connection) return this.#connection.request('COMMIT', { transaction, through })
+    if (this.#carrier) return this.#carrier.request('COMMIT', { transaction, through })
     return Promise.reject(new ConnectionError('CLOSED', `${this.#options.url}: there is no connection`))
   }
 }

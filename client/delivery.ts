@@ -35,7 +35,7 @@ export class Delivery {
   /** Handed to the loop, which has not asked for the next yet. */
   #current: Sample | undefined
   #isRead = false
-  #left: (() => void) | undefined
+  readonly #leaving: (() => void)[] = []
   #ended: { readonly error: Error | undefined } | undefined
 
   constructor(options: DeliveryOptions) {
@@ -52,7 +52,7 @@ export class Delivery {
   /** Whether a value or GAP is to be handled; repeats are not, and are committed again where that is due. */
   isNew(transaction: number): boolean {
     if (this.#progress.arrived(transaction)) return true
-    this.#flush()
+    this.#commits.flush()
     return false
   }
 
@@ -68,6 +68,21 @@ export class Delivery {
     this.#commits.flush()
   }
 
+  /** For one reader at a time; what it leaves was not handled. */
+  iterator(): AsyncIterator<Sample, undefined> {
+    this.read()
+    return {
+      next: async () => {
+        const value = await this.next()
+        return value ? { done: false, value } : { done: true, value: undefined }
+      },
+      return: () => {
+        this.leave()
+        return Promise.resolve({ done: true, value: undefined })
+      },
+    }
+  }
+
   /** To be called before `next`. Throws where somebody reads already. */
   read(): void {
     if (this.#isRead) throw new Error('the values of this consumer are already being read')
@@ -79,22 +94,24 @@ export class Delivery {
     if (this.#current) {
       this.#done(this.#current.transaction)
       this.#current = undefined
-      this.#flush()
+      this.#commits.flush()
     }
     for (;;) {
       const entry = this.#ended ? this.#unkept(this.#ended.error) : this.#inbox.take()
       if (entry === undefined) {
         if (this.#ended) return this.#finish(this.#ended.error)
-        this.#flush()
+        this.#commits.flush()
         await this.#inbox.arrived()
       } else if (entry.kind === 'value' && !this.#options.followOf(entry.metric)?.handler) {
         this.#current = entry
         return entry
       } else {
+        const progress = this.#progress
         const handling = this.#handle(entry)
         if (handling !== undefined) await handling
-        this.#done(entry.transaction)
-        if (handling !== undefined) this.#flush()
+        // Unless the channel was left meanwhile: the ids of the next one are others.
+        if (progress === this.#progress) this.#done(entry.transaction)
+        if (handling !== undefined) this.#commits.flush()
       }
     }
   }
@@ -130,6 +147,12 @@ export class Delivery {
     this.#progress.connected()
   }
 
+  /** A SET_CHANNEL goes out, or has failed: what is handled from now on cannot be committed before its response. */
+  turning(isTurning: boolean): void {
+    this.#commits.rest(isTurning)
+    if (!isTurning) this.#commits.flush()
+  }
+
   /** Another channel: what was not handled stays on the old one. */
   turn(): void {
     this.#inbox.clear()
@@ -140,7 +163,7 @@ export class Delivery {
 
   /** Settles when what was handled is committed, or the connection has ended. */
   settled(): Promise<void> {
-    return this.#options.isExplicit ? Promise.resolve() : this.#commits.settled()
+    return this.#commits.settled()
   }
 
   /** The reader comes to its end behind what it handles now. */
@@ -152,15 +175,16 @@ export class Delivery {
   /** Settles when nobody reads any more. */
   left(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#isRead) this.#left = resolve
+      if (this.#isRead) this.#leaving.push(resolve)
       else resolve()
     })
   }
 
   /** A promise while it takes its time. What fails is there again for the next reader. */
   #handle(entry: Sample | Gap): Promise<unknown> | undefined {
+    const progress = this.#progress
     const failed = (error: unknown): never => {
-      this.#inbox.putBack(entry)
+      if (progress === this.#progress) this.#inbox.putBack(entry)
       this.#unread()
       throw error
     }
@@ -171,10 +195,6 @@ export class Delivery {
     } catch (error) {
       return failed(error)
     }
-  }
-
-  #flush(): void {
-    if (!this.#options.isExplicit) this.#commits.flush()
   }
 
   #done(transaction: number): void {
@@ -197,7 +217,7 @@ export class Delivery {
 
   #unread(): void {
     this.#isRead = false
-    this.#left?.()
+    for (const left of this.#leaving.splice(0)) left()
   }
 
   #committing(): Commits {

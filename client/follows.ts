@@ -22,8 +22,13 @@ export interface Follow extends Followed {
   readonly handler: Handler | undefined
 }
 
+/** Ids that are remembered beyond their time. */
+const MAX_FORMER = 1024
+
 export class Follows {
   readonly #byId = new Map<number, Follow>()
+  /** By the ids that they had before: values of those may still wait to be handled. */
+  readonly #former = new Map<number, Follow>()
   /** What the channel has bound besides: metric names by id. */
   #found = new Map<number, string>()
 
@@ -32,7 +37,7 @@ export class Follows {
   }
 
   get(id: number): Follow | undefined {
-    return this.#byId.get(id)
+    return this.#byId.get(id) ?? this.#former.get(id)
   }
 
   nameOf(id: number): string {
@@ -47,14 +52,16 @@ export class Follows {
   }
 
   set(id: number, follow: Follow): void {
-    this.#byId.delete(follow.id)
+    if (this.#byId.delete(follow.id)) this.#former.set(follow.id, follow)
+    for (const oldest of this.#former.keys()) if (this.#former.size > MAX_FORMER) this.#former.delete(oldest)
     this.#found.delete(id)
     follow.id = id
     this.#byId.set(id, follow)
   }
 
-  delete({ id }: Followed): void {
-    this.#byId.delete(id)
+  delete(follow: Followed): void {
+    this.#byId.delete(follow.id)
+    for (const [id, former] of this.#former) if (former === follow) this.#former.delete(id)
   }
 
   /** A channel has been taken up that binds this, if that is known; gives what is followed and not among it. */
@@ -66,6 +73,7 @@ export class Follows {
 
   clear(): void {
     this.#byId.clear()
+    this.#former.clear()
     this.#found.clear()
   }
 }

@@ -69,13 +69,14 @@ export class Progress {
     this.#passed.add(transaction)
   }
 
-  /** A COMMIT of everything up to here is on its way from elsewhere. */
-  committingThrough(transaction: number): void {
+  /** A COMMIT of everything up to here is on its way from elsewhere; what never came is not part of it. */
+  committingThrough(last: number): void {
+    const transaction = Math.min(last, this.#received)
     if (transaction <= this.#through) return
     this.#handled = Math.max(this.#handled, transaction)
     this.#through = transaction
     this.#committed = Math.min(transaction, this.#seen)
-    this.#passed.clear()
+    for (const passed of this.#passed) if (passed <= transaction) this.#passed.delete(passed)
   }
 
   /** A new connection has taken the channel up. */

@@ -2,36 +2,106 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { connect } from '../../client/index.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { FakeProducer } from './fake-producer.ts'
-import { caps } from './wire.ts'
-
-const credentials = { identity: 'alice', password: 'pencil' }
+import { connecting, FakeProducer, Setting, settle, tc } from './fake-producer.ts'
+import { caps, response } from './wire.ts'
 
 test('dialling and logging in have ten seconds together', async () => {
-  const clock = new FakeClock()
-  const producer = new FakeProducer()
-  const connecting = connect('tcp://far:1', credentials, { clock, dial: async () => producer })
-  connecting.catch(() => {})
-  await Promise.resolve()
+  const setting = new Setting()
+  const { clock, network, producer } = setting
+  network.add(producer)
+  const opening = setting.connect()
+  await producer.opened
   producer.say(caps('password'))
-  await producer.next()
-  clock.advance(10_000)
-  await expect(connecting).rejects.toMatchObject({
+  await producer.expect('AUTH password')
+  clock.advance(9_999)
+  expect(producer.isClosed).toBe(false)
+  clock.advance(1)
+  await expect(opening).rejects.toMatchObject({
     code: 'TIMEOUT',
-    message: expect.stringContaining('tcp://far:1 as alice'),
+    message: 'tcp://127.0.0.1:7650 as tc: not connected and logged in after 10 s',
   })
   expect(producer.isClosed).toBe(true)
   expect(clock.timers).toBe(0)
+})
+
+test('taking up a channel is not part of them', async () => {
+  const { clock, producer, opening } = await connecting({ channel: 12 })
+  const { rest } = await producer.expect('QUERY producer.channels channel=12')
+  expect(rest.length).toBeGreaterThan(0)
+  clock.advance(10_000)
+  await settle()
+  expect(producer.isClosed).toBe(false)
+  producer.hangUp()
+  await expect(opening).rejects.toMatchObject({ code: 'CLOSED' })
 })
 
 test('a dialler that hangs is told to give up', async () => {
   const clock = new FakeClock()
   const dial = (_: string, signal: AbortSignal) =>
     new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(new Error('given up'))))
-  const connecting = connect('tcp://far:1', credentials, { clock, dial })
-  connecting.catch(() => {})
+  const opening = connect('tcp://far:1', tc, { clock, dial })
+  opening.catch(() => {})
   clock.advance(10_000)
-  await expect(connecting).rejects.toMatchObject({ code: 'TIMEOUT' })
+  await expect(opening).rejects.toMatchObject({ code: 'TIMEOUT' })
+  expect(clock.timers).toBe(0)
+})
+
+test('the first attempt is the only one: where it fails, that is told', async () => {
+  const setting = new Setting()
+  await expect(setting.connect()).rejects.toMatchObject({ code: 'UNREACHABLE' })
+  setting.network.add(setting.producer)
+  const opening = setting.connect()
+  await setting.producer.opened
+  setting.producer.say(caps('password'))
+  setting.producer.hangUp()
+  await expect(opening).rejects.toMatchObject({ code: 'CLOSED' })
+  setting.clock.advance(60_000)
+  await settle()
+  expect([setting.network.calls, setting.clock.timers]).toEqual([2, 0])
+})
+
+test.each(['before the call', 'while it logs in', 'while it takes a channel up'])(
+  'a signal gives connecting up, %s, for its own reason',
+  async (when) => {
+    const abort = new AbortController()
+    const reason = new Error('enough')
+    if (when === 'before the call') abort.abort(reason)
+    const setting = new Setting()
+    const producer = new FakeProducer()
+    setting.network.add(producer)
+    const opening = setting.connect({ signal: abort.signal, channel: 12 })
+    await producer.opened
+    if (when === 'while it takes a channel up') {
+      await producer.admit()
+      await producer.expect('QUERY producer.channels channel=12')
+    }
+    abort.abort(reason)
+    await expect(opening).rejects.toBe(reason)
+    expect(producer.isClosed).toBe(true)
+    expect(setting.clock.timers).toBe(0)
+  },
+)
+
+test('a connection that ends right behind the login is none', async () => {
+  const setting = new Setting()
+  const { network, producer } = setting
+  network.add(producer)
+  const opening = setting.connect()
+  await producer.opened
+  producer.say(caps('password'))
+  const { seq } = await producer.expect('AUTH password')
+  producer.say(response(seq, 0, 9))
+  producer.hangUp()
+  await expect(opening).rejects.toMatchObject({ code: 'CLOSED' })
+})
+
+test('a signal that comes later does nothing', async () => {
+  const abort = new AbortController()
+  const { producer, opening } = await connecting({ signal: abort.signal })
+  await opening
+  abort.abort()
+  await settle()
+  expect(producer.isClosed).toBe(false)
 })
 
 test('nothing that a browser loads needs Node', () => {
@@ -44,7 +114,6 @@ test('nothing that a browser loads needs Node', () => {
       if (from!.startsWith('.')) walk(new URL(from!, file))
     }
   }
-  walk(new URL('../../client/index.ts', import.meta.url))
-  walk(new URL('../../client/dial/websocket.ts', import.meta.url))
+  walk(new URL('../../client/browser.ts', import.meta.url))
   expect(seen.size).toBeGreaterThan(20)
 })

@@ -1,231 +1,353 @@
 import { describe, expect, test } from 'vitest'
-import { ConnectionError, type Entry, StatusError } from '../../client/index.ts'
-import { loggedIn } from './fake-producer.ts'
-import { caps, gap, notice, response, value } from './wire.ts'
+import { ConnectionError } from '../../client/index.ts'
+import { connecting, following, loggedIn, settle } from './fake-producer.ts'
+import { channelAnswer, noChannelAnswer, notice, response, value, values } from './wire.ts'
 
-describe('commands', () => {
-  test('are sent as the specification writes them', async () => {
-    const { producer, consumer } = await loggedIn()
-    producer.hex = ''
-    void consumer.collect('host.cpu.number', { host: 'n1' })
-    void consumer.get(7)
-    void consumer.commit(0x100000001)
-    void consumer.commit(5, { through: true })
-    await producer.next()
-    // Their seqs are 2 to 5 here, where the specification has 1, 2, 3 and 3.
-    expect(producer.hex).toBe(
-      '0000003400000001000000020000000f686f73742e6370752e6e756d626572000000000100000004686f737400000007000000026e310000' +
-        '0000001000000005000000030000000700000000' +
-        '000000100000000a000000040000000100000001' +
-        '000000140000000a00000005000000000000000500000001',
-    )
+const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)
+
+describe('a command', () => {
+  test('that is called while there is no connection waits for the next one', async () => {
+    const { setting, producer, consumer } = await loggedIn()
+    producer.hangUp()
+    const collecting = consumer.collect('a')
+    const second = await setting.reconnected(producer)
+    await second.takeUp(9, {})
+    await second.grant('COLLECT a', 7)
+    expect(await collecting).toBe(7)
   })
 
-  test('may be answered in any order', async () => {
-    const { producer, consumer } = await loggedIn()
-    const ids = Promise.all([consumer.collect('a'), consumer.collect('b'), consumer.defChannel()])
-    const [a, b, c] = [await producer.next(), await producer.next(), await producer.next()]
-    producer.say(response(c.seq, 0, 30))
-    producer.say(response(a.seq, 0, 10), response(b.seq, 0, 20))
-    expect(await ids).toEqual([10, 20, 30])
+  test('waits no longer than a response may take', async () => {
+    const { clock, producer, consumer } = await loggedIn({ deadlineMs: 5_000 })
+    producer.hangUp()
+    const collecting = caught(consumer.collect('a'))
+    clock.advance(5_000)
+    expect(await collecting).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('5 seconds') })
   })
 
-  test('of one turn go out together', async () => {
-    const { producer, consumer } = await loggedIn()
-    let sends = 0
-    const send = producer.send.bind(producer)
-    producer.send = (bytes) => {
-      sends++
-      send(bytes)
+  test('that was on its way when the connection ended is rejected, and not sent again', async () => {
+    const { setting, producer, consumer } = await loggedIn()
+    const waiting = [consumer.collect('a'), consumer.execute('x'), consumer.query('b')].map(caught)
+    await producer.expect('COLLECT a')
+    const second = await setting.reconnected(producer)
+    for (const error of await Promise.all(waiting)) {
+      expect(error).toBeInstanceOf(ConnectionError)
+      expect(error).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('tcp://127.0.0.1:7650 as tc') })
     }
-    for (let i = 1; i <= 100; i++) void consumer.commit(i)
-    await producer.next()
-    expect(sends).toBe(1)
-    expect(producer.sent).toHaveLength(101)
+    await second.takeUp(9, {})
+    expect(await second.rest()).toEqual([])
   })
 
-  test('that are refused say so with status and detail, and the connection goes on', async () => {
-    const { producer, consumer } = await loggedIn()
-    const refused = consumer.subscribe(7).catch((error: unknown) => error)
-    producer.say(response((await producer.next()).seq, 8, 0, 'no such id'))
-    expect(await refused).toBeInstanceOf(StatusError)
-    expect(await refused).toMatchObject({
-      command: 'SUBSCRIBE',
-      status: 'NO_SUCH_ID',
-      detail: 'no such id',
-      message: 'SUBSCRIBE was refused: no such id (NO_SUCH_ID)',
-    })
-    const nop = consumer.nop()
-    producer.say(response((await producer.next()).seq, 0, 0))
-    await nop
+  test('of `commit` is sent again, on as many connections as it takes', async () => {
+    const { setting, producer, consumer } = await loggedIn()
+    const committing = consumer.commit(5)
+    await producer.expect('COMMIT 5')
+    const second = await setting.reconnected(producer)
+    await second.takeUp(9, {})
+    await second.expect('COMMIT 5')
+    const third = await setting.reconnected(second)
+    await third.takeUp(9, {})
+    await third.grant('COMMIT 5')
+    await committing
   })
 
-  test('that are refused with a status of a later version keep its number', async () => {
-    const { producer, consumer } = await loggedIn()
-    const refused = consumer.stop(7)
-    refused.catch(() => {})
-    producer.say(response((await producer.next()).seq, 74565, 0, ''))
-    await expect(refused).rejects.toMatchObject({ status: 74565 })
-  })
-
-  test('longer than the producer takes are not sent', async () => {
-    const { producer, consumer } = await loggedIn()
-    await expect(consumer.collect('a', { host: 'x'.repeat(65_536) })).rejects.toThrow(/at most 65536/)
-    expect(producer.sent).toHaveLength(1)
-    expect(producer.isClosed).toBe(false)
-  })
-
-  test('SET_CHANNEL changes the current channel when it is answered', async () => {
-    const { producer, consumer } = await loggedIn()
-    const set = consumer.setChannel(12)
-    const { seq } = await producer.next()
-    expect(consumer.channel).toBe(9)
-    producer.say(response(seq, 0, 0))
-    expect(consumer.channel).toBe(12)
-    await set
+  test('of `commit` is not sent again where it was refused, late or the end came', async () => {
+    const { clock, producer, consumer } = await loggedIn({ deadlineMs: 5_000, reconnect: false })
+    const refused = caught(consumer.commit(5))
+    await producer.refuse('COMMIT 5', 14, 'never given')
+    expect(await refused).toMatchObject({ status: 'NO_SUCH_TRANSACTION' })
+    const late = caught(consumer.commit(6))
+    await producer.expect('COMMIT 6')
+    clock.advance(5_000)
+    expect(await late).toMatchObject({ code: 'TIMEOUT' })
+    const lost = caught(consumer.commit(7))
+    await producer.expect('COMMIT 7')
+    producer.hangUp()
+    expect(await lost).toMatchObject({ code: 'CLOSED' })
   })
 })
 
-describe('answers', () => {
-  test('to QUERY may stand right behind its response', async () => {
-    const { producer, consumer } = await loggedIn()
-    const answer = consumer.query('host.uptime')
-    producer.say(response((await producer.next()).seq, 0, 7), value(7, 0, 42))
-    expect(await answer).toMatchObject({ metric: 7, time: 1_700_000_000_000_000, value: { type: 2, value: 42 } })
+describe('the result of a control', () => {
+  test('that comes on the next connection is still the answer, and committed', async () => {
+    const { setting, producer, consumer } = await loggedIn()
+    const result = consumer.execute('x')
+    await producer.grant('EXECUTE x', 5)
+    const second = await setting.reconnected(producer)
+    await second.takeUp(9, {}, value(5, 3, 42))
+    expect(await result).toMatchObject({ metric: 5, transaction: 3, value: { value: 42 } })
+    expect(await second.rest()).toEqual(['COMMIT 3'])
   })
 
-  test('to two QUERYs may come in the other order, cut anywhere', async () => {
-    const { producer, consumer } = await loggedIn()
-    const answers = Promise.all([consumer.query('a'), consumer.query('b')])
-    const [a, b] = [await producer.next(), await producer.next()]
-    for (const byte of Buffer.concat([response(b.seq, 0, 8), response(a.seq, 0, 7), value(8, 0, 2), value(7, 0, 1)])) {
-      producer.say(Buffer.from([byte]))
-    }
-    expect((await answers).map(({ value }) => value.value)).toEqual([1, 2])
+  test('is still waited for after an attempt that failed while it bound again what is followed', async () => {
+    const setting = await loggedIn()
+    const { producer, consumer } = setting
+    await following(setting, 'a', 7)
+    const result = consumer.execute('x')
+    await producer.grant('EXECUTE x', 5)
+    const second = await setting.setting.reconnected(producer)
+    await second.takeUp(9, {})
+    await second.refuse('COLLECT a', 13)
+    await settle()
+    const third = await setting.setting.reconnected(second)
+    await third.takeUp(9, { 7: 'a' }, value(5, 3, 42))
+    expect((await result).transaction).toBe(3)
   })
 
-  test('to EXECUTE come once, however long the control takes', async () => {
+  test('is not waited for beyond the end', async () => {
     const { producer, consumer } = await loggedIn()
-    const entries = consumer.entries()
-    const result = consumer.execute('exec.x')
-    producer.say(response((await producer.next()).seq, 0, 3), value(5, 1, 0), value(3, 2, 1), value(3, 3, 9))
-    expect(await result).toMatchObject({ metric: 3, transaction: 2 })
-    const rest = [await entries.next(), await entries.next()]
-    expect(rest.map((result) => result.value?.transaction)).toEqual([1, 3])
+    const result = caught(consumer.execute('x'))
+    await producer.grant('EXECUTE x', 5)
+    await consumer.close()
+    expect(await result).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('was closed') })
+  })
+
+  test('that was committed in vain is committed again when it comes again, and is handed to nobody', async () => {
+    const { setting, producer, consumer } = await loggedIn()
+    const result = consumer.execute('x')
+    await producer.grant('EXECUTE x', 5, value(5, 3))
+    await result
+    await producer.expect('COMMIT 3')
+    const second = await setting.reconnected(producer)
+    await second.takeUp(9, {}, value(5, 3), value(7, 4))
+    expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(4)
+    expect(await second.rest()).toEqual(['COMMIT 3'])
   })
 })
 
-describe('values', () => {
-  test('go to the handler of their id, all others to the entries, GAPs in their place', async () => {
+describe('following', () => {
+  test('is COLLECT and SUBSCRIBE, and stopping it is STOP', async () => {
     const { producer, consumer } = await loggedIn()
+    const following = consumer.follow('gmetric.*', { host: '*' })
+    await producer.grant('COLLECT gmetric.* host=*', 7)
+    await producer.grant('SUBSCRIBE 7 on 0')
+    const followed = await following
+    expect(followed).toMatchObject({ metric: 'gmetric.*', args: { host: '*' }, id: 7 })
+    expect(consumer.nameOf(7)).toBe('gmetric.*')
+    const stopping = followed.stop()
+    await producer.grant('STOP 7 on 0')
+    await stopping
+    expect(consumer.nameOf(7)).toBe('')
+  })
+
+  test('that is refused is no following', async () => {
+    const setting = await loggedIn()
+    const { producer, consumer } = setting
+    const following = caught(consumer.follow('a'))
+    await producer.grant('COLLECT a', 7)
+    await producer.refuse('SUBSCRIBE 7 on 0', 16, 'too many')
+    expect(await following).toMatchObject({ status: 'QUOTA_EXCEEDED' })
+    expect(consumer.nameOf(7)).toBe('')
+    const second = await setting.setting.reconnected(producer)
+    await second.takeUp(9, {})
+    expect(await second.rest()).toEqual([])
+  })
+
+  test('that was stopped is not taken up again', async () => {
+    const setting = await loggedIn()
+    const followed = await following(setting, 'a', 7)
+    const stopping = followed.stop()
+    await setting.producer.grant('STOP 7 on 0')
+    await stopping
+    const second = await setting.setting.reconnected(setting.producer)
+    await second.takeUp(9, {})
+    expect(await second.rest()).toEqual([])
+  })
+})
+
+describe('SET_CHANNEL', () => {
+  async function turning(...frames: readonly Uint8Array[]) {
+    const setting = await loggedIn()
     const handled: number[] = []
-    const forget = consumer.onValue(7, ({ transaction }) => handled.push(transaction))
-    const entries = consumer.entries()
-    producer.say(value(8, 1, 0), value(7, 2, 0), gap(3, 8), value(8, 4, 0))
-    forget()
-    producer.say(value(7, 5, 0))
-    expect(handled).toEqual([2])
-    const seen: Entry[] = []
-    for await (const entry of entries) {
-      seen.push(entry)
-      if (seen.length === 4) break
-    }
-    expect(seen.map(({ kind, transaction }) => `${kind} ${transaction}`)).toEqual([
-      'value 1',
-      'gap 3',
-      'value 4',
-      'value 5',
-    ])
-    expect(seen[1]).toMatchObject({ metric: 8, count: 5, reason: 1, from: 1_700_000_000_000_000 })
+    await following(setting, 'a', 7, ({ transaction }) => handled.push(transaction))
+    setting.producer.say(...frames)
+    return { ...setting, handled }
+  }
+
+  test('changes the current channel when it is answered, with everything that it binds', async () => {
+    const { producer, consumer, handled } = await turning(values(7, 1, 2))
+    const result = caught(consumer.execute('x'))
+    await producer.grant('EXECUTE x', 5)
+    const setting = consumer.setChannel(12)
+    await producer.grant('QUERY producer.channels channel=12', 900, channelAnswer(900, 12, { 8: 'b' }))
+    const { seq } = await producer.expect('SET_CHANNEL 12')
+    expect(consumer.channel).toBe(9)
+    producer.say(values(7, 3), response(seq, 0, 0), value(8, 1))
+    expect(consumer.channel).toBe(12)
+    await setting
+    expect(await result).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('channel 9 was left') })
+    expect([consumer.nameOf(7), consumer.nameOf(8)]).toEqual(['', 'b'])
+    // What was not handled stays on the old channel, and the ids of the new one are others.
+    const loop = consumer[Symbol.asyncIterator]()
+    expect((await loop.next()).value).toMatchObject({ name: 'b', transaction: 1 })
+    void loop.next()
+    expect(await producer.rest()).toEqual(['COMMIT 1 through'])
+    expect(handled).toEqual([])
   })
 
-  test('that nobody wants are passed over, also after a loop was left', async () => {
+  test('to the current channel is nothing to do', async () => {
     const { producer, consumer } = await loggedIn()
-    producer.say(value(7, 1, 0))
-    const entries = consumer.entries()
-    expect(() => consumer.entries()).toThrow(/already being read/)
-    await entries.return()
-    producer.say(value(7, 2, 0))
-    const again = consumer.entries()
-    producer.say(value(7, 3, 0))
-    expect((await again.next()).value?.transaction).toBe(3)
+    await consumer.setChannel(9)
+    await consumer.setChannel(0)
+    expect(await producer.rest()).toEqual([])
   })
 
-  test('GAPs without a reader and NOTICEs are told at once', async () => {
-    const told: unknown[] = []
-    const { producer } = await loggedIn({
-      onGap: ({ count }) => told.push(`gap of ${count}`),
-      onNotice: ({ code, channel, detail }) => told.push({ code, channel, detail }),
+  test('is sent when what was handled is committed, and no COMMIT behind it before its response', async () => {
+    const { producer, consumer, handled } = await turning(values(7, 100))
+    void consumer.run()
+    const { seq } = await producer.expect('COMMIT 100 through')
+    producer.say(values(7, 101))
+    await settle()
+    const setting = consumer.setChannel(12)
+    await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
+    expect(await producer.rest()).toEqual([])
+    producer.say(response(seq, 0, 0))
+    await producer.grant('COMMIT 101 through')
+    const { seq: last } = await producer.expect('SET_CHANNEL 12')
+    producer.say(values(7, 102))
+    expect(await producer.rest()).toEqual([])
+    expect(handled).toEqual([100, 101, 102])
+    producer.say(response(last, 0, 0))
+    await setting
+    expect(await producer.rest()).toEqual([])
+  })
+
+  test('that is refused leaves everything as it was, and what was handled meanwhile is committed', async () => {
+    const { producer, consumer } = await turning()
+    void consumer.run()
+    const setting = caught(consumer.setChannel(12))
+    await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
+    const { seq } = await producer.expect('SET_CHANNEL 12')
+    producer.say(values(7, 1, 2))
+    expect(await producer.rest()).toEqual([])
+    producer.say(response(seq, 9, 0, 'no such channel'))
+    expect(await setting).toMatchObject({ status: 'NO_SUCH_CHANNEL' })
+    expect([consumer.channel, consumer.nameOf(7)]).toEqual([9, 'a'])
+    expect(await producer.rest()).toEqual(['COMMIT 2 through'])
+  })
+
+  /** A handler of channel 9 that turns to channel 12, where two values with lower ids wait. */
+  async function turnedInHandler(end: () => void) {
+    const setting = await loggedIn()
+    const { producer, consumer } = setting
+    await following(setting, 'a', 7, async () => {
+      await consumer.setChannel(12)
+      end()
     })
-    producer.say(gap(13, 7), notice(1, 'window full'))
-    expect(told).toEqual(['gap of 5', { code: 1, channel: 9, detail: 'window full' }])
+    producer.say(values(7, 100))
+    const running = caught(consumer.run())
+    await producer.grant('QUERY producer.channels channel=12', 900, channelAnswer(900, 12, { 8: 'b' }))
+    await producer.grant('SET_CHANNEL 12', 0, values(8, 1, 2))
+    return { ...setting, running }
+  }
+
+  test('in a handler commits nothing of the new channel when that ends', async () => {
+    const { producer } = await turnedInHandler(() => {})
+    expect(await producer.rest()).toEqual([])
   })
 
-  test('larger than 64 KiB are taken after the login', async () => {
-    const { producer, consumer } = await loggedIn()
-    const entries = consumer.entries()
-    const size = 100_000
-    const header = Buffer.from(value(7, 1, 0).subarray(4, 24))
-    const lengths = Buffer.from([0, 0, 0, 8, 0, 1, 0x86, 0xa0])
-    const frame = Buffer.concat([Buffer.from([0, 1, 0x86, 0xbc]), header, lengths, Buffer.alloc(size, 1)])
-    producer.say(frame)
-    const { value: entry } = await entries.next()
-    expect(entry).toMatchObject({ kind: 'value', value: { type: 8, value: { length: size } } })
+  test('in a handler that then fails leaves nothing of the old channel to the next reader', async () => {
+    const { producer, consumer, running } = await turnedInHandler(() => {
+      throw new Error('cannot')
+    })
+    expect(await running).toMatchObject({ message: 'cannot' })
+    expect((await consumer[Symbol.asyncIterator]().next()).value).toMatchObject({ metric: 8, transaction: 1 })
+    expect(await producer.rest()).toEqual([])
   })
 })
 
-describe('the end of a connection', () => {
-  test('rejects what waits and ends the loop behind what was already here', async () => {
+describe('closing', () => {
+  test('ends the loop without an error, and says so once', async () => {
+    const { producer, consumer, clock } = await loggedIn()
     const closed: unknown[] = []
-    const { producer, consumer } = await loggedIn({ onClose: (error) => closed.push(error) })
-    const entries = consumer.entries()
-    const waiting = [consumer.nop(), consumer.query('a'), consumer.execute('b')]
-    await producer.next()
-    producer.say(response((await producer.next()).seq, 0, 7), value(8, 1, 0))
-    producer.say(notice(2, 'another connection took this channel'))
-    producer.hangUp()
-    producer.hangUp()
-    const reasons = await Promise.allSettled(waiting)
-    for (const { status, reason } of reasons as PromiseRejectedResult[]) {
-      expect(status).toBe('rejected')
-      expect(reason).toBeInstanceOf(ConnectionError)
-      expect(reason).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('took this channel') })
-      expect(reason.message).toContain('tcp://127.0.0.1:7650 as tc')
-    }
-    expect((await entries.next()).value?.transaction).toBe(1)
-    await expect(entries.next()).rejects.toBe(closed[0])
-    expect(closed).toHaveLength(1)
-    await expect(consumer.nop()).rejects.toMatchObject({ code: 'CLOSED' })
-  })
-
-  test('by us is no error to the reader, and sends what was asked before it', async () => {
-    const closed: unknown[] = []
-    const { producer, consumer } = await loggedIn({ onClose: (error) => closed.push(error) })
-    const entries = consumer.entries()
-    const next = entries.next()
-    const commit = consumer.commit(5)
-    consumer.close()
-    consumer.close()
-    expect((await producer.next()).command).toBe(10)
-    expect(producer.isClosed).toBe(true)
-    await expect(commit).rejects.toMatchObject({ code: 'CLOSED' })
+    consumer.on('closed', (error) => closed.push(error))
+    const next = consumer[Symbol.asyncIterator]().next()
+    const both = [consumer.close(), consumer.close()]
+    await Promise.all(both)
+    await consumer.close()
     expect(await next).toEqual({ done: true, value: undefined })
     expect(closed).toEqual([undefined])
+    expect(producer.isClosed).toBe(true)
+    expect(clock.timers).toBe(0)
+    await expect(consumer.nop()).rejects.toMatchObject({
+      code: 'CLOSED',
+      message: expect.stringContaining('was closed'),
+    })
   })
 
-  test('follows a message that is none', async () => {
+  test('twice waits for the same: a value in work is waited for by both', async () => {
+    const setting = await loggedIn()
+    const { producer, consumer, clock } = setting
+    let finish = () => {}
+    await following(setting, 'a', 7, () => new Promise<void>((resolve) => (finish = resolve)))
+    producer.say(values(7, 1))
+    void consumer.run()
+    await settle()
+    const closings = [consumer.close(), consumer.close()]
+    await settle()
+    finish()
+    await producer.grant('COMMIT 1 through')
+    await Promise.all(closings)
+    expect(clock.timers).toBe(0)
+  })
+
+  test('makes no connection any more while it waits for a value in work', async () => {
+    const setting = await loggedIn()
+    const { producer, consumer, clock, network } = setting
+    await following(setting, 'a', 7, () => new Promise(() => {}))
+    producer.say(values(7, 1))
+    void consumer.run()
+    producer.hangUp()
+    await settle()
+    const closing = consumer.close()
+    clock.advance(999)
+    await settle()
+    clock.advance(1)
+    await closing
+    expect([network.calls, clock.timers]).toEqual([1, 0])
+  })
+
+  test('ends the loop before what still waits', async () => {
     const { producer, consumer } = await loggedIn()
-    const nop = consumer.nop()
-    nop.catch(() => {})
-    producer.say(Buffer.from('0000000880000000ffffffff', 'hex'))
-    await expect(nop).rejects.toMatchObject({ code: 'PROTOCOL' })
+    producer.say(value(7, 0, 1), value(7, 0, 2))
+    const loop = consumer[Symbol.asyncIterator]()
+    expect((await loop.next()).value?.plain).toBe(1)
+    const closing = consumer.close()
+    expect((await loop.next()).done).toBe(true)
+    await closing
+  })
+
+  test('behind the end of the connection leaves its reason to the loop', async () => {
+    const { producer, consumer } = await loggedIn()
+    const loop = consumer[Symbol.asyncIterator]()
+    producer.say(notice(2, 'another one'))
+    producer.hangUp()
+    const closing = consumer.close()
+    await expect(loop.next()).rejects.toMatchObject({ code: 'SUPERSEDED' })
+    await closing
+  })
+
+  test('by the producer ends the loop behind what is kept nowhere, with the reason', async () => {
+    const { producer, consumer } = await loggedIn({ reconnect: false })
+    const loop = consumer[Symbol.asyncIterator]()
+    producer.say(value(7, 0, 1), value(7, 5, 2), value(7, 0, 3))
+    producer.hangUp()
+    expect((await loop.next()).value?.plain).toBe(1)
+    expect((await loop.next()).value?.plain).toBe(3)
+    await expect(loop.next()).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+
+  test('a COMMIT that is refused is the end, for it should never be', async () => {
+    const { producer, consumer } = await loggedIn()
+    producer.say(values(7, 1))
+    const loop = consumer[Symbol.asyncIterator]()
+    await loop.next()
+    const next = caught(loop.next())
+    await producer.refuse('COMMIT 1 through', 14)
+    expect(await next).toMatchObject({ status: 'NO_SUCH_TRANSACTION' })
     expect(producer.isClosed).toBe(true)
   })
 })
 
-test('capabilities are those that were told last', async () => {
-  const { producer, consumer } = await loggedIn()
-  expect(consumer.capabilities).toMatchObject({ auth: ['password'], maxFrameBytes: 65536 })
-  producer.say(caps('scram-sha-256'))
-  expect(consumer.capabilities?.auth).toEqual(['scram-sha-256'])
+test('isConfidential tells whether nobody can read along', async () => {
+  const { opening } = await connecting()
+  expect((await opening).isConfidential).toBe(true)
 })

@@ -34,9 +34,47 @@ export function response(seq: number, status: number, result: number, detail?: s
 
 export const auth = (data: string) => frame(word(0xfffffffd), opaque(data))
 export const notice = (code: number, detail: string) => frame(word(0xfffffffb), word(code), word(9), opaque(detail))
-/** A UINT32 of the time 1700000000 s. */
-export const value = (metric: number, transaction: number, number: number) =>
-  frame(word(metric), long(transaction), long(1_700_000_000_000_000n), word(2), word(number))
+/** A value of the time 1700000000 s: its type, and the bytes of it. */
+const message = (metric: number, transaction: number, type: number, ...parts: readonly Uint8Array[]) =>
+  frame(word(metric), long(transaction), long(1_700_000_000_000_000n), word(type), ...parts)
+/** A UINT32. */
+export const value = (metric: number, transaction: number, number = 0) => message(metric, transaction, 2, word(number))
+export const values = (metric: number, ...transactions: readonly number[]) =>
+  Buffer.concat(transactions.map((transaction) => value(metric, transaction)))
+/** An OPAQUE of so many bytes. */
+export const large = (metric: number, transaction: number, size: number) =>
+  message(metric, transaction, 8, opaque(new Uint8Array(size)))
+/** What a control gives. */
+export const outcome = (id: number, transaction: number, text: string, detail = '') =>
+  message(id, transaction, 9, record({ outcome: opaque(text), detail: opaque(detail) }, 7))
+
+/** What `producer.channels` tells of one channel: the ids that it binds, with their names. */
+export function channelAnswer(id: number, channel: number, bound: Readonly<Record<number, string>>): Buffer {
+  const bindings = Object.entries(bound).map(([metric, name]) =>
+    Buffer.concat([
+      word(3),
+      field('metric', 2, word(Number(metric))),
+      field('name', 7, opaque(name)),
+      field('mode', 7, opaque('SUBSCRIBE')),
+    ]),
+  )
+  const fields = [
+    field('channel', 2, word(channel)),
+    field('state', 7, opaque('waiting')),
+    field('bindings', 10, word(9), word(bindings.length), ...bindings),
+  ]
+  return message(id, 0, 10, word(9), word(1), word(fields.length), ...fields)
+}
+/** It does not know that channel. */
+export const noChannelAnswer = (id: number) => message(id, 0, 10, word(9), word(0))
+
+function field(name: string, type: number, ...bytes: readonly Uint8Array[]): Buffer {
+  return Buffer.concat([opaque(name), word(type), ...bytes])
+}
+function record(fields: Readonly<Record<string, Uint8Array>>, type: number): Buffer {
+  const entries = Object.entries(fields)
+  return Buffer.concat([word(entries.length), ...entries.map(([name, bytes]) => field(name, type, bytes))])
+}
 /** Five lost by overflow at that time. */
 export const gap = (transaction: number, metric: number) => {
   const time = long(1_700_000_000_000_000n)
@@ -48,6 +86,57 @@ export interface Sent {
   readonly command: number
   readonly seq: number
   readonly rest: Buffer
+}
+
+const NAMES = [
+  'NOP',
+  'COLLECT',
+  'STOP',
+  'SUBSCRIBE',
+  'BUFFER',
+  'GET',
+  'AUTH',
+  'DEF_CHANNEL',
+  'SET_CHANNEL',
+  'DEL_CHANNEL',
+]
+NAMES.push('COMMIT', 'EXECUTE', 'QUERY', 'WRAP')
+
+/** A command in a few words: `COLLECT gmetric.* host=n1`, `SUBSCRIBE 7 on 0`, `COMMIT 5 through`. */
+export function textOf({ command, rest }: Sent): string {
+  const words = [NAMES[command]]
+  const isNamed = [1, 6, 7, 11, 12].includes(command)
+  if (isNamed) words.push(...namedOf(rest, command !== 6))
+  else if (command === 10) {
+    words.push(String(rest.readBigUInt64BE(0)))
+    if (rest.length > 8 && rest.readUInt32BE(8) === 1) words.push('through')
+  } else if (rest.length > 0) words.push(String(rest.readUInt32BE(0)))
+  if (command >= 2 && command <= 5) words.push('on', String(rest.readUInt32BE(4)))
+  return words.join(' ')
+}
+
+/** A name, and the arguments behind it as `name=value`. */
+function namedOf(rest: Buffer, hasArguments: boolean): string[] {
+  let at = 0
+  const take = (size: number) => {
+    at += size
+    return rest.subarray(at - size, at)
+  }
+  const number = () => take(4).readUInt32BE()
+  const text = () => {
+    const length = number()
+    return take(length + (-length & 3)).toString('utf8', 0, length)
+  }
+  const words = [text()]
+  for (let left = hasArguments ? number() : 0; left > 0; left--) {
+    const name = text()
+    const type = number()
+    if (type === 3) words.push(`${name}=${take(8).readBigInt64BE()}`)
+    else if (type === 6) words.push(`${name}=${number() === 1}`)
+    else if (type === 7) words.push(`${name}=${text()}`)
+    else throw new Error(`an argument of type ${type}`)
+  }
+  return words
 }
 
 /** The two fields of the AUTH command. */

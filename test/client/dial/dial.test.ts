@@ -135,15 +135,11 @@ describe('websocket', () => {
   })
 })
 
-test.each([
-  ['nonsense', /is no URL/],
-  ['tcp://', /is no URL/],
-  ['http://127.0.0.1:7651', /cannot dial http/],
-  ['tcp://alice:pencil@127.0.0.1:7650', /give them apart/],
-])('%s is refused', async (url, message) => {
-  const error = await dial(url, never).catch((reason: Error) => reason)
-  expect(error).toMatchObject({ code: 'BAD_URL', message: expect.stringMatching(message) })
-  expect(String(error)).not.toContain('pencil')
+test('the scheme says how: one that is not known is refused', async () => {
+  await expect(dial('http://127.0.0.1:7651', never)).rejects.toMatchObject({
+    code: 'BAD_URL',
+    message: 'cannot dial http:// here: there is tcp://, ws://, wss://',
+  })
 })
 
 test('only what is certainly this machine is loopback', () => {

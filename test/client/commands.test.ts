@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest'
+import { StatusError } from '../../client/index.ts'
+import { loggedIn, settle } from './fake-producer.ts'
+import { response, value } from './wire.ts'
+
+test('commands are sent as the specification writes them', async () => {
+  const { producer, consumer } = await loggedIn()
+  producer.hex = ''
+  void consumer.collect('host.cpu.number', { host: 'n1' })
+  void consumer.get(7)
+  void consumer.commit(0x100000001)
+  void consumer.commit(5, { through: true })
+  void consumer.nop()
+  await settle()
+  // Their seqs are 2 to 6 here, where the specification has 1, 2, 3, 3 and 6.
+  expect(producer.hex).toBe(
+    '0000003400000001000000020000000f686f73742e6370752e6e756d626572000000000100000004686f737400000007000000026e310000' +
+      '0000001000000005000000030000000700000000' +
+      '000000100000000a000000040000000100000001' +
+      '000000140000000a00000005000000000000000500000001' +
+      '000000080000000000000006',
+  )
+})
+
+test('there is a method for each command of a consumer, on the current channel unless another is named', async () => {
+  const { producer, consumer } = await loggedIn()
+  void consumer.subscribe(7)
+  void consumer.subscribe(7, 12)
+  void consumer.buffer(7)
+  void consumer.buffer(7, 12)
+  void consumer.get(7, 12)
+  void consumer.stop(7)
+  void consumer.stop(7, 12)
+  void consumer.defChannel()
+  void consumer.defChannel('gmetric://h:1')
+  void consumer.delChannel(12)
+  void consumer.execute('exec.x', { dry_run: true })
+  void consumer.query('host.uptime', { deadline_ms: 5 })
+  expect(await producer.rest()).toEqual([
+    'SUBSCRIBE 7 on 0',
+    'SUBSCRIBE 7 on 12',
+    'BUFFER 7 on 0',
+    'BUFFER 7 on 12',
+    'GET 7 on 12',
+    'STOP 7 on 0',
+    'STOP 7 on 12',
+    'DEF_CHANNEL ',
+    'DEF_CHANNEL gmetric://h:1',
+    'DEL_CHANNEL 12',
+    'EXECUTE exec.x dry_run=true',
+    'QUERY host.uptime deadline_ms=5',
+  ])
+})
+
+test('they may be answered in any order', async () => {
+  const { producer, consumer } = await loggedIn()
+  const ids = Promise.all([consumer.collect('a'), consumer.collect('b'), consumer.defChannel()])
+  const [a, b, c] = [await producer.next(), await producer.next(), await producer.next()]
+  producer.say(response(c.seq, 0, 30))
+  producer.say(response(a.seq, 0, 10), response(b.seq, 0, 20))
+  expect(await ids).toEqual([10, 20, 30])
+})
+
+test('those of one turn go out together', async () => {
+  const { producer, consumer } = await loggedIn()
+  const before = producer.sends
+  for (let i = 1; i <= 100; i++) void consumer.commit(i)
+  await settle()
+  expect(producer.sends).toBe(before + 1)
+  expect(await producer.rest()).toHaveLength(100)
+})
+
+test('one that is refused says so with status and detail, and the connection goes on', async () => {
+  const { producer, consumer } = await loggedIn()
+  const refused = consumer.subscribe(7).catch((error: unknown) => error)
+  await producer.refuse('SUBSCRIBE 7 on 0', 8, 'no such id')
+  expect(await refused).toBeInstanceOf(StatusError)
+  expect(await refused).toMatchObject({ command: 'SUBSCRIBE', status: 'NO_SUCH_ID', detail: 'no such id' })
+  const nop = consumer.nop()
+  await producer.grant('NOP')
+  await nop
+})
+
+test('one that is refused with a status of a later version keeps its number', async () => {
+  const { producer, consumer } = await loggedIn()
+  const refused = consumer.stop(7).catch((error: unknown) => error)
+  await producer.refuse('STOP 7 on 0', 74565)
+  expect(await refused).toMatchObject({ status: 74565 })
+})
+
+test('one that is longer than the producer takes is not sent', async () => {
+  const { producer, consumer } = await loggedIn()
+  await expect(consumer.collect('a', { host: 'x'.repeat(65_536) })).rejects.toThrow(/at most 65536/)
+  const nop = consumer.nop()
+  expect(await producer.rest()).toEqual(['NOP'])
+  producer.say(response(producer.sent.at(-1)!.seq, 0, 0))
+  await nop
+})
+
+test('one that is not answered in time is given up; its late response is no error of the producer', async () => {
+  const { producer, consumer, clock } = await loggedIn({ deadlineMs: 5_000 })
+  const stopping = consumer.stop(7).catch((error: unknown) => error)
+  const { seq } = await producer.expect('STOP 7 on 0')
+  clock.advance(5_000)
+  expect(await stopping).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('5 seconds') })
+  producer.say(response(seq, 0, 0))
+  const nop = consumer.nop()
+  await producer.grant('NOP')
+  await nop
+})
+
+test('the answer to QUERY may stand right behind its response', async () => {
+  const { producer, consumer } = await loggedIn()
+  const answer = consumer.query('host.uptime')
+  await producer.grant('QUERY host.uptime', 7, value(7, 0, 42))
+  expect(await answer).toMatchObject({ metric: 7, time: 1_700_000_000_000_000, value: { type: 2, value: 42 } })
+})
+
+test('the answers to two QUERYs may come in the other order, cut anywhere', async () => {
+  const { producer, consumer } = await loggedIn()
+  const answers = Promise.all([consumer.query('a'), consumer.query('b')])
+  const [a, b] = [await producer.next(), await producer.next()]
+  for (const byte of Buffer.concat([response(b.seq, 0, 8), response(a.seq, 0, 7), value(8, 0, 2), value(7, 0, 1)])) {
+    producer.say(Buffer.from([byte]))
+  }
+  expect((await answers).map(({ value }) => value.value)).toEqual([1, 2])
+})
+
+test('an answer has its own deadline where one is given', async () => {
+  const { producer, consumer, clock } = await loggedIn()
+  const answer = consumer.query('host.uptime', {}, { deadlineMs: 1_000 }).catch((error: unknown) => error)
+  await producer.grant('QUERY host.uptime', 7)
+  clock.advance(1_000)
+  expect(await answer).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('QUERY') })
+})
+
+test('the result of EXECUTE comes once, however long the control takes, and is committed by itself', async () => {
+  const { producer, consumer } = await loggedIn()
+  const result = consumer.execute('exec.x')
+  await producer.grant('EXECUTE exec.x', 3, value(5, 1), value(3, 2, 1), value(3, 3, 9))
+  expect(await result).toMatchObject({ metric: 3, transaction: 2 })
+  const values = consumer[Symbol.asyncIterator]()
+  expect((await values.next()).value?.transaction).toBe(1)
+  await producer.grant('COMMIT 2')
+  expect((await values.next()).value?.transaction).toBe(3)
+  expect(await producer.rest()).toEqual(['COMMIT 1 through'])
+})

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { ConnectionError, isPassing, StatusError } from '../../client/errors.ts'
+
+describe('a StatusError', () => {
+  test("has the producer's own words where it gave any, and ours where not", () => {
+    expect(new StatusError('SUBSCRIBE', 8, 'no id 7')).toMatchObject({
+      name: 'StatusError',
+      command: 'SUBSCRIBE',
+      status: 'NO_SUCH_ID',
+      detail: 'no id 7',
+      message: 'SUBSCRIBE was refused: no id 7 (NO_SUCH_ID)',
+    })
+    expect(new StatusError('STOP', 8, '').message).toBe('STOP was refused (NO_SUCH_ID)')
+  })
+
+  test('keeps the number of a status of a later version', () => {
+    expect(new StatusError('STOP', 74565, '')).toMatchObject({
+      status: 74565,
+      message: 'STOP was refused (74565)',
+    })
+  })
+})
+
+describe('connecting again may help', () => {
+  test.each(['UNREACHABLE', 'TIMEOUT', 'SILENT', 'CLOSED'] as const)('after %s', (code) => {
+    expect(isPassing(new ConnectionError(code, ''))).toBe(true)
+  })
+
+  test.each([
+    'BAD_URL',
+    'NO_METHOD',
+    'LOGIN_FAILED',
+    'SERVER_NOT_PROVEN',
+    'PROTOCOL',
+    'SUPERSEDED',
+    'WITHDRAWN',
+    'CHANNEL_GONE',
+  ] as const)('not after %s', (code) => {
+    expect(isPassing(new ConnectionError(code, ''))).toBe(false)
+  })
+
+  test('after what a producer refuses now and may grant later, also at the login', () => {
+    const [busy, denied] = [new StatusError('AUTH', 13, ''), new StatusError('AUTH', 2, '')]
+    expect([busy, denied].map(isPassing)).toEqual([true, false])
+    const login = [busy, denied].map((cause) => new ConnectionError('LOGIN_FAILED', '', { cause }))
+    expect(login.map(isPassing)).toEqual([true, false])
+  })
+
+  test('not after an error of the program', () => {
+    expect(isPassing(new TypeError('x'))).toBe(false)
+  })
+})

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { plainOf } from '../../client/plain.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import { VOID } from '../../protocol/monitor/value.ts'
+
+const { INT32, INT64, UINT64, DOUBLE, BOOLEAN, STRING, OPAQUE, REC, ARRAY } = BasicType
+
+test('simple values are what JavaScript has for them', () => {
+  expect(plainOf({ type: INT32, value: -7 })).toBe(-7)
+  expect(plainOf({ type: DOUBLE, value: 0.5 })).toBe(0.5)
+  expect(plainOf({ type: BOOLEAN, value: true })).toBe(true)
+  expect(plainOf({ type: STRING, value: 'up' })).toBe('up')
+  expect(plainOf({ type: OPAQUE, value: new Uint8Array([1, 2]) })).toEqual(new Uint8Array([1, 2]))
+  expect(plainOf(VOID)).toBeNull()
+})
+
+test('integers of 64 bits are numbers as long as those are exact', () => {
+  const last = 2n ** 53n - 1n
+  expect(plainOf({ type: UINT64, value: last })).toBe(Number(last))
+  expect(plainOf({ type: INT64, value: -last })).toBe(-Number(last))
+  expect(plainOf({ type: UINT64, value: last + 1n })).toBe(last + 1n)
+  expect(plainOf({ type: INT64, value: -last - 1n })).toBe(-last - 1n)
+})
+
+test('text that is no UTF-8 shows U+FFFD', () => {
+  expect(plainOf({ type: STRING, value: new Uint8Array([0x61, 0xff]) })).toBe('a\ufffd')
+})
+
+test('records become objects and arrays arrays, all the way down', () => {
+  const value = [
+    { name: 'host', type: STRING, value: 'n1' },
+    { name: 'loads', type: ARRAY, value: { element: UINT64, items: [1n, 2n] } },
+    { name: 'none', ...VOID },
+  ] as const
+  expect(plainOf({ type: REC, value })).toEqual({ host: 'n1', loads: [1, 2], none: null })
+  expect(plainOf({ type: ARRAY, value: { element: REC, items: [value] } })).toEqual([
+    { host: 'n1', loads: [1, 2], none: null },
+  ])
+})
+
+test('a field cannot stand for the prototype of the object', () => {
+  const plain = plainOf({ type: REC, value: [{ name: '__proto__', type: STRING, value: 'x' }] })
+  expect(Object.keys(plain as object)).toEqual(['__proto__'])
+})
