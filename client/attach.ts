@@ -62,6 +62,16 @@ export async function bind(request: Request, follows: Follows, follow: Follow): 
   await request('SUBSCRIBE', { metric: id, channel: CURRENT_CHANNEL })
 }
 
+/** The same for one that was not followed before, and is not if that fails. */
+export async function bindNew(request: Request, follows: Follows, follow: Follow): Promise<void> {
+  try {
+    await bind(request, follows, follow)
+  } catch (error) {
+    follows.delete(follow)
+    throw error
+  }
+}
+
 /** What a channel binds; undefined where the producer does not tell. */
 export async function boundOn(channel: number, query: Query): Promise<ReadonlyMap<number, string> | undefined> {
   try {

@@ -2,7 +2,7 @@
  * Sends the COMMITs that are due: one group at a time, so that many values need few commands while the disk is busy.
  * A connection that ends takes nothing along: what was not stored comes again, and is due again.
  */
-import { ConnectionError } from './errors.ts'
+import { ConnectionError, isPassing } from './errors.ts'
 import type { Due, Progress } from './progress.ts'
 
 export interface CommitsOptions {
@@ -52,6 +52,19 @@ export class Commits {
       if (!(error instanceof ConnectionError)) failed(error as Error)
     } finally {
       this.#running = undefined
+    }
+  }
+}
+
+/** Sends one COMMIT until it is answered: to send it twice is harmless. `isOver`: there will be no further connection. */
+export async function commitSurely(send: () => Promise<unknown>, isOver: () => boolean): Promise<void> {
+  for (;;) {
+    try {
+      await send()
+      return
+    } catch (error) {
+      const isLost = error instanceof ConnectionError && error.code !== 'TIMEOUT' && isPassing(error)
+      if (!isLost || isOver()) throw error
     }
   }
 }

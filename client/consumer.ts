@@ -8,9 +8,10 @@ import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { Gap, ValueMessage } from '../protocol/monitor/message.ts'
 import { Answers } from './answers.ts'
 import type { Arguments } from './arguments.ts'
-import { attach, bind, boundOn } from './attach.ts'
+import { attach, bindNew, boundOn } from './attach.ts'
 import { atMost } from './clock.ts'
 import { type Asking, Commands, type Request, type WaitOptions } from './commands.ts'
+import { commitSurely } from './commits.ts'
 import type { Connection } from './connection.ts'
 import { Delivery } from './delivery.ts'
 import { ConnectionError, isPassing } from './errors.ts'
@@ -106,18 +107,8 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
    */
   async follow(metric: string, args: Arguments = {}, handler?: Handler): Promise<Followed> {
     const follow: Follow = { metric, args, handler, id: 0, stop: () => this.#leave(follow) }
-    const bound = this.#follows.claim(metric)
-    if (bound !== undefined) {
-      this.#follows.set(bound, follow)
-      return follow
-    }
-    try {
-      await bind(this.#request, this.#follows, follow)
-      return follow
-    } catch (error) {
-      this.#follows.delete(follow)
-      throw error
-    }
+    if (!this.#follows.adopt(follow)) await bindNew(this.#request, this.#follows, follow)
+    return follow
   }
 
   /** The values that no handler takes. One reader at a time; what is left by `break` or an error was not handled. */
@@ -136,17 +127,15 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   /** `through`: this one and everything before it. Sent again where the connection is lost before the answer. */
   async commit(transaction: number, { through = false } = {}): Promise<void> {
-    if (this.#delivery.isCurrent(transaction)) return this.#delivery.settled()
-    if (through) this.#delivery.committingThrough(transaction)
-    for (;;) {
-      try {
-        await this.request('COMMIT', { transaction, through })
-        return
-      } catch (error) {
-        const isLost = error instanceof ConnectionError && error.code !== 'TIMEOUT' && isPassing(error)
-        if (!isLost || this.#ended) throw error
-      }
-    }
+    const carrier = this.#carrier
+    if (this.#delivery.isCurrent(transaction)) {
+      await this.#delivery.settled()
+      if (carrier && !carrier.ended) return
+    } else if (through) this.#delivery.committingThrough(transaction)
+    await commitSurely(
+      () => this.request('COMMIT', { transaction, through }),
+      () => this.#ended !== undefined,
+    )
   }
 
   /** Leaves the current channel for another: what was not handled stays there, and nothing is followed any more. */
@@ -163,7 +152,15 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
       this.#follows.clear()
       this.#follows.reconcile(bound)
     }
-    await this.request('SET_CHANNEL', { channel }, turn).finally(() => this.#delivery.turning(false))
+    try {
+      await this.request('SET_CHANNEL', { channel }, turn)
+    } catch (error) {
+      // Which channel it has now is not known: the next connection takes up the one that we know of.
+      if (error instanceof ConnectionError && error.code === 'TIMEOUT') this.#connection?.close(error)
+      throw error
+    } finally {
+      this.#delivery.turning(false)
+    }
   }
 
   /**
@@ -201,27 +198,30 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
     return this.#ended?.error ?? new ConnectionError('CLOSED', `${this.#options.url}: this consumer was closed`)
   }
 
-  async #leave(follow: Followed): Promise<void> {
+  async #leave(follow: Follow): Promise<void> {
     // With another connection it may get another id.
     if (!this.#connection && !this.#ended) await this.#next.wait()
     await this.stop(follow.id)
-    this.#follows.delete(follow)
+    this.#follows.stopped(follow)
   }
 
   /** Connects, logs in, and makes everything as it was. */
   async #establish(signal?: AbortSignal): Promise<void> {
-    const session = await openSession({
+    const {
+      connection,
+      channel: birth,
+      isConfidential,
+    } = await openSession({
       ...this.#options,
       signal,
       connection: {
         deadlineMs: this.#options.deadlineMs,
-        value: (message) => this.#arrived(message),
-        gap: (gap) => this.#arrived(gap),
+        value: this.#arrived,
+        gap: this.#arrived,
         notice: (notice) => this.#events.emit('notice', notice),
       },
       closed: (connection, reason, isOurs) => this.#closed(connection, reason, isOurs),
     })
-    const { connection, channel: birth, isConfidential } = session
     const abort = () => connection.close(signal?.reason)
     signal?.addEventListener('abort', abort)
     try {
@@ -261,7 +261,7 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
     this.#channel = channel
   }
 
-  #arrived(message: ValueMessage | Gap): void {
+  readonly #arrived = (message: ValueMessage | Gap): void => {
     const { transaction } = message
     if (!this.#delivery.isNew(transaction)) return
     if (message.kind === 'value' && this.#answers.take(message)) this.#delivery.answered(transaction)
@@ -293,8 +293,8 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
   }
 
   /** Rejects at once where there is no connection: what waits for one would come too late. */
-  #commit(transaction: number, through: boolean): Promise<number> {
-    if (this.#carrier) return this.#carrier.request('COMMIT', { transaction, through })
-    return Promise.reject(new ConnectionError('CLOSED', `${this.#options.url}: there is no connection`))
+  async #commit(transaction: number, through: boolean): Promise<void> {
+    if (!this.#carrier) throw new ConnectionError('CLOSED', `${this.#options.url}: there is no connection`)
+    await this.#carrier.request('COMMIT', { transaction, through })
   }
 }

@@ -71,9 +71,14 @@ export class Delivery {
   /** For one reader at a time; what it leaves was not handled. */
   iterator(): AsyncIterator<Sample, undefined> {
     this.read()
+    let isAsked = false
     return {
       next: async () => {
-        const value = await this.next()
+        if (isAsked) throw new Error('the next value was asked for before the last one had come')
+        isAsked = true
+        const value = await this.next().finally(() => {
+          isAsked = false
+        })
         return value ? { done: false, value } : { done: true, value: undefined }
       },
       return: () => {

@@ -51,9 +51,15 @@ export class Follows {
     throw new RangeError(`the channel binds ${metric} more than once (ids ${ids.join(', ')}): stop all but one of them`)
   }
 
+  /** Takes over what the channel binds under its name; false where there is nothing. Throws as `claim` does. */
+  adopt(follow: Follow): boolean {
+    const id = this.claim(follow.metric)
+    if (id !== undefined) this.set(id, follow)
+    return id !== undefined
+  }
+
   set(id: number, follow: Follow): void {
-    if (this.#byId.delete(follow.id)) this.#former.set(follow.id, follow)
-    for (const oldest of this.#former.keys()) if (this.#former.size > MAX_FORMER) this.#former.delete(oldest)
+    if (this.#byId.delete(follow.id)) this.#remember(follow.id, follow)
     this.#found.delete(id)
     follow.id = id
     this.#byId.set(id, follow)
@@ -62,6 +68,12 @@ export class Follows {
   delete(follow: Followed): void {
     this.#byId.delete(follow.id)
     for (const [id, former] of this.#former) if (former === follow) this.#former.delete(id)
+  }
+
+  /** Its values that are here already are of no more use: they count as handled. */
+  stopped(follow: Follow): void {
+    this.delete(follow)
+    this.#remember(follow.id, { ...follow, handler: () => {} })
   }
 
   /** A channel has been taken up that binds this, if that is known; gives what is followed and not among it. */
@@ -75,6 +87,11 @@ export class Follows {
     this.#byId.clear()
     this.#former.clear()
     this.#found.clear()
+  }
+
+  #remember(id: number, follow: Follow): void {
+    this.#former.set(id, follow)
+    for (const oldest of this.#former.keys()) if (this.#former.size > MAX_FORMER) this.#former.delete(oldest)
   }
 }
 

@@ -4,8 +4,8 @@ import { ConnectionError } from '../errors.ts'
 /** Throws ConnectionError BAD_URL. `schemes` as URL has them: `tcp:`. */
 export function parseUrl(text: string, schemes: readonly string[]): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  // Not repeated in the message: a secret may stand in it.
-  if (url && (url.username || url.password)) {
+  // Not repeated in the message: a secret may stand in it, also where it does not parse.
+  if (text.includes('@')) {
     throw new ConnectionError('BAD_URL', 'the URL names a user or password: give them apart from it')
   }
   if (!url?.hostname) {
