@@ -1,8 +1,11 @@
 /** Prints what arrives on a channel until Ctrl-C, a number of values, or the end of the connection for good. */
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Consumer, type Gap, GapReason, type Sample } from '../client/index.ts'
+import { type Assignments, toTypedArguments } from './assignments.ts'
+import { metricParameters } from './catalogue.ts'
 import { toJson, toLine } from './output/measured.ts'
 import { formatTime, printable } from './output/text.ts'
+import { whileWaiting } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface FollowOptions {
@@ -14,6 +17,20 @@ export function withFollowOptions(command: Command): Command {
   return command
     .option('--count <n>', 'end after so many values', positive)
     .option('--json', 'one JSON object per line; times in microseconds since 1970')
+}
+
+/** Asks for each metric, with the arguments for all of them. */
+export async function bind(
+  terminal: Terminal,
+  consumer: Consumer,
+  { names, assignments }: { readonly names: readonly string[]; readonly assignments: Assignments },
+): Promise<void> {
+  for (const metric of names) {
+    const binding = toTypedArguments(assignments, () => metricParameters(consumer, metric)).then((args) =>
+      consumer.follow(metric, args),
+    )
+    await whileWaiting(terminal, `asking for ${metric}`, binding)
+  }
 }
 
 /** A value is handled when the system has taken what was printed of it. */

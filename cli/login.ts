@@ -3,7 +3,7 @@
  * came from is remembered, since a refusal is of little use without it. The secret itself is never said.
  */
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { resolve } from 'node:path'
 import type { Credentials } from '../client/index.ts'
 import type { Config } from '../server/config.ts'
 import { readConfiguration } from './configuration.ts'
@@ -19,6 +19,7 @@ export interface LoginOptions {
 
 export interface Login {
   readonly url: string
+  readonly urlFrom: string
   readonly credentials: Credentials
   /** What was used and where it came from, for people. */
   readonly used: string
@@ -46,6 +47,7 @@ export async function resolveLogin(options: LoginOptions, terminal: Terminal): P
   const isLocal = user.value === LOCAL_USER
   return {
     url: url.value,
+    urlFrom: url.from,
     credentials: {
       identity: user.value,
       password: secret.value,
@@ -76,23 +78,20 @@ function defaultUrl({ listen }: Config): Named {
 }
 
 function secretFile(file: string | undefined): Named | undefined {
-  if (!file) return undefined
-  try {
-    return { value: readSecret(file), from: file }
-  } catch (error) {
-    throw new Failure(ExitCode.USAGE, `the secret cannot be read: ${(error as Error).message}`, { cause: error })
-  }
+  return file ? { value: readSecret(file), from: file } : undefined
 }
 
 function localSecret({ producer }: Config): Named {
-  const file = join(producer.dataDir, LOCAL_SECRET)
+  // With the directory, for those who are in another one than they think.
+  const file = resolve(producer.dataDir, LOCAL_SECRET)
   try {
-    return { value: readSecret(file), from: file }
+    return { value: firstLine(file), from: file }
   } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    const why = isMissing
-      ? `there is no ${file}: the server writes it when it starts for the first time`
-      : `${(error as Error).message}: only who runs the server may read it`
+    const { code, message } = error as NodeJS.ErrnoException
+    const why =
+      code === 'ENOENT'
+        ? `there is no ${file}: the server writes it when it starts for the first time`
+        : `${file}: ${message}${code ? ': only who runs the server may read it' : ''}`
     throw new Failure(
       ExitCode.FAILED,
       `no secret for the user ${LOCAL_USER}: ${why}.\n` +
@@ -107,9 +106,19 @@ async function asked(user: string, url: string, terminal: Terminal): Promise<Nam
   return { value: await terminal.askSecret(`Password of ${user} at ${url}: `), from: 'the terminal' }
 }
 
-/** The first line of a file. */
+/** The first line of a file that was named for it. Throws Failure. */
 export function readSecret(file: string): string {
+  try {
+    return firstLine(file)
+  } catch (error) {
+    throw new Failure(ExitCode.USAGE, `no secret can be read from ${file}: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+function firstLine(file: string): string {
   const [line = ''] = readFileSync(file, 'utf8').split(/\r?\n/)
-  if (line === '') throw new Failure(ExitCode.USAGE, `${file} is empty where a secret should stand`)
+  if (line === '') throw new Error('it is empty, or begins with an empty line')
   return line
 }

@@ -10,6 +10,8 @@ export interface Keyboard extends Readable {
 const INTERRUPT = '\x03'
 const END = ['\r', '\n', '\x04']
 const RUBOUT = ['\b', '\x7f']
+/** Ctrl-U. */
+const KILL = '\x15'
 
 /** Throws Failure where there is no terminal, or the one who is asked gives up. */
 export function askSecret(
@@ -47,6 +49,7 @@ export function askSecret(
           return resolve(typed.join(''))
         }
         if (RUBOUT.includes(key)) typed.pop()
+        else if (key === KILL) typed.length = 0
         else typed.push(key)
       }
     }

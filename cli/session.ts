@@ -45,9 +45,12 @@ export async function withConsumer(
   }
 }
 
-function explained(error: unknown, { url, used }: Login): unknown {
+function explained(error: unknown, { url, urlFrom, used }: Login): unknown {
   if (!(error instanceof ConnectionError)) return error
-  if (error.code === 'BAD_URL') return new Failure(ExitCode.USAGE, error.message, { cause: error })
+  // The URL itself may hold a password here.
+  if (error.code === 'BAD_URL') {
+    return new Failure(ExitCode.USAGE, `${error.message}\nThe URL came from ${urlFrom}`, { cause: error })
+  }
   return new Failure(ExitCode.FAILED, `${advice(error, url)}\nTried: ${used}`, { cause: error })
 }
 
@@ -61,7 +64,8 @@ function refused(error: unknown, { used }: Login): unknown {
 
 const ADVICE: Readonly<Record<string, string>> = {
   NO_SUCH_METRIC: '`cinnabar metrics` lists those that this user can read',
-  NO_SUCH_CONTROL: '`cinnabar get producer.controls` lists those that this user is shown',
+  NO_SUCH_CONTROL:
+    '`cinnabar get producer.controls` lists those that this user is shown; another may be shown more: see --user',
   NO_SUCH_CHANNEL: '`cinnabar channels` lists those that this user has',
   PERMISSION_DENIED: 'another user may be allowed to: see --user',
   BUSY: 'try again in a moment',
@@ -73,7 +77,10 @@ function advice(error: ConnectionError, url: string): string {
     case 'UNREACHABLE':
       return systemCode(error.cause) === 'ECONNREFUSED'
         ? `nothing listens on ${new URL(url).host}: start the server with \`npm start\`, or name another with --url`
-        : error.message
+        : `${error.message.trim()}\n${otherDoors(url)}`
+    case 'TIMEOUT':
+    case 'PROTOCOL':
+      return `${error.message}\n${otherDoors(url)}`
     case 'LOGIN_FAILED':
       return `${error.message}\nThere is no such user, or the secret is another one's: see --user and --secret-file`
     case 'SERVER_NOT_PROVEN':
@@ -81,6 +88,13 @@ function advice(error: ConnectionError, url: string): string {
     default:
       return error.message
   }
+}
+
+/** What listens there may be the same server's other port, or somebody else's. */
+function otherDoors(url: string): string {
+  return url.startsWith('tcp:')
+    ? 'It has to be the address of `listen.tcp`; the HTTP port takes ws://HOST:PORT/monitor'
+    : 'It has to be ws://HOST:PORT/monitor with the address of `listen.http`, or wss:// where a TLS proxy is before it'
 }
 
 function systemCode(error: unknown): unknown {

@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import pc from 'picocolors'
+import { ExitCode, Failure } from './failure.ts'
 import { askSecret } from './prompt.ts'
 import { processScreen, type Screen } from './top/screen.ts'
 
@@ -15,7 +16,10 @@ export interface Terminal {
   readonly input: Readable
   /** For stdout: without effect where it is no terminal. */
   readonly colors: Colors
-  /** One or more lines to stdout. Settles when the system has taken them; rejects with EPIPE where nobody reads any more. */
+  /**
+   * One or more lines to stdout. Settles when the system has taken them; rejects with EPIPE where nobody reads any more,
+   * else with Failure, as where a disk is full.
+   */
   print(text: string): Promise<void>
   /** Whether somebody watches stderr. */
   readonly isWatched: boolean
@@ -41,7 +45,7 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
     colors: pc.createColors(stdout.isTTY === true && pc.isColorSupported),
     print: (text) =>
       new Promise((resolve, reject) => {
-        stdout.write(`${text}\n`, (error) => (error ? reject(error) : resolve()))
+        stdout.write(`${text}\n`, (error) => (error ? reject(unwritten(error)) : resolve()))
       }),
     isWatched: stderr.isTTY === true,
     note: (text) => stderr.write(`${text}\n`),
@@ -59,4 +63,9 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
       return undo
     },
   }
+}
+
+function unwritten(error: NodeJS.ErrnoException): Error {
+  if (error.code === 'EPIPE') return error
+  return new Failure(ExitCode.FAILED, `the output takes no more: ${error.message}`, { cause: error })
 }

@@ -15,6 +15,7 @@ import type { Colors } from '../terminal.ts'
 
 interface ChannelsOptions extends LoginOptions {
   readonly slow?: boolean
+  readonly delete?: boolean
   readonly json?: boolean
 }
 
@@ -27,6 +28,8 @@ interface Answer {
 /** Without a terminal, whose width is known. */
 const COLUMNS = 120
 const MIN_BINDINGS = 10
+/** What is left out on a narrow terminal, from the first on: the other columns say who is slow and why. */
+const SPARED = ['flight', 'committed', 'accepted', 'state', 'identity']
 
 export function addChannels(program: Command, cli: Cli): void {
   const { terminal } = cli
@@ -34,9 +37,17 @@ export function addChannels(program: Command, cli: Cli): void {
     .description('list your channels, what waits in them and why; an admin sees all')
     .argument('[channel]', 'everything about this one', channelId)
     .option('--slow', 'only those with values that have waited for a second or more, the slowest first')
+    .option('--delete', 'delete this one, and all that waits in it')
     .option('--json', 'one JSON object per line, with every counter and binding')
-    .action((channel: string | undefined, options: ChannelsOptions) =>
-      withConsumer(cli, options, async (consumer) => {
+    .action(async (channel: string | undefined, options: ChannelsOptions) => {
+      if (options.delete && channel === undefined) {
+        throw new Failure(ExitCode.USAGE, 'no channel is named: say which one to delete')
+      }
+      await withConsumer(cli, options, async (consumer) => {
+        if (options.delete) {
+          await whileWaiting(terminal, 'deleting the channel', consumer.delChannel(Number(channel)))
+          return terminal.note(`channel ${channel} deleted`)
+        }
         const asking = ask(consumer, channel)
         const { records, now } = await whileWaiting(terminal, 'reading the channels', asking)
         const chosen = options.slow ? slowest(records, now) : records
@@ -48,10 +59,10 @@ export function addChannels(program: Command, cli: Cli): void {
         if (options.slow && ledgers.length === 0) return terminal.note('nothing has waited for as long as a second')
         if (channel !== undefined)
           return terminal.print(ledgers.map((one) => details(one, now, terminal.colors)).join('\n'))
-        const columns = terminal.screen?.size().columns ?? COLUMNS
+        const columns = terminal.screen?.size().columns
         await terminal.print(overview(ledgers, now, consumer.channel, columns, terminal.colors))
-      }),
-    )
+      })
+    })
 }
 
 /** Throws Failure where a channel is named that there is not. */
@@ -83,7 +94,14 @@ interface Shown extends Column {
   readonly of: (ledger: Ledger) => string
 }
 
-function overview(ledgers: readonly Ledger[], now: number, own: number, columns: number, colors: Colors): string {
+/** `columns`: how wide a terminal is; undefined where there is none. */
+function overview(
+  ledgers: readonly Ledger[],
+  now: number,
+  own: number,
+  columns: number | undefined,
+  colors: Colors,
+): string {
   const shown = (bindingsWidth: number): readonly Shown[] => [
     { head: 'channel', align: 'right', of: ({ channel }) => String(channel) },
     { head: 'identity', of: ({ identity }) => cut(identity, 24) },
@@ -103,13 +121,19 @@ function overview(ledgers: readonly Ledger[], now: number, own: number, columns:
     { head: 'lag', align: 'right', of: (ledger) => lagText(ledger, now, formatAge) },
     { head: 'why', of: (ledger) => (ledger.channel === own ? 'this call itself' : whyOf(ledger, now)) },
   ]
-  const used = (bindingsWidth: number) =>
-    shown(bindingsWidth).filter(({ isOptional, of }) => !isOptional || ledgers.some((one) => of(one) !== ''))
+  const used = (bindingsWidth: number, spared: number) =>
+    shown(bindingsWidth)
+      .filter(({ head }) => !SPARED.slice(0, spared).includes(head))
+      .filter(({ isOptional, of }) => !isOptional || ledgers.some((one) => of(one) !== ''))
   // The bindings take what the others leave.
-  const others = used(0).filter(({ head }) => head !== 'bindings')
-  const widths = others.map(({ head, of }) => Math.max(head.length, ...ledgers.map((ledger) => of(ledger).length)))
-  const left = columns - widths.reduce((sum, width) => sum + width + 2, 0)
-  const fitting = used(Math.max(MIN_BINDINGS, left))
+  const left = (spared: number) => {
+    const others = used(0, spared).filter(({ head }) => head !== 'bindings')
+    const widths = others.map(({ head, of }) => Math.max(head.length, ...ledgers.map((ledger) => of(ledger).length)))
+    return (columns ?? COLUMNS) - widths.reduce((sum, width) => sum + width + 2, 0)
+  }
+  let spared = 0
+  while (columns !== undefined && spared < SPARED.length && left(spared) < MIN_BINDINGS) spared++
+  const fitting = used(Math.max(MIN_BINDINGS, left(spared)), spared)
   const rows = ledgers.map((ledger) => fitting.map(({ of }) => of(ledger)))
   return formatTable(fitting, rows, colors)
 }

@@ -12,9 +12,9 @@ import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 export function addExec(program: Command, cli: Cli): void {
   const { terminal } = cli
   withLoginOptions(program.command('exec'))
-    .description('run a control and print its result; exits with 1 unless that is ok or dry-run')
+    .description('run a control and print its result; exits with 1 unless that is ok')
     .argument('<control>', 'as `cinnabar get producer.controls` names it')
-    .argument('[name=value...]', 'its arguments; dry_run=true tries, idempotency_key=TEXT runs the same only once')
+    .argument('[name=value...]', 'its arguments, as that shows them')
     .option('--json', 'as one JSON object; the time in microseconds since 1970')
     .action(async (control: string, words: string[], options: LoginOptions & { json?: boolean }) => {
       const assignments = parseAssignments(words)

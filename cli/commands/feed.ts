@@ -7,7 +7,7 @@ import { open } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { ExitCode, Failure } from '../failure.ts'
 import type { Cli } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
@@ -28,11 +28,10 @@ export function addFeed(program: Command, { terminal }: Cli): void {
     .command('smon')
     .description('send a file, or with - the standard input, to the smon listener of a server')
     .argument('<file>', 'an smon stream; - is the standard input')
-    .option(
-      '--to <host:port>',
-      'where the server listens for smon over TCP (`tcp` in [smon])',
-      target,
-      target(DEFAULT_TO),
+    .addOption(
+      new Option('--to <host:port>', 'where the server listens for smon over TCP (`tcp` in [smon])')
+        .argParser(target)
+        .default(target(DEFAULT_TO), DEFAULT_TO),
     )
     .action(async (file: string, { to }: { to: Target }) => {
       const bytes = await send(file === '-' ? terminal.input : await openFile(file), to, terminal)

@@ -4,10 +4,9 @@
  */
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Consumer, StatusError } from '../../client/index.ts'
-import { splitWords, toTypedArguments } from '../assignments.ts'
-import { metricParameters } from '../catalogue.ts'
+import { splitWords } from '../assignments.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { type FollowOptions, follow, withFollowOptions } from '../follow.ts'
+import { bind, type FollowOptions, follow, withFollowOptions } from '../follow.ts'
 import type { LoginOptions } from '../login.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 
@@ -21,17 +20,22 @@ export function addTail(program: Command, cli: Cli): void {
     .argument('[metric...]', 'metrics, and arguments for all of them; those already on the channel stay as they are')
     .option('--channel <id>', 'go on with this channel', channelId)
     .action(async (words: string[], options: LoginOptions & FollowOptions & { channel?: number }) => {
-      const { names: metrics, assignments } = splitWords(words)
-      if (metrics.length === 0 && options.channel === undefined) {
+      const asked = splitWords(words)
+      if (asked.names.length === 0 && options.channel === undefined) {
         throw new Failure(ExitCode.USAGE, 'no metric is named: name one, or a --channel to go on with')
       }
       const { channel } = options
       const print = async (consumer: Consumer) => {
         if (channel === undefined) await consumer.setChannel(await consumer.defChannel('', { window: WINDOW }))
-        terminal.note(`channel ${consumer.channel}; go on later with: cinnabar tail --channel ${consumer.channel}`)
-        for (const metric of metrics) {
-          await consumer.follow(metric, await toTypedArguments(assignments, () => metricParameters(consumer, metric)))
+        try {
+          await bind(terminal, consumer, asked)
+        } catch (error) {
+          // A name that is misspelled must not leave a channel behind that nobody knows of.
+          const isRefused = channel === undefined && error instanceof StatusError
+          if (isRefused) await consumer.delChannel().catch(() => {})
+          throw error
         }
+        terminal.note(`channel ${consumer.channel}; go on later with: cinnabar tail --channel ${consumer.channel}`)
         await follow(terminal, consumer, options)
       }
       await withConsumer(cli, options, print, { channel }).catch((error: unknown) => {

@@ -65,9 +65,11 @@ async function top(cli: Cli, clock: Clock, words: readonly string[], options: To
     const live = screen && new Live(feed, { screen, colors: terminal.colors, clock, url, asked })
     if (!live) {
       const columns = terminal.screen?.size().columns ?? PIPE_COLUMNS
+      const feeding = feed.run()
+      const over = feeding.catch(() => {})
       return Promise.race([
-        feed.run(),
-        printPlain(feed, { terminal, clock, url, asked, columns, isJson, intervalMs, count }),
+        feeding,
+        printPlain(feed, { terminal, clock, url, asked, columns, isJson, intervalMs, count, over }),
       ])
     }
     const undo = terminal.onInterrupt(() => live.quit())

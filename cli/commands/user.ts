@@ -5,6 +5,7 @@ import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { type LoginOptions, readSecret } from '../login.ts'
 import { jsonOf, toTable } from '../output/measured.ts'
+import { whileWaiting } from '../progress.ts'
 import { recordsOf } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
@@ -53,7 +54,7 @@ export function addUser(program: Command, cli: Cli): void {
     .option('--json', 'one JSON object per line')
     .action((options: LoginOptions & { json?: boolean }) =>
       withConsumer(cli, options, async (consumer) => {
-        const result = await runControl(consumer, 'user.list', {})
+        const result = await whileWaiting(terminal, 'reading the users', runControl(consumer, 'user.list', {}))
         checkOutcome('user.list', result)
         const { records = [] } = recordsOf(result.value) ?? {}
         if (!options.json) await terminal.print(toTable(records, { colors: terminal.colors }))
@@ -62,7 +63,7 @@ export function addUser(program: Command, cli: Cli): void {
     )
 
   async function tell(consumer: Consumer, control: string, args: Arguments): Promise<void> {
-    const result = await runControl(consumer, control, args)
+    const result = await whileWaiting(terminal, `${control} is running`, runControl(consumer, control, args))
     checkOutcome(control, result)
     terminal.note(result.detail)
   }

@@ -1,10 +1,9 @@
 /** `cinnabar watch`: values as they come. Its channel holds nothing back: what is missed while nobody looks is gone. */
 import type { Command } from 'commander'
 import type { Consumer } from '../../client/index.ts'
-import { splitWords, toTypedArguments } from '../assignments.ts'
-import { metricParameters } from '../catalogue.ts'
+import { splitWords } from '../assignments.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { type FollowOptions, follow, withFollowOptions } from '../follow.ts'
+import { bind, type FollowOptions, follow, withFollowOptions } from '../follow.ts'
 import type { LoginOptions } from '../login.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 
@@ -13,14 +12,12 @@ export function addWatch(program: Command, cli: Cli): void {
     .description('print values as they come, until Ctrl-C; nothing is kept while nobody watches')
     .argument('<metric...>', "metrics, and arguments for all of them: 'gmetric.*' host=n1")
     .action(async (words: string[], options: LoginOptions & FollowOptions) => {
-      const { names: metrics, assignments } = splitWords(words)
-      if (metrics.length === 0) throw new Failure(ExitCode.USAGE, 'no metric is named')
+      const asked = splitWords(words)
+      if (asked.names.length === 0) throw new Failure(ExitCode.USAGE, 'no metric is named')
       // A closed terminal must not leave a queue that fills for days.
       const channel = { durable: false }
       const print = async (consumer: Consumer) => {
-        for (const metric of metrics) {
-          await consumer.follow(metric, await toTypedArguments(assignments, () => metricParameters(consumer, metric)))
-        }
+        await bind(cli.terminal, consumer, asked)
         await follow(cli.terminal, consumer, options)
       }
       await withConsumer(cli, options, print, channel)

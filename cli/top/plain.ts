@@ -16,19 +16,23 @@ export interface PlainParts {
   readonly intervalMs: number
   /** How many tables. */
   readonly count: number
+  /** Settles when nothing comes any more. */
+  readonly over: Promise<unknown>
 }
 
 const FIRST_MS = 1_000
 
 /** Settles after the last table or Ctrl-C. */
 export async function printPlain(feed: Feed, parts: PlainParts): Promise<void> {
-  const { terminal, clock, isJson, intervalMs, count } = parts
-  let isInterrupted = false
+  const { terminal, clock, isJson, intervalMs, count, over } = parts
+  let isOver = false
   let wake = () => {}
-  const undo = terminal.onInterrupt(() => {
-    isInterrupted = true
+  const end = () => {
+    isOver = true
     wake()
-  })
+  }
+  const undo = terminal.onInterrupt(end)
+  void over.then(end)
   try {
     for (let printed = 0; printed < count; printed++) {
       await new Promise<void>((resolve) => {
@@ -38,7 +42,7 @@ export async function printPlain(feed: Feed, parts: PlainParts): Promise<void> {
           resolve()
         }
       })
-      if (isInterrupted) return
+      if (isOver) return
       feed.rows.expire(clock.monotonicMs())
       const text = isJson ? jsonLines(feed) : `${printed === 0 ? '' : '\n'}${table(feed, parts)}`
       if (text !== '') await terminal.print(text)

@@ -94,17 +94,17 @@ function tableLines({ rows, view, ...picture }: Picture, columns: number, height
     const [value, unit] = [contentText(row.content, widths.value), safe(picture.unitOf(row.metric))]
     // Text reads from its beginning.
     const isText = typeof row.content === 'string'
-    const measured = isText
-      ? fitted(value, widths.value + 2 + widths.unit)
-      : `${fitted(value, widths.value, 'right')}  ${fitted(unit === '1' ? '' : unit, widths.unit)}`
+    const measured: readonly Cell[] = isText
+      ? [[value, widths.unit === 0 ? widths.value : widths.value + 2 + widths.unit]]
+      : [
+          [value, widths.value, 'right'],
+          [unit === '1' ? '' : unit, widths.unit],
+        ]
     const age = row.goneMs !== undefined ? 'gone' : ageText(row.arrivedMs, picture.nowMs)
-    const line = [
-      fitted(safe(row.metric), widths.metric),
-      fitted(safe(row.where), widths.host),
-      measured,
-      fitted(age, widths.age, 'right'),
-    ].join('  ')
-    const shown = fitted(line, columns)
+    const shown = lineOf(
+      [[safe(row.metric), widths.metric], [safe(row.where), widths.host], ...measured, [age, widths.age, 'right']],
+      columns,
+    )
     return row.goneMs === undefined ? shown : colors.dim(shown)
   })
 }
@@ -131,22 +131,34 @@ function tableHead({ sort, isReversed }: View, columns: number): string {
     return `${name.toUpperCase()}${name === sort ? (isDown ? ' v' : ' ^') : ''}`
   }
   const [metric, host, value, age] = sorts.map(title) as [string, string, string, string]
-  const parts = [
-    fitted(metric, widths.metric),
-    fitted(host, widths.host),
-    fitted(value, widths.value, 'right'),
-    fitted('UNIT', widths.unit),
-    fitted(age, widths.age, 'right'),
-  ]
-  return fitted(parts.join('  '), columns)
+  return lineOf(
+    [
+      [metric, widths.metric],
+      [host, widths.host],
+      [value, widths.value, 'right'],
+      ['UNIT', widths.unit],
+      [age, widths.age, 'right'],
+    ],
+    columns,
+  )
 }
 
-/** Of the width only, so that columns stay where they are. */
+type Cell = readonly [text: string, width: number, align?: 'right']
+
+/** Two blanks apart; a width of 0 leaves a cell out. */
+function lineOf(cells: readonly Cell[], columns: number): string {
+  const fitting = cells.filter(([, width]) => width > 0).map(([text, width, align]) => fitted(text, width, align))
+  return fitted(fitting.join('  '), columns)
+}
+
+/** Of the width only, so that columns stay where they are. Where there is little, unit, age and host give way: 0. */
 function widthsOf(columns: number): Readonly<Record<Sort | 'unit', number>> {
-  const age = 6
-  const unit = Math.min(12, Math.max(4, Math.floor(columns / 10)))
+  const age = columns < 36 ? 0 : 6
+  const unit = columns < 50 ? 0 : Math.min(12, Math.floor(columns / 10))
   const value = Math.min(20, Math.max(8, Math.floor(columns / 6)))
-  const rest = Math.max(2, columns - age - unit - value - 8)
+  const taken = [age, unit, value].reduce((sum, width) => (width === 0 ? sum : sum + width + 2), 0)
+  if (columns < 24) return { age, unit, value, metric: Math.max(1, columns - taken), host: 0 }
+  const rest = columns - taken - 2
   const metric = Math.ceil(rest * 0.6)
   return { age, unit, value, metric, host: rest - metric }
 }

@@ -34,8 +34,8 @@ interface Output {
 }
 
 interface Exiting {
-  on(event: 'exit', listener: () => void): unknown
-  off(event: 'exit', listener: () => void): unknown
+  on(event: 'exit' | 'SIGHUP', listener: () => void): unknown
+  off(event: 'exit' | 'SIGHUP', listener: () => void): unknown
 }
 
 /** Alternate screen, no cursor, no line that runs on: a character of unexpected width must not push the rest down. */
@@ -57,10 +57,13 @@ export function processScreen(keyboard: Keyboard, output: Output, exiting: Exiti
         keyboard.off('data', keys).off('end', ended).pause()
         output.off('resize', resized)
         exiting.off('exit', close)
+        exiting.off('SIGHUP', ended)
         keyboard.setRawMode?.(false)
         output.write(LEAVE)
       }
       exiting.on('exit', close)
+      // By itself it would end the process without 'exit'.
+      exiting.on('SIGHUP', ended)
       output.write(ENTER)
       keyboard.setRawMode?.(true)
       output.on('resize', resized)

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import pc from 'picocolors'
 import { run } from '../../cli/program.ts'
 import type { Cli } from '../../cli/session.ts'
+import type { Screen } from '../../cli/top/screen.ts'
 import { systemClock } from '../../client/clock.ts'
 import { Consumer } from '../../client/consumer.ts'
 import type { ConnectOptions } from '../../client/index.ts'
@@ -94,6 +95,8 @@ export interface FakeOptions {
   /** Throws where nobody reads any more. */
   readonly onPrint?: (text: string, interrupt: () => void) => void
   readonly connect?: Cli['connect']
+  /** How wide the terminal is; without it there is none. */
+  readonly columns?: number
   /** What stands in the standard input. */
   readonly input?: readonly Uint8Array[]
 }
@@ -122,6 +125,7 @@ export async function runCli(
         out.push(...text.split('\n'))
       },
       isWatched: false,
+      screen: options.columns === undefined ? undefined : screen(options.columns),
       note: (text) => void err.push(...text.split('\n')),
       askSecret: async (question) => {
         err.push(question)
@@ -136,6 +140,10 @@ export async function runCli(
   }
   const code = await run(argv, cli)
   return { code, out, err, producer }
+}
+
+function screen(columns: number): Screen {
+  return { size: () => ({ columns, rows: 24 }), open: () => () => {}, write: () => {} }
 }
 
 function connectTo(producer: FakeProducer, isOpenToOthers: boolean): Cli['connect'] {

@@ -78,6 +78,24 @@ test('a secret that is there and cannot be read says who may read it', async () 
 
 test('an empty secret is none', async () => {
   await expect(resolve({ secretFile: file('empty', '\n'), url: 'tcp://b:2' })).rejects.toThrow(/is empty/)
+  const dataDir = join(directory, 'hollow')
+  mkdirSync(dataDir)
+  file('hollow/admin.secret', '')
+  const resolving = resolve({}, { CINNABAR_PRODUCER_DATA_DIR: dataDir })
+  await expect(resolving).rejects.toThrow(/hollow.admin.secret: it is empty[^:]*\.\n/)
+})
+
+test('a file that is no file is named', async () => {
+  await expect(resolve({ secretFile: directory, url: 'tcp://b:2' })).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining(`from ${directory}: EISDIR`),
+  })
+})
+
+test('the secret of the server is told with its directory, since one may stand in another', async () => {
+  await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: 'no-such-directory' })).rejects.toThrow(
+    join(process.cwd(), 'no-such-directory', 'admin.secret'),
+  )
 })
 
 test('an IPv6 address stands in brackets, and a listener that is off needs a --url', async () => {

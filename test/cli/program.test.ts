@@ -25,6 +25,7 @@ describe('exit codes', () => {
     [['watch', 'a', '--count', '0']],
     [['tail']],
     [['tail', '--channel', 'x']],
+    [['channels', '--delete']],
     [['user', 'add', 'a/b/c']],
     [['user', 'remove', 'a/b/c']],
     [['config', 'check', '--config', '/nowhere.toml']],
@@ -75,11 +76,11 @@ describe('a connection that does not come about', () => {
 
   test.each<[ConnectionErrorCode, unknown, RegExp, number]>([
     ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `npm start`/, 1],
-    ['UNREACHABLE', new Error('no route'), /the message/, 1],
+    ['UNREACHABLE', new Error('no route'), /the message\nIt has to be the address of `listen.tcp`/, 1],
     ['LOGIN_FAILED', undefined, /no such user, or the secret is another one's/, 1],
     ['SERVER_NOT_PROVEN', undefined, /not the server that this secret belongs to/, 1],
-    ['TIMEOUT', undefined, /the message/, 1],
-    ['BAD_URL', undefined, /the message/, 2],
+    ['TIMEOUT', undefined, /the message\nIt has to be the address of `listen.tcp`/, 1],
+    ['BAD_URL', undefined, /the message\nThe URL came from CINNABAR_URL$/, 2],
   ])('says of %s what to do and what was tried', async (code, cause, advice, exitCode) => {
     const connect = () => Promise.reject(new ConnectionError(code, 'the message', { cause }))
     const outcome = await runCli(['get', 'a'], load, { env, connect })
@@ -88,6 +89,18 @@ describe('a connection that does not come about', () => {
     if (exitCode === 1) expect(outcome.err).toContain(used)
     expect(outcome.err.join()).not.toContain('pencil')
   })
+})
+
+test('a WebSocket that does not come about tells where one is', async () => {
+  const env = { CINNABAR_URL: 'ws://127.0.0.1:7651/', CINNABAR_USER: 'alice', CINNABAR_PASSWORD: 'pencil' }
+  const connect = () => Promise.reject(new ConnectionError('UNREACHABLE', 'the message'))
+  const { err } = await runCli(['get', 'a'], load, { env, connect })
+  expect(err.join('\n')).toMatch(/the message\nIt has to be ws:\/\/HOST:PORT\/monitor/)
+})
+
+test('a default stands in the help as it would be typed', async () => {
+  const { out } = await runCli(['feed', 'smon', '--help'])
+  expect(out.join('\n')).toContain('(default: 127.0.0.1:2606)')
 })
 
 describe('config check', () => {

@@ -26,6 +26,13 @@ test('a line is read without being shown, rubouts and all', async () => {
   expect(screen.join('')).toBe('Password: \n')
 })
 
+test('Ctrl-U begins anew', async () => {
+  const { type, ask } = terminal()
+  const asked = ask('')
+  type('wrong\x15pencil\r')
+  expect(await asked).toBe('pencil')
+})
+
 test('two lines that come at once answer two questions', async () => {
   const { type, ask } = terminal()
   type('one\rtwo\n')

@@ -17,7 +17,7 @@ const RIGHT: Readonly<Record<string, string>> = {
   'a block without a language that begins with a command': block('', '$ cat file\n2'),
   'a directory and a variable that last': `${block('console', '$ mkdir d && cd d\n$ export A=b')}\n${block('console', '$ basename $PWD $A; cd ..\nd')}`,
   'a command of two lines': block('console', '$ cat <<EOF\n> one\n> EOF\none'),
-  'a command that fails as is shown': block('console', '$ npx cinnabar get nothing\ncinnabar: …'),
+  'a command that fails as is shown': block('console', '$ npx cinnabar get nothing\ncinnabar: …\n…'),
   'a command that goes on': block(
     'console',
     '$ npx cinnabar watch host.load.one interval_ms=10\n1:2:3 host.load.one 4',

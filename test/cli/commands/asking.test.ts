@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
-import { boolean, double, list, MORE, rec, runCli, type Script, string, TIME, uint32, uint64 } from '../fake-cli.ts'
+import { boolean, double, list, MORE, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
 
 const parameter = (name: string, type: string, optional: boolean) => [
   string('name', name),

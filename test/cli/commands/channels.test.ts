@@ -89,6 +89,14 @@ describe('channels', () => {
     expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(120)
   })
 
+  test('fits a terminal of 80 columns without the counters; who, how much, since when and why stay', async () => {
+    const { out } = await runCli(['channels'], gives(channel(1_342_622_147, { ...AWAY, dropped: {} })), { columns: 80 })
+    expect(out).toEqual([
+      '   CHANNEL  IDENTITY  BINDINGS          QUEUED  LAG  WHY',
+      '1342622147  alice     gmetric.*  1.34M (47.7M)  2 h  nobody is connected',
+    ])
+  })
+
   test('shows losses by their reason, and what is not stored, only where there are any', async () => {
     const { out } = await runCli(['channels'], gives(channel(7), channel(8, { ...AWAY, unstored: 5 })))
     expect(out[0]).toMatch(/QUEUED {2}DROPPED +UNSTORED +LAG/)
@@ -195,5 +203,19 @@ describe('channels ID', () => {
     expect(code).toBe(1)
     expect(err.join()).toMatch(/there is no channel 33 of yours/)
     for (const id of ['0', 'x', '2147483648']) expect((await runCli(['channels', id])).code).toBe(2)
+  })
+})
+
+describe('channels ID --delete', () => {
+  test('deletes the one that is named', async () => {
+    const { code, out, err, producer } = await runCli(['channels', '7', '--delete'])
+    expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['channel 7 deleted'] })
+    expect(producer.asked).toMatchObject([{ name: 'DEL_CHANNEL', fields: { channel: 7 } }])
+  })
+
+  test('says what to do where there is none', async () => {
+    const { code, err } = await runCli(['channels', '7', '--delete'], () => ({ status: 'NO_SUCH_CHANNEL' }))
+    expect(code).toBe(1)
+    expect(err[1]).toBe('`cinnabar channels` lists those that this user has')
   })
 })

@@ -77,6 +77,12 @@ describe('user', () => {
     expect(producer.asked[0]).toMatchObject({ of: 'user.passwd', args: { user: 'alice', password: '12345' } })
   })
 
+  test('a file that is not there is told in plain words', async () => {
+    const { code, err, producer } = await runCli(['user', 'add', 'alice', '--password-file', '/nowhere'], script)
+    expect({ code, err }).toEqual({ code: 2, err: [expect.stringMatching(/^cinnabar: no secret .* from \/nowhere: /)] })
+    expect(producer.asked).toEqual([])
+  })
+
   test('two different passwords change nothing', async () => {
     const { code, producer } = await runCli(['user', 'add', 'alice'], script, { secrets: ['a', 'b'] })
     expect(code).toBe(1)

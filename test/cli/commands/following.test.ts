@@ -92,6 +92,16 @@ describe('tail', () => {
     expect(producer.asked[0]).toMatchObject({ of: 'producer.channels', args: { channel: '33' } })
   })
 
+  test('a name that is refused leaves no channel behind', async () => {
+    const isMisspelt: Script = (asked) => (asked.name === 'COLLECT' ? { status: 'NO_SUCH_METRIC' } : follows([])(asked))
+    const { code, err, producer } = await runCli(['tail', 'a'], isMisspelt)
+    expect(code).toBe(1)
+    expect(err[0]).toMatch(/^cinnabar: COLLECT was refused/)
+    expect(producer.asked.at(-1)?.name).toBe('DEL_CHANNEL')
+    const known = await runCli(['tail', 'a', '--channel', '33'], isMisspelt)
+    expect(known.producer.asked.map(({ name }) => name)).not.toContain('DEL_CHANNEL')
+  })
+
   test('says so where the channel is gone', async () => {
     const isGone: Script = (asked) =>
       asked.name === 'SET_CHANNEL' ? { status: 'NO_SUCH_CHANNEL' } : follows([])(asked)

@@ -204,6 +204,15 @@ describe('top into a pipe', () => {
     ])
   })
 
+  test('prints nothing of what is refused', async () => {
+    const top = new FakeTop()
+    top.consumer.refused.add('host.bogus')
+    await top.start(['host.bogus', '--count', '1'], false)
+    await expect(top.ended).rejects.toThrow('no metric host.bogus')
+    await top.pass(2_000)
+    expect({ out: top.out, timers: top.clock.timers }).toEqual({ out: [], timers: 0 })
+  })
+
   test('Ctrl-C ends it at once', async () => {
     const top = await started('--plain')
     await top.pass(1_000)

@@ -76,6 +76,24 @@ function busyHost(): Host {
   return host
 }
 
+describe('a narrow screen', () => {
+  test.each([
+    [
+      60,
+      'METRIC ^            HOST               VALUE  UNIT       AGE',
+      'gmetric.foo         n1                     7  widge…     3 s',
+    ],
+    [40, 'METRIC ^      HOST         VALUE     AGE', 'gmetric.foo   n1               7     3 s'],
+    [30, 'METRIC ^     HOST        VALUE', 'gmetric.foo  n1              7'],
+    [20, 'METRIC ^       VALUE', 'gmetric.f…         7'],
+  ])('of %i columns leaves out what matters least', (columns, head, line) => {
+    const lines = render(picture([row('gmetric.foo', 'n1', 7)]), { columns, rows: 24 }, PLAIN)
+    const at = lines.indexOf(head)
+    expect(at).toBeGreaterThan(0)
+    expect(lines[at + 1]).toBe(line)
+  })
+})
+
 describe('the screen', () => {
   test('shows the host above what comes in', () => {
     const rows = [

@@ -69,6 +69,15 @@ describe('the screen of a process', () => {
     keyboard.emit('error', new Error('EIO'))
     expect(told).toEqual(['ended', 'ended'])
   })
+
+  test('a hang-up ends it, so that the terminal is given back', () => {
+    const { keyboard, output, exiting } = terminal()
+    const told: string[] = []
+    const close = processScreen(keyboard, output, exiting)!.open(listener(told))
+    exiting.emit('SIGHUP')
+    close()
+    expect({ told, left: exiting.listenerCount('SIGHUP') }).toEqual({ told: ['ended'], left: 0 })
+  })
 })
 
 describe('the painter', () => {

@@ -32,7 +32,10 @@ describe('pages', () => {
     const page = await get('/load.html')
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     const library = await get('/client.js')
-    expect([library.status, library.headers.get('content-type')]).toEqual([200, 'application/javascript; charset=utf-8'])
+    expect([library.status, library.headers.get('content-type')]).toEqual([
+      200,
+      'application/javascript; charset=utf-8',
+    ])
     expect((await get('/healthz')).status).toBe(200)
   })
 
