@@ -71,7 +71,10 @@ function greeting({ tcp, http, gmetric, smonTcp, smonUdp, newPassword }: Running
     smonTcp && `smon tcp://${formatAddress(smonTcp)}`,
     smonUdp && `smon udp://${formatAddress(smonUdp)}`,
   ].filter(Boolean)
-  const password = newPassword === undefined ? 'as you set it' : `${newPassword}  (shown only now)`
+  const password =
+    newPassword === undefined
+      ? 'set before; `npx cinnabar user passwd admin` sets another'
+      : `${newPassword}  (shown only now)`
   return [
     `cinnabar listens: ${listens.join('  ')}`,
     `data lies in:     ${resolve(config.producer.dataDir)}`,

@@ -142,7 +142,7 @@ function openHttp(
   return listenHttp({
     address,
     allowedOrigins: config.http.allowedOrigins,
-    pages: config.http.pages,
+    pages: { directory: config.http.pages, dataDir: config.producer.dataDir },
     clock: producer.clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => producer.log.error({ err: error }, 'a WebSocket connection failed'),

@@ -8,7 +8,7 @@ import type { Listening } from '../listeners/tcp.ts'
 import { acceptWebSocket, chooseSubprotocol, type WebSocketOptions } from '../listeners/websocket.ts'
 import { type Health, health } from './health.ts'
 import { originProblem } from './origin.ts'
-import { servePages } from './pages.ts'
+import { type PagesOptions, servePages } from './pages.ts'
 
 /** A message carries commands: one frame of 1 MiB, or as much JSON. */
 const MAX_MESSAGE_BYTES = (1 << 20) + 4
@@ -22,8 +22,7 @@ const LOOK_MS = 1_000
 export interface HttpOptions extends WebSocketOptions {
   readonly address: Address
   readonly allowedOrigins: readonly string[]
-  /** Where the operator's own pages lie. */
-  readonly pages: string | undefined
+  readonly pages: PagesOptions
   readonly health: Health
   /** Something of ours failed while a connection was taken. */
   readonly failed: (error: Error) => void

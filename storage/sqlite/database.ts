@@ -4,7 +4,7 @@
  * survive SIGKILL. Never open lock.db or the database by other means in this process: closing them drops the locks.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { examineLog, type LogFinding } from './log.ts'
@@ -96,10 +96,22 @@ function begin(database: Database.Database): void {
   }
 }
 
+/** One level at a time: Node's recursive mkdir never ends where a parent that is there says ENOENT, as /proc does. */
+function makeDirectory(directory: string): void {
+  if (existsSync(directory)) return
+  makeDirectory(dirname(directory))
+  try {
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    // Another server may have been faster.
+    if (!existsSync(directory)) throw error
+  }
+}
+
 function takeLock(directory: string): Database.Database {
   let lock: Database.Database | undefined
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    makeDirectory(resolve(directory))
     lock = new Database(join(directory, LOCK_FILE), { timeout: LOCK_WAIT_MS })
     lock.pragma('journal_mode = memory')
     lock.exec('begin exclusive')

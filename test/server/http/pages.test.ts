@@ -1,7 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Fastify from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { servePages } from '../../../server/http/pages.ts'
 import { TestProducer } from '../../support/producer.ts'
 
 let directory: string
@@ -13,6 +15,8 @@ beforeEach(() => {
   writeFileSync(join(directory, 'secret.html'), 'outside')
   writeFileSync(join(directory, 'pages', 'load.html'), '<!doctype html>')
   writeFileSync(join(directory, 'pages', '.dot'), 'unseen')
+  symlinkSync(join(directory, 'secret.html'), join(directory, 'pages', 'link.html'))
+  symlinkSync('load.html', join(directory, 'pages', 'same.html'))
 })
 afterEach(async () => {
   await producer?.stop()
@@ -36,10 +40,17 @@ describe('pages', () => {
       200,
       'application/javascript; charset=utf-8',
     ])
+    expect((await get('/same.html')).status).toBe(200)
     expect((await get('/healthz')).status).toBe(200)
   })
 
-  it.each(['/../secret.html', '/..%2fsecret.html', '/%2e%2e/secret.html', '/.dot', '/none.html', '/'])(
+  it('cannot take the place of the library', async () => {
+    writeFileSync(join(directory, 'pages', 'client.js'), 'unseen')
+    const get = await serve(join(directory, 'pages'))
+    expect(await (await get('/client.js')).text()).not.toContain('unseen')
+  })
+
+  it.each(['/../secret.html', '/..%2fsecret.html', '/%2e%2e/secret.html', '/.dot', '/link.html', '/none.html', '/'])(
     'do not lead to %s',
     async (path) => {
       const get = await serve(join(directory, 'pages'))
@@ -58,5 +69,14 @@ describe('pages', () => {
   it('keep the server from starting where the directory is none', async () => {
     await expect(serve(join(directory, 'nowhere'))).rejects.toThrow(/there is no directory .*nowhere.*`http.pages`/)
     await expect(serve(join(directory, 'secret.html'))).rejects.toThrow(/there is no directory/)
+  })
+
+  it('keep the server from starting where the data directory would be seen', async () => {
+    const data = join(directory, 'pages', 'data')
+    mkdirSync(data)
+    for (const pages of [join(directory, 'pages'), data]) {
+      const serving = servePages(Fastify(), { directory: pages, dataDir: data })
+      await expect(serving).rejects.toThrow(/everybody could read the secrets/)
+    }
   })
 })
