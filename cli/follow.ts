@@ -16,7 +16,7 @@ export interface FollowOptions {
 export function withFollowOptions(command: Command): Command {
   return command
     .option('--count <n>', 'end after so many values', positive)
-    .option('--json', 'one JSON object per line; times in microseconds since 1970')
+    .option('--json', 'one JSON object per line, also for losses; times in microseconds since 1970')
 }
 
 /** Asks for each metric, with the arguments for all of them. */
@@ -40,6 +40,8 @@ export async function follow(terminal: Terminal, consumer: Consumer, options: Fo
   const nameOf = (id: number) => consumer.nameOf(id) || `#${id}`
   const undoGap = consumer.on('gap', (gap) => {
     terminal.note(describeGap(gap, nameOf))
+    // A program reads only this; where it stands the values are missing. Whether somebody reads, the next value tells.
+    if (json) terminal.print(gapJson(gap, nameOf)).catch(() => {})
   })
   let values = 0
   try {
@@ -70,6 +72,11 @@ export function describeGap({ count, metric, reason, from, to }: Gap, nameOf: (i
   const where = metric === 0 ? '' : ` of ${printable(nameOf(metric))}`
   const when = from === 0 ? '' : ` from ${formatTime(from)} to ${formatTime(to)}`
   return `lost ${what}${where} (${reasons.get(reason) ?? `reason ${reason}`})${when}`
+}
+
+function gapJson({ count, metric, reason, from, to }: Gap, nameOf: (id: number) => string): string {
+  const of = metric === 0 ? {} : { metric: nameOf(metric) }
+  return JSON.stringify({ lost: count, reason: reasons.get(reason) ?? reason, ...of, from, to })
 }
 
 function positive(text: string): number {

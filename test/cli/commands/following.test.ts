@@ -47,7 +47,10 @@ describe('watch', () => {
   test('tells what was lost and what the producer has to say, on stderr', async () => {
     const notice: Message = { kind: 'notice', code: 1, channel: 9, detail: 'window full' }
     const { out, err } = await runCli(['watch', 'a', '--json', '--count', '1'], follows([notice, gap, value(7, 0, 1)]))
-    expect(out.map((line) => JSON.parse(line))).toEqual([{ metric: 'a', time: TIME, value: 1 }])
+    expect(out.map((line) => JSON.parse(line))).toEqual([
+      { lost: 5, reason: 'overflow', metric: 'a', from: TIME, to: TIME },
+      { metric: 'a', time: TIME, value: 1 },
+    ])
     expect(err).toEqual([
       'notice: window full',
       'lost 5 values of a (overflow) from 2023-11-14 22:13:20.005 to 2023-11-14 22:13:20.005',
@@ -73,7 +76,7 @@ describe('tail', () => {
     const script = follows([value(7, 11, 1), gap, value(7, 13, 2)])
     const { code, out, err, producer } = await runCli(['tail', 'a', '--json', '--count', '2'], script)
     expect(code).toBe(0)
-    expect(out.map((line) => JSON.parse(line).transaction)).toEqual([11, 13])
+    expect(out.map((line) => JSON.parse(line).transaction)).toEqual([11, undefined, 13])
     expect(err[0]).toBe('channel 33; go on later with: cinnabar tail --channel 33')
     expect(err[1]).toMatch(/^lost 5 values of a \(overflow\)/)
     const names = producer.asked.map(({ name }) => name)
