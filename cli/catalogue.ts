@@ -11,10 +11,12 @@ export function listMetrics(consumer: Asked, pattern?: string): Promise<readonly
   return queryAll(consumer, 'producer.metrics', args, (last) => ({ after: textOf(last, 'name') }))
 }
 
-/** The unit of a metric; empty where it has none or is not in the catalogue. */
-export async function unitOf(consumer: Asked, metric: string): Promise<string> {
-  const found = await firstMetric(consumer, metric)
-  return found ? textOf(found, 'unit') : ''
+/** The units, by name, of a metric or of those that a pattern matches; empty for what is not in the catalogue. */
+export async function unitsOf(consumer: Asked, metric: string): Promise<(name: string) => string> {
+  const first = async () => [(await firstMetric(consumer, metric)) ?? []]
+  const records = await (metric.includes('*') ? listMetrics(consumer, metric) : first())
+  const units = new Map(records.map((record) => [textOf(record, 'name'), textOf(record, 'unit')]))
+  return (name) => units.get(name) ?? ''
 }
 
 /** A metric of an open family that was never seen has the parameters of its family. */

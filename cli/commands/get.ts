@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { BasicType } from '../../client/index.ts'
 import { parseAssignments, toTypedArguments } from '../assignments.ts'
-import { metricParameters, unitOf } from '../catalogue.ts'
+import { metricParameters, unitsOf } from '../catalogue.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import type { LoginOptions } from '../login.ts'
 import { toJson, toText } from '../output/measured.ts'
@@ -21,11 +21,8 @@ export function addGet(program: Command, cli: Cli): void {
       const assignments = parseAssignments(words)
       await withConsumer(cli, options, async (consumer) => {
         const args = await toTypedArguments(assignments, () => metricParameters(consumer, metric))
-        const asking = Promise.all([
-          consumer.query(metric, args),
-          options.json || metric.includes('*') ? '' : unitOf(consumer, metric),
-        ])
-        const [message, unit] = await whileWaiting(terminal, `waiting for a value of ${metric}`, asking)
+        const asking = Promise.all([consumer.query(metric, args), options.json ? () => '' : unitsOf(consumer, metric)])
+        const [message, unitOf] = await whileWaiting(terminal, `waiting for a value of ${metric}`, asking)
         const list = recordsOf(message.value)
         const asked = [metric, ...words].join(' ')
         if (list?.records.length === 0)
@@ -38,7 +35,7 @@ export function addGet(program: Command, cli: Cli): void {
             ? toJson(metric, message)
                 .map((object) => JSON.stringify(object))
                 .join('\n')
-            : toText(metric, message, unit, terminal.colors),
+            : toText(metric, message, unitOf, terminal.colors),
         )
         if (list?.isCut) terminal.note('there is more than fits one answer: ask for less at a time')
       })

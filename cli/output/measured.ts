@@ -8,6 +8,9 @@ import type { Colors } from '../terminal.ts'
 import { type Column, formatTable } from './table.ts'
 import { formatClock, formatTime, formatValue, printable } from './text.ts'
 
+/** The unit of the metric of this name; empty where it has none. */
+export type UnitOf = (metric: string) => string
+
 export interface Measured {
   /** Microseconds since 1970. */
   readonly time: number
@@ -44,15 +47,19 @@ export function toLine(metric: string, { time, value }: Measured, colors: Colors
 }
 
 /** What `get` shows: a table for a list, a line for each field of a record, else one line. */
-export function toText(metric: string, { time, value }: Measured, unit: string, colors: Colors): string {
+export function toText(metric: string, { time, value }: Measured, unitOf: UnitOf, colors: Colors): string {
   const list = recordsOf(value)
-  if (list) return toTable(list.records, { time, unit, colors })
+  if (list) return toTable(list.records, { time, unitOf: (name) => unitOf(name || metric), colors })
   if (value.type === BasicType.REC) {
     const names = value.value.map(({ name }) => printable(name))
     const width = Math.max(...names.map((name) => name.length))
     return value.value.map((field, i) => `${names[i]!.padEnd(width)}  ${colors.bold(formatValue(field))}`).join('\n')
   }
-  return [printable(metric), colors.bold(withUnit(formatValue(value), unit)), colors.dim(formatTime(time))].join('  ')
+  return [
+    printable(metric),
+    colors.bold(withUnit(formatValue(value), unitOf(metric))),
+    colors.dim(formatTime(time)),
+  ].join('  ')
 }
 
 /**
@@ -61,7 +68,7 @@ export function toText(metric: string, { time, value }: Measured, unit: string, 
  */
 export function toTable(
   records: readonly Record[],
-  { time, unit = '', colors }: { time?: number; unit?: string; colors: Colors },
+  { time, unitOf = () => '', colors }: { time?: number; unitOf?: UnitOf; colors: Colors },
 ): string {
   const names = [...new Set(records.flatMap((record) => record.map(({ name }) => name)))]
   const isMeasured = time !== undefined && names.includes('value')
@@ -71,6 +78,7 @@ export function toTable(
     align: isNumeric(records, name) ? 'right' : 'left',
   }))
   const rows = records.map((record) => {
+    const unit = unitOf(textOf(record, 'name'))
     const cells = names.map((name) => (name === 'value' ? withUnit(textOf(record, name), unit) : textOf(record, name)))
     return isTimed ? [...cells, formatTime(time)] : cells
   })

@@ -11,14 +11,14 @@ const message = (value: Value): ValueMessage => ({ kind: 'value', metric: 7, tra
 const hosts = list([string('host', 'n1'), uint32('value', 42)], [string('host', 'node22'), uint32('value', 7)], MORE)
 
 test('a list of a pattern is a table with units; the time is only that of the newest', () => {
-  expect(toText('gmetric.foo', message(hosts), 'MB', plain)).toBe(
+  expect(toText('gmetric.foo', message(hosts), () => 'MB', plain)).toBe(
     ['HOST    VALUE', 'n1      42 MB', 'node22   7 MB', 'the newest is of 2023-11-14 22:13:20.005'].join('\n'),
   )
 })
 
 test('a list of one value says its time beside it', () => {
   const one = list([string('host', 'n1'), uint32('value', 42)])
-  expect(toText('gmetric.foo', message(one), 'MB', plain)).toBe(
+  expect(toText('gmetric.foo', message(one), () => 'MB', plain)).toBe(
     ['HOST  VALUE  TIME', 'n1    42 MB  2023-11-14 22:13:20.005'].join('\n'),
   )
 })
@@ -29,16 +29,16 @@ test('records that differ share one table', () => {
 })
 
 test('a single value is a line with unit and time, a record a line for each field', () => {
-  expect(toText('host.load.one', message(double(0.42)), '%', plain)).toBe(
+  expect(toText('host.load.one', message(double(0.42)), () => '%', plain)).toBe(
     'host.load.one  0.42 %  2023-11-14 22:13:20.005',
   )
-  expect(toText('producer.stats', message(rec(string('name', 'n'), uint32('channels', 2))), '', plain)).toBe(
+  expect(toText('producer.stats', message(rec(string('name', 'n'), uint32('channels', 2))), () => '', plain)).toBe(
     'name      n\nchannels  2',
   )
 })
 
 test('a plain number has no unit to show', () => {
-  expect(toText('a', message(double(0.5)), '1', plain)).toBe('a  0.5  2023-11-14 22:13:20.005')
+  expect(toText('a', message(double(0.5)), () => '1', plain)).toBe('a  0.5  2023-11-14 22:13:20.005')
 })
 
 test('a line tells the time of day, who it is about, and the value', () => {
@@ -62,5 +62,20 @@ test('JSON has an object for each value, with exact numbers', () => {
 
 test('colours are used where the terminal has them', () => {
   expect(toLine('a', message(double(1)), pc.createColors(true))).toContain('\x1b[1m1\x1b[22m')
-  expect(toText('a', message(hosts), '', pc.createColors(true))).toContain('\x1b[1mHOST')
+  expect(toText('a', message(hosts), () => '', pc.createColors(true))).toContain('\x1b[1mHOST')
+})
+
+test('the values of a pattern have each their own unit', () => {
+  const list = message({
+    type: BasicType.ARRAY,
+    value: {
+      element: BasicType.REC,
+      items: [
+        [string('name', 'a'), uint32('value', 1)],
+        [string('name', 'b'), uint32('value', 2)],
+      ],
+    },
+  })
+  const text = toText('*', list, (name) => (name === 'a' ? 'B' : ''), plain)
+  expect(text.split('\n').slice(0, 3)).toEqual(['NAME  VALUE', 'a       1 B', 'b         2'])
 })
