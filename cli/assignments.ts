@@ -10,9 +10,12 @@ export type Assignments = ReadonlyMap<string, string>
 /** The declared types of parameters by name: "string", "uint32", ... */
 export type ParameterTypes = ReadonlyMap<string, string>
 
-/** Splits words into those without "=" (metrics) and assignments. Throws Failure. */
+/**
+ * Splits words into metrics and assignments. Throws Failure. No parameter has a dot in its name and every metric has one, so
+ * that a metric may well be called `gmetric.a=b`.
+ */
 export function splitWords(words: readonly string[]): { names: string[]; assignments: Assignments } {
-  const isAssignment = (word: string) => word.includes('=')
+  const isAssignment = (word: string) => /^[^.]*=/.test(word)
   return {
     names: words.filter((word) => !isAssignment(word)),
     assignments: parseAssignments(words.filter(isAssignment)),

@@ -60,3 +60,9 @@ test('the declared types are asked for only where something looks like no string
   await typed(['host=n1', 'index=1'], types)
   expect(types).toHaveBeenCalledOnce()
 })
+
+test('a metric may have "=" in its name, and a value a dot', () => {
+  const { names, assignments } = splitWords(['gmetric.a=b', 'host=n1.example', 'x'])
+  expect(names).toEqual(['gmetric.a=b', 'x'])
+  expect([...assignments]).toEqual([['host', 'n1.example']])
+})
