@@ -34,6 +34,7 @@ export type {
   Metric,
   Parameter,
   PolledSensor,
+  SensorStatus,
   Series,
   Tap,
 } from './metrics/metric.ts'

@@ -46,7 +46,7 @@ export function addSensors({ hub, producer, sessions, storage, behind }: Parts, 
     metricsView(() => hub.sensors),
     controlsView((identity) => executor.visible(identity)),
     channelsView(() => registry.all()),
-    sensorsView(() => [host, gmetric, smon]),
+    sensorsView(() => hub.sensors),
     statsView(stats),
   ]
   hub.add(new ProducerSensor(views, clock))

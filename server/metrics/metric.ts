@@ -42,6 +42,15 @@ export interface Measured {
   readonly time: number
 }
 
+/** What `producer.sensors` tells of a sensor. */
+export interface SensorStatus {
+  readonly name: string
+  /** listening, measuring, off or failed */
+  readonly state: string
+  readonly detail: string
+  readonly counters: Readonly<Record<string, number>>
+}
+
 interface Family {
   /** The prefix of its metric names, with the dot. */
   readonly family: string
@@ -50,6 +59,8 @@ interface Family {
   metrics(): Iterable<Metric>
   /** The metric of a name; in an open family every well-formed name has one. */
   metric(name: string): Metric | undefined
+  /** Without it the sensor does not stand in `producer.sensors`. */
+  status?(): SensorStatus
 }
 
 /** Measured when asked. */

@@ -1,27 +1,14 @@
 /** `producer.sensors`: what each source took in and refused. Counters of a tenant's feed are the tenant's. */
-import { mayRead, type Owner } from '../../../auth/permissions.ts'
+import { mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import { RecordList } from '../../metrics/answer.ts'
+import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, UINT64, ARRAY, REC } = BasicType
 
-export interface SensorStatus {
-  readonly name: string
-  /** listening, measuring, off or failed */
-  readonly state: string
-  readonly detail: string
-  readonly counters: Readonly<Record<string, number>>
-}
-
-/** A sensor as this view sees it. */
-export interface Watched {
-  readonly owner: Owner
-  status(): SensorStatus
-}
-
-export function sensorsView(sensors: () => readonly Watched[]): View {
+export function sensorsView(sensors: () => readonly Pick<Sensor, 'owner' | 'status'>[]): View {
   return {
     metric: {
       name: 'producer.sensors',
@@ -34,7 +21,8 @@ export function sensorsView(sensors: () => readonly Watched[]): View {
     show(identity) {
       const records = new RecordList()
       for (const sensor of sensors()) {
-        if (mayRead(identity, sensor.owner) && !records.add(describe(sensor.status()))) break
+        const status = mayRead(identity, sensor.owner) ? sensor.status?.() : undefined
+        if (status && !records.add(describe(status))) break
       }
       return records.value()
     },

@@ -11,12 +11,13 @@ import { abroad, tester } from '../../metrics/fixture.ts'
 
 const none = new Map()
 
-test('producer.sensors shows the state and counters of what the identity may read', () => {
+test('producer.sensors shows the state and counters of what the identity may read and has a status', () => {
   const watched = (name: string, owner: Owner) => ({
     owner,
     status: () => ({ name, state: 'listening', detail: 'udp 1', counters: { packets: 3, refused: 0 } }),
   })
-  const view = sensorsView(() => [watched('gmetric', { tenant: 'default' }), watched('host', 'producer')])
+  const quiet = { owner: 'producer' } as const
+  const view = sensorsView(() => [watched('gmetric', { tenant: 'default' }), quiet, watched('host', 'producer')])
   expect(valueToJson(view.show(tester, none))).toEqual([
     { name: 'gmetric', state: 'listening', detail: 'udp 1', counters: { packets: 3, refused: 0 } },
     expect.objectContaining({ name: 'host' }),
