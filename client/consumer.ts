@@ -127,13 +127,9 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   /** `through`: this one and everything before it. Sent again where the connection is lost before the answer. */
   async commit(transaction: number, { through = false } = {}): Promise<void> {
-    const carrier = this.#carrier
-    if (this.#delivery.isCurrent(transaction)) {
-      await this.#delivery.settled()
-      if (carrier && !carrier.ended) return
-    } else if (through) this.#delivery.committingThrough(transaction)
+    const covers = this.#delivery.committing(transaction, through)
     await commitSurely(
-      () => this.request('COMMIT', { transaction, through }),
+      () => this.request('COMMIT', { transaction, through: covers }),
       () => this.#ended !== undefined,
     )
   }

@@ -134,17 +134,17 @@ export class Delivery {
     this.#unread()
   }
 
-  /** Whether this is the one in the loop, which needs no COMMIT of its own then: it counts as handled. */
-  isCurrent(transaction: number): boolean {
-    if (this.#options.isExplicit || this.#current?.transaction !== transaction) return false
-    this.#done(transaction)
-    this.#current = undefined
-    return true
-  }
-
-  /** The consumer commits everything up to here itself. */
-  committingThrough(transaction: number): void {
-    this.#progress.committingThrough(transaction)
+  /**
+   * The consumer sends this COMMIT itself; the value in the loop counts as handled then. Gives whether it is to cover
+   * everything before it: it may where nothing of that was passed over.
+   */
+  committing(transaction: number, through: boolean): boolean {
+    const isCurrent = !this.#options.isExplicit && this.#current?.transaction === transaction
+    if (isCurrent) this.#current = undefined
+    const covers = through || (isCurrent && !this.#progress.hasPassedOver)
+    if (covers) this.#progress.committingThrough(transaction)
+    else if (isCurrent) this.#progress.handled(transaction)
+    return covers
   }
 
   /** A new connection has taken the channel up. */
@@ -196,7 +196,7 @@ export class Delivery {
     try {
       const done =
         entry.kind === 'gap' ? this.#options.gap(entry) : this.#options.followOf(entry.metric)?.handler?.(entry)
-      return done instanceof Promise ? done.catch(failed) : undefined
+      return isThenable(done) ? Promise.resolve(done).catch(failed) : undefined
     } catch (error) {
       return failed(error)
     }
@@ -229,4 +229,9 @@ export class Delivery {
     const { send, failed } = this.#options
     return new Commits({ progress: this.#progress, send, failed })
   }
+}
+
+/** Promises of other libraries too: what they stand for is not done before they are. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }

@@ -62,6 +62,10 @@ export class Progress {
     this.#singles.push(transaction)
   }
 
+  get hasPassedOver(): boolean {
+    return this.#passed.size > 0
+  }
+
   /** Left uncommitted: it comes again on the next connection of this channel that does not know it. */
   passedOver(transaction: number): void {
     if (transaction <= this.#handled) return

@@ -30,7 +30,7 @@ test('commit() of the value in the loop settles when it is stored, also over a l
   await producer.expect('COMMIT 5 through')
   const second = await setting.reconnected(producer)
   await second.takeUp(9, {})
-  const { seq } = await second.expect('COMMIT 5')
+  const { seq } = await second.expect('COMMIT 5 through')
   await settle()
   expect(isStored).toBe(false)
   second.say(response(seq, 0, 0))
@@ -59,4 +59,39 @@ test('a value is asked for when the last one has come, not before', async () => 
   await expect(loop.next()).rejects.toThrow(/before the last one had come/)
   producer.say(value(7, 1, 42))
   expect((await first).value?.plain).toBe(42)
+})
+
+test('commit() of the value in the loop, while what the connection had is gone, is not taken for stored', async () => {
+  const { setting, producer, consumer } = await loggedIn()
+  producer.say(value(7, 5, 1))
+  await consumer[Symbol.asyncIterator]().next()
+  const second = await setting.reconnected(producer)
+  await second.takeUp(9, {})
+  let isStored = false
+  const committing = consumer.commit(5).then(() => {
+    isStored = true
+  })
+  const { seq } = await second.expect('COMMIT 5 through')
+  await settle()
+  expect(isStored).toBe(false)
+  second.say(response(seq, 0, 0))
+  await committing
+})
+
+test('a handler may give a promise of another library: the value is not committed before it is fulfilled', async () => {
+  const setting = await loggedIn()
+  const { producer, consumer } = setting
+  let fulfil = () => {}
+  const thenable = {
+    // biome-ignore lint/suspicious/noThenProperty: what such a library gives is the point
+    then(done: () => void) {
+      fulfil = done
+    },
+  }
+  await following(setting, 'a', 7, () => thenable)
+  producer.say(values(7, 1))
+  void consumer.run()
+  expect(await producer.rest()).toEqual([])
+  fulfil()
+  expect(await producer.rest()).toEqual(['COMMIT 1 through'])
 })
