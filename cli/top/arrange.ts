@@ -1,4 +1,5 @@
 /** Which rows are shown, and in which order. */
+import { isPattern, matcher } from '../../server/metrics/pattern.ts'
 import type { Content, Row } from './rows.ts'
 
 export const sorts = ['metric', 'host', 'value', 'age'] as const
@@ -13,7 +14,7 @@ export interface Arrangement {
 
 /** A new list: names from a to z, the largest values and the latest arrivals first, unless reversed. */
 export function arrange(rows: Iterable<Row>, { sort, isReversed, filter }: Arrangement): Row[] {
-  const matches = matcher(filter)
+  const matches = filtering(filter)
   const kept: Row[] = []
   for (const row of rows) if (matches(row.metric) || matches(row.where)) kept.push(row)
   const compare = COMPARE[sort]
@@ -48,23 +49,9 @@ function ordered<T extends string | number | bigint>(a: T, b: T): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** In linear time: the pieces between the stars, each as early as it can stand, the last one at the end. */
-function matcher(filter: string): (text: string) => boolean {
+/** In any case. */
+function filtering(filter: string): (text: string) => boolean {
   const wanted = filter.toLowerCase()
-  if (!wanted.includes('*')) return (text) => text.toLowerCase().includes(wanted)
-  const pieces = wanted.split('*')
-  const first = pieces.shift()!
-  const last = pieces.pop()!
-  return (text) => {
-    const lower = text.toLowerCase()
-    const end = lower.length - last.length
-    if (!lower.startsWith(first) || !lower.endsWith(last)) return false
-    let at = first.length
-    for (const piece of pieces) {
-      const found = lower.indexOf(piece, at)
-      if (found < 0) return false
-      at = found + piece.length
-    }
-    return at <= end
-  }
+  const matches = isPattern(wanted) ? matcher(wanted) : (text: string) => text.includes(wanted)
+  return (text) => matches(text.toLowerCase())
 }

@@ -29,7 +29,7 @@ export async function servePages(app: FastifyInstance, { directory, dataDir }: P
     // What begins with a dot was not put there to be shown.
     dotfiles: 'ignore',
     // A link that leads out of the directory may lead anywhere.
-    allowedPath: (path) => roots.some((root) => isFileBelow(root, path)),
+    ...(directory === undefined ? {} : { allowedPath: (path) => roots.some((root) => isFileBelow(root, path)) }),
   })
 }
 
