@@ -3,7 +3,7 @@
  * here may open the WebSocket without further permission, since it is of the same host [MON 13].
  */
 import { realpathSync, statSync } from 'node:fs'
-import { isAbsolute, join, relative, resolve } from 'node:path'
+import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
@@ -57,5 +57,6 @@ function checked(directory: string, dataDir: string): string {
 
 function isWithin(path: string, directory: string): boolean {
   const way = relative(directory, path)
-  return !way.startsWith('..') && !isAbsolute(way)
+  // A name may begin with two dots.
+  return way.split(sep)[0] !== '..' && !isAbsolute(way)
 }

@@ -73,7 +73,11 @@ describe('pages', () => {
 
   it('keep the server from starting where the data directory would be seen', async () => {
     const data = join(directory, 'pages', 'data')
+    const dotted = join(directory, 'pages', '..data')
     mkdirSync(data)
+    mkdirSync(dotted)
+    const dotting = servePages(Fastify(), { directory: join(directory, 'pages'), dataDir: dotted })
+    await expect(dotting).rejects.toThrow(/everybody could read the secrets/)
     for (const pages of [join(directory, 'pages'), data]) {
       const serving = servePages(Fastify(), { directory: pages, dataDir: data })
       await expect(serving).rejects.toThrow(/everybody could read the secrets/)
