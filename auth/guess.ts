@@ -41,12 +41,12 @@ export class Guess {
    * The proof was right, as of when the guess began. Guesses made side by side may have exceeded the limit since then:
    * their results are not told either. Neither may the account have been removed or its password changed.
    */
-  proven(): AuthStep {
+  proven(method: string): AuthStep {
     if (this.isThrottled) return { outcome: 'failed' }
     const account = this.#find()
     if (!account || !this.account || !hasSameSecrets(account, this.account)) return this.failed()
     this.#throttle.succeeded(this.identity, this.#peer.address)
-    return { outcome: 'ok', account }
+    return { outcome: 'ok', account, credential: { method } }
   }
 
   #find(): Account | undefined {

@@ -2,6 +2,7 @@
  * What the parts of an AUTH exchange know of each other: a session runs an AuthExchange, the Authenticator leads it,
  * a Mechanism (one per method of [MON 11]) does the work. Storage implements Accounts.
  */
+import type { Scope } from './scope.ts'
 import type { ScramVerifier } from './scram/keys.ts'
 
 export interface Account {
@@ -21,16 +22,47 @@ export interface Accounts {
   find(tenant: string, name: string): Account | undefined
 }
 
+/** A client certificate that was verified against the operator's authorities. */
+export interface PeerCertificate {
+  /** The common name of its subject: the identity. */
+  readonly subject: string
+  /** Hexadecimal, upper case, as X.509 tools show it. */
+  readonly serial: string
+  /** SHA-256 of the certificate, hexadecimal with colons. */
+  readonly fingerprint: string
+  /** DER. */
+  readonly raw: Uint8Array
+  /** Milliseconds since 1970. */
+  readonly validUntil: number
+}
+
+/** With what somebody proved who it is: what may end before the connection does, and what may be narrower than the user. */
+export interface Credential {
+  readonly method: string
+  /** The id of an opaque token. */
+  readonly token?: number | undefined
+  /** The `kid` of the key that a JWT was signed with. */
+  readonly key?: string | undefined
+  readonly certificate?: PeerCertificate | undefined
+  /** Milliseconds since 1970. */
+  readonly expires?: number | undefined
+  /** Left out: everything the user may. */
+  readonly scope?: Scope | undefined
+}
+
 export interface Peer {
   readonly address: string
   /** The listener is bound to loopback; what the peer's address looks like proves nothing behind a proxy. */
   readonly loopback: boolean
   readonly encrypted: boolean
+  /** 32 bytes that only the two ends of this TLS 1.3 connection know (RFC 9266). */
+  readonly exporter?: Uint8Array | undefined
+  readonly certificate?: PeerCertificate | undefined
 }
 
 /** `continue` is answered AUTH_NEEDED with `data`; the consumer goes on with an empty method. */
 export type AuthStep =
-  | { readonly outcome: 'ok'; readonly account: Account }
+  | { readonly outcome: 'ok'; readonly account: Account; readonly credential: Credential }
   | { readonly outcome: 'continue'; readonly data: Uint8Array }
   | { readonly outcome: 'failed' }
   | { readonly outcome: 'unsupported' }

@@ -1,16 +1,23 @@
 /** The users of all tenants, in memory and in the store. Ids are never given twice [MON 5]. */
 import type { Account, Accounts } from '../auth/mechanism.ts'
-import type { Change, UserRow } from '../storage/store.ts'
+import type { Identity } from '../auth/permissions.ts'
+import type { Change, TenantRow, UserRow } from '../storage/store.ts'
 
 export class AccountBook implements Accounts {
   readonly #users = new Map<string, UserRow>()
   readonly #tenants = new Set<string>()
+  readonly #identities = new Map<number, { userId: number; tenant: string; name: string; role: string }>()
   readonly #change: (change: Change) => void
   #nextId: number
 
-  constructor(users: readonly UserRow[], tenants: readonly string[], nextId: number, change: (change: Change) => void) {
+  constructor(
+    users: readonly UserRow[],
+    tenants: readonly TenantRow[],
+    nextId: number,
+    change: (change: Change) => void,
+  ) {
     for (const user of users) this.#users.set(keyOf(user.tenant, user.name), user)
-    for (const tenant of tenants) this.#tenants.add(tenant)
+    for (const { name } of tenants) this.#tenants.add(name)
     this.#nextId = nextId
     this.#change = change
   }
@@ -28,6 +35,16 @@ export class AccountBook implements Accounts {
     return undefined
   }
 
+  /** The one object that stands for this user wherever it is kept: what of it changes, changes everywhere. */
+  identity({ id, tenant, name, role }: Account): Identity {
+    let identity = this.#identities.get(id)
+    if (identity === undefined) {
+      identity = { userId: id, tenant, name, role }
+      this.#identities.set(id, identity)
+    }
+    return identity
+  }
+
   /** Ascending by tenant and name. */
   list(): Account[] {
     return [...this.#users.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, user]) => user)
@@ -38,7 +55,7 @@ export class AccountBook implements Accounts {
     const row = { ...user, id: this.#nextId++ }
     if (!this.#tenants.has(row.tenant)) {
       this.#tenants.add(row.tenant)
-      this.#change({ put: 'tenant', row: { name: row.tenant } })
+      this.#change({ put: 'tenant', row: { name: row.tenant, quota: '{}' } })
     }
     this.#put(row)
     return row
@@ -50,6 +67,8 @@ export class AccountBook implements Accounts {
   }
 
   #put(row: UserRow): void {
+    const identity = this.#identities.get(row.id)
+    if (identity !== undefined) identity.role = row.role
     this.#users.set(keyOf(row.tenant, row.name), row)
     this.#change({ put: 'user', row })
   }

@@ -29,12 +29,24 @@ export function defaultConfig(): Config {
 }
 
 function toConfig({ values, named }: Loaded) {
-  const { producer, listen, auth, http, storage, channels, limits, host, gmetric, smon, log } = values
+  const { producer, listen, tls, auth, jwt, http, storage, channels, limits, quota, dial, audit } = values
+  const { host, gmetric, smon, log } = values
   return {
     producer: { name: producer.name, dataDir: producer.data_dir },
-    listen: { tcp: listen.tcp, http: listen.http },
+    listen: { tcp: listen.tcp, http: listen.http, tls: listen.tls, https: listen.https },
+    tls: {
+      cert: tls.cert || undefined,
+      key: tls.key || undefined,
+      clientCa: tls.client_ca || undefined,
+      clientRevoked: tls.client_revoked || undefined,
+    },
     auth: { plainOnLoopback: auth.plain_on_loopback, scramIterations: auth.scram_iterations },
-    http: { allowedOrigins: http.allowed_origins, pages: http.pages || undefined },
+    jwt: { keys: jwt.keys || undefined, issuer: jwt.issuer, audience: jwt.audience, identity: jwt.identity },
+    http: {
+      allowedOrigins: http.allowed_origins,
+      pages: http.pages || undefined,
+      requestsPerMinute: http.requests_per_minute,
+    },
     storage: { synchronous: storage.synchronous },
     channels: {
       maxBytes: channels.max_bytes,
@@ -49,6 +61,18 @@ function toConfig({ values, named }: Loaded) {
       channelsPerIdentity: limits.channels_per_identity,
       instancesPerIdentity: limits.instances_per_identity,
     },
+    /** Of each tenant that has none of its own; 0: no limit. */
+    quota: {
+      connections: quota.connections,
+      channels: quota.channels,
+      queuedBytes: quota.queued_bytes,
+      instances: quota.instances,
+      valuesPerSecond: quota.values_per_second,
+      controlsPerMinute: quota.controls_per_minute,
+      dialsPerMinute: quota.dials_per_minute,
+    },
+    dial: { allow: dial.allow, ca: dial.ca || undefined },
+    audit: { keepMs: audit.keep },
     host: { intervalMs: host.interval_ms },
     gmetric: {
       listen: gmetric.listen,

@@ -2,10 +2,12 @@
  * The state that survives comes back: channels with their queues, metric instances, bindings, results that were to come.
  * Order matters: instances before bindings, blocks before GAPs.
  */
+
 import type { Identity } from '../auth/permissions.ts'
 import { XdrReader } from '../protocol/bytes/reader.ts'
 import { readArguments } from '../protocol/monitor/arguments.ts'
 import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../storage/store.ts'
+import type { AccountBook } from './accounts.ts'
 import type { Block } from './channels/block.ts'
 import type { Channel } from './channels/channel.ts'
 import { numberRows } from './channels/registry.ts'
@@ -30,7 +32,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   const floors = new Map<number, number>()
   const clean = new Map<Channel, boolean>()
   for (const row of recovered.channels) {
-    const owner = identityOf(accounts.byId(row.user))
+    const owner = identityOf(row.user, accounts)
     if (owner === undefined) {
       journal.change({ remove: 'channel', id: row.id })
       continue
@@ -103,9 +105,7 @@ function recoverResults(recovered: Recovered, producer: Producer, channels: Map<
   }
 }
 
-function identityOf(
-  account: { id: number; tenant: string; name: string; role: string } | undefined,
-): Identity | undefined {
-  if (account === undefined) return undefined
-  return { userId: account.id, tenant: account.tenant, name: account.name, role: account.role }
+function identityOf(user: number, accounts: AccountBook): Identity | undefined {
+  const account = accounts.byId(user)
+  return account && accounts.identity(account)
 }

@@ -63,6 +63,79 @@ export interface ScramRow {
   readonly storedKey: Uint8Array
   readonly serverKey: Uint8Array
 }
+/** What an administrator allows or forbids the users of a role. `number` is never given twice. */
+export interface RuleRow {
+  readonly number: number
+  readonly role: string
+  readonly effect: 'allow' | 'deny'
+  /** COLLECT, EXECUTE, DEF_CHANNEL, or `*` */
+  readonly command: string
+  readonly object: string
+  /** Argument patterns as JSON: {"host":"web*"} */
+  readonly where: string
+}
+export interface TenantRow {
+  readonly name: string
+  /** Limits of its own as JSON, {"channels":10}; what is not in it is the configuration's. */
+  readonly quota: string
+}
+/** An opaque token: only its hash is known here. */
+export interface TokenRow {
+  readonly id: number
+  readonly user: number
+  readonly name: string
+  /** SHA-256 of the token's bytes. */
+  readonly hash: Uint8Array
+  /** What it may be used for, a line each ("COLLECT host.*"); empty: everything its user may. */
+  readonly scope: string
+  /** Milliseconds since 1970. */
+  readonly made: number
+  /** Milliseconds since 1970; undefined: never. */
+  readonly expires: number | undefined
+}
+/** The proof that is asked of a consumer which the producer dials [MON 14]. */
+export interface DialRow {
+  readonly channel: number
+  readonly scram: ScramRow | undefined
+  /** When it last was connected, on the age clock, ms. */
+  readonly lastSuccess: number
+}
+/**
+ * One line of the audit log. `hash` = SHA-256 over the hash of the record before it and this one (server/audit/record.ts).
+ * Rows are only ever added at the end and, when they are too old, taken away at the beginning.
+ */
+export interface AuditRow {
+  /** 1, 2, 3 ... without holes. */
+  readonly number: number
+  /** Microseconds since 1970. */
+  readonly time: number
+  /** execute, outcome, auth, dial, admin ... */
+  readonly action: string
+  /** `tenant/user` as it is logged; "" where nobody is known. */
+  readonly actor: string
+  /** The actor's tenant. */
+  readonly tenant: string
+  readonly address: string
+  /** The control, method or destination. */
+  readonly object: string
+  /** Arguments as JSON, without secrets. */
+  readonly args: string
+  readonly outcome: string
+  readonly detail: string
+  readonly hash: Uint8Array
+}
+/** An idempotency key that was used [MON 10]. */
+export interface ExecutionRow {
+  readonly user: number
+  readonly control: string
+  readonly key: string
+  /** SHA-256 of the arguments. */
+  readonly digest: Uint8Array
+  /** Milliseconds since 1970. */
+  readonly at: number
+  /** The REC of the result in XDR (its type and itself); undefined while it is to come. */
+  readonly result: Uint8Array | undefined
+}
 export type Overflow = 'drop-oldest' | 'drop-newest' | 'keep-latest'
 export interface ChannelRow {
   readonly id: number
@@ -113,15 +186,31 @@ export interface ResultRow {
 }
 
 export type Change =
-  | { readonly put: 'tenant'; readonly row: { readonly name: string } }
+  | { readonly put: 'tenant'; readonly row: TenantRow }
   | { readonly put: 'user'; readonly row: UserRow }
   | { readonly put: 'channel'; readonly row: ChannelRow }
   | { readonly put: 'instance'; readonly row: InstanceRow }
   | { readonly put: 'binding'; readonly row: BindingRow }
   | { readonly put: 'stop'; readonly row: StopRow }
   | { readonly put: 'result'; readonly row: ResultRow }
+  | { readonly put: 'rule'; readonly row: RuleRow }
+  | { readonly put: 'token'; readonly row: TokenRow }
+  | { readonly put: 'dial'; readonly row: DialRow }
+  | { readonly put: 'audit'; readonly row: AuditRow }
+  | { readonly put: 'execution'; readonly row: ExecutionRow }
+  /** A sensor whose values are kept out until somebody lets them in again. */
+  | { readonly put: 'fence'; readonly row: { readonly sensor: string } }
+  /** With its tokens and executions. */
   | { readonly remove: 'user'; readonly id: number }
-  /** With all that hangs on it: blocks, gaps, bindings, stops, results, numbers. */
+  | { readonly remove: 'tenant'; readonly name: string }
+  | { readonly remove: 'rule'; readonly number: number }
+  | { readonly remove: 'token'; readonly id: number }
+  /** All records up to this number. */
+  | { readonly remove: 'audit'; readonly through: number }
+  /** All that were used before this time, ms since 1970. */
+  | { readonly remove: 'execution'; readonly before: number }
+  | { readonly remove: 'fence'; readonly sensor: string }
+  /** With all that hangs on it: blocks, gaps, bindings, stops, results, numbers, dial. */
   | { readonly remove: 'channel'; readonly id: number }
   | { readonly remove: 'instance'; readonly id: number }
   | { readonly remove: 'binding'; readonly channel: number; readonly metric: number }
@@ -132,9 +221,18 @@ export type Change =
 
 /** What a store holds when it is opened: states and the directory of blocks, no frames. */
 export interface Recovered {
-  readonly tenants: readonly string[]
+  readonly tenants: readonly TenantRow[]
   readonly users: readonly UserRow[]
   readonly nextUserId: number
+  readonly rules: readonly RuleRow[]
+  readonly nextRule: number
+  readonly tokens: readonly TokenRow[]
+  readonly nextTokenId: number
+  readonly dials: readonly DialRow[]
+  readonly executions: readonly ExecutionRow[]
+  readonly fences: readonly string[]
+  /** The last record of the audit log; undefined before the first. */
+  readonly audited: Pick<AuditRow, 'number' | 'hash'> | undefined
   readonly channels: readonly ChannelRow[]
   /** CHANNEL_WIDTH numbers each. */
   readonly numbers: Float64Array
@@ -187,6 +285,8 @@ export interface Store {
   write(batch: Batch): void
   /** Reads blocks by id; the answer is in the same order. */
   read(ids: readonly number[]): Promise<BlockBytes[]>
+  /** Records of the audit log above number `after`, ascending, at most `limit`. */
+  audit(after: number, limit: number): Promise<AuditRow[]>
   /** Waits for the batch in flight, then closes. */
   close(): Promise<void>
 }

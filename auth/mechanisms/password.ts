@@ -44,7 +44,7 @@ export class PasswordMechanism implements Mechanism {
     if (guess.isThrottled) return { outcome: 'failed' }
     const password = usable(strings[1])
     if (password === undefined) return guess.failed()
-    return (await hasher.verify(password, guess.account?.bcrypt)) ? guess.proven() : guess.failed()
+    return (await hasher.verify(password, guess.account?.bcrypt)) ? guess.proven(this.method) : guess.failed()
   }
 }
 

@@ -72,5 +72,5 @@ class ScramExchange implements MechanismExchange {
 
 function acknowledged(guess: Guess, data: Uint8Array): AuthStep {
   if (data.length > 0) return { outcome: 'invalid', detail: 'the last step of scram-sha-256 has empty data' }
-  return guess.proven()
+  return guess.proven('scram-sha-256')
 }

@@ -3,12 +3,17 @@ import type { Handler } from '../sessions/handler.ts'
 import { needsRoom } from './lookup.ts'
 
 export const execute: Handler<'EXECUTE'> = async (session, { control, args }) => {
-  const { identity, channel } = session
+  const { identity, credential, address, channel } = session
   needsRoom(session, channel)
   // What `channel.purge` takes away is told by a GAP: behind the response, as everything that a command causes.
   const hold = channel.queue.hold()
   try {
-    const { id, run } = await session.producer.executor.execute(control, args, { identity, channel })
+    const { id, run } = await session.producer.executor.execute(control, args, {
+      identity,
+      credential,
+      address,
+      channel,
+    })
     const after = (): void => {
       channel.queue.letGo(hold)
       run()

@@ -51,6 +51,14 @@ export function pathOrOff() {
   return { type: z.string().regex(/^[^\0]*$/), expected: 'a path, or "" for none' }
 }
 
+export function text() {
+  return { type: z.string().regex(/^\P{Cc}*$/u), expected: 'a text without control characters' }
+}
+
+export function texts() {
+  return { type: z.array(text().type), expected: 'a list of texts' }
+}
+
 /** A name on the wire: 1 to 255 bytes of UTF-8, nothing below 0x20 [MON 1]. */
 export function name() {
   const type = z.string().refine((text) => {

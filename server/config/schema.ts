@@ -20,6 +20,8 @@ import {
   pathOrOff,
   peers,
   tenant,
+  text,
+  texts,
   toggle,
 } from './kinds.ts'
 
@@ -68,14 +70,44 @@ export const schema = z.strictObject({
     .strictObject({
       tcp: key(addressOrOff(), '127.0.0.1:7650', 'The Monitoring Protocol over TCP.'),
       http: key(addressOrOff(), '127.0.0.1:7651', 'Health, and the Monitoring Protocol over WebSocket.'),
+      tls: key(addressOrOff(), '', 'The Monitoring Protocol over TLS from the first byte on; needs `[tls]`.'),
+      https: key(addressOrOff(), '', 'What `http` offers, over TLS (`https://`, `wss://`); needs `[tls]`.'),
     })
     .describe('Where consumers connect. Port 0 takes any free port.'),
+  tls: z
+    .strictObject({
+      cert: key(pathOrOff(), '', 'The certificate of this server with its chain, a PEM file.'),
+      key: key(pathOrOff(), '', 'Its private key, a PEM file that only the server may read.'),
+      client_ca: key(pathOrOff(), '', 'Authorities whose certificates consumers may log in with, a PEM file.'),
+      client_revoked: key(
+        pathOrOff(),
+        '',
+        'Client certificates that are good no more: a serial number or SHA-256 fingerprint per line.',
+      ),
+    })
+    .describe(
+      '`cert` and `key` together switch TLS on: as the layer `tls` of `listen.tcp`, and for `listen.tls` and ' +
+        '`listen.https`. All four files are looked at every second and read again when they change; one that is no ' +
+        'good is reported, and what was read before goes on.',
+    ),
   auth: z
     .strictObject({
       plain_on_loopback: key(toggle(), true, 'Whether a listener on loopback takes passwords and tokens without TLS.'),
       scram_iterations: key(integer(4_096, 10_000_000), 600_000n, 'PBKDF2 iterations of passwords set from now on.'),
     })
     .describe('How consumers prove who they are.'),
+  jwt: z
+    .strictObject({
+      keys: key(
+        pathOrOff(),
+        '',
+        'Public keys that tokens are signed with: a JWKS file, or one PEM file. Read again when it changes.',
+      ),
+      issuer: key(text(), '', 'What `iss` has to be; needed where `keys` is set.'),
+      audience: key(text(), '', 'What `aud` has to hold; needed where `keys` is set.'),
+      identity: key(text(), 'sub', 'The claim that names the user, as `tenant/user` or `user`.'),
+    })
+    .describe('JSON Web Tokens that another system issues, for the method `token`. Off unless `keys` is set.'),
   http: z
     .strictObject({
       allowed_origins: key(origins(), [], 'Further origins whose pages may open the WebSocket.'),
@@ -83,6 +115,11 @@ export const schema = z.strictObject({
         pathOrOff(),
         '',
         'A directory whose files are served at `/`, as pages of your own; `/client.js` is there.',
+      ),
+      requests_per_minute: key(
+        integer(1, 1_000_000),
+        600n,
+        'HTTP requests that one address may make, those that open a WebSocket among them.',
       ),
     })
     .describe('What browsers may do.'),
@@ -103,6 +140,38 @@ export const schema = z.strictObject({
       instances_per_identity: key(integer(1, 16_777_216), 65_536n, 'Metric ids that one identity may hold.'),
     })
     .describe('What the server refuses to exceed.'),
+  quota: z
+    .strictObject({
+      connections: key(integer(0, 1_000_000), 0n, 'Authenticated connections.'),
+      channels: key(integer(0, 100_000_000), 0n, 'Channels that are kept.'),
+      queued_bytes: key(integer(0, TEBIBYTE), 0n, 'Bytes of values that wait in all channels together.'),
+      instances: key(
+        integer(0, 1_000_000_000),
+        0n,
+        'Metrics that are bound, each match of a pattern counted by itself.',
+      ),
+      values_per_second: key(integer(0, 1_000_000_000), 0n, 'Values that its feeds may bring in.'),
+      controls_per_minute: key(integer(0, 1_000_000), 0n, 'EXECUTEs.'),
+      dials_per_minute: key(integer(0, 1_000_000), 60n, 'Attempts to connect to consumers [MON 14].'),
+    })
+    .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
+  dial: z
+    .strictObject({
+      allow: key(
+        texts(),
+        [],
+        'Destinations that channels may be defined with, like `tls://*.example.org:7650` or `tcp://10.1.2.3:*`.',
+      ),
+      ca: key(pathOrOff(), '', 'Authorities for the certificates of `tls://` and `wss://`; else those of Node.'),
+    })
+    .describe(
+      'Connections that the producer makes to consumers (DEF_CHANNEL). Nothing may be dialled unless it is here.',
+    ),
+  audit: z
+    .strictObject({
+      keep: key(duration('1h', '36500d'), '365d', 'How long records of the audit log are kept.'),
+    })
+    .describe('The audit log.'),
   host: z
     .strictObject({
       interval_ms: key(

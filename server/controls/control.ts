@@ -1,4 +1,5 @@
 /** What a control is [MON 10]: declared as data, judged before the response, run after it. */
+import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import type { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../protocol/monitor/value.ts'
@@ -19,6 +20,9 @@ export interface ControlResult {
 
 export interface ControlContext {
   readonly identity: Identity
+  readonly credential: Credential
+  /** Of the peer. */
+  readonly address: string
   /** The current channel of the connection when EXECUTE arrived. */
   readonly channel: Channel
 }

@@ -1,6 +1,19 @@
 /** A connection that came in over some listener, before it is a session. */
-import type { Peer } from '../../auth/mechanism.ts'
+import type { AuthExchange, Peer } from '../../auth/mechanism.ts'
 import type { Link } from '../../protocol/link/link.ts'
+import type { Channel } from '../channels/channel.ts'
+
+/** Who decides whom to let in: the authenticator, or on a connection that the producer made, the secret of its channel. */
+export interface Door {
+  methods(peer: Peer): string[]
+  begin(peer: Peer): AuthExchange
+}
+
+/** The producer made the connection, for this channel [MON 14]. */
+export interface Dialled {
+  readonly door: Door
+  readonly channel: Channel
+}
 
 export interface Arrival {
   readonly link: Link
@@ -8,4 +21,5 @@ export interface Arrival {
   readonly peer: Peer
   /** AUTH succeeded: from now on the peer may send more at once. */
   readonly admitted?: () => void
+  readonly dialled?: Dialled
 }

@@ -2,6 +2,7 @@
  * The commands of a session, one by one: judged in the order of [MON 7] (authenticated, known, decodes, then what the
  * handler judges), done, and answered exactly once. While one is being decided the session looks at no other.
  */
+import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import type { CommandName } from '../../protocol/monitor/commands/index.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
@@ -17,7 +18,7 @@ const FIRST: ReadonlySet<CommandName> = new Set(['NOP', 'AUTH', 'WRAP'])
 /** What of a session its commands change. */
 export interface Dispatched extends Caller {
   readonly isAuthenticated: boolean
-  admit(seq: number, identity: Identity): void
+  admit(seq: number, identity: Identity, credential: Credential): void
   wrap(seq: number, layer: string): void
   /** What waits is looked at. */
   goOn(): void
@@ -108,7 +109,7 @@ export class Dispatch {
       if (step.outcome === 'continue') {
         replies.challenge(seq, step.data)
       } else if (step.outcome === 'ok') {
-        session.admit(seq, step.identity)
+        session.admit(seq, step.identity, step.credential)
       } else {
         replies.refuse(seq, statuses[step.status].code, step.detail)
         if (step.outcome === 'closed') session.end()

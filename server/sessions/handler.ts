@@ -1,5 +1,6 @@
 /** What a command's handler is: `(session, arguments) => outcome`. Synchronous wherever it can be: commands are as hot as values. */
 
+import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import type { CommandArguments, CommandName } from '../../protocol/monitor/commands/index.ts'
 import type { Channel } from '../channels/channel.ts'
@@ -11,6 +12,12 @@ import type { Producer } from './producer.ts'
 export interface Caller extends Connection {
   readonly producer: Producer
   readonly identity: Identity
+  /** With what it was proven: may be narrower than the identity. */
+  readonly credential: Credential
+  /** Of the peer. */
+  readonly address: string
+  /** The producer made this connection: its channel is the only one [MON 14]. */
+  readonly isDialled: boolean
   /** The current channel. */
   readonly channel: Channel
   /** Instances made here and never bound. */

@@ -2,6 +2,7 @@
  * One connection: commands in, responses out, the values of its current channel. Commands take effect as they arrive
  * [MON 7], and cause nothing before their response. Reading stops while the peer does not take what it asked for.
  */
+import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
@@ -47,6 +48,7 @@ export class Session implements Connection, LinkListener {
   /** Instances made here and never bound: they die with the connection [MON 9 Unbound]. */
   readonly made = new Set<Instance>()
   #identity: Identity | undefined
+  #credential: Credential | undefined
   #channel: Channel | undefined
   #deadline: Timer | undefined
   /** SET_CHANNELs so far: of several on their way only the response of the last one lets values go. */
@@ -70,7 +72,7 @@ export class Session implements Connection, LinkListener {
       moved: () => this.goOn(),
     })
     this.#wrapping = new Wrapping(this.#replies)
-    this.#login = new Login(producer, options.peer)
+    this.#login = new Login(producer, options.peer, options.dialled?.door)
     this.#dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
   }
 
@@ -88,6 +90,18 @@ export class Session implements Connection, LinkListener {
   /** Who it is; only after AUTH. */
   get identity(): Identity {
     return known(this.#identity)
+  }
+
+  get credential(): Credential {
+    return known(this.#credential)
+  }
+
+  get address(): string {
+    return this.#options.peer.address
+  }
+
+  get isDialled(): boolean {
+    return this.#options.dialled !== undefined
   }
 
   get userId(): number | undefined {
@@ -181,11 +195,12 @@ export class Session implements Connection, LinkListener {
   }
 
   /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. */
-  admit(seq: number, identity: Identity): void {
+  admit(seq: number, identity: Identity, credential: Credential): void {
     if (this.#over) return
-    const channel = this.producer.registry.create(identity, false)
+    const channel = this.#options.dialled?.channel ?? this.producer.registry.create(identity, false)
     this.producer.clock.clear(this.#deadline)
     this.#identity = identity
+    this.#credential = credential
     this.#channel = channel
     this.#intake.authenticated()
     this.#options.admitted?.()

@@ -27,7 +27,7 @@ export async function startOwnServer(): Promise<OwnServer> {
   const config = {
     ...base,
     producer: { name: 'n1', dataDir: directory },
-    listen: { tcp: loopback, http: loopback },
+    listen: { ...base.listen, tcp: loopback, http: loopback },
     gmetric: { ...base.gmetric, listen: loopback, listenNamed: true },
     auth: { ...base.auth, scramIterations: SCRAM_ITERATIONS },
   }

@@ -20,9 +20,16 @@ describe('a configuration', () => {
   test('without file and environment is all defaults', () => {
     expect(defaultConfig()).toEqual({
       producer: { name: hostname(), dataDir: './data' },
-      listen: { tcp: { host: '127.0.0.1', port: 7650 }, http: { host: '127.0.0.1', port: 7651 } },
+      listen: {
+        tcp: { host: '127.0.0.1', port: 7650 },
+        http: { host: '127.0.0.1', port: 7651 },
+        tls: undefined,
+        https: undefined,
+      },
+      tls: { cert: undefined, key: undefined, clientCa: undefined, clientRevoked: undefined },
+      jwt: { keys: undefined, issuer: '', audience: '', identity: 'sub' },
       auth: { plainOnLoopback: true, scramIterations: 600_000 },
-      http: { allowedOrigins: [], pages: undefined },
+      http: { allowedOrigins: [], pages: undefined, requestsPerMinute: 600 },
       storage: { synchronous: 'full' },
       channels: {
         maxBytes: 67_108_864,
@@ -33,6 +40,17 @@ describe('a configuration', () => {
         expireMs: 7 * 24 * 3_600_000,
       },
       limits: { connections: 10_000, channelsPerIdentity: 1_024, instancesPerIdentity: 65_536 },
+      quota: {
+        connections: 0,
+        channels: 0,
+        queuedBytes: 0,
+        instances: 0,
+        valuesPerSecond: 0,
+        controlsPerMinute: 0,
+        dialsPerMinute: 60,
+      },
+      dial: { allow: [], ca: undefined },
+      audit: { keepMs: 365 * 24 * 3_600_000 },
       host: { intervalMs: 1_000 },
       gmetric: {
         listen: { host: '127.0.0.1', port: 8649 },

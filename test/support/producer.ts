@@ -102,7 +102,7 @@ export class TestProducer {
     const config = {
       ...(merged as unknown as Config),
       producer: { name: 'n1', dataDir: directory },
-      listen: { tcp: undefined, http: undefined, ...given.listen },
+      listen: { ...base.listen, tcp: undefined, http: undefined, ...given.listen },
       gmetric: { ...base.gmetric, listen: undefined, listenNamed: false },
       auth: { ...base.auth, ...given.auth, scramIterations: 4096 },
     }
