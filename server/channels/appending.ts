@@ -27,7 +27,7 @@ export function append(
   time: number,
   key?: string | undefined,
 ): void {
-  const { settings, ledger, host } = queue
+  const { settings, ledger, host, share } = queue
   const bytes = head.length + tail.length
   ledger.accepted++
   if (host.refusing !== undefined && settings.durable) {
@@ -37,7 +37,8 @@ export function append(
   }
   const latest = settings.overflow === 'keep-latest' ? (key ?? seriesKey(queue.keys, head)) : undefined
   if (latest !== undefined) supersede(queue, lane, latest)
-  if (queue.bytes + bytes > settings.maxBytes && !makeRoom(queue, bytes)) {
+  const isFull = queue.bytes + bytes > settings.maxBytes || share.bytes + bytes > share.limit
+  if (isFull && !makeRoom(queue, bytes)) {
     ledger.dropped.overflow++
     addLoss(queue, lane, lossOf('overflow', head, time))
     return
@@ -48,6 +49,7 @@ export function append(
   if (sending) queue.next++
   queue.lastAppend = block.stamp = host.stamp()
   queue.bytes += bytes
+  share.bytes += bytes
   if (settings.durable) host.unstored += bytes
   ledger.unsettled++
   if (latest !== undefined) {
@@ -75,6 +77,7 @@ export function appendResult(queue: QueueState, head: Uint8Array, tail: Uint8Arr
   queue.sending.push(block)
   queue.next++
   queue.bytes += bytes
+  queue.share.bytes += bytes
   if (settings.durable) host.unstored += bytes
   ledger.accepted++
   ledger.unsettled++

@@ -12,11 +12,15 @@ import { settleAll, settleGap, settleOne } from './settling.ts'
 
 const MAX_UNSENT_GAPS = 1024
 
-/** Frees room for `bytes` by the channel's policy; false if the arriving value has to go. */
+/**
+ * Frees room for `bytes` by the channel's policy; false if the arriving value has to go. Where it is the tenant that has
+ * too much, the channel that wants more gives way: no other one loses for it.
+ */
 export function makeRoom(queue: QueueState, bytes: number): boolean {
   const { overflow, maxBytes } = queue.settings
+  const { share } = queue
   if (overflow === 'drop-newest' || bytes > maxBytes) return false
-  while (queue.bytes + bytes > maxBytes) {
+  while (queue.bytes + bytes > maxBytes || share.bytes + bytes > share.limit) {
     const oldest = oldestUnsent(queue)
     if (oldest === undefined) return false
     dropUnsent(queue, oldest.lane, oldest.index, 'overflow')

@@ -9,6 +9,13 @@ import { Lane } from './lane.ts'
 import { Ledger } from './ledger.ts'
 import type { Pool } from './pool.ts'
 
+/** What several queues together hold and may hold: those of a tenant [MON 8 Limits]. */
+export interface Share {
+  /** Of VALUE frames that are not settled. */
+  bytes: number
+  readonly limit: number
+}
+
 export interface QueueSettings {
   readonly durable: boolean
   readonly window: number
@@ -52,6 +59,7 @@ export class QueueState {
   readonly channel: number
   settings: QueueSettings
   readonly host: QueueHost
+  readonly share: Share
   readonly listener: QueueListener
   readonly ledger = new Ledger()
   readonly sending = new Lane(0)
@@ -96,7 +104,14 @@ export class QueueState {
   takenReserving = 0
   takenNext = 0
 
-  constructor(channel: number, origin: number, settings: QueueSettings, host: QueueHost, listener: QueueListener) {
+  constructor(
+    channel: number,
+    origin: number,
+    settings: QueueSettings,
+    host: QueueHost,
+    listener: QueueListener,
+    share: Share,
+  ) {
     this.channel = channel
     this.origin = origin
     this.next = origin
@@ -104,6 +119,7 @@ export class QueueState {
     this.storedNext = origin
     this.settings = settings
     this.host = host
+    this.share = share
     this.listener = listener
   }
 

@@ -8,7 +8,7 @@ import type { Block } from './block.ts'
 import { type Entry, isAlive, type Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
-import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState } from './queue-state.ts'
+import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState, type Share } from './queue-state.ts'
 import { recovered, restoreBlock, restoreGap, restoreNumbers, restoreSeries } from './restoring.ts'
 import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
 import { ahead, attach, detach, loaded, type Next, next } from './sending.ts'
@@ -34,8 +34,16 @@ export interface QueueStatus {
 export class Queue {
   readonly #state: QueueState
 
-  constructor(channel: number, origin: number, settings: QueueSettings, host: QueueHost, listener: QueueListener) {
-    this.#state = new QueueState(channel, origin, settings, host, listener)
+  /** `share`: what it fills together with others; without one it stands alone. */
+  constructor(
+    channel: number,
+    origin: number,
+    settings: QueueSettings,
+    host: QueueHost,
+    listener: QueueListener,
+    share: Share = { bytes: 0, limit: Number.POSITIVE_INFINITY },
+  ) {
+    this.#state = new QueueState(channel, origin, settings, host, listener, share)
   }
 
   get settings(): QueueSettings {

@@ -62,6 +62,7 @@ export function restoreBlock(
     return block
   }
   queue.bytes += block.leftBytes
+  queue.share.bytes += block.leftBytes
   queue.ledger.unsettled += block.left
   queue.openLane(block.lane).push(block)
   return block

@@ -107,6 +107,7 @@ function account(queue: QueueState, block: Block, count: number, inFlight: numbe
   block.left -= count
   block.leftBytes -= bytes
   queue.bytes -= bytes
+  queue.share.bytes -= bytes
   if (inFlight > 0) {
     const sent =
       inFlight === block.inFlight ? block.inFlightBytes : Math.floor((block.inFlightBytes * inFlight) / block.inFlight)

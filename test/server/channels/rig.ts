@@ -4,7 +4,7 @@ import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION, getUint53 } from '../../..
 import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
-import type { QueueSettings } from '../../../server/channels/queue-state.ts'
+import type { QueueSettings, Share } from '../../../server/channels/queue-state.ts'
 import { Turn } from '../../../server/channels/turn.ts'
 import { MemoryStore } from '../../../storage/memory/store.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
@@ -65,8 +65,10 @@ export class Rig {
   ready = 0
   #time = 0
   readonly #settings: QueueSettings
+  readonly #share: Share | undefined
 
-  constructor(settings: Partial<QueueSettings> = {}, store = new MemoryStore({ manual: true })) {
+  constructor(settings: Partial<QueueSettings> = {}, store = new MemoryStore({ manual: true }), share?: Share) {
+    this.#share = share
     this.#settings = { ...SETTINGS, ...settings }
     this.store = store
     this.journal = this.#newJournal()
@@ -103,13 +105,14 @@ export class Rig {
   }
 
   #newQueue(): Queue {
-    const queue: Queue = new Queue(1, ORIGIN, this.#settings, this.host, {
+    const listener = {
       changed: () => this.journal.touch(queue),
       ready: () => {
         this.ready++
       },
-      resultGone: (id) => this.resultsGone.push(id),
-    })
+      resultGone: (id: number) => this.resultsGone.push(id),
+    }
+    const queue: Queue = new Queue(1, ORIGIN, this.#settings, this.host, listener, this.#share)
     return queue
   }
 
