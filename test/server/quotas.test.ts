@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { defaultConfig } from '../../server/config.ts'
+import { StatusError } from '../../server/errors.ts'
+import { type Quota, Quotas, type TenantUse } from '../../server/quotas.ts'
+
+function rig(quota: Partial<Quota>): { use: TenantUse; clock: { now: number }; set(quota: Partial<Quota>): void } {
+  const clock = { now: 5_000 }
+  let limits = { ...defaultConfig().quota, ...quota }
+  const quotas = new Quotas(() => limits, { monotonicMs: () => clock.now })
+  return {
+    use: quotas.of('acme'),
+    clock,
+    set: (other) => {
+      limits = { ...limits, ...other }
+    },
+  }
+}
+
+function refusal(act: () => void): string {
+  try {
+    act()
+  } catch (error) {
+    if (error instanceof StatusError) return `${error.status} ${error.message}`
+    throw error
+  }
+  return 'done'
+}
+
+describe('what a tenant may have', () => {
+  it('is one account, whoever asks', () => {
+    const quotas = new Quotas(() => defaultConfig().quota, { monotonicMs: () => 0 })
+    expect(quotas.of('acme')).toBe(quotas.of('acme'))
+    expect(quotas.of('acme')).not.toBe(quotas.of('other'))
+  })
+
+  it('is counted while it is there, and refused above the limit without being counted', () => {
+    const { use } = rig({ connections: 2 })
+    use.connections.enter()
+    use.connections.enter()
+    expect(refusal(() => use.connections.enter())).toBe(
+      'QUOTA_EXCEEDED tenant acme: connections: 2 are there, and no more are allowed.',
+    )
+    expect(use.connections.used).toBe(2)
+    use.connections.leave()
+    expect(refusal(() => use.connections.enter())).toBe('done')
+  })
+
+  it('is without limit where the quota is 0', () => {
+    const { use } = rig({ channels: 0 })
+    expect(use.channels.hasRoom(1_000_000_000)).toBe(true)
+    expect(use.queued.limit).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('a limit that is lowered takes nothing away, and lets nothing more in', () => {
+    const { use, set } = rig({ channels: 3 })
+    for (let i = 0; i < 3; i++) use.channels.enter()
+    set({ channels: 1 })
+    expect(use.channels.used).toBe(3)
+    expect(use.channels.hasRoom()).toBe(false)
+  })
+})
+
+describe('controls in a minute', () => {
+  it('are as many as allowed within any minute, and the refusal says when again', () => {
+    const { use, clock } = rig({ controlsPerMinute: 2 })
+    use.controls.take()
+    clock.now += 50_000
+    use.controls.take()
+    clock.now += 9_999
+    expect(refusal(() => use.controls.take())).toContain('Again in 1 s.')
+    clock.now += 1
+    expect(refusal(() => use.controls.take())).toBe('done')
+    clock.now += 1
+    expect(refusal(() => use.controls.take())).toContain('QUOTA_EXCEEDED')
+    expect(use.controls.used).toBe(2)
+  })
+
+  it('wait for the one that makes room after the limit was lowered', () => {
+    const { use, clock, set } = rig({ controlsPerMinute: 3 })
+    for (let i = 0; i < 3; i++) {
+      use.controls.take()
+      clock.now += 10_000
+    }
+    set({ controlsPerMinute: 1 })
+    expect(use.controls.waitMs).toBe(50_000)
+  })
+})
+
+describe('values in a second', () => {
+  it('are as many as allowed, however they are spread', () => {
+    const { use, clock } = rig({ valuesPerSecond: 10 })
+    let taken = 0
+    for (let i = 0; i < 10_000; i++) {
+      if (use.values.take()) taken++
+      clock.now += 1
+    }
+    expect(taken).toBe(100)
+    expect(use.values.refused).toBe(9_900)
+  })
+
+  it('a quiet second saves nothing up', () => {
+    const { use, clock } = rig({ valuesPerSecond: 10 })
+    use.values.take()
+    clock.now += 5_000
+    const taken = Array.from({ length: 30 }, () => use.values.take()).filter(Boolean)
+    expect(taken).toHaveLength(10)
+    expect(use.values.waitMs).toBe(1_000)
+    clock.now += 400
+    expect(use.values.waitMs).toBe(600)
+  })
+
+  it('a limit set while values stream is noticed within a thousand of them', () => {
+    const { use, set } = rig({ valuesPerSecond: 0 })
+    for (let i = 0; i < 500; i++) use.values.take()
+    set({ valuesPerSecond: 5 })
+    const taken = Array.from({ length: 2_000 }, () => use.values.take()).filter(Boolean)
+    expect(taken.length).toBeLessThanOrEqual(1_005)
+  })
+})
