@@ -5,6 +5,23 @@
  * Hot rows travel as numbers in Float64Arrays with the widths named here, never as an array of objects:
  * a batch crosses a thread border.
  */
+import type {
+  AuditRow,
+  BindingRow,
+  ChannelRow,
+  DialRow,
+  ExecutionRow,
+  InstanceRow,
+  PlaceRow,
+  ResultRow,
+  RuleRow,
+  StopRow,
+  TenantRow,
+  TokenRow,
+  UserRow,
+} from './rows.ts'
+
+export type * from './rows.ts'
 
 /**
  * id, channel, lane (0 = sending, else metric id), first transaction id (0 = waiting), values, offset, length,
@@ -48,149 +65,13 @@ export interface Batch {
   readonly wall: number
 }
 
-export interface UserRow {
-  readonly id: number
-  readonly tenant: string
-  readonly name: string
-  readonly role: string
-  readonly bcrypt: string | undefined
-  readonly scram: ScramRow | undefined
-  readonly loopbackOnly: boolean
-}
-export interface ScramRow {
-  readonly salt: Uint8Array
-  readonly iterations: number
-  readonly storedKey: Uint8Array
-  readonly serverKey: Uint8Array
-}
-/** What an administrator allows or forbids the users of a role. `number` is never given twice. */
-export interface RuleRow {
-  readonly number: number
-  readonly role: string
-  readonly effect: 'allow' | 'deny'
-  /** COLLECT, EXECUTE, DEF_CHANNEL, or `*` */
-  readonly command: string
-  readonly object: string
-  /** Argument patterns as JSON: {"host":"web*"} */
-  readonly where: string
-}
-export interface TenantRow {
-  readonly name: string
-  /** Limits of its own as JSON, {"channels":10}; what is not in it is the configuration's. */
-  readonly quota: string
-}
-/** An opaque token: only its hash is known here. */
-export interface TokenRow {
-  readonly id: number
-  readonly user: number
-  readonly name: string
-  /** SHA-256 of the token's bytes. */
-  readonly hash: Uint8Array
-  /** What it may be used for, a line each ("COLLECT host.*"); empty: everything its user may. */
-  readonly scope: string
-  /** Milliseconds since 1970. */
-  readonly made: number
-  /** Milliseconds since 1970; undefined: never. */
-  readonly expires: number | undefined
-}
-/** The proof that is asked of a consumer which the producer dials [MON 14]. */
-export interface DialRow {
-  readonly channel: number
-  readonly scram: ScramRow | undefined
-  /** When it last was connected, on the age clock, ms. */
-  readonly lastSuccess: number
-}
-/**
- * One line of the audit log. `hash` = SHA-256 over the hash of the record before it and this one (server/audit/record.ts).
- * Rows are only ever added at the end and, when they are too old, taken away at the beginning.
- */
-export interface AuditRow {
-  /** 1, 2, 3 ... without holes. */
-  readonly number: number
-  /** Microseconds since 1970. */
-  readonly time: number
-  /** execute, outcome, auth, dial, admin ... */
-  readonly action: string
-  /** `tenant/user` as it is logged; "" where nobody is known. */
-  readonly actor: string
-  /** The actor's tenant. */
-  readonly tenant: string
-  readonly address: string
-  /** The control, method or destination. */
-  readonly object: string
-  /** Arguments as JSON, without secrets. */
-  readonly args: string
-  readonly outcome: string
-  readonly detail: string
-  readonly hash: Uint8Array
-}
-/** An idempotency key that was used [MON 10]. */
-export interface ExecutionRow {
-  readonly user: number
-  readonly control: string
-  readonly key: string
-  /** SHA-256 of the arguments. */
-  readonly digest: Uint8Array
-  /** Milliseconds since 1970. */
-  readonly at: number
-  /** The REC of the result in XDR (its type and itself); undefined while it is to come. */
-  readonly result: Uint8Array | undefined
-}
-export type Overflow = 'drop-oldest' | 'drop-newest' | 'keep-latest'
-export interface ChannelRow {
-  readonly id: number
-  readonly user: number
-  readonly url: string
-  /** Made by DEF_CHANNEL. */
-  readonly defined: boolean
-  /** Configured since: not disposable. */
-  readonly configured: boolean
-  readonly durable: boolean
-  readonly window: number
-  readonly windowBytes: number
-  readonly maxBytes: number
-  readonly maxAgeMs: number
-  readonly expireMs: number
-  readonly overflow: Overflow
-  /** The first transaction id of the channel. */
-  readonly origin: number
-  /** On the age clock, ms: when a connection last had it. */
-  readonly lastUsed: number
-}
-export interface InstanceRow {
-  readonly id: number
-  readonly user: number
-  readonly metric: string
-  /** The arguments as given, in XDR: uint32 count, then name, type, value. */
-  readonly args: Uint8Array
-}
-export interface BindingRow {
-  readonly channel: number
-  readonly metric: number
-  readonly mode: 'subscribe' | 'buffer'
-}
-/** Values of `metric` up to `through` are passed over on that channel. */
-export interface StopRow {
-  readonly channel: number
-  readonly metric: number
-  readonly through: number
-}
-/** An EXECUTE whose result is to come. */
-export interface ResultRow {
-  readonly id: number
-  readonly channel: number
-  readonly user: number
-  readonly control: string
-  /** The transaction id of its value once it has one, 0 before. */
-  readonly transaction: number
-}
-
 export type Change =
   | { readonly put: 'tenant'; readonly row: TenantRow }
   | { readonly put: 'user'; readonly row: UserRow }
   | { readonly put: 'channel'; readonly row: ChannelRow }
   | { readonly put: 'instance'; readonly row: InstanceRow }
   | { readonly put: 'binding'; readonly row: BindingRow }
+  | { readonly put: 'place'; readonly row: PlaceRow }
   | { readonly put: 'stop'; readonly row: StopRow }
   | { readonly put: 'result'; readonly row: ResultRow }
   | { readonly put: 'rule'; readonly row: RuleRow }
@@ -210,9 +91,10 @@ export type Change =
   /** All that were used before this time, ms since 1970. */
   | { readonly remove: 'execution'; readonly before: number }
   | { readonly remove: 'fence'; readonly sensor: string }
-  /** With all that hangs on it: blocks, gaps, bindings, stops, results, numbers, dial. */
+  /** With all that hangs on it: blocks, gaps, bindings and their places, stops, results, numbers, dial. */
   | { readonly remove: 'channel'; readonly id: number }
   | { readonly remove: 'instance'; readonly id: number }
+  /** With its place. */
   | { readonly remove: 'binding'; readonly channel: number; readonly metric: number }
   | { readonly remove: 'stop'; readonly channel: number; readonly metric: number }
   | { readonly remove: 'result'; readonly id: number }
@@ -238,6 +120,7 @@ export interface Recovered {
   readonly numbers: Float64Array
   readonly instances: readonly InstanceRow[]
   readonly bindings: readonly BindingRow[]
+  readonly places: readonly PlaceRow[]
   readonly stops: readonly StopRow[]
   readonly results: readonly ResultRow[]
   /** BLOCK_WIDTH numbers each (offset 0), ascending by channel, lane, first, id. */

@@ -1,19 +1,19 @@
-/** What a store in memory holds, and what a batch does to it: the reference for what a store has to do. */
-import {
-  type Batch,
-  type BindingRow,
-  BLOCK_WIDTH,
-  CHANNEL_WIDTH,
-  type Change,
-  type ChannelRow,
-  GAP_WIDTH,
-  type InstanceRow,
-  MOVE_WIDTH,
-  type Recovered,
-  type ResultRow,
-  SETTLED_WIDTH,
-  type StopRow,
-  type UserRow,
+/** What a store in memory holds, and how it is given back. */
+import type {
+  AuditRow,
+  BindingRow,
+  ChannelRow,
+  DialRow,
+  ExecutionRow,
+  InstanceRow,
+  PlaceRow,
+  Recovered,
+  ResultRow,
+  RuleRow,
+  StopRow,
+  TenantRow,
+  TokenRow,
+  UserRow,
 } from '../store.ts'
 
 export interface StoredBlock {
@@ -23,12 +23,22 @@ export interface StoredBlock {
 }
 
 export interface Contents {
-  readonly tenants: Set<string>
+  readonly tenants: Map<string, TenantRow>
   readonly users: Map<number, UserRow>
+  readonly rules: Map<number, RuleRow>
+  readonly tokens: Map<number, TokenRow>
+  /** By channel. */
+  readonly dials: Map<number, DialRow>
+  /** By number, ascending. */
+  readonly audit: Map<number, AuditRow>
+  /** By user, control and key. */
+  readonly executions: Map<string, ExecutionRow>
+  readonly fences: Set<string>
   readonly channels: Map<number, ChannelRow>
   readonly numbers: Map<number, number[]>
   readonly instances: Map<number, InstanceRow>
   readonly bindings: Map<string, BindingRow>
+  readonly places: Map<string, PlaceRow>
   readonly stops: Map<string, StopRow>
   readonly results: Map<number, ResultRow>
   readonly blocks: Map<number, StoredBlock>
@@ -38,6 +48,10 @@ export interface Contents {
   readonly damaged: Set<number>
   readonly secret: Uint8Array
   nextUserId: number
+  nextRule: number
+  nextTokenId: number
+  /** The last record of the audit log, whether or not it is there still. */
+  audited: Recovered['audited']
   nextBlockId: number
   age: number
   wall: number
@@ -45,12 +59,19 @@ export interface Contents {
 
 export function emptyContents(): Contents {
   return {
-    tenants: new Set(),
+    tenants: new Map(),
     users: new Map(),
+    rules: new Map(),
+    tokens: new Map(),
+    dials: new Map(),
+    audit: new Map(),
+    executions: new Map(),
+    fences: new Set(),
     channels: new Map(),
     numbers: new Map(),
     instances: new Map(),
     bindings: new Map(),
+    places: new Map(),
     stops: new Map(),
     results: new Map(),
     blocks: new Map(),
@@ -59,140 +80,45 @@ export function emptyContents(): Contents {
     damaged: new Set(),
     secret: crypto.getRandomValues(new Uint8Array(32)),
     nextUserId: 1,
+    nextRule: 1,
+    nextTokenId: 1,
+    audited: undefined,
     nextBlockId: 1,
     age: 0,
     wall: 0,
   }
 }
 
-export function applyBatch(contents: Contents, batch: Batch): void {
-  for (const change of batch.changes) applyChange(contents, change)
-  applyBlocks(contents, batch)
-  for (const row of rowsOf(batch.channels, CHANNEL_WIDTH)) contents.numbers.set(row[0]!, row)
-  for (const row of rowsOf(batch.gaps, GAP_WIDTH)) {
-    contents.gaps.set(row[0]!, row)
-    contents.nextBlockId = Math.max(contents.nextBlockId, row[0]! + 1)
-  }
-  for (const id of batch.gapsRemoved) contents.gaps.delete(id)
-  contents.age = batch.age
-  contents.wall = batch.wall
-}
-
-function applyBlocks(contents: Contents, batch: Batch): void {
-  const { blocks, settled } = contents
-  for (const row of rowsOf(batch.blocks, BLOCK_WIDTH)) {
-    const [id = 0, , , , , offset = 0, length = 0] = row
-    blocks.set(id, { row: row.with(5, 0), bytes: new Uint8Array(batch.data, offset, length).slice() })
-    contents.nextBlockId = Math.max(contents.nextBlockId, id + 1)
-  }
-  for (const [id = 0, lane = 0, first = 0] of rowsOf(batch.moved, MOVE_WIDTH)) {
-    const block = blocks.get(id)
-    if (block !== undefined) blocks.set(id, { ...block, row: block.row.with(2, lane).with(3, first) })
-  }
-  for (const [id = 0, offset, length] of rowsOf(batch.settled, SETTLED_WIDTH)) {
-    if (blocks.has(id)) settled.set(id, new Uint8Array(batch.data, offset, length).slice())
-  }
-  for (const id of batch.removed) {
-    blocks.delete(id)
-    settled.delete(id)
-  }
-}
-
-function applyChange(contents: Contents, change: Change): void {
-  if ('put' in change) put(contents, change)
-  else remove(contents, change)
-}
-
-function put(contents: Contents, change: Extract<Change, { put: unknown }>): void {
-  switch (change.put) {
-    case 'tenant':
-      contents.tenants.add(change.row.name)
-      return
-    case 'user':
-      contents.users.set(change.row.id, change.row)
-      contents.nextUserId = Math.max(contents.nextUserId, change.row.id + 1)
-      return
-    case 'channel':
-      contents.channels.set(change.row.id, change.row)
-      return
-    case 'instance':
-      contents.instances.set(change.row.id, change.row)
-      return
-    case 'binding':
-      contents.bindings.set(pair(change.row), change.row)
-      return
-    case 'stop':
-      contents.stops.set(pair(change.row), change.row)
-      return
-    case 'result':
-      contents.results.set(change.row.id, change.row)
-      return
-    case 'closed':
-      return
-  }
-}
-
-function remove(contents: Contents, change: Extract<Change, { remove: unknown }>): void {
-  switch (change.remove) {
-    case 'user':
-      contents.users.delete(change.id)
-      return
-    case 'channel':
-      removeChannel(contents, change.id)
-      return
-    case 'instance':
-      contents.instances.delete(change.id)
-      return
-    case 'binding':
-      contents.bindings.delete(pair(change))
-      return
-    case 'stop':
-      contents.stops.delete(pair(change))
-      return
-    case 'result':
-      contents.results.delete(change.id)
-      return
-  }
-}
-
-function removeChannel(contents: Contents, channel: number): void {
-  const { channels, numbers, bindings, stops, results, blocks, settled, gaps } = contents
-  channels.delete(channel)
-  numbers.delete(channel)
-  for (const [id, { row }] of blocks) {
-    if (row[1] !== channel) continue
-    blocks.delete(id)
-    settled.delete(id)
-  }
-  for (const [id, row] of gaps) if (row[1] === channel) gaps.delete(id)
-  for (const map of [bindings, stops]) {
-    for (const [key, row] of map) if (row.channel === channel) map.delete(key)
-  }
-  for (const [id, row] of results) if (row.channel === channel) results.delete(id)
-}
-
 export function recovered(contents: Contents): Recovered {
   const copy = structuredClone(contents)
-  const { secret, nextUserId, nextBlockId, age, wall, settled } = copy
+  const { secret, nextUserId, nextRule, nextTokenId, audited, nextBlockId, age, wall, settled } = copy
   const byId = (a: { id: number }, b: { id: number }): number => a.id - b.id
-  const byPair = (a: StopRow | BindingRow, b: StopRow | BindingRow): number =>
-    a.channel - b.channel || a.metric - b.metric
+  const byPair = (a: Pair, b: Pair): number => a.channel - b.channel || a.metric - b.metric
   const byOrder = (a: number[], b: number[]): number => a[1]! - b[1]! || a[2]! - b[2]! || a[3]! - b[3]! || a[0]! - b[0]!
   const blocks = [...copy.blocks.values()].map(({ row }) => row)
   const flat = (rows: number[][]): Float64Array => Float64Array.from(rows.flat())
   return {
-    tenants: [...copy.tenants].sort(),
+    tenants: [...copy.tenants.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
     users: [...copy.users.values()].sort(byId),
+    rules: [...copy.rules.values()].sort((a, b) => a.number - b.number),
+    tokens: [...copy.tokens.values()].sort(byId),
+    dials: [...copy.dials.values()].sort((a, b) => a.channel - b.channel),
+    executions: [...copy.executions.values()].sort((a, b) => a.at - b.at || (keyOf(a) < keyOf(b) ? -1 : 1)),
+    fences: [...copy.fences].sort(),
+    audited,
     channels: [...copy.channels.values()].sort(byId),
     numbers: flat([...copy.numbers.values()].sort((a, b) => a[0]! - b[0]!)),
     instances: [...copy.instances.values()].sort(byId),
     bindings: [...copy.bindings.values()].sort(byPair),
+    places: [...copy.places.values()].sort(byPair),
     stops: [...copy.stops.values()].sort(byPair),
     results: [...copy.results.values()].sort(byId),
     blocks: flat(blocks.sort(byOrder)),
     gaps: flat([...copy.gaps.values()].sort(byOrder)),
     settled,
     nextUserId,
+    nextRule,
+    nextTokenId,
     nextBlockId,
     age,
     wall,
@@ -200,10 +126,10 @@ export function recovered(contents: Contents): Recovered {
   }
 }
 
-function pair({ channel, metric }: { readonly channel: number; readonly metric: number }): string {
-  return `${channel} ${metric}`
-}
+/** What bindings and what hangs on them are told apart by. */
+export type Pair = Pick<BindingRow, 'channel' | 'metric'>
 
-function* rowsOf(numbers: Float64Array, width: number): Generator<number[]> {
-  for (let at = 0; at < numbers.length; at += width) yield [...numbers.subarray(at, at + width)]
+/** What tells executions apart. */
+export function keyOf({ user, control, key }: Pick<ExecutionRow, 'user' | 'control' | 'key'>): string {
+  return JSON.stringify([user, control, key])
 }

@@ -2,8 +2,9 @@
  * A store in memory with the semantics of the real one, for tests: what is durable is what a batch was applied for, and
  * `crash` shows what a restart would find. Like the real one it takes the buffers of a batch away from the caller.
  */
-import type { Batch, BlockBytes, Recovered, StorageError, Store, StoreEvents } from '../store.ts'
-import { applyBatch, type Contents, emptyContents, recovered } from './contents.ts'
+import type { AuditRow, Batch, BlockBytes, Recovered, StorageError, Store, StoreEvents } from '../store.ts'
+import { applyBatch } from './changes.ts'
+import { type Contents, emptyContents, recovered } from './contents.ts'
 
 export interface MemoryOptions {
   /** A batch becomes durable when `complete` is called, else at the end of the turn. */
@@ -44,6 +45,11 @@ export class MemoryStore implements Store {
       if (bytes === undefined && blocks.has(id)) this.#setAside(id)
       return { id, bytes }
     })
+  }
+
+  async audit(after: number, limit: number): Promise<AuditRow[]> {
+    const rows = [...this.#contents.audit.values()].filter(({ number }) => number > after)
+    return structuredClone(rows.slice(0, limit))
   }
 
   async close(): Promise<void> {

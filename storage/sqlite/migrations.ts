@@ -12,7 +12,7 @@ export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [firstTables, checksums]
+export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights]
 
 /** Each step is one transaction together with its number: a crash between two leaves a version that exists. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
@@ -114,6 +114,48 @@ function checksums(database: Database): void {
     const sum = head.of([block])
     put.run(bits.length === 0 ? sum : crc32(bits, sum), block)
   }
+}
+
+/** Who may do what, what is told of it, and what the producer does by itself or on demand. */
+function rights(database: Database): void {
+  database.exec(`
+    alter table meta add column next_rule integer not null default 1;
+    alter table meta add column next_token integer not null default 1;
+    alter table meta add column audit_number integer not null default 0;
+    alter table meta add column audit_hash blob;
+    alter table meta add column audit_start integer not null default 0;
+    alter table meta add column audit_start_hash blob;
+    alter table tenant add column quota text not null default '{}';
+
+    create table rule (
+      number integer primary key, role text not null, effect text not null, command text not null,
+      object text not null, "where" text not null, checksum integer not null
+    ) strict;
+    create table token (
+      id integer primary key, user integer not null, name text not null, hash blob not null, scope text not null,
+      made real not null, expires real, checksum integer not null
+    ) strict;
+    create index token_user on token (user);
+    create table dial (
+      channel integer primary key, scram_salt blob, scram_iterations integer, scram_stored_key blob,
+      scram_server_key blob, last_success real not null
+    ) strict;
+    create table place (
+      channel integer not null, metric integer not null, reached integer not null, primary key (channel, metric)
+    ) strict, without rowid;
+    create table fence (sensor text primary key) strict;
+
+    create table execution (
+      user integer not null, control text not null, key text not null, digest blob not null, at real not null,
+      result blob, primary key (user, control, key)
+    ) strict;
+    create index execution_at on execution (at);
+    create table audit (
+      number integer primary key, time integer not null, action text not null, actor text not null,
+      tenant text not null, address text not null, object text not null, args text not null, outcome text not null,
+      detail text not null, hash blob not null
+    ) strict;
+  `)
 }
 
 /** The last column is for the checksum of those before it. */

@@ -4,21 +4,15 @@
  * mended is written before anything is served; without room for that it is found again at the next start.
  */
 import { BLOCK_WIDTH, type Recovered } from '../store.ts'
-import { BLOCK_ORDER, type Blocks, type BlocksFound, type SettledFound } from './blocks.ts'
+import { BLOCK_ORDER, type BlocksFound, type SettledFound } from './blocks.ts'
 import type { OpenDatabase } from './database.ts'
 import { isNoRoom, isUnreadable } from './errors.ts'
 import type { LogFinding } from './log.ts'
 import { mend } from './mending.ts'
 import { isFirst, type NumbersFound } from './numbers.ts'
 import { channelsOfMissing, isIndexed, type Ordered } from './order.ts'
-import { GAP_ORDER, type GapsFound, type State } from './state.ts'
-import type { Users } from './users.ts'
-
-export interface RecoveryParts {
-  readonly blocks: Blocks
-  readonly state: State
-  readonly users: Users
-}
+import { GAP_ORDER, type GapsFound } from './state.ts'
+import type { Tables } from './tables.ts'
 
 interface Found {
   readonly numbers: NumbersFound
@@ -32,22 +26,24 @@ interface Found {
 /** Ids that a warning names. */
 const MAX_NAMED = 10
 
-export function recover(opened: OpenDatabase, parts: RecoveryParts): Recovered {
-  const { users, state } = parts
-  const kept = { ...users.recover(), ...state.recover() }
-  const found = read(opened, parts)
+export function recover(opened: OpenDatabase, tables: Tables): Recovered {
+  const { users, state } = tables
+  const { warnings: ofRights, ...rights } = tables.rights.recover()
+  const { warnings: ofAudit, audited } = tables.audit.recover()
+  const kept = { ...users.recover(), ...rights, audited, ...state.recover() }
+  const found = read(opened, tables)
   const { numbers, directory, settled, gaps } = found
   const sound = { ...kept, numbers, blocks: directory.blocks, settled: settled.sound, gaps: gaps.sound }
   const channels = channelsWithLosses(opened, found)
   const mended = mend(sound, { channels, bitmaps: settled.damaged.length > 0 })
   for (const row of mended) numbers.sound.set(row[0]!, row)
-  write(opened, parts, found, mended)
+  write(opened, tables, found, mended)
   const rows = [...numbers.sound.values()].filter((row) => !isFirst(row)).sort((a, b) => a[0]! - b[0]!)
-  const warnings = [...aboutLog(opened.log), ...aboutRows(found, mended)]
+  const warnings = [...aboutLog(opened.log), ...aboutRows(found, mended), ...ofRights, ...ofAudit]
   return { ...sound, numbers: Float64Array.from(rows.flat()), ...(warnings.length > 0 && { warnings }) }
 }
 
-function read({ database }: OpenDatabase, { blocks, state }: RecoveryParts): Found {
+function read({ database }: OpenDatabase, { blocks, state }: Tables): Found {
   const [directory, gaps] = [blocks.directory(), state.gaps()]
   const stale: Ordered[] = []
   if (!isIndexed(database, directory.blocks, BLOCK_ORDER)) stale.push(BLOCK_ORDER)
@@ -68,7 +64,7 @@ function channelsWithLosses({ database }: OpenDatabase, { directory, settled, ga
   return channels
 }
 
-function write({ database }: OpenDatabase, { blocks, state }: RecoveryParts, found: Found, mended: number[][]): void {
+function write({ database }: OpenDatabase, { blocks, state }: Tables, found: Found, mended: number[][]): void {
   const { numbers, directory, settled, gaps, stale } = found
   const isNumbers = numbers.damaged.size + mended.length > 0
   const all = database.transaction(() => {

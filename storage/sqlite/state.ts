@@ -1,13 +1,31 @@
 /**
- * Everything but blocks and users: what changes rarely (channels, instances, bindings ...) as rows with names, what
- * changes with every batch (the numbers of a channel, GAPs, the clocks) straight from the batch's arrays.
+ * Everything but blocks, users, rights and the audit log: what changes rarely (channels, instances, bindings ...) as rows
+ * with names, what changes with every batch (the numbers of a channel, GAPs, the clocks) straight from the batch's arrays.
  */
 import type { Database, Statement } from 'better-sqlite3'
-import type { BindingRow, ChannelRow, InstanceRow, Overflow, Recovered, ResultRow, StopRow } from '../store.ts'
-import { type Batch, CHANNEL_WIDTH, type Change, GAP_WIDTH } from '../store.ts'
+import {
+  type Batch,
+  type BindingRow,
+  CHANNEL_WIDTH,
+  type Change,
+  type ChannelRow,
+  type DialRow,
+  type ExecutionRow,
+  GAP_WIDTH,
+  type InstanceRow,
+  type Overflow,
+  type PlaceRow,
+  type Recovered,
+  type ResultRow,
+  type StopRow,
+} from '../store.ts'
+import type { AuditChange } from './audit.ts'
 import { RowSum } from './checksum.ts'
 import { Numbers } from './numbers.ts'
 import { inOrder, type Ordered } from './order.ts'
+import type { RightsChange } from './rights.ts'
+import { type StoredScram, scramColumns, scramOf } from './scram.ts'
+import type { UsersChange } from './users.ts'
 
 interface StoredChannel extends Omit<ChannelRow, 'defined' | 'configured' | 'durable'> {
   readonly overflow: Overflow
@@ -20,9 +38,24 @@ interface StoredMeta {
   readonly wall: number
   readonly nextBlockId: number
   readonly nextUserId: number
+  readonly nextRule: number
+  readonly nextTokenId: number
   readonly secret: Uint8Array
 }
-type Kept = Pick<Recovered, 'channels' | 'instances' | 'bindings' | 'stops' | 'results'>
+interface StoredDial extends StoredScram {
+  readonly channel: number
+  readonly last_success: number
+}
+interface StoredExecution extends Omit<ExecutionRow, 'result'> {
+  readonly result: Uint8Array | null
+}
+type Kept = Pick<
+  Recovered,
+  'channels' | 'instances' | 'bindings' | 'places' | 'stops' | 'results' | 'dials' | 'executions' | 'fences'
+>
+
+/** What this is about. */
+export type StateChange = Exclude<Change, UsersChange | RightsChange | AuditChange>
 
 export const GAP_ORDER: Ordered = { table: 'gap', place: 'transaction_id', width: GAP_WIDTH }
 
@@ -34,7 +67,7 @@ export interface GapsFound {
 }
 
 /** What hangs on a channel, apart from its blocks. */
-const OF_CHANNEL = ['numbers', 'binding', 'stop', 'result', 'gap'] as const
+const OF_CHANNEL = ['numbers', 'binding', 'place', 'stop', 'result', 'gap', 'dial'] as const
 
 export class State {
   readonly numbers: Numbers
@@ -42,14 +75,21 @@ export class State {
   readonly #putChannel: Statement<unknown[]>
   readonly #putInstance: Statement<unknown[]>
   readonly #putBinding: Statement<unknown[]>
+  readonly #putPlace: Statement<unknown[]>
   readonly #putStop: Statement<unknown[]>
   readonly #putResult: Statement<unknown[]>
+  readonly #putDial: Statement<unknown[]>
+  readonly #putExecution: Statement<unknown[]>
+  readonly #putFence: Statement<unknown[]>
   readonly #putGap: Statement<unknown[]>
   readonly #removeChannel: readonly Statement<unknown[]>[]
   readonly #removeInstance: Statement<unknown[]>
   readonly #removeBinding: Statement<unknown[]>
+  readonly #removePlace: Statement<unknown[]>
   readonly #removeStop: Statement<unknown[]>
   readonly #removeResult: Statement<unknown[]>
+  readonly #removeExecutions: Statement<unknown[]>
+  readonly #removeFence: Statement<unknown[]>
   readonly #removeGap: Statement<unknown[]>
   readonly #putMeta: Statement<unknown[]>
   readonly #gaps: Statement<unknown[], number[]>
@@ -68,8 +108,12 @@ export class State {
     )
     this.#putInstance = put('instance', '@id, @user, @metric, @args')
     this.#putBinding = put('binding', '@channel, @metric, @mode')
+    this.#putPlace = put('place', '@channel, @metric, @reached')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
+    this.#putDial = put('dial', '@channel, @salt, @iterations, @storedKey, @serverKey, @lastSuccess')
+    this.#putExecution = put('execution', '@user, @control, @key, @digest, @at, @result')
+    this.#putFence = put('fence', '@sensor')
     this.#putGap = put('gap', `${Array(GAP_WIDTH + 1).fill('?')}`)
     this.#removeChannel = [
       database.prepare('delete from channel where id = ?'),
@@ -77,8 +121,11 @@ export class State {
     ]
     this.#removeInstance = database.prepare('delete from instance where id = ?')
     this.#removeBinding = database.prepare('delete from binding where channel = ? and metric = ?')
+    this.#removePlace = database.prepare('delete from place where channel = ? and metric = ?')
     this.#removeStop = database.prepare('delete from stop where channel = ? and metric = ?')
     this.#removeResult = database.prepare('delete from result where id = ?')
+    this.#removeExecutions = database.prepare('delete from execution where at < ?')
+    this.#removeFence = database.prepare('delete from fence where sensor = ?')
     this.#removeGap = database.prepare('delete from gap where id = ?')
     this.#putMeta = database.prepare(
       'update meta set age = ?, wall = ?, closed = ?, next_block = max(next_block, ? + 1)',
@@ -88,13 +135,13 @@ export class State {
     this.#setAsideGap = database.prepare("insert or ignore into damaged values (?, 'checksum')")
   }
 
-  /** A change that is not about users. A channel's blocks are the caller's. */
-  change(change: Change): void {
+  /** A channel's blocks are the caller's. */
+  change(change: StateChange): void {
     if ('put' in change) this.#put(change)
     else this.#remove(change)
   }
 
-  #put(change: Extract<Change, { put: unknown }>): void {
+  #put(change: Extract<StateChange, { put: unknown }>): void {
     switch (change.put) {
       case 'channel': {
         const { id, origin, defined, configured, durable } = change.row
@@ -109,16 +156,32 @@ export class State {
       case 'binding':
         this.#putBinding.run(change.row)
         return
+      case 'place':
+        this.#putPlace.run(change.row)
+        return
       case 'stop':
         this.#putStop.run(change.row)
         return
       case 'result':
         this.#putResult.run(change.row)
         return
+      case 'dial': {
+        const { channel, scram, lastSuccess } = change.row
+        this.#putDial.run({ channel, lastSuccess, ...scramColumns(scram) })
+        return
+      }
+      case 'execution':
+        this.#putExecution.run({ ...change.row, result: change.row.result ?? null })
+        return
+      case 'fence':
+        this.#putFence.run(change.row)
+        return
+      case 'closed':
+        return
     }
   }
 
-  #remove(change: Extract<Change, { remove: unknown }>): void {
+  #remove(change: Extract<StateChange, { remove: unknown }>): void {
     switch (change.remove) {
       case 'channel':
         for (const statement of this.#removeChannel) statement.run(change.id)
@@ -128,12 +191,19 @@ export class State {
         return
       case 'binding':
         this.#removeBinding.run(change.channel, change.metric)
+        this.#removePlace.run(change.channel, change.metric)
         return
       case 'stop':
         this.#removeStop.run(change.channel, change.metric)
         return
       case 'result':
         this.#removeResult.run(change.id)
+        return
+      case 'execution':
+        this.#removeExecutions.run(change.before)
+        return
+      case 'fence':
+        this.#removeFence.run(change.sensor)
         return
     }
   }
@@ -153,7 +223,8 @@ export class State {
   recover(): Kept & StoredMeta {
     const above = (table: string): string => `coalesce((select max(id) from ${table}), 0) + 1`
     const meta = this.#database.prepare<unknown[], StoredMeta>(`
-      select age, wall, max(next_block, ${above('block')}, ${above('gap')}) as nextBlockId, next_user as nextUserId, secret
+      select age, wall, max(next_block, ${above('block')}, ${above('gap')}) as nextBlockId,
+        next_user as nextUserId, next_rule as nextRule, next_token as nextTokenId, secret
       from meta`)
     const channels = this.#all<StoredChannel>(`
       select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
@@ -169,10 +240,17 @@ export class State {
       })),
       instances: this.#all<InstanceRow>('select * from instance order by id'),
       bindings: this.#all<BindingRow>('select * from binding order by channel, metric'),
+      places: this.#all<PlaceRow>('select * from place order by channel, metric'),
       stops: this.#all<StopRow>('select * from stop order by channel, metric'),
       results: this.#all<ResultRow>(
         'select id, channel, user, control, transaction_id as "transaction" from result order by id',
       ),
+      dials: this.#all<StoredDial>('select * from dial order by channel').map(dialOf),
+      executions: this.#all<StoredExecution>('select * from execution order by at, user, control, key').map((row) => ({
+        ...row,
+        result: row.result ?? undefined,
+      })),
+      fences: this.#all<{ sensor: string }>('select sensor from fence order by sensor').map(({ sensor }) => sensor),
     }
   }
 
@@ -192,4 +270,8 @@ export class State {
   #all<Row>(sql: string): Row[] {
     return this.#database.prepare<unknown[], Row>(sql).all()
   }
+}
+
+function dialOf(row: StoredDial): DialRow {
+  return { channel: row.channel, scram: scramOf(row), lastSuccess: row.last_success }
 }

@@ -4,7 +4,15 @@
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { type Batch, type BlockBytes, type Recovered, StorageError, type Store, type StoreEvents } from '../store.ts'
+import {
+  type AuditRow,
+  type Batch,
+  type BlockBytes,
+  type Recovered,
+  StorageError,
+  type Store,
+  type StoreEvents,
+} from '../store.ts'
 import type { FromWorker, Refusal, ToWorker, WorkerOptions } from './worker.ts'
 
 export type SqliteOptions = WorkerOptions
@@ -15,6 +23,13 @@ interface PendingRead {
   readonly resolve: (found: BlockBytes[]) => void
   readonly reject: (error: StorageError) => void
 }
+interface PendingRecords {
+  readonly resolve: (rows: readonly AuditRow[]) => void
+  readonly reject: (error: StorageError) => void
+}
+
+/** Records that are read between two transactions: a few hundred KiB, hardly ever a few MiB. */
+const AUDIT_PART = 256
 
 /**
  * @example
@@ -24,6 +39,7 @@ interface PendingRead {
 export class SqliteStore implements Store {
   readonly #options: SqliteOptions
   readonly #reads = new Map<number, PendingRead>()
+  readonly #audits = new Map<number, PendingRecords>()
   #nextRead = 1
   #worker: Worker | undefined
   #events: StoreEvents | undefined
@@ -74,6 +90,17 @@ export class SqliteStore implements Store {
     })
   }
 
+  async audit(after: number, limit: number): Promise<AuditRow[]> {
+    const rows: AuditRow[] = []
+    while (rows.length < limit) {
+      const want = Math.min(limit - rows.length, AUDIT_PART)
+      const part = await this.#readRecords(rows.at(-1)?.number ?? after, want)
+      rows.push(...part)
+      if (part.length < want) break
+    }
+    return rows
+  }
+
   async close(): Promise<void> {
     const worker = this.#worker
     if (worker === undefined || this.#closing) return
@@ -81,6 +108,15 @@ export class SqliteStore implements Store {
     const gone = once(worker, 'exit')
     this.#post({ type: 'close' })
     await gone
+  }
+
+  #readRecords(after: number, limit: number): Promise<readonly AuditRow[]> {
+    if (this.#worker === undefined) return Promise.reject(new StorageError('IO', 'the store is not open'))
+    return new Promise((resolve, reject) => {
+      const token = this.#nextRead++
+      this.#audits.set(token, { resolve, reject })
+      this.#post({ type: 'audit', token, after, limit })
+    })
   }
 
   #post(message: ToWorker, transfer: ArrayBuffer[] = []): void {
@@ -104,6 +140,14 @@ export class SqliteStore implements Store {
       case 'part':
         this.#collect(message.token, message.lengths, message.data)
         return
+      case 'records':
+      case 'unread': {
+        const pending = this.#audits.get(message.token)
+        this.#audits.delete(message.token)
+        if (message.type === 'records') pending?.resolve(message.rows)
+        else pending?.reject(revive(message.error))
+        return
+      }
     }
   }
 
@@ -129,8 +173,9 @@ export class SqliteStore implements Store {
   #end(error: StorageError): void {
     if (this.#worker === undefined) return
     this.#worker = undefined
-    for (const read of this.#reads.values()) read.reject(error)
+    for (const read of [...this.#reads.values(), ...this.#audits.values()]) read.reject(error)
     this.#reads.clear()
+    this.#audits.clear()
     if (!this.#closing) this.#events?.onFailed(error)
   }
 }

@@ -1,69 +1,64 @@
 /** Tenants and users. Ids of users are never given twice: the next one is kept in `meta`, whoever goes. */
 import type { Database, Statement } from 'better-sqlite3'
-import type { UserRow } from '../store.ts'
+import type { Change, Recovered, TenantRow, UserRow } from '../store.ts'
+import { type StoredScram, scramColumns, scramOf } from './scram.ts'
 
-interface StoredUser {
-  readonly id: number
-  readonly tenant: string
-  readonly name: string
-  readonly role: string
+interface StoredUser extends Omit<UserRow, 'bcrypt' | 'scram' | 'loopbackOnly'>, StoredScram {
   readonly bcrypt: string | null
-  readonly scram_salt: Uint8Array | null
-  readonly scram_iterations: number | null
-  readonly scram_stored_key: Uint8Array | null
-  readonly scram_server_key: Uint8Array | null
   readonly loopback_only: number
 }
+export type UsersChange = Extract<Change, { put: 'tenant' | 'user' } | { remove: 'tenant' | 'user' }>
+
+/** What goes with a user. */
+const OF_USER = ['token', 'execution'] as const
 
 export class Users {
   readonly #putTenant: Statement<unknown[]>
+  readonly #removeTenant: Statement<unknown[]>
   readonly #putUser: Statement<unknown[]>
-  readonly #removeUser: Statement<unknown[]>
+  readonly #removeUser: readonly Statement<unknown[]>[]
   readonly #nextUser: Statement<unknown[]>
-  readonly #tenants: Statement<unknown[], string>
+  readonly #tenants: Statement<unknown[], TenantRow>
   readonly #users: Statement<unknown[], StoredUser>
 
   constructor(database: Database) {
-    this.#putTenant = database.prepare('insert or ignore into tenant values (?)')
+    this.#putTenant = database.prepare('insert or replace into tenant values (@name, @quota)')
+    this.#removeTenant = database.prepare('delete from tenant where name = ?')
     this.#putUser = database.prepare(`
       insert or replace into user values (@id, @tenant, @name, @role, @bcrypt,
         @salt, @iterations, @storedKey, @serverKey, @loopbackOnly)`)
-    this.#removeUser = database.prepare('delete from user where id = ?')
+    this.#removeUser = [
+      database.prepare('delete from user where id = ?'),
+      ...OF_USER.map((table) => database.prepare<unknown[]>(`delete from ${table} where user = ?`)),
+    ]
     this.#nextUser = database.prepare('update meta set next_user = max(next_user, ? + 1)')
-    this.#tenants = database.prepare<unknown[], string>('select name from tenant order by name').pluck()
+    this.#tenants = database.prepare('select * from tenant order by name')
     this.#users = database.prepare('select * from user order by id')
   }
 
-  putTenant(name: string): void {
-    this.#putTenant.run(name)
+  change(change: UsersChange): void {
+    if ('remove' in change) {
+      if (change.remove === 'tenant') this.#removeTenant.run(change.name)
+      else for (const statement of this.#removeUser) statement.run(change.id)
+    } else if (change.put === 'tenant') this.#putTenant.run(change.row)
+    else this.#put(change.row)
   }
 
-  putUser(user: UserRow): void {
+  #put(user: UserRow): void {
     const { id, tenant, name, role, scram } = user
-    const { salt = null, iterations = null, storedKey = null, serverKey = null } = scram ?? {}
     const loopbackOnly = Number(user.loopbackOnly)
     const bcrypt = user.bcrypt ?? null
-    this.#putUser.run({ id, tenant, name, role, bcrypt, salt, iterations, storedKey, serverKey, loopbackOnly })
+    this.#putUser.run({ id, tenant, name, role, bcrypt, ...scramColumns(scram), loopbackOnly })
     this.#nextUser.run(id)
   }
 
-  removeUser(id: number): void {
-    this.#removeUser.run(id)
-  }
-
-  recover(): { tenants: string[]; users: UserRow[] } {
+  recover(): Pick<Recovered, 'tenants' | 'users'> {
     return { tenants: this.#tenants.all(), users: this.#users.all().map(userOf) }
   }
 }
 
 function userOf(row: StoredUser): UserRow {
   const { id, tenant, name, role } = row
-  const {
-    scram_salt: salt,
-    scram_iterations: iterations,
-    scram_stored_key: storedKey,
-    scram_server_key: serverKey,
-  } = row
-  const scram = salt && iterations && storedKey && serverKey ? { salt, iterations, storedKey, serverKey } : undefined
-  return { id, tenant, name, role, bcrypt: row.bcrypt ?? undefined, scram, loopbackOnly: row.loopback_only === 1 }
+  const bcrypt = row.bcrypt ?? undefined
+  return { id, tenant, name, role, bcrypt, scram: scramOf(row), loopbackOnly: row.loopback_only === 1 }
 }

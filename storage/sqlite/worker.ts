@@ -3,14 +3,12 @@
  * transactions; a large read is asked for in parts, so that no transaction waits long for it.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import type { Batch, Recovered, StorageErrorCode } from '../store.ts'
-import { Blocks } from './blocks.ts'
+import type { AuditRow, Batch, Recovered, StorageErrorCode } from '../store.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
 import { isNoRoom, storageError } from './errors.ts'
 import { recover } from './recovery.ts'
 import { Reserve } from './reserve.ts'
-import { State } from './state.ts'
-import { Users } from './users.ts'
+import { openTables } from './tables.ts'
 import { Writer } from './writer.ts'
 
 export interface WorkerOptions extends DatabaseOptions {
@@ -27,6 +25,7 @@ export interface WorkerOptions extends DatabaseOptions {
 export type ToWorker =
   | { readonly type: 'write'; readonly batch: Batch }
   | { readonly type: 'read'; readonly token: number; readonly ids: Float64Array }
+  | { readonly type: 'audit'; readonly token: number; readonly after: number; readonly limit: number }
   | { readonly type: 'close' }
 
 /** A StorageError as it crosses threads: structured clone would make it a plain Error. */
@@ -45,6 +44,9 @@ export type FromWorker =
   | { readonly type: 'failed'; readonly error: Refusal }
   /** The first of the ids asked for: lengths, -1 for what is missing or damaged, and the frames back to back. */
   | { readonly type: 'part'; readonly token: number; readonly lengths: Int32Array; readonly data: ArrayBuffer }
+  /** Records of the audit log, as many as there are up to the limit. */
+  | { readonly type: 'records'; readonly token: number; readonly rows: readonly AuditRow[] }
+  | { readonly type: 'unread'; readonly token: number; readonly error: Refusal }
 
 /** 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
 const CHECKPOINT_PAGES = 2048
@@ -69,24 +71,29 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
   const opened = openWithRoom(options, reserve)
   const { database } = opened
   try {
-    const blocks = new Blocks(database)
-    const state = new State(database)
-    const users = new Users(database)
+    const tables = openTables(database)
     const events = {
       durable: ({ number }: Batch, room: number): void => post({ type: 'durable', number, room }),
       full: (): void => post({ type: 'full' }),
       room: (): void => post({ type: 'room' }),
       failed: (error: unknown): void => post({ type: 'failed', error: refusal(error, opened.path) }),
     }
-    const recovered = recover(opened, { blocks, state, users })
+    const recovered = recover(opened, tables)
     opened.begin()
     reserve.make()
-    const parts = { database, directory, blocks, state, users, reserve, events, retryMs, idleMs, checkpointPages }
+    const parts = { database, directory, tables, reserve, events, retryMs, idleMs, checkpointPages }
     const writer = new Writer(parts)
     port.on('message', (message: ToWorker) => {
       if (message.type === 'write') writer.write(message.batch)
       else if (message.type === 'read') answer(writer, message.token, message.ids, post)
-      else {
+      else if (message.type === 'audit') {
+        const { token, after, limit } = message
+        try {
+          post({ type: 'records', token, rows: tables.audit.read(after, limit) })
+        } catch (error) {
+          post({ type: 'unread', token, error: refusal(error, opened.path) })
+        }
+      } else {
         writer.close()
         // After a failed fsync carrying over the log would be to try it again.
         opened.close(writer.failed ? 'untouched' : undefined)

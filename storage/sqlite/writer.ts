@@ -4,13 +4,11 @@
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { Batch, Change, StorageError } from '../store.ts'
-import type { Blocks } from './blocks.ts'
 import { PAGE_BYTES } from './database.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
 import { freeBytes, type Reserve } from './reserve.ts'
 import { Room } from './room.ts'
-import type { State } from './state.ts'
-import type { Users } from './users.ts'
+import type { Tables } from './tables.ts'
 
 const MIN_CHECKPOINT_PAGES = 16
 /** Free pages given back to the disk at once: when it is full (small steps, they need room in the log), when idle. */
@@ -29,9 +27,7 @@ export interface WriterEvents {
 export interface WriterParts {
   readonly database: Database
   readonly directory: string
-  readonly blocks: Blocks
-  readonly state: State
-  readonly users: Users
+  readonly tables: Tables
   readonly reserve: Reserve
   readonly events: WriterEvents
   /** How long a batch that found no room waits before it is tried again. */
@@ -111,7 +107,7 @@ export class Writer {
 
   #readOne(id: number): Uint8Array | undefined {
     try {
-      return this.#parts.blocks.read(id)
+      return this.#parts.tables.blocks.read(id)
     } catch (error) {
       // To record that a row is damaged needs room; without any it is found again after the next start.
       if (!isNoRoom(error) && !isBusy(error)) this.#fail(error)
@@ -120,16 +116,16 @@ export class Writer {
   }
 
   #store(batch: Batch): void {
-    const { blocks, state } = this.#parts
+    const { blocks, state } = this.#parts.tables
     for (const change of batch.changes) this.#change(change)
     state.store(batch, blocks.store(batch))
   }
 
   #change(change: Change): void {
-    const { blocks, state, users } = this.#parts
-    if ('put' in change && change.put === 'tenant') users.putTenant(change.row.name)
-    else if ('put' in change && change.put === 'user') users.putUser(change.row)
-    else if ('remove' in change && change.remove === 'user') users.removeUser(change.id)
+    const { blocks, state, users, rights, audit } = this.#parts.tables
+    if (isAbout(change, 'tenant', 'user')) users.change(change)
+    else if (isAbout(change, 'rule', 'token')) rights.change(change)
+    else if (isAbout(change, 'audit')) audit.change(change)
     else state.change(change)
     if ('remove' in change && change.remove === 'channel') blocks.removeChannel(change.id)
   }
@@ -157,11 +153,11 @@ export class Writer {
 
   /** The transaction was rolled back whole. */
   #recover(batch: Batch, error: unknown): void {
-    const { blocks, retryMs } = this.#parts
+    const { tables, retryMs } = this.#parts
     if (isUnreadable(error) && !this.#examined) {
       // A row that the batch deletes or replaces is damaged: it is set aside, and must not fail the others.
       this.#examined = true
-      this.#guarded(() => blocks.examine(blocks.touchedBy(batch)))
+      this.#guarded(() => tables.blocks.examine(tables.blocks.touchedBy(batch)))
       this.#attempt()
       return
     }
@@ -280,4 +276,14 @@ export class Writer {
     clearTimeout(this.#idle)
     this.#parts.events.failed(storageError(error, this.#parts.database.name))
   }
+}
+
+type Subject<C> = C extends { put: infer S } | { remove: infer S } ? S : never
+
+function isAbout<S extends Subject<Change>>(
+  change: Change,
+  ...subjects: readonly S[]
+): change is Extract<Change, { put: S } | { remove: S }> {
+  const subject: string = 'put' in change ? change.put : change.remove
+  return subjects.some((one) => one === subject)
 }

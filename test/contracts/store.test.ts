@@ -61,8 +61,10 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
   test('a new store is empty and has a secret of its own', async () => {
     const { secret, settled, ...rest } = subject.recovered as Recovered
     const lists = { tenants: [], users: [], channels: [], instances: [], bindings: [], stops: [], results: [] }
+    const newer = { rules: [], tokens: [], dials: [], executions: [], fences: [], places: [], audited: undefined }
     const arrays = { numbers: new Float64Array(), blocks: new Float64Array(), gaps: new Float64Array() }
-    expect(rest).toEqual({ ...lists, ...arrays, nextBlockId: 1, nextUserId: 1, age: 0, wall: 0 })
+    const next = { nextBlockId: 1, nextUserId: 1, nextRule: 1, nextTokenId: 1 }
+    expect(rest).toEqual({ ...lists, ...newer, ...arrays, ...next, age: 0, wall: 0 })
     expect(settled.size).toBe(0)
     expect(secret.length).toBe(32)
     expect(secret.some((byte) => byte !== 0)).toBe(true)
@@ -216,9 +218,9 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
     const bare: UserRow = { ...user, id: 4, name: 'bob', bcrypt: undefined, scram: undefined, loopbackOnly: false }
     await subject.write({
       changes: [
-        { put: 'tenant', row: { name: 'default' } },
-        { put: 'tenant', row: { name: 'acme' } },
-        { put: 'tenant', row: { name: 'acme' } },
+        { put: 'tenant', row: { name: 'default', quota: '{}' } },
+        { put: 'tenant', row: { name: 'acme', quota: '{}' } },
+        { put: 'tenant', row: { name: 'acme', quota: '{"channels":10}' } },
         { put: 'user', row: bare },
         { put: 'user', row: user },
         { put: 'channel', row: channel },
@@ -229,7 +231,11 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
       ],
     })
     const recovered = plain(await subject.reopen())
-    expect(recovered).toMatchObject({ tenants: ['acme', 'default'], users: plain([user, bare]), nextUserId: 5 })
+    const tenants = [
+      { name: 'acme', quota: '{"channels":10}' },
+      { name: 'default', quota: '{}' },
+    ]
+    expect(recovered).toMatchObject({ tenants, users: plain([user, bare]), nextUserId: 5 })
     expect(recovered).toMatchObject({ channels: [channel], instances: plain([instance]), bindings: [binding] })
     expect(recovered).toMatchObject({ stops: [stop], results: [result] })
   })

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -38,6 +38,15 @@ export class KilledServer {
         `[listen]\ntcp = "127.0.0.1:0"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
         `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n`,
     )
+  }
+
+  /** Further tables of the configuration. */
+  append(toml: string): void {
+    appendFileSync(this.#config, toml)
+  }
+
+  get database(): string {
+    return join(this.directory, 'data', 'cinnabar.db')
   }
 
   get secret(): string {
@@ -107,6 +116,13 @@ export class KilledServer {
   async kill(): Promise<void> {
     if (this.running) this.#child?.kill('SIGKILL')
     await this.#exited
+  }
+
+  /** Ends it by SIGTERM: nothing is left to be recovered. */
+  async stop(): Promise<void> {
+    if (this.running) this.#child?.kill('SIGTERM')
+    await this.#exited
+    if (this.#child?.exitCode === 0) this.#child = undefined
   }
 
   async remove(): Promise<void> {

@@ -4,13 +4,12 @@
  * twice.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { applyBatch, type Contents, emptyContents, recovered as recoveredOf } from '../../../storage/memory/contents.ts'
-import { Blocks } from '../../../storage/sqlite/blocks.ts'
+import { applyBatch } from '../../../storage/memory/changes.ts'
+import { type Contents, emptyContents, recovered as recoveredOf } from '../../../storage/memory/contents.ts'
 import { openDatabase } from '../../../storage/sqlite/database.ts'
 import { recover } from '../../../storage/sqlite/recovery.ts'
 import { Reserve } from '../../../storage/sqlite/reserve.ts'
-import { State } from '../../../storage/sqlite/state.ts'
-import { Users } from '../../../storage/sqlite/users.ts'
+import { openTables } from '../../../storage/sqlite/tables.ts'
 import { Writer, type WriterEvents } from '../../../storage/sqlite/writer.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, type Recovered } from '../../../storage/store.ts'
 import type { Account, Known } from './history.ts'
@@ -45,15 +44,15 @@ export function openState(directory: string): Opened {
   const opened = openDatabase({ directory, synchronous: 'normal' })
   const { database, begin, close } = opened
   try {
-    const [blocks, state, users] = [new Blocks(database), new State(database), new Users(database)]
-    const recovered = recover(opened, { blocks, state, users })
+    const tables = openTables(database)
+    const recovered = recover(opened, tables)
     begin()
     return {
       recovered,
-      read: (block) => blocks.read(block),
+      read: (block) => tables.blocks.read(block),
       write(batch) {
         const reserve = new Reserve(directory, 0)
-        const parts = { database, directory, blocks, state, users, reserve, events, ...PATIENT }
+        const parts = { database, directory, tables, reserve, events, ...PATIENT }
         const writer = new Writer(parts)
         writer.write(batch)
         writer.close()

@@ -30,7 +30,7 @@ class Source implements Journaled {
   }
 }
 
-const change: Change = { put: 'tenant', row: { name: 'default' } }
+const change: Change = { put: 'tenant', row: { name: 'default', quota: '{}' } }
 
 function rig() {
   const batches: Batch[] = []

@@ -37,7 +37,7 @@ describe('a database that may not grow', () => {
   beforeEach(async () => {
     directory = mkdtempSync(join(tmpdir(), 'full-'))
     events = new EventLog()
-    store = new SqliteStore({ directory, maxPages: 100, retryMs: 1 })
+    store = new SqliteStore({ directory, maxPages: 111, retryMs: 1 })
     await store.open(events)
   })
   afterEach(async () => {

@@ -1,5 +1,5 @@
 /** The batches of the kill test: number n is the same in the process that is killed and in the one that checks. */
-import type { Batch } from '../../../storage/store.ts'
+import type { AuditRow, Batch, Change } from '../../../storage/store.ts'
 import { batch, frames, gapRow, numbersOf, type TestBlock } from '../../contracts/store-batch.ts'
 
 /** Stores, replaces, moves, settles and removes, so that half a batch would show. `wall` is the number. */
@@ -21,6 +21,29 @@ export function batchOf(number: number): Batch {
     channels: [numbersOf(number % 5, number)],
     gaps: [gapRow(number * 10 + 9, number % 5, 0, number)],
     gapsRemoved: [(number - 4) * 10 + 9],
-    changes: [{ put: 'binding', row: { channel: number % 5, metric: number % 11, mode: 'subscribe' } }],
+    changes: [
+      { put: 'binding', row: { channel: number % 5, metric: number % 11, mode: 'subscribe' } },
+      { put: 'place', row: { channel: number % 5, metric: number % 11, reached: number } },
+      ...rights(number),
+      { put: 'audit', row: record(number) },
+      ...(number % 9 === 0 ? [{ remove: 'audit', through: number - 4 } as const] : []),
+    ],
   })
+}
+
+function rights(number: number): Change[] {
+  const [id, at, digest] = [number, number, frames(number, 32)]
+  const rule = { number, role: 'r', effect: 'allow', command: '*', object: `o${number}`, where: '{}' } as const
+  return [
+    { put: 'rule', row: rule },
+    { remove: 'rule', number: number - 5 },
+    { put: 'token', row: { id, user: number % 4, name: '', hash: digest, scope: '', made: at, expires: undefined } },
+    { remove: 'user', id: (number + 1) % 4 },
+    { put: 'execution', row: { user: number % 4, control: 'c', key: `${number % 6}`, digest, at, result: undefined } },
+  ]
+}
+
+function record(number: number): AuditRow {
+  const texts = { action: 'a', actor: `${number}`, tenant: '', address: '', object: '', args: '{}', outcome: '' }
+  return { ...texts, detail: '', number, time: number, hash: frames(number, 32) }
 }

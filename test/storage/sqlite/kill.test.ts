@@ -33,7 +33,8 @@ async function everything(store: Store, recovered: Recovered): Promise<unknown> 
   const found = await store.read(ids)
   const bytes = found.map(({ id, bytes }) => `${id} ${bytes && Buffer.from(bytes).toString('hex')}`)
   const settled = [...recovered.settled].map(([id, bits]) => `${id} ${Buffer.from(bits).toString('hex')}`)
-  return { ...recovered, secret: undefined, settled: settled.sort(), bytes }
+  const audit = await store.audit(0, Number.POSITIVE_INFINITY)
+  return { ...recovered, secret: undefined, settled: settled.sort(), bytes, audit }
 }
 
 test('after kill -9 every batch that was said to be durable is there, whole', async () => {

@@ -101,7 +101,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(2)
+    expect(look.pragma('user_version', { simple: true })).toBe(3)
     look.close()
   })
 
@@ -120,5 +120,54 @@ describe('a database of format 1', () => {
     expect(recovered.gaps.length).toBe(0)
     expect(recovered.warnings?.join()).toContain('of channels do not match their checksums (2: 1, 2)')
     await again.close()
+  })
+})
+
+describe('a database of format 2', () => {
+  let directory = ''
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'migrations-'))
+    const old = new Database(join(directory, 'cinnabar.db'))
+    old.exec(readFileSync(new URL('format-2.sql', import.meta.url), 'utf8'))
+    old.close()
+  })
+  afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+  test('is upgraded with all that is in it; tenants have no quota of their own, and nothing else is there yet', async () => {
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const recovered = await store.open(new EventLog())
+    const origin = 2 ** 51 + 1
+    expect(recovered.warnings).toBeUndefined()
+    expect(recovered.tenants).toEqual([
+      { name: 'acme', quota: '{}' },
+      { name: 'default', quota: '{}' },
+    ])
+    expect(recovered.users.map(({ id, tenant, name, role }) => [id, tenant, name, role])).toEqual([
+      [1, 'default', 'ada', 'admin'],
+      [6, 'acme', 'bob', 'consumer'],
+    ])
+    const [ada, bob] = recovered.users
+    expect([...(ada?.scram?.storedKey ?? [])]).toEqual([...frames(2, 32)])
+    expect([bob?.bcrypt, bob?.scram, bob?.loopbackOnly]).toEqual([undefined, undefined, true])
+    expect([recovered.nextUserId, recovered.nextRule, recovered.nextTokenId, recovered.nextBlockId]).toEqual([
+      10, 1, 1, 4,
+    ])
+    expect(recovered.channels.map(({ id, user }) => [id, user])).toEqual([
+      [1, 1],
+      [2, 6],
+    ])
+    expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer' }])
+    expect(recovered.stops).toEqual([{ channel: 1, metric: 40, through: origin }])
+    expect(recovered.results).toEqual([{ id: 50, channel: 1, user: 1, control: 'user.list', transaction: 0 }])
+    expect([...recovered.numbers].slice(0, 6)).toEqual([1, origin, origin + 4, origin + 4 + 2 ** 20, 8, 1])
+    expect([...recovered.blocks]).toEqual([
+      ...directoryRow({ id: 1, first: origin, values: 3, stamp: 12.5, frames: frames(1, 96) }),
+      ...directoryRow({ id: 2, lane: 40, first: 0, values: 2, frames: frames(2, 64) }),
+    ])
+    expect([...recovered.gaps]).toEqual(gapRow(3, 1, 0, origin + 3))
+    const { rules, tokens, dials, executions, fences, places, audited } = recovered
+    expect([rules, tokens, dials, executions, fences, places, audited]).toEqual([[], [], [], [], [], [], undefined])
+    expect(await store.audit(0, 10)).toEqual([])
+    await store.close()
   })
 })

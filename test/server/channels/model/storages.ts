@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MemoryStore } from '../../../../storage/memory/store.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
-import type { Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
+import type { AuditRow, Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
 import type { Storage } from './world.ts'
 
 export function memoryStorage(store = new MemoryStore({ manual: true })): Storage {
@@ -67,6 +67,10 @@ class Watched implements Store {
 
   read(ids: readonly number[]): Promise<BlockBytes[]> {
     return this.#store.read(ids)
+  }
+
+  audit(after: number, limit: number): Promise<AuditRow[]> {
+    return this.#store.audit(after, limit)
   }
 
   close(): Promise<void> {

@@ -1,0 +1,72 @@
+/**
+ * The audit log of a database file, read without the server, also while one runs on it: for whoever verifies it. Texts are
+ * given as the bytes that are stored, since two different ones can read the same. Never use this in a server's own process:
+ * closing the file would drop the locks of its database.
+ */
+import Database from 'better-sqlite3'
+import type { AuditRow } from '../store.ts'
+import { refuse, storageError } from './errors.ts'
+import { APPLICATION_ID, MIGRATIONS } from './migrations.ts'
+
+type Texts = Exclude<keyof AuditRow, 'number' | 'time' | 'hash'>
+/** Whatever stands there: it may have been tampered with. */
+export type FoundRecord = { readonly [Column in Texts | 'hash']: Uint8Array | null } & {
+  readonly number: number
+  readonly time: number
+}
+/** The last record ever written, and the last one that was taken away at the beginning; 0 and null: none. */
+export interface FoundEnds {
+  readonly number: number
+  readonly hash: Uint8Array | null
+  readonly start: number
+  readonly startHash: Uint8Array | null
+}
+
+export interface AuditFile {
+  /** undefined: somebody deleted it. */
+  readonly ends: FoundEnds | undefined
+  /** Ascending by number. */
+  readonly records: Iterable<FoundRecord>
+}
+
+/** The first format with an audit log. */
+const FIRST_FORMAT = 3
+
+/** Reads all of it in one transaction. Throws StorageError. */
+export function withAuditFile<T>(path: string, read: (file: AuditFile) => T): T {
+  let database: Database.Database | undefined
+  try {
+    database = new Database(path, { readonly: true, fileMustExist: true, timeout: 2_000 })
+    database.exec('begin')
+    checkFormat(database, path)
+    const ends = database
+      .prepare<unknown[], FoundEnds>(`
+        select audit_number as number, audit_hash as hash, audit_start as start, audit_start_hash as startHash from meta`)
+      .get()
+    const texts = ['action', 'actor', 'tenant', 'address', 'object', 'args', 'outcome', 'detail']
+    const columns = texts.map((text) => `cast(${text} as blob) as ${text}`)
+    const records = database.prepare<unknown[], FoundRecord>(
+      `select number, time, ${columns.join()}, hash from audit order by number`,
+    )
+    return read({ ends, records: { [Symbol.iterator]: () => records.iterate() } })
+  } catch (error) {
+    throw storageError(error, path)
+  } finally {
+    database?.close()
+  }
+}
+
+function checkFormat(database: Database.Database, path: string): void {
+  if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+    throw refuse('DAMAGED', path, 'it is the database of another program')
+  }
+  const version = Number(database.pragma('user_version', { simple: true }))
+  if (version > MIGRATIONS.length) throw refuse('TOO_NEW', path, `format ${version}`)
+  if (version < FIRST_FORMAT) {
+    throw refuse(
+      'DAMAGED',
+      path,
+      `format ${version} has no audit log yet: start the server once, it upgrades the database`,
+    )
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * The audit log as rows. `meta` has its ends: the last record ever written, so that nobody cuts the log off behind its last
+ * line unseen, and the last one taken away at the beginning, from whose hash the first kept record goes on.
+ */
+import type { Database, Statement } from 'better-sqlite3'
+import type { AuditRow, Change, Recovered } from '../store.ts'
+
+type Audited = Pick<AuditRow, 'number' | 'hash'>
+interface Ends {
+  readonly number: number
+  readonly hash: Uint8Array | null
+  readonly start: number
+}
+export type AuditChange = Extract<Change, { put: 'audit' } | { remove: 'audit' }>
+
+export interface AuditFound extends Pick<Recovered, 'audited'> {
+  readonly warnings: readonly string[]
+}
+
+export class Audit {
+  readonly #put: Statement<unknown[]>
+  readonly #setEnd: Statement<unknown[]>
+  readonly #setStart: Statement<unknown[]>
+  readonly #remove: Statement<unknown[]>
+  readonly #read: Statement<unknown[], AuditRow>
+  readonly #lastUpTo: Statement<unknown[], Audited>
+  readonly #ends: Statement<unknown[], Ends>
+
+  constructor(database: Database) {
+    this.#put = database.prepare(`
+      insert into audit values (@number, @time, @action, @actor, @tenant, @address, @object, @args, @outcome, @detail,
+        @hash)`)
+    this.#setEnd = database.prepare('update meta set audit_number = ?, audit_hash = ?')
+    this.#setStart = database.prepare('update meta set audit_start = ?, audit_start_hash = ?')
+    this.#remove = database.prepare('delete from audit where number <= ?')
+    this.#read = database.prepare('select * from audit where number > ? order by number limit ?')
+    this.#lastUpTo = database.prepare('select number, hash from audit where number <= ? order by number desc limit 1')
+    this.#ends = database.prepare('select audit_number as number, audit_hash as hash, audit_start as start from meta')
+  }
+
+  change(change: AuditChange): void {
+    if ('put' in change) {
+      this.#put.run(change.row)
+      this.#setEnd.run(change.row.number, change.row.hash)
+      return
+    }
+    const last = this.#lastUpTo.get(change.through)
+    if (last === undefined) return
+    this.#setStart.run(last.number, last.hash)
+    this.#remove.run(change.through)
+  }
+
+  /** Above number `after`, ascending, at most `limit`. */
+  read(after: number, limit: number): AuditRow[] {
+    return this.#read.all(after, limit)
+  }
+
+  /** Goes on behind whatever was written last, be it gone: that no number comes twice keeps the break to be seen. */
+  recover(): AuditFound {
+    const last = this.#lastUpTo.get(Number.MAX_SAFE_INTEGER)
+    const { number, hash, start } = this.#ends.get()!
+    const said = hash === null ? undefined : { number, hash }
+    if (last === undefined && (said === undefined || number === start)) return { audited: said, warnings: [] }
+    const isWhole = last?.number === number && hash !== null && Buffer.compare(last.hash, hash) === 0
+    const warning = 'the audit log does not end with the record that was written last: see `cinnabar audit verify`'
+    const isAhead = said === undefined || (last !== undefined && last.number > said.number)
+    return { audited: isAhead ? last : said, warnings: isWhole ? [] : [warning] }
+  }
+}

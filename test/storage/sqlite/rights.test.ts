@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SqliteStore } from '../../../storage/sqlite/store.ts'
+import { type Recovered, type RuleRow, StorageError, type TokenRow } from '../../../storage/store.ts'
+import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+
+const rule: RuleRow = { number: 1, role: 'operator', effect: 'deny', command: '*', object: 'exec.*', where: '{}' }
+const token: TokenRow = {
+  id: 1,
+  user: 1,
+  name: '',
+  hash: frames(1, 32),
+  scope: 'COLLECT a',
+  made: 1,
+  expires: undefined,
+}
+
+describe('damaged rights', () => {
+  let directory = ''
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'rights-'))
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const events = new EventLog()
+    await store.open(events)
+    const changes = [
+      { put: 'rule', row: rule },
+      { put: 'token', row: token },
+      { put: 'token', row: { ...token, id: 2, expires: 9 } },
+    ] as const
+    store.write(batch(1, { changes }))
+    await events.durable(1)
+    await store.close()
+  })
+  afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+  function damage(sql: string): void {
+    const database = new Database(join(directory, 'cinnabar.db'))
+    database.exec(sql)
+    database.close()
+  }
+
+  async function open(): Promise<Recovered> {
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const recovered = await store.open(new EventLog())
+    await store.close()
+    return recovered
+  }
+
+  test.each(["scope = ''", 'user = 2', 'expires = 10', "hash = x'00'", 'id = 7'])(
+    'a token of which somebody changed %s is not accepted, and others are',
+    async (change) => {
+      damage(`update token set ${change} where id = 2`)
+      const { tokens, warnings } = await open()
+      expect(tokens.map(({ id }) => id)).toEqual([1])
+      expect(warnings?.join()).toContain('tokens do not match their checksums')
+    },
+  )
+
+  test.each(["effect = 'allow'", "object = 'exec.a'", "role = 'x'", '"where" = \'{"a":"b"}\''])(
+    'a rule of which somebody changed %s keeps the server from starting',
+    async (change) => {
+      damage(`update rule set ${change}`)
+      const refusal = await open().then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      expect(refusal).toBeInstanceOf(StorageError)
+      expect(refusal).toMatchObject({ code: 'DAMAGED', message: expect.stringContaining('rule 1 of role') })
+    },
+  )
+})
