@@ -7,7 +7,7 @@ import { metricsView } from '../../../../server/sensors/producer/metrics.ts'
 import { ProducerSensor, type View } from '../../../../server/sensors/producer/sensor.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import type { Json } from '../../../support/records.ts'
-import { abroad, Metrics, tester } from '../../metrics/fixture.ts'
+import { abroad, Metrics, rights, tester } from '../../metrics/fixture.ts'
 
 let metrics: Metrics
 let view: View
@@ -15,7 +15,7 @@ beforeEach(() => {
   metrics = new Metrics()
   for (const name of ['test.b', 'test.a', 'test.c']) metrics.push.push(name, { type: 2, value: 1 }, 1)
   metrics.push.push('test.a', { type: 2, value: 1 }, 1, 'h2')
-  view = metricsView(() => metrics.hub.sensors)
+  view = metricsView(() => metrics.hub.sensors, rights)
 })
 
 function shown(of: View, identity = tester, args: Record<string, string | number> = {}): Json[] {

@@ -1,0 +1,94 @@
+/**
+ * AUTH failures in the audit log. What gets as far as being judged is a record each; what is refused because there were too
+ * many is counted, and is one record a minute for each identity and network prefix: a flood must not fill the log. While
+ * records cannot be stored, everything is counted.
+ */
+import { networkPrefix } from '../../auth/network.ts'
+import type { Clock } from '../clock.ts'
+import type { AuditLog } from './log.ts'
+import { cut } from './redaction.ts'
+
+export interface AuthFailure {
+  /** As the peer named itself; not proven, and "" where it named nobody. */
+  readonly identity: string
+  readonly address: string
+  readonly method: string
+  /** Refused without a look: too many before it. */
+  readonly throttled: boolean
+}
+
+interface Flood {
+  readonly failure: AuthFailure
+  readonly since: number
+  count: number
+}
+
+const FLOOD_MS = 60_000
+/** Beyond so many at once, whoever comes next is counted under one name: some 30 MB of records a day, at worst. */
+const MAX_FLOODS = 64
+/** Records that wait to be stored, from which on failures are counted. */
+const MAX_WAITING = 256
+const MAX_IDENTITY = 200
+const OTHERS: AuthFailure = { identity: '', address: '', method: '', throttled: true }
+
+export class AuthFailures {
+  readonly #log: Pick<AuditLog, 'record' | 'waiting'>
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #floods = new Map<string, Flood>()
+
+  constructor(log: Pick<AuditLog, 'record' | 'waiting'>, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#log = log
+    this.#clock = clock
+  }
+
+  failed(given: AuthFailure): void {
+    const { address, method, throttled } = given
+    const identity = cut(given.identity, MAX_IDENTITY)
+    if (throttled || this.#log.waiting >= MAX_WAITING) this.#count({ ...given, identity })
+    else this.#log.record({ action: 'auth', actor: identity, address, object: method, outcome: 'failed' })
+  }
+
+  #count(failure: AuthFailure): void {
+    const prefix = networkPrefix(failure.address)
+    const key = JSON.stringify([failure.identity, prefix, failure.throttled])
+    const isKnown = this.#floods.has(key) || this.#floods.size < MAX_FLOODS
+    const flood = this.#floods.get(isKnown ? key : '')
+    if (flood !== undefined) flood.count++
+    else {
+      const kept = isKnown ? { ...failure, address: prefix } : OTHERS
+      this.#floods.set(isKnown ? key : '', { failure: kept, since: this.#clock.monotonicMs(), count: 1 })
+    }
+  }
+
+  /** Records what has been counted for a minute; to be called every second or so. */
+  sweep(): void {
+    if (this.#log.waiting >= MAX_WAITING) return
+    const before = this.#clock.monotonicMs() - FLOOD_MS
+    // In the order in which they began.
+    for (const [key, flood] of this.#floods) {
+      if (flood.since > before) return
+      this.#floods.delete(key)
+      this.#record(flood)
+    }
+  }
+
+  /** Records whatever has been counted: the server stops. */
+  flush(): void {
+    for (const flood of this.#floods.values()) this.#record(flood)
+    this.#floods.clear()
+  }
+
+  #record({ failure, count }: Flood): void {
+    const { identity, address, method, throttled } = failure
+    const detail = failure === OTHERS ? 'of many identities and addresses' : ''
+    this.#log.record({
+      action: 'auth',
+      actor: identity,
+      address,
+      object: method,
+      args: { count },
+      outcome: throttled ? 'throttled' : 'failed',
+      detail,
+    })
+  }
+}

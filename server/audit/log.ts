@@ -1,0 +1,146 @@
+/**
+ * The audit log: numbers the records, chains them by their hashes, and puts each into the batch under way. A record is
+ * there when that batch is: whoever acts on one waits for `journal.whenStored()`, and so is whoever watches told only then.
+ */
+import { formatIdentity } from '../../auth/identity.ts'
+import type { AuditRow, Change, Recovered, Store } from '../../storage/store.ts'
+import type { Clock } from '../clock.ts'
+import { hashOf, NO_HASH } from './record.ts'
+import { argsText, cut } from './redaction.ts'
+
+export interface AuditEntry {
+  /** execute, outcome, auth, dial, admin ... */
+  readonly action: string
+  /** Who acts; undefined where nobody is known. */
+  readonly identity?: { readonly tenant: string; readonly name: string } | undefined
+  /** Instead of the identity's name, where there is none: what somebody said to be. */
+  readonly actor?: string
+  readonly address: string
+  /** The control, method or destination. */
+  readonly object: string
+  /** Whatever is named password, secret, hash, token or data is left out. */
+  readonly args?: Readonly<Record<string, unknown>>
+  readonly outcome: string
+  readonly detail?: string
+}
+
+/** The journal, as far as it is needed here. */
+export interface AuditJournal {
+  change(change: Change): void
+  mark(): number
+  wait(waiting: { durable(mark: number): void }): void
+  whenStored(): Promise<void>
+}
+
+export interface AuditOptions {
+  readonly journal: AuditJournal
+  readonly clock: Pick<Clock, 'microseconds'>
+  readonly store: Pick<Store, 'audit'>
+  /** What the store has of the last record. */
+  readonly audited: Recovered['audited']
+}
+
+/** Takes records that are stored, ascending, without holes. */
+export type AuditListener = (rows: readonly AuditRow[]) => void
+
+const MAX_DETAIL = 2048
+/** Records that are read at once. */
+const PORTION = 64
+
+export class AuditLog {
+  readonly #journal: AuditJournal
+  readonly #clock: Pick<Clock, 'microseconds'>
+  readonly #store: Pick<Store, 'audit'>
+  readonly #listeners = new Set<AuditListener>()
+  /** Not stored yet, each with the mark of its batch. */
+  #pending: { readonly mark: number; readonly row: AuditRow }[] = []
+  #last: Pick<AuditRow, 'number' | 'hash'>
+  #stored: number
+
+  constructor({ journal, clock, store, audited }: AuditOptions) {
+    this.#journal = journal
+    this.#clock = clock
+    this.#store = store
+    this.#last = audited ?? { number: 0, hash: NO_HASH }
+    this.#stored = this.#last.number
+  }
+
+  /** The number of the last record that is stored; 0 before the first. */
+  get stored(): number {
+    return this.#stored
+  }
+
+  /** Records that are not stored yet. */
+  get waiting(): number {
+    return this.#pending.length
+  }
+
+  /** Puts a record into the batch under way. */
+  record({ action, identity, actor, address, object, args = {}, outcome, detail = '' }: AuditEntry): void {
+    const record = {
+      number: this.#last.number + 1,
+      time: this.#clock.microseconds(),
+      action: cut(action),
+      actor: cut(actor ?? (identity ? formatIdentity(identity) : '')),
+      tenant: cut(identity?.tenant ?? ''),
+      address: cut(address),
+      object: cut(object),
+      args: argsText(args),
+      outcome: cut(outcome),
+      detail: cut(detail, MAX_DETAIL),
+    }
+    const row: AuditRow = { ...record, hash: hashOf(record, this.#last.hash) }
+    this.#last = row
+    this.#journal.change({ put: 'audit', row })
+    if (this.#pending.length === 0) this.#journal.wait(this)
+    this.#pending.push({ mark: this.#journal.mark(), row })
+  }
+
+  /** Tells of every record stored from now on. The returned function ends it. */
+  follow(listener: AuditListener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Some of the stored records above a number, ascending; none: there are no more. Rejects with StorageError. */
+  read(after: number): Promise<AuditRow[]> {
+    return this.#store.audit(after, PORTION)
+  }
+
+  /** Everything changed so far is stored: whoever copies records into channels goes on only then. */
+  whenStored(): Promise<void> {
+    return this.#journal.whenStored()
+  }
+
+  /**
+   * Takes records away at the beginning that are older than `keepMs`, up to the first that is not; never the last one.
+   * Resolves to how many. Rejects with StorageError.
+   */
+  async prune(keepMs: number): Promise<number> {
+    const before = this.#clock.microseconds() - keepMs * 1000
+    let pruned = 0
+    for (let through = 0; ; ) {
+      const rows = await this.read(through)
+      const young = rows.findIndex(({ time, number }) => time >= before || number >= this.#stored)
+      const old = young < 0 ? rows : rows.slice(0, young)
+      const last = old.at(-1)
+      if (last === undefined) return pruned
+      pruned += old.length
+      through = last.number
+      this.#journal.change({ remove: 'audit', through })
+      await this.#journal.whenStored()
+      if (young >= 0) return pruned
+    }
+  }
+
+  /** The journal's word. */
+  durable(mark: number): void {
+    const open = this.#pending.findIndex((pending) => pending.mark > mark)
+    const rows = this.#pending.splice(0, open < 0 ? this.#pending.length : open).map(({ row }) => row)
+    if (this.#pending.length > 0) this.#journal.wait(this)
+    const last = rows.at(-1)
+    if (last === undefined) return
+    this.#stored = last.number
+    for (const listener of [...this.#listeners]) listener(rows)
+  }
+}

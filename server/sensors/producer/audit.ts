@@ -1,0 +1,142 @@
+/**
+ * `producer.audit`: the records of the audit log, as they are stored [MON 10]. With `after` a binding begins in the past: it
+ * reads the log in portions until it has caught up, then takes what comes. How far it came is stored with what it sent, so
+ * that a restart leaves no hole and repeats nothing. Who may read it at all is for the rules; what of it, is said here.
+ */
+import { ADMIN_ROLE, type Identity, type Owner } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
+import type { AuditRow } from '../../../storage/store.ts'
+import type { AuditLog } from '../../audit/log.ts'
+import type { Logger } from '../../log.ts'
+import type { Arguments, EventSensor, Measured, Metric, Place } from '../../metrics/metric.ts'
+
+const { OPAQUE, REC, STRING, UINT64 } = BasicType
+
+const metric: Metric = {
+  name: 'producer.audit',
+  kind: 'event',
+  type: REC,
+  unit: '',
+  description:
+    'The audit log: who did what, from where, and what came of it. The role admin sees all, others their tenant.',
+  parameters: [{ name: 'after', type: UINT64, description: 'Begins with the first record above this number.' }],
+}
+
+type Source = Pick<AuditLog, 'stored' | 'follow' | 'read' | 'whenStored'>
+
+export class AuditSensor implements EventSensor {
+  readonly polled = 'event'
+  readonly family = 'producer.'
+  readonly owner: Owner = 'producer'
+  readonly #audit: Source
+  readonly #log: Pick<Logger, 'error'>
+
+  constructor(audit: Source, log: Pick<Logger, 'error'>) {
+    this.#audit = audit
+    this.#log = log
+  }
+
+  metrics(): Iterable<Metric> {
+    return [metric]
+  }
+
+  metric(name: string): Metric | undefined {
+    return name === metric.name ? metric : undefined
+  }
+
+  subscribe(
+    _metric: Metric,
+    identity: Identity,
+    listener: (event: Measured) => void,
+    args: Arguments,
+    place: Place,
+  ): () => void {
+    const after = args.get('after') as bigint | undefined
+    const start = after === undefined ? this.#audit.stored : Math.min(Number(after), Number.MAX_SAFE_INTEGER)
+    // A restart before the first record has to find where it began.
+    if (place.reached === undefined) place.reach(start)
+    const reader = new Reader(this.#audit, this.#log, place.reached ?? start, (rows, reached) => {
+      for (const row of rows) if (maySee(identity, row)) listener(eventOf(row))
+      place.reach(reached)
+    })
+    return () => reader.end()
+  }
+}
+
+type Take = (rows: readonly AuditRow[], reached: number) => void
+
+/** Where it stands in the log. What is stored while it reads the past it finds there. */
+class Reader {
+  readonly #audit: Source
+  readonly #log: Pick<Logger, 'error'>
+  readonly #take: Take
+  readonly #unfollow: () => void
+  #reached: number
+  #isReading = false
+  #ended = false
+
+  constructor(audit: Source, log: Pick<Logger, 'error'>, from: number, take: Take) {
+    this.#audit = audit
+    this.#log = log
+    this.#take = take
+    this.#reached = from
+    this.#unfollow = audit.follow((rows) => this.#follow(rows))
+    if (from < audit.stored) void this.#catchUp()
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#unfollow()
+  }
+
+  #follow(rows: readonly AuditRow[]): void {
+    if (!this.#isReading) this.#pass(rows.filter(({ number }) => number > this.#reached))
+  }
+
+  #pass(rows: readonly AuditRow[]): void {
+    const last = rows.at(-1)
+    if (last === undefined) return
+    this.#reached = last.number
+    this.#take(rows, last.number)
+  }
+
+  async #catchUp(): Promise<void> {
+    this.#isReading = true
+    try {
+      while (this.#reached < this.#audit.stored) {
+        const { stored } = this.#audit
+        const rows = await this.#audit.read(this.#reached)
+        if (this.#ended) return
+        // What should be there and is not was taken out of the database by somebody.
+        if (rows.length === 0) this.#reached = stored
+        this.#pass(rows)
+        // The past is read no faster than it can be stored in the channel.
+        await this.#audit.whenStored()
+        if (this.#ended) return
+      }
+    } catch (error) {
+      this.#log.error({ err: error, after: this.#reached }, 'the audit log cannot be read: producer.audit has a hole')
+      this.#reached = this.#audit.stored
+    }
+    this.#isReading = false
+  }
+}
+
+function maySee({ role, tenant }: Identity, row: AuditRow): boolean {
+  return role === ADMIN_ROLE || row.tenant === tenant
+}
+
+function eventOf({ number, time, hash, ...row }: AuditRow): Measured {
+  const text = (name: keyof typeof row) => ({ name, type: STRING, value: row[name] }) as const
+  const value: Value = {
+    type: REC,
+    value: [
+      { name: 'number', type: UINT64, value: BigInt(number) },
+      { name: 'time', type: UINT64, value: BigInt(time) },
+      ...(['action', 'actor', 'tenant', 'address', 'object', 'args', 'outcome', 'detail'] as const).map(text),
+      { name: 'hash', type: OPAQUE, value: hash },
+    ],
+  }
+  return { value, time }
+}
