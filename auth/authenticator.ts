@@ -1,12 +1,14 @@
-/**
- * Which methods a peer is offered, and how the steps of one connection follow each other [MON 6.4, 11].
- * A method that is named begins an exchange, whatever was under way; an empty one goes on with it.
- */
-import type { Accounts, AuthExchange, AuthStep, Mechanism, MechanismExchange, Peer } from './mechanism.ts'
+/** How users prove who they are [MON 11], and whether what they proved it with is still good while they are connected. */
+import type { Accounts, AuthExchange, Certificates, Credential, Peer } from './mechanism.ts'
+import { CertificateMechanism } from './mechanisms/certificate.ts'
 import { PasswordMechanism } from './mechanisms/password.ts'
 import { ScramMechanism } from './mechanisms/scram-sha-256.ts'
+import { TokenMechanism } from './mechanisms/token.ts'
+import { Methods } from './methods.ts'
 import type { PasswordHasher } from './password.ts'
 import type { Throttle } from './throttle.ts'
+import type { JwtOptions } from './token/jwt.ts'
+import { NO_TOKENS, type Tokens } from './tokens.ts'
 
 export interface AuthenticatorOptions {
   readonly accounts: Accounts
@@ -17,52 +19,53 @@ export interface AuthenticatorOptions {
   /** What unknown users are told in SCRAM: that which passwords are stored with. */
   readonly iterations: number
   readonly plainOnLoopback: boolean
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number
+  /** Left out: nobody has opaque tokens. */
+  readonly tokens?: Tokens | undefined
+  /** Left out: no JWT is taken. */
+  readonly jwt?: JwtOptions | undefined
+  /** Left out: a certificate that TLS has verified is good until it expires. */
+  readonly certificates?: Certificates | undefined
 }
 
 export class Authenticator {
-  readonly #mechanisms: readonly Mechanism[]
+  readonly #options: AuthenticatorOptions
+  readonly #methods: Methods
 
   constructor(options: AuthenticatorOptions) {
-    this.#mechanisms = [new ScramMechanism(options), new PasswordMechanism(options)]
+    this.#options = options
+    this.#methods = new Methods([
+      new CertificateMechanism(options),
+      new ScramMechanism('scram-sha-256-plus', options),
+      new ScramMechanism('scram-sha-256', options),
+      new TokenMechanism(options),
+      new PasswordMechanism(options),
+    ])
   }
 
   /** The methods this peer may use, the best first. */
   methods(peer: Peer): string[] {
-    return this.#offered(peer).map((mechanism) => mechanism.method)
+    return this.#methods.methods(peer)
   }
 
   /** For a new connection, and anew after WRAP tls, when the peer is another one. */
   begin(peer: Peer): AuthExchange {
-    return new Exchange(this.#offered(peer), peer)
+    return this.#methods.begin(peer)
   }
 
-  #offered(peer: Peer): Mechanism[] {
-    return this.#mechanisms.filter((mechanism) => mechanism.isOffered(peer))
-  }
-}
-
-class Exchange implements AuthExchange {
-  readonly #offered: readonly Mechanism[]
-  readonly #peer: Peer
-  #current: MechanismExchange | undefined
-
-  constructor(offered: readonly Mechanism[], peer: Peer) {
-    this.#offered = offered
-    this.#peer = peer
-  }
-
-  async step(method: string, data: Uint8Array): Promise<AuthStep> {
-    const current = method === '' ? this.#current : this.#begin(method)
-    // Only `continue` keeps an exchange: one that failed, or whose step threw, cannot be taken up again.
-    this.#current = undefined
-    if (!current && method === '') return { outcome: 'invalid', detail: 'an empty method, and no exchange under way' }
-    if (!current) return { outcome: 'unsupported' }
-    const step = await current.step(data)
-    if (step.outcome === 'continue') this.#current = current
-    return step
-  }
-
-  #begin(method: string): MechanismExchange | undefined {
-    return this.#offered.find((mechanism) => mechanism.method === method)?.begin(this.#peer)
+  /**
+   * Why whoever logged in as this user, with this credential, may not stay; undefined while they may. Cheap enough to be
+   * asked of every session every second. `nowMs`: milliseconds since 1970.
+   */
+  validity(userId: number, credential: Credential, nowMs: number): string | undefined {
+    const { accounts, tokens = NO_TOKENS, jwt, certificates } = this.#options
+    const { token, key, certificate, expires } = credential
+    if (!accounts.byId(userId)) return 'the user was removed'
+    if (token !== undefined && !tokens.byId(token)) return 'the token was revoked'
+    if (key !== undefined && !jwt?.keys.has(key)) return 'the key that the token was signed with is no longer trusted'
+    if (certificate && certificates?.isTrusted(certificate) === false) return 'the certificate is no longer trusted'
+    if (expires !== undefined && nowMs >= expires) return `the ${certificate ? 'certificate' : 'token'} has expired`
+    return undefined
   }
 }

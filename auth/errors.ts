@@ -4,7 +4,9 @@
  */
 export type AuthErrorCode =
   | 'BAD_IDENTITY'
+  | 'BAD_KEYS'
   | 'BAD_PASSWORD'
+  | 'BAD_SCOPE'
   | 'HASHER_BUSY'
   | 'HASHER_CLOSED'
   | 'NO_CRYPTO'

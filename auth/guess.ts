@@ -4,9 +4,10 @@
  */
 import { AuthError } from './errors.ts'
 import { formatIdentity, parseIdentity, type QualifiedName } from './identity.ts'
-import type { Account, Accounts, AuthStep, Peer } from './mechanism.ts'
+import type { Account, Accounts, AuthStep, Failed, Peer } from './mechanism.ts'
+import { isLoopback } from './network.ts'
 import { equalBytes, type ScramVerifier } from './scram/keys.ts'
-import { isLoopback, type Throttle } from './throttle.ts'
+import type { Throttle } from './throttle.ts'
 
 export class Guess {
   /** The one spelling of who is meant. */
@@ -14,10 +15,10 @@ export class Guess {
   readonly account: Account | undefined
   readonly #who: QualifiedName
   readonly #peer: Peer
-  readonly #accounts: Accounts
+  readonly #accounts: Pick<Accounts, 'find'>
   readonly #throttle: Throttle
 
-  constructor(who: QualifiedName, peer: Peer, accounts: Accounts, throttle: Throttle) {
+  constructor(who: QualifiedName, peer: Peer, accounts: Pick<Accounts, 'find'>, throttle: Throttle) {
     this.identity = formatIdentity(who)
     this.#who = who
     this.#peer = peer
@@ -26,15 +27,30 @@ export class Guess {
     this.account = this.#find()
   }
 
-  /** A throttled guess is answered `failed` without being looked at, and counts for nothing. */
+  /** A throttled guess is answered `throttled()` without being looked at, and counts for nothing. */
   get isThrottled(): boolean {
     return this.#throttle.isThrottled(this.identity, this.#peer.address)
   }
 
+  throttled(): Failed {
+    return { outcome: 'failed', identity: this.identity, throttled: true }
+  }
+
   /** The proof was wrong. */
-  failed(): AuthStep {
+  failed(): Failed {
     this.#throttle.failed(this.identity, this.#peer.address)
-    return { outcome: 'failed' }
+    return { outcome: 'failed', identity: this.identity }
+  }
+
+  /** Looks at the proof by a check that takes its time. Rejects as `check` does, and with AuthError HASHER_BUSY. */
+  async look(check: () => Promise<boolean>): Promise<boolean> {
+    const done = this.#throttle.begin(this.identity, this.#peer.address)
+    if (!done) throw new AuthError('HASHER_BUSY', 'too many guesses at one password are being checked: try again later')
+    try {
+      return await check()
+    } finally {
+      done()
+    }
   }
 
   /**
@@ -42,7 +58,7 @@ export class Guess {
    * their results are not told either. Neither may the account have been removed or its password changed.
    */
   proven(method: string): AuthStep {
-    if (this.isThrottled) return { outcome: 'failed' }
+    if (this.isThrottled) return this.throttled()
     const account = this.#find()
     if (!account || !this.account || !hasSameSecrets(account, this.account)) return this.failed()
     this.#throttle.succeeded(this.identity, this.#peer.address)

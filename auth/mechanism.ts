@@ -20,6 +20,7 @@ export interface Account {
 export interface Accounts {
   /** Both names in prepared form (identity.ts). */
   find(tenant: string, name: string): Account | undefined
+  byId(id: number): Account | undefined
 }
 
 /** A client certificate that was verified against the operator's authorities. */
@@ -36,12 +37,17 @@ export interface PeerCertificate {
   readonly validUntil: number
 }
 
+/** Which client certificates are good at this moment: what was verified once may be revoked since. */
+export interface Certificates {
+  isTrusted(certificate: PeerCertificate): boolean
+}
+
 /** With what somebody proved who it is: what may end before the connection does, and what may be narrower than the user. */
 export interface Credential {
   readonly method: string
   /** The id of an opaque token. */
   readonly token?: number | undefined
-  /** The `kid` of the key that a JWT was signed with. */
+  /** The thumbprint of the key that a JWT was signed with (token/jwt-keys.ts). */
   readonly key?: string | undefined
   readonly certificate?: PeerCertificate | undefined
   /** Milliseconds since 1970. */
@@ -64,9 +70,20 @@ export interface Peer {
 export type AuthStep =
   | { readonly outcome: 'ok'; readonly account: Account; readonly credential: Credential }
   | { readonly outcome: 'continue'; readonly data: Uint8Array }
-  | { readonly outcome: 'failed' }
+  | Failed
   | { readonly outcome: 'unsupported' }
   | { readonly outcome: 'invalid'; readonly detail: string }
+
+/** What stands beside the outcome is for the operator's eyes: the peer only ever learns that it failed. */
+export interface Failed {
+  readonly outcome: 'failed'
+  /** Who the peer said to be, in the one spelling, where it said so. */
+  readonly identity?: string | undefined
+  /** Not looked at, or not told what was seen: too many guesses before. */
+  readonly throttled?: boolean | undefined
+  /** What was wrong with a token or certificate, in a few words without secrets. */
+  readonly reason?: string | undefined
+}
 
 /** One per connection, used for one step at a time. */
 export interface AuthExchange {

@@ -1,7 +1,12 @@
 /**
- * What an authenticated identity may see. A tenant never learns that another one exists; what is the producer's own
- * (`host.*`, `producer.*`) is everybody's.
+ * What an authenticated identity may do. A tenant never learns that another one exists; what is the producer's own
+ * (`host.*`, `producer.*`) is everybody's. Within that the rules of its role decide, and where there is none a default:
+ * reading is allowed, what changes or reaches something is not.
  */
+import { matcher, overlaps } from './pattern.ts'
+import type { Request, Rule, Verdict } from './rules.ts'
+import type { Scope } from './scope.ts'
+
 export interface Identity {
   readonly userId: number
   readonly tenant: string
@@ -9,11 +14,114 @@ export interface Identity {
   readonly role: string
 }
 
+/** An identity as a credential of it shows it, which may be narrower. */
+export interface Reader extends Identity {
+  readonly scope?: Scope | undefined
+}
+
 export const ADMIN_ROLE = 'admin'
+export const OPERATOR_ROLE = 'operator'
+/** Has no rules of its own: the defaults, and nothing else. */
+export const CONSUMER_ROLE = 'consumer'
+
+/** Who did what: by default for admins alone. */
+const AUDIT = 'producer.audit'
 
 /** Whose something is. Said outright: a forgotten tenant must not read as "everybody's". */
 export type Owner = 'producer' | { readonly tenant: string }
 
 export function mayRead(identity: Identity, owner: Owner): boolean {
   return identity.role === ADMIN_ROLE || owner === 'producer' || owner.tenant === identity.tenant
+}
+
+/**
+ * Judges a request by the rules of a role; others may be among them. Best match: of the rules that match the most specific
+ * one decides, and of equally specific ones a deny. Whose something is was judged before.
+ */
+export function judge(role: string, rules: readonly Rule[], request: Request): Verdict {
+  return decide(role, rules, request, ({ effect, where }) => {
+    return Object.entries(where).every(([name, pattern]) => {
+      const given = request.argument(name)
+      return given !== undefined && matches(effect, pattern, given)
+    })
+  })
+}
+
+/** Whether there are arguments with which a request would be allowed: only then is its object shown to the role. */
+export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit<Request, 'argument'>): boolean {
+  const mayHold = ({ effect, where }: Rule): boolean => effect === 'allow' || Object.keys(where).length === 0
+  return decide(role, rules, request, mayHold).allowed
+}
+
+function decide(
+  role: string,
+  rules: readonly Rule[],
+  request: Omit<Request, 'argument'>,
+  conditionsHold: (rule: Rule) => boolean,
+): Verdict {
+  if (role === ADMIN_ROLE) return { allowed: true, because: 'the role admin may do everything' }
+  if (request.command === 'DEF_CHANNEL' && request.object === '') {
+    return yes('an empty URL is no destination')
+  }
+  let best: Rule | undefined
+  for (const rule of role === CONSUMER_ROLE ? [] : rules) {
+    const isNamed = rule.command === '*' || rule.command === request.command
+    if (rule.role !== role || !isNamed || !matches(rule.effect, rule.object, request.object)) continue
+    if (conditionsHold(rule) && (best === undefined || outranks(rule, best))) best = rule
+  }
+  if (best === undefined) return byDefault(request)
+  return { allowed: best.effect === 'allow', because: formatRule(best) }
+}
+
+/**
+ * A `*` in a request stands for all that there could be. So that it never widens, an allow has to take in all of that,
+ * while a deny needs to touch but some of it.
+ */
+function matches(effect: Rule['effect'], pattern: string, text: string): boolean {
+  return effect === 'deny' && text.includes('*') ? overlaps(pattern, text) : matcher(pattern)(text)
+}
+
+/** For people: "rule 3: allow EXECUTE service.* where name=web*". */
+export function formatRule({ number, effect, command, object, where }: Rule): string {
+  const conditions = formatWhere(where)
+  return `rule ${number}: ${effect} ${command} ${object}${conditions && ` where ${conditions}`}`
+}
+
+export function formatWhere(where: Rule['where']): string {
+  return Object.entries(where)
+    .map(([name, pattern]) => `${name}=${pattern}`)
+    .join(' ')
+}
+
+/** An exact object before a pattern, more of it spelled out before less, a named command before any, more arguments before fewer. */
+function outranks(rule: Rule, other: Rule): boolean {
+  const [mine, theirs] = [rank(rule), rank(other)]
+  for (const [index, value] of mine.entries()) if (value !== theirs[index]) return value > (theirs[index] as number)
+  return rule.effect === 'deny' && other.effect === 'allow'
+}
+
+function rank({ object, command, where }: Rule): readonly number[] {
+  const literal = object.replaceAll('*', '').length
+  return [object.includes('*') ? 0 : 1, literal, command === '*' ? 0 : 1, Object.keys(where).length]
+}
+
+function byDefault({ command, object }: Omit<Request, 'argument'>): Verdict {
+  switch (command) {
+    case 'COLLECT':
+      if (object === AUDIT || (object.includes('*') && matcher(object)(AUDIT))) return no(`only admins read ${AUDIT}`)
+      return yes('what the tenant and the producer have may be read')
+    case 'EXECUTE':
+      if (object.startsWith('channel.')) return yes("one's own channels may be changed")
+      return no('no control may be executed without a rule')
+    case 'DEF_CHANNEL':
+      return no('nothing may be dialled without a rule')
+  }
+}
+
+function yes(because: string): Verdict {
+  return { allowed: true, because: `default: ${because}` }
+}
+
+function no(because: string): Verdict {
+  return { allowed: false, because: `default: ${because}` }
 }

@@ -5,6 +5,10 @@ export const ruleCommands = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL'] as const
 export type RuledCommand = (typeof ruleCommands)[number]
 export type RuleCommand = RuledCommand | '*'
 
+export function isRuleCommand(text: string): text is RuleCommand {
+  return text === '*' || (ruleCommands as readonly string[]).includes(text)
+}
+
 export interface Rule {
   readonly number: number
   readonly role: string
@@ -18,6 +22,7 @@ export interface Rule {
 
 export interface Request {
   readonly command: RuledCommand
+  /** May hold a `*`, which then stands for all that there could be: it is allowed only if all of that is. */
   readonly object: string
   /** An argument as text; undefined: not given. */
   readonly argument: (name: string) => string | undefined

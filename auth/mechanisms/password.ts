@@ -12,7 +12,7 @@ import { preparePassword } from '../verifiers.ts'
 const MAX_STRING_BYTES = 1024
 
 export interface PasswordMechanismOptions {
-  readonly accounts: Accounts
+  readonly accounts: Pick<Accounts, 'find'>
   readonly hasher: Pick<PasswordHasher, 'verify'>
   readonly throttle: Throttle
   readonly plainOnLoopback: boolean
@@ -27,7 +27,7 @@ export class PasswordMechanism implements Mechanism {
   }
 
   isOffered(peer: Peer): boolean {
-    return peer.encrypted || (peer.loopback && this.#options.plainOnLoopback)
+    return mayShowSecrets(peer, this.#options.plainOnLoopback)
   }
 
   begin(peer: Peer): MechanismExchange {
@@ -41,11 +41,17 @@ export class PasswordMechanism implements Mechanism {
     if (!who) return { outcome: 'failed' }
     const { accounts, hasher, throttle } = this.#options
     const guess = new Guess(who, peer, accounts, throttle)
-    if (guess.isThrottled) return { outcome: 'failed' }
+    if (guess.isThrottled) return guess.throttled()
     const password = usable(strings[1])
     if (password === undefined) return guess.failed()
-    return (await hasher.verify(password, guess.account?.bcrypt)) ? guess.proven(this.method) : guess.failed()
+    const isRight = await guess.look(() => hasher.verify(password, guess.account?.bcrypt))
+    return isRight ? guess.proven(this.method) : guess.failed()
   }
+}
+
+/** Whether what stands for the user by itself may travel to us: only where nobody can listen. */
+export function mayShowSecrets(peer: Peer, plainOnLoopback: boolean): boolean {
+  return peer.encrypted || (peer.loopback && plainOnLoopback)
 }
 
 /** A password that could never have been set needs no hashing: that says nothing about the user. */

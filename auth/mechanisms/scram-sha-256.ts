@@ -1,5 +1,5 @@
 /**
- * The method `scram-sha-256` [MON 11]: client-first, client-final, and an empty third step.
+ * The methods `scram-sha-256` and `scram-sha-256-plus` [MON 11]: client-first, client-final, and an empty third step.
  * After the proof was right the consumer still has to check ours: it is authenticated only by that third step.
  */
 import { Guess, whoIs } from '../guess.ts'
@@ -8,38 +8,48 @@ import { ScramServer } from '../scram/server.ts'
 import type { Throttle } from '../throttle.ts'
 
 export interface ScramMechanismOptions {
-  readonly accounts: Accounts
+  readonly accounts: Pick<Accounts, 'find'>
   readonly throttle: Throttle
+  /** Random, at least 16 bytes, kept over restarts: unknown users get their salt from it. */
   readonly serverSecret: Uint8Array
+  /** What unknown users are told: that which passwords are stored with. */
   readonly iterations: number
 }
 
+type Method = 'scram-sha-256' | 'scram-sha-256-plus'
+
 export class ScramMechanism implements Mechanism {
-  readonly method = 'scram-sha-256'
+  readonly method: Method
   readonly #options: ScramMechanismOptions
 
-  constructor(options: ScramMechanismOptions) {
+  constructor(method: Method, options: ScramMechanismOptions) {
+    this.method = method
     this.#options = options
   }
 
-  isOffered(): boolean {
-    return true
+  /** To bind a channel to a login takes TLS 1.3. RFC 9266 */
+  isOffered(peer: Peer): boolean {
+    return this.method === 'scram-sha-256' || peer.exporter !== undefined
   }
 
   begin(peer: Peer): MechanismExchange {
-    return new ScramExchange(peer, this.#options)
+    return new ScramExchange(this.method, peer, this.#options)
   }
 }
 
 class ScramExchange implements MechanismExchange {
+  readonly #method: Method
   readonly #server: ScramServer
   #guess: Guess | undefined
   #isProven = false
 
-  constructor(peer: Peer, { accounts, throttle, serverSecret, iterations }: ScramMechanismOptions) {
+  constructor(method: Method, peer: Peer, { accounts, throttle, serverSecret, iterations }: ScramMechanismOptions) {
+    this.#method = method
     this.#server = new ScramServer({
       serverSecret,
       iterations,
+      exporter: peer.exporter,
+      isBound: method === 'scram-sha-256-plus',
       find: (username) => {
         const who = whoIs(username)
         if (!who) return undefined
@@ -53,24 +63,25 @@ class ScramExchange implements MechanismExchange {
   step(data: Uint8Array): AuthStep {
     const guess = this.#guess
     if (!guess) return this.#first(data)
-    return this.#isProven ? acknowledged(guess, data) : this.#final(guess, data)
+    return this.#isProven ? this.#acknowledged(guess, data) : this.#final(guess, data)
   }
 
   #first(data: Uint8Array): AuthStep {
     const step = this.#server.step(data)
-    return step.outcome === 'continue' ? { outcome: 'continue', data: step.data } : { outcome: 'failed' }
+    if (step.outcome === 'continue') return { outcome: 'continue', data: step.data }
+    return this.#guess ? this.#guess.throttled() : { outcome: 'failed' }
   }
 
   #final(guess: Guess, data: Uint8Array): AuthStep {
-    if (guess.isThrottled) return { outcome: 'failed' }
+    if (guess.isThrottled) return guess.throttled()
     const step = this.#server.step(data)
     if (step.outcome !== 'proven') return guess.failed()
     this.#isProven = true
     return { outcome: 'continue', data: step.data }
   }
-}
 
-function acknowledged(guess: Guess, data: Uint8Array): AuthStep {
-  if (data.length > 0) return { outcome: 'invalid', detail: 'the last step of scram-sha-256 has empty data' }
-  return guess.proven('scram-sha-256')
+  #acknowledged(guess: Guess, data: Uint8Array): AuthStep {
+    if (data.length > 0) return { outcome: 'invalid', detail: `the last step of ${this.#method} has empty data` }
+    return guess.proven(this.#method)
+  }
 }

@@ -5,12 +5,18 @@
 import { AuthError } from '../errors.ts'
 import { formatIdentity, splitIdentity } from '../qualified-name.ts'
 import { deriveKeys, equalBytes, hmac, MIN_ITERATIONS, type ScramKeys, sha256, utf8, webCrypto, xor } from './keys.ts'
-import { decodeText, encodeBase64, escapeName, parseServerFinal, parseServerFirst } from './message.ts'
+import {
+  channelBindingOf,
+  decodeText,
+  encodeBase64,
+  escapeName,
+  parseServerFinal,
+  parseServerFirst,
+  TLS_EXPORTER,
+} from './message.ts'
 
 /** A server asking for more would only burn the client's processor: this many take seconds. */
 export const MAX_ITERATIONS = 10_000_000
-
-const GS2_HEADER = 'n,,'
 
 export interface ScramClientOptions {
   /** `tenant/user` or `user`. */
@@ -18,6 +24,11 @@ export interface ScramClientOptions {
   readonly password?: string | undefined
   /** From an earlier attempt's `keys`; used where the server still has that salt and iteration count. */
   readonly keys?: ScramKeys | undefined
+  /**
+   * The `tls-exporter` bytes of this connection (RFC 9266): then the method is `scram-sha-256-plus`. 'not-offered': there
+   * are such bytes, but the server does not offer that method; should that be a third party's doing, the server refuses.
+   */
+  readonly channelBinding?: Uint8Array | 'not-offered' | undefined
   /** Printable ASCII without commas; random unless given. */
   readonly nonce?: string | undefined
 }
@@ -26,21 +37,30 @@ export class ScramClient {
   readonly #password: string | undefined
   readonly #nonce: string
   readonly #firstBare: string
+  readonly #gs2Header: string
+  readonly #exporter: Uint8Array | undefined
   #keys: ScramKeys | undefined
   #serverSignature: Uint8Array | undefined
 
   /** Throws AuthError BAD_IDENTITY. */
-  constructor({ identity, password, keys, nonce }: ScramClientOptions) {
+  constructor({ identity, password, keys, channelBinding, nonce }: ScramClientOptions) {
     this.#password = password
     this.#keys = keys
     this.#nonce = nonce ?? encodeBase64(webCrypto().getRandomValues(new Uint8Array(24)))
+    this.#exporter = channelBinding === 'not-offered' ? undefined : channelBinding
+    this.#gs2Header = `${this.#exporter ? TLS_EXPORTER : channelBinding ? 'y' : 'n'},,`
     // The server prepares the name; the tables for that are more than all the rest of a client.
     this.#firstBare = `n=${escapeName(formatIdentity(splitIdentity(identity)))},r=${this.#nonce}`
   }
 
+  /** What this exchange is named in AUTH. */
+  get method(): 'scram-sha-256' | 'scram-sha-256-plus' {
+    return this.#exporter ? 'scram-sha-256-plus' : 'scram-sha-256'
+  }
+
   /** The client-first-message. */
   first(): Uint8Array {
-    return utf8(GS2_HEADER + this.#firstBare)
+    return utf8(this.#gs2Header + this.#firstBare)
   }
 
   /** The client-final-message, from the server-first-message. Throws AuthError. */
@@ -52,7 +72,7 @@ export class ScramClient {
       throw new AuthError('SCRAM_REFUSED', 'the server answered with a nonce that does not continue ours')
     }
     const keys = await this.#keysFor(first.salt, first.iterations)
-    const withoutProof = `c=${encodeBase64(utf8(GS2_HEADER))},r=${first.nonce}`
+    const withoutProof = `c=${encodeBase64(channelBindingOf(this.#gs2Header, this.#exporter))},r=${first.nonce}`
     const authMessage = `${this.#firstBare},${text},${withoutProof}`
     const clientSignature = await hmac(await sha256(keys.clientKey), authMessage)
     this.#serverSignature = await hmac(keys.serverKey, authMessage)

@@ -11,17 +11,27 @@ const BASE64 = '[A-Za-z0-9+/]+={0,2}'
 // Optional extensions are to be passed over; `m` is the mandatory one and nobody here knows any. RFC 5802 5.1
 const EXTENSIONS = String.raw`(?:,(?!m=)[A-Za-z]=[^,\0]+)*`
 
-// No `p=` (channel binding) and no authzid. `y` says "you offer no channel binding", which is so.
-const CLIENT_FIRST = new RegExp(String.raw`^([ny],,)(n=([^,\0]+),r=(${CLIENT_NONCE})${EXTENSIONS})$`)
+// No authzid: nobody acts for another.
+const CLIENT_FIRST = new RegExp(
+  String.raw`^(([ny]|p=[A-Za-z0-9.-]{1,64}),,)(n=([^,\0]+),r=(${CLIENT_NONCE})${EXTENSIONS})$`,
+)
 const SERVER_FIRST = new RegExp(String.raw`^r=(${NONCE}),s=(${BASE64}),i=([1-9]\d{0,9})${EXTENSIONS}$`)
 const CLIENT_FINAL = new RegExp(`^(c=(${BASE64}),r=(${NONCE})${EXTENSIONS}),p=(${BASE64})$`)
 const SERVER_FINAL = new RegExp(`^(?:v=(${BASE64})|e=([A-Za-z0-9-]{1,64}))${EXTENSIONS}$`)
+
+/** The one binding we do: 32 bytes that only the two ends of a TLS 1.3 connection know. RFC 9266 */
+export const TLS_EXPORTER = 'p=tls-exporter'
 
 /** Longer than any honest message: 129 characters of identity, escaped, and a nonce. */
 export const MAX_MESSAGE_BYTES = 2048
 
 export interface ClientFirst {
   readonly gs2Header: string
+  /**
+   * `n`: the client can do no channel binding; `y`: it could, and believes that the server offers none;
+   * `p=` and a name: it does that one.
+   */
+  readonly binding: string
   readonly bare: string
   readonly username: string
   readonly nonce: string
@@ -45,9 +55,9 @@ export type ServerFinal = { readonly signature: Uint8Array } | { readonly error:
 
 export function parseClientFirst(text: string): ClientFirst | undefined {
   const match = CLIENT_FIRST.exec(text)
-  const username = match && unescapeName(match[3]!)
+  const username = match && unescapeName(match[4]!)
   if (!username) return undefined
-  return { gs2Header: match[1]!, bare: match[2]!, username, nonce: match[4]! }
+  return { gs2Header: match[1]!, binding: match[2]!, bare: match[3]!, username, nonce: match[5]! }
 }
 
 export function parseServerFirst(text: string): ServerFirst | undefined {
@@ -71,6 +81,11 @@ export function parseServerFinal(text: string): ServerFinal | undefined {
   if (match[2] !== undefined) return { error: match[2] }
   const signature = decodeBase64(match[1]!)
   return signature && { signature }
+}
+
+/** What `c=` holds: the header of the client-first-message, and behind it what the channel is bound to. RFC 5802 5.1 */
+export function channelBindingOf(gs2Header: string, exporter: Uint8Array | undefined): Uint8Array {
+  return new Uint8Array([...new TextEncoder().encode(gs2Header), ...(exporter ?? [])])
 }
 
 /** A name as it stands in `n=`: '=' and ',' are written =3D and =2C. */

@@ -1,11 +1,19 @@
 /**
- * The server's half of SCRAM-SHA-256: one object is one exchange, client-first then client-final.
+ * The server's half of SCRAM-SHA-256 and of SCRAM-SHA-256-PLUS: one object is one exchange, client-first then client-final.
  * Nothing a peer sends makes it throw, and a user that does not exist is led through the same steps with the same work:
  * its salt comes from the server's secret, so asking twice gives the same one.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { equalBytes, type ScramVerifier, utf8, xor } from './keys.ts'
-import { type ClientFirst, decodeText, encodeBase64, parseClientFinal, parseClientFirst } from './message.ts'
+import {
+  type ClientFirst,
+  channelBindingOf,
+  decodeText,
+  encodeBase64,
+  parseClientFinal,
+  parseClientFirst,
+  TLS_EXPORTER,
+} from './message.ts'
 
 const SALT_BYTES = 16
 const KEY_BYTES = 32
@@ -17,6 +25,10 @@ export interface ScramServerOptions {
   readonly iterations: number
   /** Whom a username means. Undefined ends the exchange at once; a missing verifier (an unknown user) does not. */
   readonly find: (username: string) => ScramSubject | undefined
+  /** The `tls-exporter` bytes of this connection: the method with channel binding is offered on it. */
+  readonly exporter?: Uint8Array | undefined
+  /** The exchange is of that method. */
+  readonly isBound?: boolean | undefined
   /** The server's part of the nonce; random unless given. */
   readonly nonce?: string | undefined
 }
@@ -56,14 +68,15 @@ export class ScramServer {
     if (this.#ended) return FAILED
     const pending = this.#pending
     const text = decodeText(data)
-    const step = text === undefined ? FAILED : pending ? final(pending, text) : this.#first(text)
+    const step = text === undefined ? FAILED : pending ? this.#final(pending, text) : this.#first(text)
     this.#ended = step.outcome !== 'continue'
     return step
   }
 
   #first(text: string): ScramStep {
     const clientFirst = parseClientFirst(text)
-    const subject = clientFirst && this.#options.find(clientFirst.username)
+    if (!clientFirst || !this.#mayBegin(clientFirst.binding)) return FAILED
+    const subject = this.#options.find(clientFirst.username)
     if (!subject) return FAILED
     const mock = mockVerifier(this.#options.serverSecret, subject.identity, this.#options.iterations)
     const verifier = subject.verifier ?? mock
@@ -72,18 +85,30 @@ export class ScramServer {
     this.#pending = { clientFirst, serverFirst, nonce, verifier, known: subject.verifier !== undefined }
     return { outcome: 'continue', data: utf8(serverFirst) }
   }
-}
 
-function final({ clientFirst, serverFirst, nonce, verifier, known }: Pending, text: string): ScramStep {
-  const message = parseClientFinal(text)
-  if (!message || message.nonce !== nonce || message.proof.length !== KEY_BYTES) return FAILED
-  if (!equalBytes(message.channelBinding, utf8(clientFirst.gs2Header))) return FAILED
-  const authMessage = `${clientFirst.bare},${serverFirst},${message.withoutProof}`
-  const clientKey = xor(message.proof, hmac(verifier.storedKey, authMessage))
-  const storedKey = createHash('sha256').update(clientKey).digest()
-  const serverSignature = hmac(verifier.serverKey, authMessage)
-  if (!timingSafeEqual(storedKey, verifier.storedKey) || !known) return FAILED
-  return { outcome: 'proven', data: utf8(`v=${encodeBase64(serverSignature)}`) }
+  /**
+   * Whoever can bind, and was told that we cannot although we offer it here, sits behind somebody who changed our list of
+   * methods: `y` is refused then. RFC 5802 section 6
+   */
+  #mayBegin(binding: string): boolean {
+    const { exporter, isBound } = this.#options
+    if (isBound) return binding === TLS_EXPORTER && exporter !== undefined
+    return binding === 'n' || (binding === 'y' && !exporter)
+  }
+
+  #final({ clientFirst, serverFirst, nonce, verifier, known }: Pending, text: string): ScramStep {
+    const message = parseClientFinal(text)
+    if (!message || message.nonce !== nonce || message.proof.length !== KEY_BYTES) return FAILED
+    const { exporter, isBound } = this.#options
+    const binding = channelBindingOf(clientFirst.gs2Header, isBound ? exporter : undefined)
+    if (!equalBytes(message.channelBinding, binding)) return FAILED
+    const authMessage = `${clientFirst.bare},${serverFirst},${message.withoutProof}`
+    const clientKey = xor(message.proof, hmac(verifier.storedKey, authMessage))
+    const storedKey = createHash('sha256').update(clientKey).digest()
+    const serverSignature = hmac(verifier.serverKey, authMessage)
+    if (!timingSafeEqual(storedKey, verifier.storedKey) || !known) return FAILED
+    return { outcome: 'proven', data: utf8(`v=${encodeBase64(serverSignature)}`) }
+  }
 }
 
 function mockVerifier(secret: Uint8Array, identity: string, iterations: number): ScramVerifier {

@@ -2,10 +2,12 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Fixture, LOCAL, passwordData, REMOTE, SECURE } from '../fixture.ts'
 
+const failedAs = (identity: string) => ({ outcome: 'failed', identity })
+
 test('the right password gives the account', async () => {
   const it = new Fixture()
   const step = await it.password('acme/alice', 'wonderland')
-  expect(step).toEqual({ outcome: 'ok', account: it.accounts[0] })
+  expect(step).toEqual({ outcome: 'ok', account: it.accounts[0], credential: { method: 'password' } })
 })
 
 test('the data are two XDR strings, byte for byte', async () => {
@@ -23,9 +25,9 @@ test('a view into a larger frame is read in its place, before the frame is used 
 
 test('a wrong password, an unknown user and a user without password fail alike, after the same work', async () => {
   const it = new Fixture()
-  expect(await it.password('acme/alice', 'looking-glass')).toEqual({ outcome: 'failed' })
-  expect(await it.password('acme/mallory', 'looking-glass')).toEqual({ outcome: 'failed' })
-  expect(await it.password('local', 'machine')).toEqual({ outcome: 'failed' })
+  expect(await it.password('acme/alice', 'looking-glass')).toEqual(failedAs('acme/alice'))
+  expect(await it.password('acme/mallory', 'looking-glass')).toEqual(failedAs('acme/mallory'))
+  expect(await it.password('default/local', 'machine')).toEqual(failedAs('local'))
   expect(it.compared).toEqual([
     ['looking-glass', 'hash of wonderland'],
     ['looking-glass', undefined],
@@ -39,7 +41,7 @@ test('an identity or a password that nobody can have just fails', async () => {
     expect(await it.password(identity, 'x')).toEqual({ outcome: 'failed' })
   }
   for (const password of ['', 'a\u0000', 'a'.repeat(73)]) {
-    expect(await it.password('acme/alice', password)).toEqual({ outcome: 'failed' })
+    expect(await it.password('acme/alice', password)).toEqual(failedAs('acme/alice'))
   }
   expect(it.compared).toEqual([])
 })
@@ -77,7 +79,7 @@ test('random bytes are invalid or fail, and never throw', async () => {
 
 test('a password is taken only over TLS, or on a loopback listener where that is allowed', () => {
   const offered = (peer: typeof LOCAL, plain: boolean): boolean =>
-    new Fixture(plain).authenticator.methods(peer).includes('password')
+    new Fixture({ plainOnLoopback: plain }).authenticator.methods(peer).includes('password')
   expect(offered(SECURE, false)).toBe(true)
   expect(offered(LOCAL, true)).toBe(true)
   expect(offered(LOCAL, false)).toBe(false)
@@ -93,7 +95,7 @@ test('whoever is removed, replaced or given another password during the check fa
     it.duringVerify = () => {
       it.accounts = accounts
     }
-    expect(await it.password('acme/alice', 'wonderland')).toEqual({ outcome: 'failed' })
+    expect(await it.password('acme/alice', 'wonderland')).toEqual(failedAs('acme/alice'))
   }
   await failsWith([])
   await failsWith([{ ...alice, id: 9 }])
@@ -113,7 +115,7 @@ test('from the sixth failure on a guess is not looked at, until the minute is ov
   const it = new Fixture()
   for (let i = 0; i < 6; i++) await it.password('acme/alice', `guess ${i}`)
   expect(it.compared).toHaveLength(6)
-  expect(await it.password('acme/alice', 'wonderland')).toEqual({ outcome: 'failed' })
+  expect(await it.password('acme/alice', 'wonderland')).toEqual({ ...failedAs('acme/alice'), throttled: true })
   expect(it.compared).toHaveLength(6)
   expect((await it.password('acme/alice', 'wonderland', SECURE)).outcome).toBe('ok')
   it.now += 60_000
@@ -136,4 +138,21 @@ test('many right passwords side by side all get in', async () => {
   const it = new Fixture()
   const logins = Array.from({ length: 20 }, () => it.password('acme/alice', 'wonderland'))
   expect((await Promise.all(logins)).map((step) => step.outcome)).toEqual(new Array(20).fill('ok'))
+})
+
+test('more than twenty guesses at one password side by side are asked to come again, and are no failures', async () => {
+  const it = new Fixture()
+  const logins = Array.from({ length: 21 }, () => it.password('acme/alice', 'wonderland'))
+  const answers = await Promise.allSettled(logins)
+  expect(answers.slice(0, 20).map(({ status }) => status)).toEqual(new Array(20).fill('fulfilled'))
+  expect(answers[20]).toMatchObject({ status: 'rejected', reason: { code: 'HASHER_BUSY' } })
+  expect((await it.password('acme/alice', 'wonderland')).outcome).toBe('ok')
+})
+
+test('a place is given back by a check that could not be made', async () => {
+  const it = new Fixture()
+  it.duringVerify = () => {
+    throw new Error('the thread that checks passwords ended')
+  }
+  for (let i = 0; i < 30; i++) await expect(it.password('acme/alice', 'x')).rejects.toThrow('ended')
 })

@@ -18,7 +18,11 @@ test('the right password gives the account after three steps', async () => {
   const it = new Fixture()
   expect(await it.scram('acme/alice', 'wonderland', REMOTE)).toEqual(['continue', 'continue', 'ok'])
   const { exchange } = await proven(it)
-  expect(await exchange.step('', NOTHING)).toEqual({ outcome: 'ok', account: it.accounts[0] })
+  expect(await exchange.step('', NOTHING)).toEqual({
+    outcome: 'ok',
+    account: it.accounts[0],
+    credential: { method: METHOD },
+  })
 })
 
 test('a wrong password and an unknown user fail at the same step', async () => {
@@ -71,7 +75,7 @@ test('a user who is removed, replaced or given another password before the end f
     it.accounts = [alice, local]
     const { exchange } = await proven(it)
     it.accounts = accounts
-    expect(await exchange.step('', NOTHING)).toEqual({ outcome: 'failed' })
+    expect(await exchange.step('', NOTHING)).toEqual({ outcome: 'failed', identity: 'acme/alice' })
   }
 })
 
@@ -98,7 +102,7 @@ test('exchanges begun before the sixth failure tell no more than those begun aft
   const first = await exchange.step(METHOD, client.first())
   for (let i = 0; i < 6; i++) await it.scram('acme/alice', 'x')
   const final = await client.final(first.outcome === 'continue' ? first.data : NOTHING)
-  expect(await exchange.step('', final)).toEqual({ outcome: 'failed' })
+  expect(await exchange.step('', final)).toEqual({ outcome: 'failed', identity: 'acme/alice', throttled: true })
 })
 
 test('guesses by password and by SCRAM are counted together', async () => {

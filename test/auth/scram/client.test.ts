@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ScramClient } from '../../../auth/scram/client.ts'
+import { RfcScram } from '../../support/rfc-scram.ts'
 import { bytes, RFC_7677, text } from './vector.ts'
 
 function rfcClient(): ScramClient {
@@ -23,6 +24,30 @@ test('the identity is sent in its one spelling and escaped', () => {
   expect(first('default/alice')).toBe('n,,n=alice,r=x')
   expect(first('acme/a=b,c')).toBe('n,,n=acme/a=3Db=2Cc,r=x')
   expect(() => first('a/b/c')).toThrow(refused('BAD_IDENTITY'))
+})
+
+// RFC 9266 section 3 and RFC 5802 section 7, put together by hand: cbind-input is the header and the exporter's bytes.
+test('a client with an exporter binds to it, in the first message and in the last', async () => {
+  const exporter = new Uint8Array(32).fill(0xab)
+  const client = new ScramClient({
+    identity: 'user',
+    password: 'pencil',
+    nonce: RFC_7677.clientNonce,
+    channelBinding: exporter,
+  })
+  expect(client.method).toBe('scram-sha-256-plus')
+  expect(text(client.first())).toBe('p=tls-exporter,,n=user,r=rOprNGfwEbeRWgbNEkqO')
+  const binding = Buffer.from(`703d746c732d6578706f727465722c2c${'ab'.repeat(32)}`, 'hex').toString('base64')
+  const independent = new RfcScram({ username: 'user', password: 'pencil', nonce: RFC_7677.clientNonce, exporter })
+  const final = text(await client.final(bytes(RFC_7677.serverFirst)))
+  expect(final).toMatch(`c=${binding},r=`)
+  expect(final).toBe(independent.clientFinal(bytes(RFC_7677.serverFirst)).toString())
+})
+
+test('a client that could bind says so to a server that does not offer it', () => {
+  const client = new ScramClient({ identity: 'user', password: 'pencil', nonce: 'x', channelBinding: 'not-offered' })
+  expect(client.method).toBe('scram-sha-256')
+  expect(text(client.first())).toBe('y,,n=user,r=x')
 })
 
 test('two clients use two nonces', () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
+  channelBindingOf,
   decodeText,
   escapeName,
   MAX_MESSAGE_BYTES,
@@ -14,6 +15,7 @@ import { bytes, RFC_7677 } from './vector.ts'
 test('the four messages of RFC 7677 are taken apart', () => {
   expect(parseClientFirst(RFC_7677.clientFirst)).toEqual({
     gs2Header: 'n,,',
+    binding: 'n',
     bare: 'n=user,r=rOprNGfwEbeRWgbNEkqO',
     username: 'user',
     nonce: 'rOprNGfwEbeRWgbNEkqO',
@@ -30,6 +32,18 @@ test('the four messages of RFC 7677 are taken apart', () => {
   expect(serverFinal && 'signature' in serverFinal && serverFinal.signature.length).toBe(32)
 })
 
+test('channel binding is named in front', () => {
+  const first = parseClientFirst('p=tls-exporter,,n=user,r=x')
+  expect(first).toMatchObject({ gs2Header: 'p=tls-exporter,,', binding: 'p=tls-exporter', bare: 'n=user,r=x' })
+})
+
+// RFC 5802 section 7: cbind-input = gs2-header [ cbind-data ]
+test('what the channel is bound to stands behind the header', () => {
+  expect(Buffer.from(channelBindingOf('n,,', undefined)).toString('base64')).toBe('biws')
+  const bound = Buffer.from(channelBindingOf('p=tls-exporter,,', Uint8Array.of(0, 255)))
+  expect(bound.toString('hex')).toBe('703d746c732d6578706f727465722c2c00ff')
+})
+
 test('commas and equals signs in a name are escaped', () => {
   expect(escapeName('a=b,c')).toBe('a=3Db=2Cc')
   expect(parseClientFirst('n,,n=a=3Db=2Cc,r=x')?.username).toBe('a=b,c')
@@ -44,7 +58,8 @@ test.each([
   ['a nonce with a space', 'n,,n=user,r=a b'],
   ['a nonce that is too long', `n,,n=user,r=${'a'.repeat(129)}`],
   ['a NUL in the name', 'n,,n=us\0er,r=x'],
-  ['channel binding, which is not offered', 'p=tls-exporter,,n=user,r=x'],
+  ['channel binding without a name', 'p=,,n=user,r=x'],
+  ['channel binding with a name that may not be', 'p=tls_exporter,,n=user,r=x'],
   ['an authorization identity', 'n,a=root,n=user,r=x'],
   ['a mandatory extension in front', 'n,,m=x,n=user,r=x'],
   ['a mandatory extension behind', 'n,,n=user,r=x,m=x'],

@@ -102,7 +102,7 @@ test('a client that could do channel binding is served without', () => {
   expect(rfcServer().step(bytes('y,,n=user,r=x')).outcome).toBe('continue')
 })
 
-test('channel binding, an authorization identity and mandatory extensions are refused', () => {
+test('channel binding where none is offered, an authorization identity and mandatory extensions are refused', () => {
   const outcome = (message: string): string => rfcServer().step(bytes(message)).outcome
   expect(outcome('p=tls-exporter,,n=user,r=x')).toBe('failed')
   expect(outcome('n,a=admin,n=user,r=x')).toBe('failed')

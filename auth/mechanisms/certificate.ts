@@ -1,0 +1,49 @@
+/**
+ * The method `certificate` [MON 11]: one step without data. TLS has verified the client's certificate already, so that the
+ * peer holds its key; the common name of its subject says who it is.
+ */
+import { whoIs } from '../guess.ts'
+import { formatIdentity } from '../identity.ts'
+import type { Accounts, AuthStep, Certificates, Failed, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
+
+export interface CertificateMechanismOptions {
+  readonly accounts: Pick<Accounts, 'find'>
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number
+  readonly certificates?: Certificates | undefined
+}
+
+export class CertificateMechanism implements Mechanism {
+  readonly method = 'certificate'
+  readonly #options: CertificateMechanismOptions
+
+  constructor(options: CertificateMechanismOptions) {
+    this.#options = options
+  }
+
+  isOffered(peer: Peer): boolean {
+    return peer.certificate !== undefined
+  }
+
+  begin(peer: Peer): MechanismExchange {
+    return { step: (data) => this.#step(peer, data) }
+  }
+
+  #step({ certificate }: Peer, data: Uint8Array): AuthStep {
+    if (data.length > 0) return { outcome: 'invalid', detail: 'certificate takes no data' }
+    const who = certificate && whoIs(certificate.subject)
+    if (!who) return failed('its common name is no user name')
+    const { accounts, certificates, wallMs } = this.#options
+    const identity = formatIdentity(who)
+    const account = accounts.find(who.tenant, who.name)
+    if (!account || account.loopbackOnly) return failed('there is no such user', identity)
+    if (wallMs() >= certificate.validUntil) return failed('it has expired', identity)
+    if (certificates?.isTrusted(certificate) === false) return failed('it is no longer trusted', identity)
+    const credential = { method: this.method, certificate, expires: certificate.validUntil }
+    return { outcome: 'ok', account, credential }
+  }
+}
+
+function failed(reason: string, identity?: string): Failed {
+  return { outcome: 'failed', identity, reason }
+}

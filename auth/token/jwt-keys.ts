@@ -1,0 +1,139 @@
+/**
+ * The public keys that JSON Web Tokens are verified with, from the text of a JWKS (RFC 7517) or of one PEM file.
+ * Only public keys of asymmetric algorithms get in: with a shared secret whoever can check a token could make one, and a
+ * public key taken for such a secret would let in everybody who knows it.
+ */
+import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { AuthError } from '../errors.ts'
+
+/** What is more does not verify better, only longer. */
+const MAX_RSA_BITS = 8192
+const MIN_RSA_BITS = 2048
+const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']
+const CURVES: Readonly<Record<string, readonly string[]>> = {
+  'P-256': ['ES256'],
+  'P-384': ['ES384'],
+  'P-521': ['ES512'],
+  Ed25519: ['EdDSA', 'Ed25519'],
+}
+
+export interface JwtKey {
+  /** Its thumbprint (RFC 7638, SHA-256, base64url): of another key under the same `kid` it is another. */
+  readonly id: string
+  readonly kid: string | undefined
+  readonly key: KeyObject
+  /** Those it may be used with: never those of another type of key. */
+  readonly algorithms: readonly string[]
+}
+
+export class JwtKeys {
+  #keys: readonly JwtKey[] = []
+
+  /** Takes the place of what was read before. Throws AuthError BAD_KEYS, and then what was read before goes on. */
+  reload(text: string): void {
+    this.#keys = parseKeys(text)
+  }
+
+  /** Whether what was signed with this key is still good. */
+  has(id: string): boolean {
+    return this.#keys.some((key) => key.id === id)
+  }
+
+  /** The key with this `kid`; for a token without one the only key that fits its algorithm. */
+  find(algorithm: string, kid: string | undefined): JwtKey | undefined {
+    const fitting = this.#keys.filter((key) => key.algorithms.includes(algorithm))
+    if (kid !== undefined) return fitting.find((key) => key.kid === kid)
+    return fitting.length === 1 ? fitting[0] : undefined
+  }
+}
+
+/** Throws AuthError BAD_KEYS. */
+function parseKeys(text: string): JwtKey[] {
+  const keys = text.includes('-----BEGIN') ? [parsePem(text)] : parseJwks(text)
+  if (keys.length === 0) throw bad('it holds no public key that signatures can be verified with')
+  const kids = keys.flatMap(({ kid }) => kid ?? [])
+  const twice = kids.find((kid, i) => kids.indexOf(kid) < i)
+  if (twice !== undefined) throw bad(`two keys are named ${twice}: each needs a \`kid\` of its own`)
+  return keys
+}
+
+function parsePem(text: string): JwtKey {
+  const labels = [...text.matchAll(/-----BEGIN ([A-Z0-9 ]+)-----/g)].map(([, label]) => label!)
+  if (labels.some((label) => label.includes('PRIVATE'))) throw bad('it holds a private key: give the public one alone')
+  if (labels.length !== 1) throw bad('a PEM file holds one public key or certificate; several keys need a JWKS file')
+  return keyFrom({}, () => createPublicKey(text), 'the key')
+}
+
+function parseJwks(text: string): JwtKey[] {
+  const { keys } = parsedObject(text)
+  if (!Array.isArray(keys)) throw bad('it is neither PEM nor a JWKS: `keys` is missing, or no array')
+  return keys.flatMap((jwk: unknown, i) => {
+    const which = `key ${i + 1}`
+    if (!isObject(jwk)) throw bad(`${which} is no object`)
+    if (jwk['kty'] === 'oct') throw bad(`${which} is a shared secret: only public keys are taken`)
+    if ('d' in jwk) throw bad(`${which} is a private key: give the public one alone`)
+    // What is for something else, or of a kind we do not know, is passed over. RFC 7517 section 5
+    if (jwk['use'] !== undefined && jwk['use'] !== 'sig') return []
+    if (!['RSA', 'EC', 'OKP'].includes(String(jwk['kty']))) return []
+    if (jwk['kty'] !== 'RSA' && !Object.hasOwn(CURVES, String(jwk['crv']))) return []
+    return [keyFrom(jwk, () => createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' }), which)]
+  })
+}
+
+function keyFrom(jwk: Readonly<Record<string, unknown>>, read: () => KeyObject, which: string): JwtKey {
+  const key = readable(read, which)
+  const { kid, alg } = jwk
+  if (kid !== undefined && (typeof kid !== 'string' || kid === '')) throw bad(`${which}: its \`kid\` is no text`)
+  const possible = algorithmsOf(key, which)
+  const algorithms = alg === undefined ? possible : possible.filter((each) => each === alg)
+  if (algorithms.length === 0) throw bad(`${which}: its \`alg\` does not go with its type`)
+  return { id: thumbprint(key), kid, key, algorithms }
+}
+
+function readable(read: () => KeyObject, which: string): KeyObject {
+  try {
+    return read()
+  } catch (cause) {
+    throw bad(`${which} cannot be read as a public key`, cause)
+  }
+}
+
+function algorithmsOf(key: KeyObject, which: string): readonly string[] {
+  if (key.asymmetricKeyType === 'rsa') {
+    const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
+    if (bits >= MIN_RSA_BITS && bits <= MAX_RSA_BITS) return RSA_ALGORITHMS
+    throw bad(`${which}: RSA of ${bits} bits; ${MIN_RSA_BITS} to ${MAX_RSA_BITS} are possible`)
+  }
+  const algorithms = isExportable(key) ? CURVES[String(key.export({ format: 'jwk' })['crv'])] : undefined
+  if (algorithms) return algorithms
+  throw bad(`${which}: its type is none of RSA, P-256, P-384, P-521 and Ed25519`)
+}
+
+function isExportable({ asymmetricKeyType }: KeyObject): boolean {
+  return asymmetricKeyType === 'ec' || asymmetricKeyType === 'ed25519'
+}
+
+/** RFC 7638: the members that the type requires, in alphabetical order. */
+function thumbprint(key: KeyObject): string {
+  const { kty, crv, e, n, x, y } = key.export({ format: 'jwk' })
+  const required = kty === 'RSA' ? { e, kty, n } : kty === 'EC' ? { crv, kty, x, y } : { crv, kty, x }
+  return createHash('sha256').update(JSON.stringify(required)).digest('base64url')
+}
+
+function parsedObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isObject(value)) return value
+  } catch {
+    // Said below: the error of JSON.parse would quote the file.
+  }
+  throw bad('it is neither PEM nor the JSON of a JWKS')
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function bad(why: string, cause?: unknown): AuthError {
+  return new AuthError('BAD_KEYS', `the file of JWT keys is no good: ${why}`, { cause })
+}
