@@ -1,6 +1,6 @@
 /**
  * What each tenant has of what it may have. Every path that takes something asks here, and gives it back when it ends;
- * the limits themselves come from the tenant or the configuration and may change at any time: what is there stays.
+ * the limits come from the tenant or the configuration. When one is lowered, what is there stays.
  */
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -25,15 +25,20 @@ export class Quotas {
   of(tenant: string): TenantUse {
     let use = this.#uses.get(tenant)
     if (use === undefined) {
-      use = new TenantUse(tenant, () => this.#limits(tenant), this.#clock)
+      use = new TenantUse(tenant, this.#limits(tenant), this.#clock)
       this.#uses.set(tenant, use)
     }
     return use
   }
 
-  /** The tenant is removed: nothing of it is left to count. */
-  forget(tenant: string): void {
-    this.#uses.delete(tenant)
+  /** The limits of a tenant are others now. */
+  changed(tenant: string): void {
+    const use = this.#uses.get(tenant)
+    if (use !== undefined) use.quota = this.#limits(tenant)
+  }
+
+  all(): IterableIterator<[string, TenantUse]> {
+    return this.#uses.entries()
   }
 }
 
@@ -45,24 +50,28 @@ export class TenantUse {
   readonly instances: Count
   readonly controls: Rate
   readonly dials: Rate
-  /** Bytes of VALUE frames in all its channels. */
-  readonly queued: { bytes: number; readonly limit: number }
+  /** Bytes of VALUE frames in all its channels. The limit is looked at for every value. */
+  readonly queued: { bytes: number; limit: number }
   readonly values: ValueMeter
 
-  constructor(tenant: string, quota: () => Quota, clock: Pick<Clock, 'monotonicMs'>) {
+  #quota: Quota
+
+  constructor(tenant: string, limits: Quota, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#quota = limits
+    const quota = (): Quota => this.#quota
     const now = (): number => clock.monotonicMs()
     this.connections = new Count(`tenant ${tenant}: connections`, () => most(quota().connections))
     this.channels = new Count(`tenant ${tenant}: channels`, () => most(quota().channels))
     this.instances = new Count(`tenant ${tenant}: bound metrics`, () => most(quota().instances))
     this.controls = new Rate(`tenant ${tenant}: controls in a minute`, () => most(quota().controlsPerMinute), now)
     this.dials = new Rate(`tenant ${tenant}: dials in a minute`, () => most(quota().dialsPerMinute), now)
-    this.queued = {
-      bytes: 0,
-      get limit() {
-        return most(quota().queuedBytes)
-      },
-    }
+    this.queued = { bytes: 0, limit: most(limits.queuedBytes) }
     this.values = new ValueMeter(() => most(quota().valuesPerSecond), now)
+  }
+
+  set quota(quota: Quota) {
+    this.#quota = quota
+    this.queued.limit = most(quota.queuedBytes)
   }
 }
 

@@ -7,8 +7,9 @@ import { listenFeed } from './listeners/feed.ts'
 import { Pacer } from './listeners/pacer.ts'
 import { listenUdp } from './listeners/udp.ts'
 import type { Parts } from './parts.ts'
+import type { Feeds as ByTenant } from './sensors/feeds.ts'
 import type { GmetricSensor } from './sensors/gmetric/sensor.ts'
-import type { SmonSensor } from './sensors/smon/sensor.ts'
+import type { SmonFeed, SmonSensor } from './sensors/smon/sensor.ts'
 
 export interface Feeds {
   /** Where gmetric packets are taken; undefined: off, or its default address was not free. */
@@ -22,8 +23,8 @@ export interface Feeds {
 type Server = Pick<Parts, 'producer' | 'behind'>
 
 export interface Listening {
-  readonly gmetric: GmetricSensor
-  readonly smon: SmonSensor
+  readonly gmetric: ByTenant<GmetricSensor>
+  readonly smon: ByTenant<SmonSensor>
 }
 
 /** Rejects with ListenError for an address that the configuration names; nothing is left open then. */
@@ -52,7 +53,7 @@ export async function listenFeeds({ gmetric, smon }: Listening, config: Config, 
 type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 
 async function listenGmetric(
-  sensor: GmetricSensor,
+  sensors: ByTenant<GmetricSensor>,
   { gmetric: config }: Config,
   { producer: { log } }: Server,
   opened: Opened,
@@ -64,39 +65,54 @@ async function listenGmetric(
         address: config.listen,
         key: 'gmetric.listen',
         rival: 'gmond, or another server,',
-        packet: (bytes, source) => sensor.packet(bytes, source),
+        packet: (bytes, source) => sensors.of(source).packet(bytes, source),
         failed: (error) => {
           log.error({ err: error }, 'the gmetric listener failed')
-          sensor.failed(error.message)
+          for (const sensor of sensors.all()) sensor.failed(error.message)
         },
       }),
     )
-    sensor.listens(`udp ${formatAddress(listening.address)}`, () => listening.kernelDrops())
+    for (const sensor of sensors.all()) {
+      sensor.listens(`udp ${formatAddress(listening.address)}`, () => listening.kernelDrops())
+    }
     return listening.address
   } catch (error) {
     if (config.listenNamed || !(error instanceof ListenError)) throw error
     log.warn(`${error.message}: the server starts without gmetric`)
-    sensor.failed(error.message)
+    for (const sensor of sensors.all()) sensor.failed(error.message)
     return undefined
   }
 }
 
 async function listenSmonTcp(
-  sensor: SmonSensor,
+  sensors: ByTenant<SmonSensor>,
   { smon: { tcp: address } }: Config,
   { producer, behind }: Server,
   opened: Opened,
 ): Promise<Address | undefined> {
   if (address === undefined) return undefined
-  const pacer = new Pacer({ behind, whenStored: (resume) => producer.journal.wait({ durable: resume }) })
-  const open = (from: string, port: number) => sensor.open(from, port)
-  const listening = opened(await listenFeed({ address, key: 'smon.tcp', pacer, open }))
-  sensor.listens(`tcp ${formatAddress(listening.address)}`)
+  // Each tenant's streams wait for that tenant's quota alone.
+  const pacers = new Map<SmonSensor, Pacer>()
+  for (const sensor of sensors.all()) {
+    const { meter } = sensor
+    const goOn = (resume: () => void): void => {
+      if (meter.waitMs > 0) producer.clock.setTimeout(resume, meter.waitMs)
+      else producer.journal.wait({ durable: resume })
+    }
+    pacers.set(sensor, new Pacer({ behind: () => meter.waitMs > 0 || behind(), whenStored: goOn }))
+  }
+  const open = (from: string, port: number): { taker: SmonFeed; pacer: Pacer } | undefined => {
+    const sensor = sensors.of(from)
+    const taker = sensor.open(from, port)
+    return taker && { taker, pacer: pacers.get(sensor) as Pacer }
+  }
+  const listening = opened(await listenFeed({ address, key: 'smon.tcp', open }))
+  for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)
   return listening.address
 }
 
 async function listenSmonUdp(
-  sensor: SmonSensor,
+  sensors: ByTenant<SmonSensor>,
   { smon: { udp: address } }: Config,
   { producer: { log } }: Server,
   opened: Opened,
@@ -107,13 +123,15 @@ async function listenSmonUdp(
       address,
       key: 'smon.udp',
       rival: 'another server',
-      packet: (bytes, source, port) => sensor.datagram(bytes, source, port),
+      packet: (bytes, source, port) => sensors.of(source).datagram(bytes, source, port),
       failed: (error) => {
         log.error({ err: error }, 'the smon listener for datagrams failed')
-        sensor.failed(error.message)
+        for (const sensor of sensors.all()) sensor.failed(error.message)
       },
     }),
   )
-  sensor.listens(`udp ${formatAddress(listening.address)}`, () => listening.kernelDrops())
+  for (const sensor of sensors.all()) {
+    sensor.listens(`udp ${formatAddress(listening.address)}`, () => listening.kernelDrops())
+  }
   return listening.address
 }

@@ -1,10 +1,14 @@
 /** Makes the sensors and joins them to the hub. */
 import type { Config } from './config.ts'
+import type { Hub } from './metrics/hub.ts'
 import type { Parts } from './parts.ts'
+import { Feeds } from './sensors/feeds.ts'
 import { GmetricSensor } from './sensors/gmetric/sensor.ts'
 import { systemAccess } from './sensors/host/access.ts'
 import { HostReader } from './sensors/host/reader.ts'
 import { HostSensor } from './sensors/host/sensor.ts'
+import { OverQuota } from './sensors/over-quota.ts'
+import { AuditSensor } from './sensors/producer/audit.ts'
 import { channelsView } from './sensors/producer/channels.ts'
 import { controlsView } from './sensors/producer/controls.ts'
 import { metricsView } from './sensors/producer/metrics.ts'
@@ -12,25 +16,31 @@ import { ProducerSensor } from './sensors/producer/sensor.ts'
 import { sensorsView } from './sensors/producer/sensors.ts'
 import { statsView } from './sensors/producer/stats.ts'
 import { SmonSensor } from './sensors/smon/sensor.ts'
-import { type Feeds, listenFeeds } from './start-feeds.ts'
+import type { Producer } from './sessions/producer.ts'
+import { type Feeds as Listening, listenFeeds } from './start-feeds.ts'
+import type { TlsFiles } from './tls/files.ts'
 
 export interface Sensors {
   /** Opens what they listen on. Rejects with ListenError for an address that the configuration names. */
-  listen(): Promise<Feeds>
+  listen(): Promise<Listening>
   /** Forgets what was silent for too long; to be called every second. */
   sweep(): void
 }
 
-export function addSensors({ hub, producer, sessions, storage, behind }: Parts, config: Config): Sensors {
+export function addSensors(
+  { hub, producer, sessions, notices, storage, behind }: Parts,
+  config: Config,
+  tls?: TlsFiles,
+): Sensors {
   const { clock, registry, executor, turn } = producer
-  const gmetric = new GmetricSensor(config.gmetric, hub, clock)
+  const gmetric = gmetricFeeds(config, hub, producer)
   // What is read in one turn is read once.
   const turnClock = { monotonicMs: turn.once(() => clock.monotonicMs()), microseconds: () => clock.microseconds() }
   const host = new HostSensor(config.producer.name, new HostReader(systemAccess()), turnClock, process.platform)
   hub.add(host)
-  const smon = new SmonSensor(config.smon, hub, clock)
-  hub.add(gmetric)
-  hub.add(smon)
+  const smon = smonFeeds(config, hub, producer)
+  for (const sensor of [...gmetric.all(), ...smon.all()]) hub.add(sensor)
+  const overQuota = new OverQuota(producer.quotas, notices, clock)
   const started = clock.monotonicMs()
   const stats = () => ({
     software: producer.software,
@@ -43,18 +53,42 @@ export function addSensors({ hub, producer, sessions, storage, behind }: Parts, 
     storage: storage(),
   })
   const views = [
-    metricsView(() => hub.sensors),
+    metricsView(() => hub.sensors, producer.rights),
     controlsView((identity) => executor.visible(identity)),
     channelsView(() => registry.all()),
-    sensorsView(() => hub.sensors),
+    sensorsView(() => (tls === undefined ? hub.sensors : [...hub.sensors, tls]), hub.fences),
     statsView(stats),
   ]
   hub.add(new ProducerSensor(views, clock))
+  hub.add(new AuditSensor(producer.audit, producer.log))
   return {
     listen: () => listenFeeds({ gmetric, smon }, config, { producer, behind }),
     sweep() {
-      gmetric.sweep()
-      smon.sweep()
+      for (const sensor of [...gmetric.all(), ...smon.all()]) sensor.sweep()
+      overQuota.tell()
     },
   }
+}
+
+/** One for the section's own tenant, and one for each that `feed` names. */
+function gmetricFeeds({ gmetric: section }: Config, hub: Hub, { clock, quotas }: Producer): Feeds<GmetricSensor> {
+  const meter = (tenant: string) => quotas.of(tenant).values
+  return new Feeds({
+    own: new GmetricSensor(section, hub, clock, { meter: meter(section.tenant) }),
+    others: section.feeds.map(({ tenant, allow }) => {
+      const options = { meter: meter(tenant), named: tenant }
+      return { allow, sensor: new GmetricSensor({ ...section, tenant, allow }, hub, clock, options) }
+    }),
+  })
+}
+
+function smonFeeds({ smon: section }: Config, hub: Hub, { clock, quotas }: Producer): Feeds<SmonSensor> {
+  const meter = (tenant: string) => quotas.of(tenant).values
+  return new Feeds({
+    own: new SmonSensor(section, hub, clock, { meter: meter(section.tenant) }),
+    others: section.feeds.map(({ tenant, allow }) => {
+      const options = { meter: meter(tenant), named: tenant }
+      return { allow, sensor: new SmonSensor({ ...section, tenant, allow }, hub, clock, options) }
+    }),
+  })
 }

@@ -11,9 +11,8 @@ export interface FeedOptions {
   readonly address: Address
   /** Of the configuration, to be named when the address cannot be bound. */
   readonly key: string
-  readonly pacer: Pacer
-  /** A connection from there; undefined: it is refused and closed. */
-  readonly open: (address: string, port: number) => Taker | undefined
+  /** A connection from there: where its bytes go, and what they wait for; undefined: it is refused and closed. */
+  readonly open: (address: string, port: number) => { readonly taker: Taker; readonly pacer: Pacer } | undefined
 }
 
 export interface FeedListening {
@@ -22,7 +21,7 @@ export interface FeedListening {
 }
 
 /** Rejects with ListenError. */
-export async function listenFeed({ address, key, pacer, open }: FeedOptions): Promise<FeedListening> {
+export async function listenFeed({ address, key, open }: FeedOptions): Promise<FeedListening> {
   const server: Server = createServer({
     allowHalfOpen: true,
     keepAlive: true,
@@ -31,12 +30,13 @@ export async function listenFeed({ address, key, pacer, open }: FeedOptions): Pr
   const sockets = new Set<Socket>()
   const bound = await bindTcp(server, address, key)
   server.on('connection', (socket: Socket) => {
-    const taker = open(socket.remoteAddress ?? '', socket.remotePort ?? 0)
-    if (taker === undefined) {
+    const opened = open(socket.remoteAddress ?? '', socket.remotePort ?? 0)
+    if (opened === undefined) {
       // Not an end: that would say that everything was taken.
       socket.resetAndDestroy()
       return
     }
+    const { taker, pacer } = opened
     sockets.add(socket)
     const feed = pacer.feed(
       {

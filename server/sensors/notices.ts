@@ -46,16 +46,18 @@ export class Notices implements EventSensor {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Tells whoever may know: everybody, or, of something that is somebody's, the one user (by id) and the role admin. */
-  emit({ severity, subject, detail }: NoticeEvent, user?: number): void {
+  /** Tells whoever may know: everybody, or, of something that is somebody's, the one user (by id) or the tenant, and the role admin. */
+  emit({ severity, subject, detail }: NoticeEvent, whose?: number | { readonly tenant: string }): void {
     const fields: Field[] = [
       { name: 'severity', type: STRING, value: severity },
       { name: 'subject', type: STRING, value: subject },
       { name: 'detail', type: STRING, value: detail },
     ]
     const event: Measured = { value: { type: REC, value: fields }, time: this.#clock.microseconds() }
-    for (const [listener, { userId, role }] of this.#listeners) {
-      if (user === undefined || userId === user || role === ADMIN_ROLE) listener(event)
+    const mayKnow = ({ userId, tenant, role }: Identity): boolean => {
+      if (whose === undefined || role === ADMIN_ROLE) return true
+      return typeof whose === 'number' ? userId === whose : tenant === whose.tenant
     }
+    for (const [listener, identity] of this.#listeners) if (mayKnow(identity)) listener(event)
   }
 }

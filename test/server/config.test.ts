@@ -56,6 +56,7 @@ describe('a configuration', () => {
         listen: { host: '127.0.0.1', port: 8649 },
         listenNamed: false,
         tenant: 'default',
+        feeds: [],
         allow: [
           { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
           { address: '::1', prefix: 128, family: 'ipv6' },
@@ -68,6 +69,7 @@ describe('a configuration', () => {
         tcp: undefined,
         udp: undefined,
         tenant: 'default',
+        feeds: [],
         allow: [
           { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
           { address: '::1', prefix: 128, family: 'ipv6' },
@@ -78,6 +80,7 @@ describe('a configuration', () => {
         sources: [],
       },
       log: { level: 'info' },
+      exec: [],
     })
   })
 
@@ -89,12 +92,25 @@ describe('a configuration', () => {
       [listen]
       tcp = "[::]:1"
       http = ""
+      tls = "127.0.0.1:7652"
+      https = "127.0.0.1:7653"
+      [tls]
+      cert = "server.pem"
+      key = "server.key"
+      client_ca = "ca.pem"
+      client_revoked = "revoked.txt"
       [auth]
       plain_on_loopback = false
       scram_iterations = 4096
+      [jwt]
+      keys = "jwks.json"
+      issuer = "https://login.example"
+      audience = "cinnabar"
+      identity = "email"
       [http]
       allowed_origins = ["https://monitor.example:8443"]
       pages = "./pages"
+      requests_per_minute = 9
       [storage]
       synchronous = "normal"
       [channels]
@@ -108,6 +124,19 @@ describe('a configuration', () => {
       connections = 1
       channels_per_identity = 2
       instances_per_identity = 3
+      [quota]
+      connections = 11
+      channels = 12
+      queued_bytes = 13
+      instances = 14
+      values_per_second = 15
+      controls_per_minute = 16
+      dials_per_minute = 17
+      [dial]
+      allow = ["tls://*.example.org:7650"]
+      ca = "dial-ca.pem"
+      [audit]
+      keep = "30d"
       [host]
       interval_ms = 10
       [gmetric]
@@ -117,6 +146,9 @@ describe('a configuration', () => {
       spoof = false
       max_hosts = 4
       max_metrics = 5
+      [[gmetric.feed]]
+      tenant = "acme"
+      allow = ["10.1.0.0/16"]
       [smon]
       tcp = "127.0.0.1:2606"
       udp = "[::1]:2606"
@@ -135,9 +167,16 @@ describe('a configuration', () => {
       level = "debug"`)
     expect(config).toEqual({
       producer: { name: 'node1', dataDir: '/var/lib/cinnabar' },
-      listen: { tcp: { host: '::', port: 1 }, http: undefined },
+      listen: {
+        tcp: { host: '::', port: 1 },
+        http: undefined,
+        tls: { host: '127.0.0.1', port: 7652 },
+        https: { host: '127.0.0.1', port: 7653 },
+      },
+      tls: { cert: 'server.pem', key: 'server.key', clientCa: 'ca.pem', clientRevoked: 'revoked.txt' },
       auth: { plainOnLoopback: false, scramIterations: 4_096 },
-      http: { allowedOrigins: ['https://monitor.example:8443'], pages: './pages' },
+      jwt: { keys: 'jwks.json', issuer: 'https://login.example', audience: 'cinnabar', identity: 'email' },
+      http: { allowedOrigins: ['https://monitor.example:8443'], pages: './pages', requestsPerMinute: 9 },
       storage: { synchronous: 'normal' },
       channels: {
         maxBytes: 8_192,
@@ -148,11 +187,23 @@ describe('a configuration', () => {
         expireMs: 12 * 3_600_000,
       },
       limits: { connections: 1, channelsPerIdentity: 2, instancesPerIdentity: 3 },
+      quota: {
+        connections: 11,
+        channels: 12,
+        queuedBytes: 13,
+        instances: 14,
+        valuesPerSecond: 15,
+        controlsPerMinute: 16,
+        dialsPerMinute: 17,
+      },
+      dial: { allow: ['tls://*.example.org:7650'], ca: 'dial-ca.pem' },
+      audit: { keepMs: 30 * 24 * 3_600_000 },
       host: { intervalMs: 10 },
       gmetric: {
         listen: { host: 'localhost', port: 0 },
         listenNamed: true,
         tenant: 't1',
+        feeds: [{ tenant: 'acme', allow: [{ address: '10.1.0.0', prefix: 16, family: 'ipv4' }] }],
         allow: [{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }],
         spoof: false,
         maxHosts: 4,
@@ -162,6 +213,7 @@ describe('a configuration', () => {
         tcp: { host: '127.0.0.1', port: 2606 },
         udp: { host: '::1', port: 2606 },
         tenant: 't2',
+        feeds: [],
         allow: [{ address: '192.0.2.0', prefix: 24, family: 'ipv4' }],
         maxSources: 6,
         maxTokens: 7,
@@ -223,7 +275,7 @@ describe('the file', () => {
 describe('an error', () => {
   test.each([
     ['[listen]\nhtpp = ""', 'c.toml:2: unknown key `listen.htpp`: did you mean `http`?'],
-    ['[listen]\n\ntls = ""', 'c.toml:3: unknown key `listen.tls`: [listen] has tcp, http'],
+    ['[listen]\n\nudp = ""', 'c.toml:3: unknown key `listen.udp`: [listen] has tcp, http, tls, https'],
     ['[Listen]\ntcp = ""', 'c.toml:1: unknown section `Listen`: did you mean `listen`?'],
     ['data_dir = "x"', 'c.toml:1: unknown section `data_dir`: did you mean `producer.data_dir`?'],
     ['listen = 5', 'c.toml:1: `listen`: expected a section [listen], found 5'],

@@ -12,6 +12,7 @@ function rig(quota: Partial<Quota>): { use: TenantUse; clock: { now: number }; s
     clock,
     set: (other) => {
       limits = { ...limits, ...other }
+      quotas.changed('acme')
     },
   }
 }

@@ -14,6 +14,7 @@ import type { Clock } from '../../clock.ts'
 import type { Config } from '../../config.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measured, Metric, Parameter, Series } from '../../metrics/metric.ts'
+import { feedName, type Meter, UNMETERED } from '../feeds.ts'
 import { Sources } from '../sources.ts'
 import { DEFAULT_LIMITS, type Host, Hosts, type Series as Received } from './hosts.ts'
 import { GmetricSeries } from './series.ts'
@@ -38,8 +39,14 @@ export interface GmetricHub {
   died(series: Series): void
 }
 
+export interface GmetricOptions {
+  readonly meter?: Meter
+  /** The tenant, where it is not the section's own. */
+  readonly named?: string
+}
+
 export interface GmetricStatus {
-  readonly name: 'gmetric'
+  readonly name: string
   readonly state: 'listening' | 'off' | 'failed'
   readonly detail: string
   readonly counters: Readonly<Record<string, number>>
@@ -49,6 +56,8 @@ export class GmetricSensor implements ListeningSensor {
   readonly family = METRIC_PREFIX
   readonly polled = false
   readonly owner: Owner
+  readonly #name: string
+  readonly #meter: Meter
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #sources: Sources
@@ -59,8 +68,15 @@ export class GmetricSensor implements ListeningSensor {
   #detail = ''
   #kernelDrops: () => number | undefined = () => undefined
 
-  constructor(config: GmetricConfig, hub: GmetricHub, clock: Pick<Clock, 'monotonicMs' | 'microseconds'>) {
+  constructor(
+    config: GmetricConfig,
+    hub: GmetricHub,
+    clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
+    { meter = UNMETERED, named }: GmetricOptions = {},
+  ) {
     const { tenant, allow, spoof, maxHosts, maxMetrics } = config
+    this.#name = feedName('gmetric', named)
+    this.#meter = meter
     this.owner = { tenant }
     this.#hub = hub
     this.#clock = clock
@@ -130,7 +146,7 @@ export class GmetricSensor implements ListeningSensor {
     const { tally, hostCount, metricCount, bytes } = this.#hosts
     const kernelDrops = this.#kernelDrops()
     return {
-      name: 'gmetric',
+      name: this.#name,
       state: this.#state,
       detail: [this.#detail, this.#worstSource()].filter(Boolean).join('; '),
       counters: {
@@ -144,6 +160,11 @@ export class GmetricSensor implements ListeningSensor {
   }
 
   #accept(packet: GmetricPacket, source: string): void {
+    const isValue = packet.kind !== 'metadata' && packet.kind !== 'request'
+    if (isValue && !this.#meter.take()) {
+      this.#hosts.tally.counters.overQuota++
+      return
+    }
     const accepted = this.#hosts.accept(packet, source, this.#clock.monotonicMs())
     if (accepted.kind === 'refused' || accepted.kind === 'request') return
     for (const host of accepted.renamed) this.#rename(host)

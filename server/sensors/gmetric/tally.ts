@@ -22,6 +22,8 @@ export interface Counters {
   hostsFull: number
   metricsFull: number
   bytesFull: number
+  /** A value that came when its tenant had brought in all it may in this second. */
+  overQuota: number
   /** Accepted: a value, also where its metadata came with it. */
   values: number
   /** Accepted: metadata alone. */
@@ -41,6 +43,7 @@ export class Tally {
     hostsFull: 0,
     metricsFull: 0,
     bytesFull: 0,
+    overQuota: 0,
     values: 0,
     metadata: 0,
     requests: 0,

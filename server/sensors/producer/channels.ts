@@ -30,9 +30,11 @@ export function channelsView(channels: () => Iterable<Channel>): View {
     show(identity, args) {
       const only = channelOf(args.get('channel'))
       const after = (args.get('after') as number | undefined) ?? 0
-      const mine = [...channels()].filter(({ owner, id }) => {
+      const mine = [...channels()].filter((channel) => {
+        const { owner, id } = channel
         return (
           (owner.userId === identity.userId || identity.role === ADMIN_ROLE) &&
+          channel.isFor(identity.scope) &&
           id > after &&
           (only === undefined || id === only)
         )

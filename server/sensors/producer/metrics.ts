@@ -1,16 +1,16 @@
 /** `producer.metrics`: the catalogue. Ascending by name; `after` goes on where the last answer ended. */
-import { mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { RecordList } from '../../metrics/answer.ts'
 import type { Arguments, Metric, Sensor } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
+import type { Rights } from '../../rights/rights.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, UINT32, BOOLEAN, ARRAY, REC } = BasicType
 
-export function metricsView(sensors: () => readonly Sensor[]): View {
+export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Rights, 'mayReadSome'>): View {
   return {
     metric: {
       name: 'producer.metrics',
@@ -33,9 +33,9 @@ export function metricsView(sensors: () => readonly Sensor[]): View {
       const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
       const found = new Map<string, Metric>()
       for (const sensor of sensors()) {
-        if (!mayRead(identity, sensor.owner)) continue
         for (const metric of sensor.metrics()) {
-          if (matches(metric.name) && (after === undefined || metric.name > after)) found.set(metric.name, metric)
+          if (!matches(metric.name) || (after !== undefined && metric.name <= after)) continue
+          if (rights.mayReadSome(identity, sensor.owner, metric.name)) found.set(metric.name, metric)
         }
       }
       return listed([...found.keys()].sort(), (name) => describe(found.get(name) as Metric), limit)

@@ -2,7 +2,7 @@
  * `producer.*`: everything one can know about the producer is a metric of its own [design 5]. Each view is a file beside
  * this one; what it shows depends on who asks.
  */
-import type { Identity, Owner } from '../../../auth/permissions.ts'
+import type { Owner, Reader } from '../../../auth/permissions.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../clock.ts'
 import type { Arguments, Labels, Measured, Metric, PolledSensor } from '../../metrics/metric.ts'
@@ -12,7 +12,7 @@ export interface View {
   /** Throws StatusError INVALID_ARGUMENT for arguments that say nothing. */
   check?(args: Arguments): void
   /** Never throws for arguments that were checked. */
-  show(identity: Identity, args: Arguments): Value
+  show(identity: Reader, args: Arguments): Value
 }
 
 export class ProducerSensor implements PolledSensor {
@@ -44,7 +44,7 @@ export class ProducerSensor implements PolledSensor {
     this.#views.get(metric.name)?.check?.(args)
   }
 
-  measure(metric: Metric, args: Arguments, identity: Identity): Measured {
+  measure(metric: Metric, args: Arguments, identity: Reader): Measured {
     const view = this.#views.get(metric.name) as View
     return { value: view.show(identity, args), time: this.#clock.microseconds() }
   }

@@ -3,12 +3,15 @@ import { mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import { RecordList } from '../../metrics/answer.ts'
+import { Fences } from '../../metrics/fences.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, UINT64, ARRAY, REC } = BasicType
 
-export function sensorsView(sensors: () => readonly Pick<Sensor, 'owner' | 'status'>[]): View {
+type Shown = Pick<Sensor, 'owner' | 'status'>
+
+export function sensorsView(sensors: () => readonly Shown[], fences = new Fences()): View {
   return {
     metric: {
       name: 'producer.sensors',
@@ -22,11 +25,17 @@ export function sensorsView(sensors: () => readonly Pick<Sensor, 'owner' | 'stat
       const records = new RecordList()
       for (const sensor of sensors()) {
         const status = mayRead(identity, sensor.owner) ? sensor.status?.() : undefined
-        if (status && !records.add(describe(status))) break
+        if (status && !records.add(describe(fenced(sensor, status, fences)))) break
       }
       return records.value()
     },
   }
+}
+
+function fenced(sensor: Shown, status: SensorStatus, fences: Fences): SensorStatus {
+  if (!fences.knows(sensor)) return status
+  const counters = { ...status.counters, keptOut: fences.keptOut(sensor) }
+  return { ...status, state: fences.has(sensor) ? 'fenced' : status.state, counters }
 }
 
 function describe({ name, state, detail, counters }: SensorStatus): Field[] {

@@ -11,6 +11,7 @@ import type { Clock } from '../../clock.ts'
 import { type Config, formatAddress } from '../../config.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measured, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
+import { feedName, type Meter, UNMETERED } from '../feeds.ts'
 import { Sources } from '../sources.ts'
 import { SmonSeries } from './series.ts'
 import { Source } from './source.ts'
@@ -20,6 +21,12 @@ export type SmonConfig = Pick<
   Config['smon'],
   'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'
 >
+
+export interface SmonOptions {
+  readonly meter?: Meter
+  /** The tenant, where it is not the section's own. */
+  readonly named?: string
+}
 
 /** Whom births, values and deaths are told to. */
 export interface SmonHub {
@@ -76,7 +83,11 @@ export class SmonSensor implements ListeningSensor, Receiver {
     refusedSource: 0,
     sourcesFull: 0,
     metricsFull: 0,
+    overQuota: 0,
   }
+  /** Streams are read on only while it lets values in: they lose nothing. */
+  readonly meter: Meter
+  readonly #name: string
   readonly #hub: SmonHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #config: SmonConfig
@@ -91,7 +102,14 @@ export class SmonSensor implements ListeningSensor, Receiver {
   #lastError = ''
   #failure = ''
 
-  constructor(config: SmonConfig, hub: SmonHub, clock: Pick<Clock, 'monotonicMs' | 'microseconds'>) {
+  constructor(
+    config: SmonConfig,
+    hub: SmonHub,
+    clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
+    { meter = UNMETERED, named }: SmonOptions = {},
+  ) {
+    this.#name = feedName('smon', named)
+    this.meter = meter
     this.owner = { tenant: config.tenant }
     this.#config = config
     this.#hub = hub
@@ -143,6 +161,10 @@ export class SmonSensor implements ListeningSensor, Receiver {
     const source = this.#source(address, port)
     if (source === undefined) return
     source.datagramMs = this.#clock.monotonicMs()
+    if (this.meter.waitMs > 0) {
+      this.counters.overQuota++
+      return
+    }
     const stream = new SmonStream(source, this, this.#limits)
     stream.push(bytes, this.#clock.microseconds())
     this.#count(stream)
@@ -173,7 +195,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     const skipped = invalid.reduce((sum, stream) => sum + stream.skipped, this.counters.skippedBytes)
     const kernelDrops = this.#kernelDrops()
     return {
-      name: 'smon',
+      name: this.#name,
       state: this.#failure !== '' ? 'failed' : this.#listening.length > 0 ? 'listening' : 'off',
       detail: [
         this.#failure,
@@ -212,6 +234,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
 
   took(series: SmonSeries): void {
     this.counters.values++
+    this.meter.take()
     this.#hub.emitEncoded(series, series.tail, series.time)
   }
 

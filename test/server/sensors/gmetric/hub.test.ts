@@ -9,6 +9,7 @@ import { Hub } from '../../../../server/metrics/hub.ts'
 import { Instance } from '../../../../server/metrics/instance.ts'
 import { Selection } from '../../../../server/metrics/selection.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+import { rights } from '../../metrics/fixture.ts'
 import { makeSensor, metadata, SENDER, text, xdr } from './fixture.ts'
 
 const { STRING, UINT32, REC, VOID: VOID_TYPE } = BasicType
@@ -21,7 +22,7 @@ function make() {
   made.hub.add(made.sensor)
   const select = (name: string, host?: string, identity = USER) => {
     const args: ArgumentList = host === undefined ? [] : [{ name: 'host', type: STRING, value: host }]
-    return new Selection(made.hub.sensors, identity, name, args, { intervalMs: 1000 })
+    return new Selection(made.hub.sensors, identity, name, args, { intervalMs: 1000, rights })
   }
   const now = () => made.clock.microseconds()
   const answer = (name: string, host?: string) => measure(select(name, host), now())
