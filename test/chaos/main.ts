@@ -5,11 +5,14 @@ import { commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
 import { diskFull } from './disk-full.ts'
+import { executes } from './executes.ts'
+import { guesses } from './guesses.ts'
 import { hostile } from './hostile.ts'
 import { ioErrors } from './io-errors.ts'
 import { kills } from './kills.ts'
 import { powerCut } from './power-cut.ts'
 import type { Rig, Totals } from './rig.ts'
+import { timeouts } from './timeouts.ts'
 
 const EVERY_BYTE = 1000
 
@@ -32,6 +35,9 @@ const RIGS: Readonly<Record<string, Entry>> = {
   damage: { rig: damage, of: 'files damaged', short: 300 },
   power: { rig: powerCut, of: 'states that a power cut could leave', short: 300 },
   hostile: { rig: hostile, of: 'half-open connections, beside all other hostile peers', short: 500 },
+  guesses: { rig: guesses, of: 'guesses at a password, from one address and from 500', short: 4_000 },
+  executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
+  timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
 }
 

@@ -7,7 +7,7 @@ import type { Cli } from '../../cli/session.ts'
 const NOWHERE = { terminal: {} } as unknown as Cli
 
 /** Of every command that asks a server; explained once. */
-const LOGIN = ['--url', '--user', '--secret-file', '--config']
+const LOGIN = ['--url', '--user', '--secret-file', '--token-file', '--wrap', '--ca', '--cert', '--key', '--config']
 
 export function commandLine(): string {
   return chapters(createProgram(NOWHERE), '').join('\n')
@@ -17,7 +17,9 @@ function chapters(command: Command, parents: string): string[] {
   const help = command.createHelp()
   const inner = help.visibleCommands(command).filter((one) => one.name() !== 'help')
   const route = [parents, command.name()].filter(Boolean).join(' ')
-  const own = inner.length > 0 ? [] : [chapter(command, route)]
+  // What only holds others has neither arguments nor options, but for --help; the program itself has --version.
+  const isGroup = parents === '' || (command.registeredArguments.length === 0 && command.options.length === 0)
+  const own = inner.length > 0 && isGroup ? [] : [chapter(command, route)]
   return [...own, ...inner.flatMap((one) => chapters(one, route))]
 }
 

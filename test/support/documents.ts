@@ -38,7 +38,9 @@ const protocolErrors: Readonly<Record<ProtocolErrorCode, string>> = {
 
 const authErrors: Readonly<Record<AuthErrorCode, string>> = {
   BAD_IDENTITY: 'A name is not of the form `user` or `tenant/user`.',
+  BAD_KEYS: 'The file of keys for JSON Web Tokens cannot be used; the message says why.',
   BAD_PASSWORD: 'A new password is empty, too long, or holds what cannot be typed reliably.',
+  BAD_SCOPE: 'The scope of a token is not lines like `COLLECT host.*`.',
   HASHER_BUSY: 'Too many passwords wait to be checked; try again.',
   HASHER_CLOSED: 'The server is stopping and checks no passwords any more.',
   NO_CRYPTO: 'The browser offers no WebCrypto, because the page came neither by https nor from this host.',

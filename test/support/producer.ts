@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { duplexPair } from 'node:stream'
+import type { Peer } from '../../auth/mechanism.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
@@ -16,6 +17,7 @@ import type { Hub } from '../../server/metrics/hub.ts'
 import { type RunningServer, startServer } from '../../server/server.ts'
 import { MemoryStore } from '../../storage/memory/store.ts'
 import { command } from './bytes.ts'
+import { firstLeak } from './canaries.ts'
 import { FakeClock } from './fake-clock.ts'
 import { RawPeer } from './raw-peer.ts'
 import { Seat } from './seat.ts'
@@ -27,6 +29,8 @@ export interface TestProducerOptions {
   readonly config?: Deep<Config>
   readonly store?: MemoryStore
   readonly clock?: FakeClock
+  /** For names to be dialled. */
+  readonly resolve?: (name: string) => Promise<readonly string[]>
 }
 
 /** Where the times of test values begin, microseconds. */
@@ -37,7 +41,10 @@ interface World {
   readonly directory: string
   readonly clock: FakeClock
   readonly secrets: Map<string, string>
+  /** All there were, over all restarts. */
+  readonly peers: RawPeer[]
   readonly config: Deep<Config>
+  readonly resolve: TestProducerOptions['resolve']
   /** Lines of the log, all levels. */
   readonly logged: string[]
 }
@@ -79,7 +86,9 @@ export class TestProducer {
       directory: mkdtempSync(join(tmpdir(), 'cinnabar-')),
       clock: options.clock ?? new FakeClock(),
       secrets: new Map(),
+      peers: [],
       config: options.config ?? {},
+      resolve: options.resolve,
       logged: [],
     }
     return TestProducer.#run(world, options.store ?? (await firstStart).crash())
@@ -93,17 +102,18 @@ export class TestProducer {
   }
 
   static async #run(world: World, store: MemoryStore): Promise<TestProducer> {
-    const { directory, clock, config: given, logged } = world
+    const { directory, clock, config: given, resolve, logged } = world
     const base = defaultConfig()
     const merged: Record<string, unknown> = {}
     for (const [section, keys] of Object.entries(base)) {
-      merged[section] = { ...keys, ...(given as Record<string, object>)[section] }
+      const more = (given as Record<string, object>)[section]
+      merged[section] = Array.isArray(keys) ? (more ?? keys) : { ...keys, ...more }
     }
     const config = {
       ...(merged as unknown as Config),
       producer: { name: 'n1', dataDir: directory },
       listen: { ...base.listen, tcp: undefined, http: undefined, ...given.listen },
-      gmetric: { ...base.gmetric, listen: undefined, listenNamed: false },
+      gmetric: { ...base.gmetric, listen: undefined, listenNamed: false, ...given.gmetric },
       auth: { ...base.auth, ...given.auth, scramIterations: 4096 },
     }
     const slow = new SlowSensor()
@@ -115,7 +125,7 @@ export class TestProducer {
       hub.add(things)
     }
     const log = createLogger('trace', { write: (line) => void logged.push(line) })
-    const server = await startServer({ config, clock, store, log, sensors, adminPassword: 'admin-password' })
+    const server = await startServer({ config, clock, store, log, sensors, resolve, adminPassword: 'admin-password' })
     return new TestProducer({
       world,
       store,
@@ -142,9 +152,19 @@ export class TestProducer {
     return TestProducer.#run(this.#world, this.store)
   }
 
+  /** Throws if a secret was written down. */
   async stop(): Promise<void> {
     await this.#end()
     rmSync(this.#world.directory, { recursive: true, force: true })
+    const records = (await this.store.audit(0, Number.POSITIVE_INFINITY)).map((record) => JSON.stringify(record))
+    const leak = firstLeak([...this.logged, ...records], this.#secrets())
+    if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
+  }
+
+  #secrets(): Set<string> {
+    const secrets = new Set(['admin-password', ...this.#world.secrets.values()])
+    for (const { secrets: sent } of this.#world.peers) for (const secret of sent) secrets.add(secret)
+    return secrets
   }
 
   async #end(): Promise<void> {
@@ -167,7 +187,7 @@ export class TestProducer {
   }
 
   /** A connection that has sent nothing yet. Its PRODUCER_CAPS is the first message. */
-  connect(peer: { address?: string; loopback?: boolean; encrypted?: boolean } = {}): RawPeer {
+  connect(peer: Partial<Peer> = {}): RawPeer {
     const [near, far] = duplexPair()
     // Unlike sockets, the two do not notice when the other is destroyed.
     near.once('close', () => far.destroy())
@@ -181,6 +201,7 @@ export class TestProducer {
     })
     const raw = new RawPeer(near)
     this.#peers.push(raw)
+    this.#world.peers.push(raw)
     return raw
   }
 

@@ -3,6 +3,7 @@
  * table of section 3, without our decoder. `next` waits for a message; nothing sleeps.
  */
 import type { Duplex } from 'node:stream'
+import { secretsIn } from './canaries.ts'
 
 export type Received =
   | {
@@ -47,6 +48,8 @@ type Response = Extract<Received, { kind: 'response' }>
 
 export class RawPeer {
   readonly stream: Duplex
+  /** Passwords, tokens and the like that it has sent: nobody may write them down. */
+  readonly secrets = new Set<string>()
   /** Everything received, in order. */
   readonly log: Received[] = []
   #buffer = Buffer.alloc(0)
@@ -68,6 +71,7 @@ export class RawPeer {
   }
 
   send(...frames: readonly Uint8Array[]): void {
+    for (const frame of frames) for (const secret of secretsIn(frame)) this.secrets.add(secret)
     this.stream.write(Buffer.concat(frames))
   }
 

@@ -2,11 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from './bytes.ts'
+import { firstLeak } from './canaries.ts'
 import { RawPeer } from './raw-peer.ts'
 
 /** Of the user `admin`. */
@@ -16,6 +17,8 @@ export class ServerProcess {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
   readonly #config = join(this.directory, 'cinnabar.toml')
   #child: ChildProcess | undefined
+  /** What it wrote to standard error, over all starts: its log. */
+  #errors = ''
   /** What it printed when it was up. */
   greeting = ''
   tcpPort = 0
@@ -46,9 +49,8 @@ export class ServerProcess {
     })
     this.#child = child
     let out = ''
-    let errors = ''
     child.stderr?.on('data', (chunk: Buffer) => {
-      errors += chunk.toString()
+      this.#errors += chunk.toString()
     })
     for await (const chunk of child.stdout as NodeJS.ReadableStream) {
       out += String(chunk)
@@ -56,7 +58,7 @@ export class ServerProcess {
     }
     const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
     const http = /ws:\/\/127\.0\.0\.1:(\d+)/.exec(out)
-    if (tcp === null || http === null) throw new Error(`the server did not start: ${out}${errors}`)
+    if (tcp === null || http === null) throw new Error(`the server did not start: ${out}${this.#errors}`)
     this.greeting = out
     this.tcpPort = Number(tcp[1])
     this.httpPort = Number(http[1])
@@ -85,9 +87,14 @@ export class ServerProcess {
     return { peer, channel: result }
   }
 
+  /** Throws if a secret was written down. */
   async remove(): Promise<void> {
     await this.end('SIGKILL')
+    const data = join(this.directory, 'data')
+    const files = existsSync(data) ? readdirSync(data).map((name) => readFileSync(join(data, name), 'latin1')) : []
     rmSync(this.directory, { recursive: true, force: true })
+    const leak = firstLeak([...this.#errors.split('\n'), ...files], [PASSWORD])?.slice(0, 500)
+    if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
   }
 }
 
