@@ -9,5 +9,5 @@ export class Failure extends Error {
   }
 }
 
-/** 0 is success. `--help` tells them. */
-export const ExitCode = { FAILED: 1, USAGE: 2 } as const
+/** 0 is success. UNKNOWN: whether a control did what it was told cannot be known. `--help` tells them. */
+export const ExitCode = { FAILED: 1, USAGE: 2, UNKNOWN: 3 } as const

@@ -2,16 +2,22 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { ConnectionError, StatusError } from '../client/index.ts'
+import { addAudit } from './commands/audit.ts'
 import { addChannels } from './commands/channels.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addConfig } from './commands/config.ts'
 import { addDemo } from './commands/demo.ts'
 import { addExec } from './commands/exec.ts'
+import { addExplain } from './commands/explain.ts'
 import { addFeed } from './commands/feed.ts'
 import { addGet } from './commands/get.ts'
 import { addMetrics } from './commands/metrics.ts'
+import { addRole } from './commands/role.ts'
+import { addSensor } from './commands/sensor.ts'
 import { addServe } from './commands/serve.ts'
 import { addTail } from './commands/tail.ts'
+import { addTenant } from './commands/tenant.ts'
+import { addToken } from './commands/token.ts'
 import { addTop } from './commands/top.ts'
 import { addUser } from './commands/user.ts'
 import { addWatch } from './commands/watch.ts'
@@ -21,7 +27,7 @@ import type { Cli } from './session.ts'
 import type { Terminal } from './terminal.ts'
 
 const AFTER_HELP = `
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 whether a control ran cannot be known.
 
 Without --user, commands log in as the user \`local\` with the secret that the server has written into its data
 directory: in the directory where \`npm start\` runs, nothing needs to be said.`
@@ -48,6 +54,8 @@ export function createProgram(cli: Cli): Command {
     .addHelpText('after', AFTER_HELP)
     .showHelpAfterError('(--help tells more)')
     .exitOverride()
+    // What stands behind a command is the command's, also where commands around it have an option of that name.
+    .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => void terminal.print(text.trimEnd()).catch(() => {}),
       writeErr: (text) => terminal.note(text.trimEnd()),
@@ -62,7 +70,13 @@ export function createProgram(cli: Cli): Command {
     addChannels,
     addExec,
     addFeed,
+    addSensor,
     addUser,
+    addTenant,
+    addRole,
+    addToken,
+    addExplain,
+    addAudit,
     addConfig,
     addDemo,
     addCompletion,

@@ -1,5 +1,4 @@
 /** Connects for the length of one command, and says what to do where that fails. */
-import type { Command } from 'commander'
 import { type ChannelOptions, type Connect, ConnectionError, type Consumer, StatusError } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { type Login, type LoginOptions, resolveLogin } from './login.ts'
@@ -7,18 +6,12 @@ import { printable } from './output/text.ts'
 import { whileWaiting } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
+export { withLoginOptions } from './login.ts'
+
 /** What commands work with; tests hand in their own. */
 export interface Cli {
   readonly terminal: Terminal
   readonly connect: Connect
-}
-
-export function withLoginOptions(command: Command): Command {
-  return command
-    .option('--url <url>', 'the producer (CINNABAR_URL; else where the configuration listens)')
-    .option('--user <name>', 'user or tenant/user (CINNABAR_USER; else local)')
-    .option('--secret-file <file>', "whose first line is the password (CINNABAR_PASSWORD; else the server's own)")
-    .option('--config <file>', "the server's configuration (CINNABAR_CONFIG)")
 }
 
 /** `channel`: what the consumer's channel is to be. Without it there is no second connection where the first is lost. */
@@ -29,7 +22,7 @@ export async function withConsumer(
   channel?: ChannelOptions,
 ): Promise<void> {
   const login = await resolveLogin(options, terminal)
-  const connecting = connect(login.url, login.credentials, channel ?? { reconnect: false })
+  const connecting = connect(login.url, login.credentials, { ...login.link, ...(channel ?? { reconnect: false }) })
   const consumer = await whileWaiting(terminal, `connecting to ${login.url}`, connecting).catch((error: unknown) => {
     throw explained(error, login)
   })
@@ -45,34 +38,45 @@ export async function withConsumer(
   }
 }
 
-function explained(error: unknown, { url, urlFrom, used }: Login): unknown {
+/** Throws Failure where others could read along. */
+export function checkConfidential({ isConfidential }: Pick<Consumer, 'isConfidential'>, what: string): void {
+  if (isConfidential) return
+  const advice = 'call this on the machine that the server runs on, or over tls://, wss:// or --wrap tls'
+  throw new Failure(ExitCode.FAILED, `${what} would travel where others can read it: ${advice}`)
+}
+
+function explained(error: unknown, login: Login): unknown {
   if (!(error instanceof ConnectionError)) return error
+  const { urlFrom, used } = login
   // The URL itself may hold a password here.
   if (error.code === 'BAD_URL') {
     return new Failure(ExitCode.USAGE, `${error.message}\nThe URL came from ${urlFrom}`, { cause: error })
   }
-  return new Failure(ExitCode.FAILED, `${advice(error, url)}\nTried: ${used}`, { cause: error })
+  return new Failure(ExitCode.FAILED, `${advice(error, login)}\nTried: ${used}`, { cause: error })
 }
 
 /** What the producer refused, or how the connection ended, with what to do and who asked. */
-function refused(error: unknown, { used }: Login): unknown {
+function refused(error: unknown, login: Login): unknown {
   if (!(error instanceof StatusError || error instanceof ConnectionError)) return error
-  const todo = error instanceof StatusError ? ADVICE[error.status] : undefined
-  const message = [error.message, ...(todo ? [todo] : []), `Asked: ${used}`].join('\n')
+  const todo = error instanceof StatusError ? ADVICE[error.status]?.(error, login) : undefined
+  const message = [error.message, ...(todo ? [todo] : []), `Asked: ${login.used}`].join('\n')
   return new Failure(ExitCode.FAILED, message, { cause: error })
 }
 
-const ADVICE: Readonly<Record<string, string>> = {
-  NO_SUCH_METRIC: '`cinnabar metrics` lists those that this user can read',
-  NO_SUCH_CONTROL:
+const ADVICE: Readonly<Record<string, (error: StatusError, login: Login) => string>> = {
+  NO_SUCH_METRIC: () => '`cinnabar metrics` lists those that this user can read',
+  NO_SUCH_CONTROL: () =>
     '`cinnabar get producer.controls` lists those that this user is shown; another may be shown more: see --user',
-  NO_SUCH_CHANNEL: '`cinnabar channels` lists those that this user has',
-  PERMISSION_DENIED: 'another user may be allowed to: see --user',
-  BUSY: 'try again in a moment',
-  STORAGE_FULL: "make room on the disk of the server's data directory; it goes on by itself then",
+  NO_SUCH_CHANNEL: () => '`cinnabar channels` lists those that this user has',
+  PERMISSION_DENIED: ({ command }, { user = 'USER' }) =>
+    `\`cinnabar explain ${user} ${command} OBJECT\`, asked by an admin, says which rule forbids it; ` +
+    (command === 'DEF_CHANNEL' ? 'or `dial.allow` in the configuration leaves the destination out' : 'see also --user'),
+  QUOTA_EXCEEDED: () => '`cinnabar tenant list`, asked by an admin, shows what of its quota each tenant has used',
+  BUSY: () => 'try again in a moment',
+  STORAGE_FULL: () => "make room on the disk of the server's data directory; it goes on by itself then",
 }
 
-function advice(error: ConnectionError, url: string): string {
+function advice(error: ConnectionError, { url, credentials }: Login): string {
   switch (error.code) {
     case 'UNREACHABLE':
       return systemCode(error.cause) === 'ECONNREFUSED'
@@ -82,19 +86,46 @@ function advice(error: ConnectionError, url: string): string {
     case 'PROTOCOL':
       return `${error.message}\n${otherDoors(url)}`
     case 'LOGIN_FAILED':
-      return `${error.message}\nThere is no such user, or the secret is another one's: see --user and --secret-file`
+      return `${error.message}\n${NOT_ADMITTED[kindOf(credentials)]}`
     case 'SERVER_NOT_PROVEN':
       return `${error.message}\nIt is not the server that this secret belongs to; it was not shown the secret`
+    case 'UNTRUSTED':
+      return `${error.message}\nHere that is --ca FILE or CINNABAR_CA; nothing secret was sent`
+    case 'BAD_TLS':
+      return `${error.message}\nThe files are those of --ca, --cert and --key`
+    case 'NO_LAYER':
+      return `${error.message}\nLeave out --wrap, or have the server offer it: \`tls\` needs its section [tls]`
     default:
       return error.message
   }
 }
 
+type Kind = 'password' | 'token' | 'certificate'
+
+const NOT_ADMITTED: Readonly<Record<Kind, string>> = {
+  password: "There is no such user, or the secret is another one's: see --user and --secret-file",
+  token: 'It was revoked, has expired, or is not one of this server: `cinnabar token list`, asked by an admin, tells',
+  certificate:
+    'There is no user of its name, or it is good no more: see `client_ca` and `client_revoked` of the server',
+}
+
+function kindOf(credentials: Login['credentials']): Kind {
+  if ('token' in credentials) return 'token'
+  return 'certificate' in credentials ? 'certificate' : 'password'
+}
+
 /** What listens there may be the same server's other port, or somebody else's. */
 function otherDoors(url: string): string {
-  return url.startsWith('tcp:')
-    ? 'It has to be the address of `listen.tcp`; the HTTP port takes ws://HOST:PORT/monitor'
-    : 'It has to be ws://HOST:PORT/monitor with the address of `listen.http`, or wss:// where a TLS proxy is before it'
+  return DOORS[new URL(url).protocol] ?? ''
+}
+
+const DOORS: Readonly<Record<string, string>> = {
+  'tcp:':
+    'It has to be the address of `listen.tcp`; that of `listen.tls` takes tls://, and the HTTP port ws://HOST:PORT/monitor',
+  'tls:': 'It has to be the address of `listen.tls`; that of `listen.tcp` takes tcp:// with --wrap tls',
+  'ws:': 'It has to be ws://HOST:PORT/monitor with the address of `listen.http`, or wss:// with that of `listen.https`',
+  'wss:':
+    'It has to be wss://HOST:PORT/monitor with the address of `listen.https`, or of a TLS proxy before `listen.http`',
 }
 
 function systemCode(error: unknown): unknown {

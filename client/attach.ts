@@ -17,6 +17,8 @@ export interface Attachment {
   /** The one to take up; 0 for none yet. */
   readonly channel: number
   readonly isDurable: boolean
+  /** The birth channel is the one: the producer has called for it [MON 14]. */
+  readonly isCurrent: boolean
   /** Whether this consumer had a connection before. */
   readonly isAgain: boolean
   readonly follows: Follows
@@ -30,7 +32,7 @@ type Query = (metric: string, args: Arguments) => Promise<ValueMessage>
 
 /** Rejects with StatusError or ConnectionError. */
 export async function attach(attachment: Attachment): Promise<void> {
-  const { connection, answers, birth, channel, isDurable, follows, became } = attachment
+  const { connection, answers, birth, channel, isDurable, isCurrent, follows, became } = attachment
   const request: Request = (name, values, onOk) => connection.request(name, values, onOk)
   let missing: readonly Follow[] = []
   // At once: values may stand right behind the response that made the channel current.
@@ -38,16 +40,18 @@ export async function attach(attachment: Attachment): Promise<void> {
     became(id)
     missing = follows.reconcile(bound)
   }
-  if (!isDurable) {
+  const query: Query = (metric, args) =>
+    answers.ask(request, 'QUERY', { metric, args: toArguments(args) }, { isKept: false })
+  if (isCurrent) {
+    turnTo(birth, await boundOn(birth, query))
+  } else if (!isDurable) {
     const args = toArguments({ channel: birth, durable: false })
     checkDone(await answers.ask(request, 'EXECUTE', { control: 'channel.configure', args }, { isKept: false }))
     turnTo(birth, NOTHING)
   } else if (channel === CURRENT_CHANNEL) {
     turnTo(birth, NOTHING)
   } else {
-    const bound = await boundOn(channel, (metric, args) =>
-      answers.ask(request, 'QUERY', { metric, args: toArguments(args) }, { isKept: false }),
-    )
+    const bound = await boundOn(channel, query)
     const isThere = await takeUp(request, attachment, () => turnTo(channel, bound))
     // It had nothing to keep, so that the producer has not kept it.
     if (!isThere) turnTo(birth, NOTHING)

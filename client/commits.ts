@@ -2,7 +2,7 @@
  * Sends the COMMITs that are due: one group at a time, so that many values need few commands while the disk is busy.
  * A connection that ends takes nothing along: what was not stored comes again, and is due again.
  */
-import { ConnectionError, isPassing } from './errors.ts'
+import { ConnectionError } from './errors.ts'
 import type { Due, Progress } from './progress.ts'
 
 export interface CommitsOptions {
@@ -63,7 +63,7 @@ export async function commitSurely(send: () => Promise<unknown>, isOver: () => b
       await send()
       return
     } catch (error) {
-      const isLost = error instanceof ConnectionError && error.code !== 'TIMEOUT' && isPassing(error)
+      const isLost = error instanceof ConnectionError && error.code !== 'TIMEOUT'
       if (!isLost || isOver()) throw error
     }
   }

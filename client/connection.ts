@@ -20,10 +20,10 @@ import {
 } from '../protocol/monitor/message.ts'
 import { StatusCode } from '../protocol/monitor/status-code.ts'
 import type { Clock } from './clock.ts'
-import { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
-import { KeepAlive } from './keep-alive.ts'
+import { ConnectionError, type ConnectionErrorCode, meaningOf, StatusError } from './errors.ts'
+import { Offer } from './offer.ts'
 import { Pending, type Waiting } from './pending.ts'
-import { Sip } from './sip.ts'
+import { Reading } from './reading.ts'
 import type { Transport } from './transport.ts'
 
 export interface ConnectionOptions {
@@ -44,53 +44,36 @@ export type AuthStep = { readonly channel: number } | { readonly data: Uint8Arra
 
 const NOTHING = () => {}
 
-/** What a connection's end means where the producer has said why [MON 3 NOTICE]. */
-const MEANINGS: ReadonlyMap<number, ConnectionErrorCode> = new Map([
-  [NoticeCode.SUPERSEDED, 'SUPERSEDED'],
-  [NoticeCode.WITHDRAWN, 'WITHDRAWN'],
-  [NoticeCode.CHANNEL_DELETED, 'CHANNEL_GONE'],
-  [NoticeCode.PROTOCOL_ERROR, 'PROTOCOL'],
-])
+/** What may hold a secret when there is a layer that compresses: AUTH is over by then. */
+const SECRETIVE: ReadonlySet<CommandName> = new Set(['EXECUTE', 'DEF_CHANNEL'])
 
 export class Connection {
-  /** Settles with the first PRODUCER_CAPS. */
-  readonly ready: Promise<Capabilities>
   readonly #transport: Transport
   readonly #options: ConnectionOptions
-  readonly #keepAlive: KeepAlive
-  readonly #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
+  readonly #reading: Reading
   readonly #reader = new XdrReader()
   readonly #writer = new XdrWriter()
   readonly #pending: Pending
-  readonly #sip: Sip
+  readonly #offer = new Offer()
+  #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
   #challenge: { resolve(step: AuthStep): void; reject(error: Error): void } | undefined
-  #capabilities: Capabilities | undefined
-  #capable: { resolve(caps: Capabilities): void; reject(error: Error): void } | undefined
-  #isHeld = false
-  #isSipping = false
-  #isPaused = false
+  #isDeflated = false
   #lastWords: Notice | undefined
   #ended: ConnectionError | undefined
 
   constructor(transport: Transport, options: ConnectionOptions) {
     this.#transport = transport
     this.#options = options
-    this.ready = new Promise((resolve, reject) => {
-      this.#capable = { resolve, reject }
-    })
-    this.ready.catch(NOTHING)
     const { clock, deadlineMs } = options
     this.#pending = new Pending({
       clock,
       deadlineMs,
       late: () => this.#error('TIMEOUT', `has not answered a command for ${deadlineMs / 1000} seconds`),
     })
-    this.#sip = new Sip(clock, (isSipping) => {
-      this.#isSipping = isSipping
-      this.#flow()
-    })
-    this.#keepAlive = new KeepAlive({
+    this.#reading = new Reading({
       clock,
+      transport,
+      isOwed: () => this.#pending.size > 0,
       probe: () => this.#write('NOP', {}, { response: NOTHING, reject: NOTHING }),
       dead: () => this.#fail('SILENT', 'has not answered for 30 seconds'),
     })
@@ -100,9 +83,14 @@ export class Connection {
     })
   }
 
-  /** The latest. Undefined until `ready`. */
+  /** Settles with the PRODUCER_CAPS that stand first here: at the beginning, behind the login, under TLS. */
+  get ready(): Promise<Capabilities> {
+    return this.#offer.next
+  }
+
+  /** The latest. Undefined until the first have come. */
   get capabilities(): Capabilities | undefined {
-    return this.#capabilities
+    return this.#offer.latest
   }
 
   /** Why it has ended; undefined while it has not. */
@@ -144,6 +132,7 @@ export class Connection {
             if (status === StatusCode.AUTH_NEEDED) this.#challenge = { resolve, reject }
             else if (status === StatusCode.OK) {
               this.#framer.maxFrameBytes = MAX_FRAME_BYTES
+              this.#offer.expect()
               resolve({ channel: result })
             } else reject(new StatusError('AUTH', status, detail))
           },
@@ -152,15 +141,26 @@ export class Connection {
     })
   }
 
-  /**
-   * Whether reading may rest. It goes on while a response is owed: a reader that waits for one before it takes the next
-   * value would wait for ever. `sips`: what is taken now and then while it rests is bounded by a window.
-   */
+  /** To be called while a response is read: takes away what stands behind it, and reads what comes later afresh. */
+  cut(): Uint8Array {
+    const { bytes, end, pending } = this.#framer
+    this.#framer = new Framer(this.#framer.maxFrameBytes)
+    return bytes.slice(end, end + pending)
+  }
+
+  /** What was offered in the clear may have been said by somebody else [MON 12]: it is to be said again. */
+  forget(): void {
+    this.#offer.forget()
+  }
+
+  /** From now on commands that may hold a secret are sent by themselves. */
+  keepSecretsApart(): void {
+    this.#isDeflated = true
+  }
+
+  /** See Reading. */
   hold(isHeld: boolean, sips: boolean): void {
-    this.#isHeld = isHeld
-    if (isHeld && sips) this.#sip.start()
-    else this.#sip.stop()
-    this.#flow()
+    this.#reading.hold(isHeld, sips)
   }
 
   /** Sends what was written and closes. Without an error, everything that is waited for is told that it was us. */
@@ -168,10 +168,9 @@ export class Connection {
     if (this.#ended) return
     this.#flush()
     this.#ended = error ?? this.#error('CLOSED', 'is no longer connected: it was closed from this side')
-    this.#keepAlive.sleep()
-    this.#sip.stop()
+    this.#reading.end()
     this.#transport.close()
-    this.#capable?.reject(this.#ended)
+    this.#offer.reject(this.#ended)
     this.#challenge?.reject(this.#ended)
     this.#pending.rejectAll(this.#ended)
     this.#options.closed(this.#ended, error === undefined)
@@ -182,48 +181,51 @@ export class Connection {
       pending.reject(this.#ended)
       return
     }
+    const isSecret = this.#isDeflated && SECRETIVE.has(name)
+    if (isSecret) this.#flush()
     const seq = this.#pending.nextSeq()
     const start = this.#writer.length
     writeCommand(this.#writer, commands[name] as Command, seq, values)
     const bytes = this.#writer.length - start - 4
-    const limit = this.#capabilities?.maxFrameBytes || Number.POSITIVE_INFINITY
+    const limit = this.capabilities?.maxFrameBytes || Number.POSITIVE_INFINITY
     if (bytes > limit) {
       this.#writer.length = start
       pending.reject(new RangeError(`${name} would take ${bytes} bytes; the producer takes at most ${limit}`))
       return
     }
     this.#pending.add(seq, pending)
-    this.#flow()
+    this.#reading.flow()
+    if (isSecret) this.#flush(true)
     // Everything of one turn goes out together.
-    if (start === 0) queueMicrotask(() => this.#flush())
+    else if (start === 0) queueMicrotask(() => this.#flush())
   }
 
-  #flush(): void {
+  #flush(isSecret = false): void {
     if (this.#ended || this.#writer.length === 0) return
-    this.#transport.send(this.#writer.copy())
+    this.#transport.send(this.#writer.copy(), isSecret)
     this.#writer.clear()
   }
 
   #data(chunk: Uint8Array): void {
     if (this.#ended) return
-    this.#keepAlive.heard()
-    this.#sip.took(chunk.length)
+    this.#reading.took(chunk.length)
+    const framer = this.#framer
     try {
-      this.#framer.push(chunk)
-      while (!this.#ended && this.#framer.next()) {
-        const { bytes, start, end, view } = this.#framer
+      framer.push(chunk)
+      while (!this.#ended && framer === this.#framer && framer.next()) {
+        const { bytes, start, end, view } = framer
         this.#take(readMessage(this.#reader.reset(bytes, start, end, view)))
       }
-      this.#framer.settle()
+      framer.settle()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      const hint = this.#capabilities ? '' : ': is that a Monitoring Protocol producer?'
+      const hint = this.capabilities ? '' : ': is that a Monitoring Protocol producer?'
       this.#fail('PROTOCOL', `sent what the protocol does not know (${error.message})${hint}`, { cause: error })
     }
   }
 
   #take(message: Message): void {
-    if (!this.#capabilities && message.kind !== 'caps') {
+    if (!this.capabilities && message.kind !== 'caps') {
       this.#fail('PROTOCOL', `began with ${message.kind} where its capabilities have to stand`)
       return
     }
@@ -232,8 +234,7 @@ export class Connection {
         this.#response(message)
         break
       case 'caps':
-        this.#capabilities = message.caps
-        this.#capable?.resolve(message.caps)
+        this.#offer.came(message.caps)
         break
       case 'auth':
         this.#continue(message.data)
@@ -252,7 +253,7 @@ export class Connection {
   }
 
   #response(response: Response): void {
-    if (this.#pending.take(response)) this.#flow()
+    if (this.#pending.take(response)) this.#reading.flow()
     else this.#fail('PROTOCOL', `answered a command that was never sent (seq ${response.seq})`)
   }
 
@@ -263,23 +264,12 @@ export class Connection {
     else this.#fail('PROTOCOL', 'sent AUTH without being asked')
   }
 
-  #flow(): void {
-    const isPaused = this.#isHeld && !this.#isSipping && this.#pending.size === 0
-    if (this.#ended || this.#isPaused === isPaused) return
-    this.#isPaused = isPaused
-    if (isPaused) {
-      this.#keepAlive.sleep()
-      this.#transport.pause()
-    } else {
-      this.#keepAlive.wake()
-      this.#transport.resume()
-    }
-  }
-
   #closed(cause: Error | undefined): void {
     const why = this.#lastWords?.detail || cause?.message
-    const code = MEANINGS.get(this.#lastWords?.code ?? 0) ?? 'CLOSED'
-    this.#fail(code, why ? `closed the connection: ${why}` : 'closed the connection', { cause })
+    const what = why ? `closed the connection: ${why}` : 'closed the connection'
+    // A layer has found what it cannot read.
+    if (cause instanceof ConnectionError) this.#fail(cause.code, cause.message, { cause })
+    else this.#fail(meaningOf(this.#lastWords?.code ?? 0), what, { cause })
   }
 
   #fail(code: ConnectionErrorCode, what: string, options?: ErrorOptions): void {

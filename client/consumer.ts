@@ -5,7 +5,7 @@
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
 import type { CommandArguments, CommandName } from '../protocol/monitor/commands/index.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
-import type { Gap, ValueMessage } from '../protocol/monitor/message.ts'
+import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 import { Answers } from './answers.ts'
 import type { Arguments } from './arguments.ts'
 import { attach, bindNew, boundOn } from './attach.ts'
@@ -14,14 +14,13 @@ import { type Asking, Commands, type Request, type WaitOptions } from './command
 import { commitSurely } from './commits.ts'
 import type { Connection } from './connection.ts'
 import { Delivery } from './delivery.ts'
-import { ConnectionError, isPassing } from './errors.ts'
+import { ConnectionError } from './errors.ts'
 import { type ConsumerEvents, Events, type Listener } from './events.ts'
 import { type Follow, type Followed, Follows, type Handler } from './follows.ts'
 import { NextConnection } from './next-connection.ts'
 import type { ConsumerOptions } from './options.ts'
 import { Reconnect } from './reconnect.ts'
 import type { Sample } from './sample.ts'
-import { openSession } from './session.ts'
 
 /** So long a value may be in work when its consumer is closed. */
 const PATIENCE_MS = 1000
@@ -55,7 +54,7 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
     this.#options = options
     this.#channel = options.channel ?? CURRENT_CHANNEL
     this.#answers = new Answers(options.clock)
-    this.#next = new NextConnection(options.clock, options.deadlineMs, options.url)
+    this.#next = new NextConnection(options.clock, options.deadlineMs, options.sessions.url)
     this.#delivery = new Delivery({
       after: options.after,
       isExplicit: options.commit === 'explicit',
@@ -191,7 +190,9 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   /** Why nothing can be asked any more. */
   get #reason(): Error {
-    return this.#ended?.error ?? new ConnectionError('CLOSED', `${this.#options.url}: this consumer was closed`)
+    return (
+      this.#ended?.error ?? new ConnectionError('CLOSED', `${this.#options.sessions.url}: this consumer was closed`)
+    )
   }
 
   async #leave(follow: Follow): Promise<void> {
@@ -203,21 +204,15 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   /** Connects, logs in, and makes everything as it was. */
   async #establish(signal?: AbortSignal): Promise<void> {
-    const {
-      connection,
-      channel: birth,
-      isConfidential,
-    } = await openSession({
-      ...this.#options,
-      signal,
-      connection: {
-        deadlineMs: this.#options.deadlineMs,
-        value: this.#arrived,
-        gap: this.#arrived,
-        notice: (notice) => this.#events.emit('notice', notice),
-      },
-      closed: (connection, reason, isOurs) => this.#closed(connection, reason, isOurs),
-    })
+    const listener = {
+      value: this.#arrived,
+      gap: this.#arrived,
+      notice: (notice: Notice) => this.#events.emit('notice', notice),
+      closed: (connection: Connection, reason: ConnectionError, isOurs: boolean) =>
+        this.#closed(connection, reason, isOurs),
+    }
+    const session = await this.#options.sessions.next(listener, signal)
+    const { connection, channel: birth, isConfidential, release } = session
     const abort = () => connection.close(signal?.reason)
     signal?.addEventListener('abort', abort)
     try {
@@ -227,11 +222,13 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
         birth,
         channel: this.#channel,
         isDurable: this.#isDurable,
+        isCurrent: release !== undefined,
         isAgain: this.#isAttached,
         follows: this.#follows,
         became: (channel) => this.#became(connection, channel),
       })
       if (signal?.aborted) abort()
+      release?.()
       if (connection.ended) throw connection.ended
     } catch (error) {
       connection.close()
@@ -265,7 +262,7 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
   }
 
   #closed(connection: Connection, reason: ConnectionError, isOurs: boolean): void {
-    const goesOn = this.#options.reconnect !== false && !isOurs && isPassing(reason)
+    const goesOn = this.#options.reconnect !== false && !isOurs && this.#options.sessions.goesOn(reason)
     this.#answers.reject(reason, this.#isDurable)
     if (connection !== this.#connection) return
     this.#connection = undefined
@@ -290,7 +287,7 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   /** Rejects at once where there is no connection: what waits for one would come too late. */
   async #commit(transaction: number, through: boolean): Promise<void> {
-    if (!this.#carrier) throw new ConnectionError('CLOSED', `${this.#options.url}: there is no connection`)
+    if (!this.#carrier) throw new ConnectionError('CLOSED', `${this.#options.sessions.url}: there is no connection`)
     await this.#carrier.request('COMMIT', { transaction, through })
   }
 }

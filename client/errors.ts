@@ -3,6 +3,7 @@
  * ConnectionError: there is no connection (any more). Neither ever contains a secret.
  */
 import type { CommandName } from '../protocol/monitor/commands/index.ts'
+import { NoticeCode } from '../protocol/monitor/constants.ts'
 import { type StatusName, statusName } from '../protocol/monitor/status-code.ts'
 
 export class StatusError extends Error {
@@ -34,10 +35,18 @@ const PASSING: ReadonlySet<StatusName | number> = new Set([
 export type ConnectionErrorCode =
   /** Not a URL that can be dialled. */
   | 'BAD_URL'
+  /** What was given as `tls` cannot be used. */
+  | 'BAD_TLS'
   /** No connection came about; `cause` has the system's error. */
   | 'UNREACHABLE'
+  /** The other end's certificate is not good for it, or signed by nobody who is trusted. */
+  | 'UNTRUSTED'
   /** Connecting and logging in, or the response to a command, took too long. What the command did is not known. */
   | 'TIMEOUT'
+  /** The producer does not offer a layer that was asked for. */
+  | 'NO_LAYER'
+  /** The function that gives tokens gave none; `cause` is what it threw. */
+  | 'NO_TOKEN'
   /** The producer offers no method that may be used here. */
   | 'NO_METHOD'
   /** The producer does not admit this identity with this secret. */
@@ -60,6 +69,7 @@ export type ConnectionErrorCode =
 /** After these the same attempt would end the same way, or take something from somebody [MON 3 NOTICE]. */
 const FINAL: ReadonlySet<ConnectionErrorCode> = new Set([
   'BAD_URL',
+  'NO_LAYER',
   'NO_METHOD',
   'LOGIN_FAILED',
   'SERVER_NOT_PROVEN',
@@ -68,6 +78,19 @@ const FINAL: ReadonlySet<ConnectionErrorCode> = new Set([
   'WITHDRAWN',
   'CHANNEL_GONE',
 ])
+
+/** What a connection's end means where the producer has said why [MON 3 NOTICE]. */
+const MEANINGS: ReadonlyMap<number, ConnectionErrorCode> = new Map([
+  [NoticeCode.SUPERSEDED, 'SUPERSEDED'],
+  [NoticeCode.WITHDRAWN, 'WITHDRAWN'],
+  [NoticeCode.CHANNEL_DELETED, 'CHANNEL_GONE'],
+  [NoticeCode.PROTOCOL_ERROR, 'PROTOCOL'],
+])
+
+/** `notice`: the code of the last one; 0 for none. */
+export function meaningOf(notice: number): ConnectionErrorCode {
+  return MEANINGS.get(notice) ?? 'CLOSED'
+}
 
 /** Whether connecting again may help. */
 export function isPassing(error: unknown): boolean {

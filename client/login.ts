@@ -1,69 +1,80 @@
 /**
- * Logs in [MON 11]: by scram-sha-256 wherever it is offered, since it shows the secret to nobody and makes the producer
- * prove itself. A password goes out in the clear only to this machine or under encryption, and only where there is no other way.
+ * Logs in [MON 11]. With a password by SCRAM wherever it is offered, since that shows the secret to nobody and makes the
+ * producer prove itself; bound to the TLS connection where that can be. A password or token goes out in the clear only to
+ * this machine or under encryption.
  */
 import { AuthError } from '../auth/errors.ts'
-import { ScramClient } from '../auth/scram/client.ts'
 import { XdrWriter } from '../protocol/bytes/writer.ts'
 import type { Connection } from './connection.ts'
+import { ALL_METHODS, type Method, type PasswordCredentials, type Proof } from './credentials.ts'
 import { ConnectionError, StatusError } from './errors.ts'
 import type { Transport } from './transport.ts'
 
-export type Method = 'scram-sha-256' | 'password'
-
-export interface Credentials {
-  /** `tenant/user`, or `user` for the tenant `default`. */
-  readonly identity: string
-  readonly password: string
-  /** What may be used; all unless given. */
-  readonly methods?: readonly Method[] | undefined
-}
+/** What of the transport decides how to log in. */
+export type Wire = Pick<Transport, 'encrypted' | 'loopback' | 'exporter'>
 
 const NO_DATA = new Uint8Array(0)
 
-/** Gives the id of the birth channel. Throws ConnectionError. */
-export async function logIn(
-  connection: Connection,
-  transport: Pick<Transport, 'encrypted' | 'loopback'>,
-  credentials: Credentials,
-): Promise<number> {
+/** Gives the id of the current channel. Throws ConnectionError. */
+export async function logIn(connection: Connection, wire: Wire, proof: Proof): Promise<number> {
   const { auth } = await connection.ready
-  const { methods = ['scram-sha-256', 'password'] } = credentials
-  const mayUse = (method: Method) => auth.includes(method) && methods.includes(method)
+  const way = wayOf(auth, wire, proof)
+  if (!way) {
+    const { whyNot } = await import('./no-method.ts')
+    throw new ConnectionError(
+      'NO_METHOD',
+      `${connection.peer}: no way to log in here: ${whyNot(auth, methodsOf(proof), wire, proof)}`,
+    )
+  }
   try {
-    if (mayUse('scram-sha-256')) return await byScram(connection, credentials)
-    if (mayUse('password') && (transport.encrypted || transport.loopback)) {
-      return await byPassword(connection, credentials)
-    }
+    return await way(connection)
   } catch (error) {
     throw explained(error, connection.peer)
   }
-  const offered = auth.join(', ') || 'nothing'
-  throw new ConnectionError('NO_METHOD', `${connection.peer}: no way to log in that is safe here; offered: ${offered}`)
 }
 
-async function byScram(connection: Connection, { identity, password }: Credentials): Promise<number> {
-  const scram = new ScramClient({ identity, password })
-  const first = await connection.authenticate('scram-sha-256', scram.first())
-  if ('channel' in first) throw unproven()
-  const final = await connection.authenticate('', await scram.final(first.data))
-  if ('channel' in final) throw unproven()
-  scram.verify(final.data)
-  return admitted(await connection.authenticate('', NO_DATA))
+type Way = (connection: Connection) => Promise<number>
+
+function wayOf(auth: readonly string[], wire: Wire, proof: Proof): Way | undefined {
+  const isPrivate = wire.encrypted || wire.loopback
+  if ('token' in proof) return auth.includes('token') && isPrivate ? plainly('token', utf8(proof.token)) : undefined
+  if ('certificate' in proof) return auth.includes('certificate') ? plainly('certificate', NO_DATA) : undefined
+  const { identity, password } = proof
+  const methods = methodsOf(proof)
+  const mayUse = (method: Method) => auth.includes(method) && methods.includes(method)
+  const { exporter } = wire
+  if (exporter && mayUse('scram-sha-256-plus')) return byScram(proof, exporter)
+  if (mayUse('scram-sha-256')) {
+    const isMissed = exporter && methods.includes('scram-sha-256-plus')
+    return byScram(proof, isMissed ? 'not-offered' : undefined)
+  }
+  if (!mayUse('password') || !isPrivate) return undefined
+  return plainly('password', new XdrWriter().string(identity).string(password).copy())
 }
 
-async function byPassword(connection: Connection, { identity, password }: Credentials): Promise<number> {
-  const data = new XdrWriter().string(identity).string(password).copy()
-  return admitted(await connection.authenticate('password', data))
+function methodsOf(proof: Proof): readonly Method[] {
+  return ('methods' in proof && proof.methods) || ALL_METHODS
 }
 
-function admitted(step: Awaited<ReturnType<Connection['authenticate']>>): number {
+function byScram(proof: PasswordCredentials, channelBinding: Uint8Array | 'not-offered' | undefined): Way {
+  return async (connection) => {
+    const { prove } = await import('./scram.ts')
+    await prove(connection, proof, channelBinding)
+    return admittedTo(await connection.authenticate('', NO_DATA))
+  }
+}
+
+function plainly(method: string, data: Uint8Array): Way {
+  return async (connection) => admittedTo(await connection.authenticate(method, data))
+}
+
+function admittedTo(step: Awaited<ReturnType<Connection['authenticate']>>): number {
   if ('channel' in step) return step.channel
   throw new AuthError('SCRAM_REFUSED', 'the producer asks for more than this method has')
 }
 
-function unproven(): AuthError {
-  return new AuthError('SERVER_NOT_PROVEN', 'it admitted us without proving that it knows the secret')
+function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
 }
 
 function explained(error: unknown, peer: string): unknown {

@@ -1,5 +1,6 @@
 /** What a consumer can be told when it is made. */
-import type { SessionOptions } from './session.ts'
+import type { Clock } from './clock.ts'
+import type { Sessions } from './session.ts'
 
 export interface ChannelOptions {
   /** The channel to take up; one of its own unless given. */
@@ -14,7 +15,9 @@ export interface ChannelOptions {
   readonly reconnect?: boolean | undefined
 }
 
-export interface ConsumerOptions extends ChannelOptions, Omit<SessionOptions, 'connection' | 'closed' | 'signal'> {
+export interface ConsumerOptions extends ChannelOptions {
+  readonly sessions: Sessions
+  readonly clock: Clock
   /** So long a response may take. */
   readonly deadlineMs: number
 }

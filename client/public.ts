@@ -7,11 +7,18 @@ export type { Arguments, ArgumentValue } from './arguments.ts'
 export type { WaitOptions } from './commands.ts'
 export type { Connect, ConnectOptions } from './connect.ts'
 export type { Consumer } from './consumer.ts'
+export type {
+  CertificateCredentials,
+  Credentials,
+  Method,
+  PasswordCredentials,
+  TokenCredentials,
+} from './credentials.ts'
 export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
 export type { ConsumerEvents, Listener } from './events.ts'
 export type { Followed, Handler } from './follows.ts'
-export type { Credentials, Method } from './login.ts'
 export type { ChannelOptions } from './options.ts'
 export { type Plain, type PlainRecord, plainOf } from './plain.ts'
 export type { Sample } from './sample.ts'
-export type { Transport, TransportListener } from './transport.ts'
+export type { Security, TlsOptions } from './security.ts'
+export type { Layer, Transport, TransportListener } from './transport.ts'

@@ -1,23 +1,25 @@
 /** The users of all tenants, in memory and in the store. Ids are never given twice [MON 5]. */
 import type { Account, Accounts } from '../auth/mechanism.ts'
 import type { Identity } from '../auth/permissions.ts'
-import type { Change, TenantRow, UserRow } from '../storage/store.ts'
+import type { Change, UserRow } from '../storage/store.ts'
+
+/** The tenants, as far as users make them. */
+export interface Tenants {
+  has(name: string): boolean
+  set(name: string): void
+}
 
 export class AccountBook implements Accounts {
   readonly #users = new Map<string, UserRow>()
-  readonly #tenants = new Set<string>()
+  readonly #byId = new Map<number, UserRow>()
+  readonly #tenants: Tenants
   readonly #identities = new Map<number, { userId: number; tenant: string; name: string; role: string }>()
   readonly #change: (change: Change) => void
   #nextId: number
 
-  constructor(
-    users: readonly UserRow[],
-    tenants: readonly TenantRow[],
-    nextId: number,
-    change: (change: Change) => void,
-  ) {
-    for (const user of users) this.#users.set(keyOf(user.tenant, user.name), user)
-    for (const { name } of tenants) this.#tenants.add(name)
+  constructor(users: readonly UserRow[], tenants: Tenants, nextId: number, change: (change: Change) => void) {
+    for (const user of users) this.#keep(user)
+    this.#tenants = tenants
     this.#nextId = nextId
     this.#change = change
   }
@@ -31,8 +33,7 @@ export class AccountBook implements Accounts {
   }
 
   byId(id: number): Account | undefined {
-    for (const user of this.#users.values()) if (user.id === id) return user
-    return undefined
+    return this.#byId.get(id)
   }
 
   /** The one object that stands for this user wherever it is kept: what of it changes, changes everywhere. */
@@ -53,10 +54,7 @@ export class AccountBook implements Accounts {
   /** Adds a user, and its tenant if it is new. The name is free: the caller looked. */
   add(user: Omit<UserRow, 'id'>): Account {
     const row = { ...user, id: this.#nextId++ }
-    if (!this.#tenants.has(row.tenant)) {
-      this.#tenants.add(row.tenant)
-      this.#change({ put: 'tenant', row: { name: row.tenant, quota: '{}' } })
-    }
+    if (!this.#tenants.has(row.tenant)) this.#tenants.set(row.tenant)
     this.#put(row)
     return row
   }
@@ -66,14 +64,26 @@ export class AccountBook implements Accounts {
     this.#put({ ...account, ...verifiers })
   }
 
+  /** In force at once, wherever the user is. What it has by the old one is the caller's to end. */
+  setRole(account: Account, role: string): void {
+    this.#put({ ...account, role })
+  }
+
   #put(row: UserRow): void {
     const identity = this.#identities.get(row.id)
     if (identity !== undefined) identity.role = row.role
-    this.#users.set(keyOf(row.tenant, row.name), row)
+    this.#keep(row)
     this.#change({ put: 'user', row })
   }
 
+  #keep(row: UserRow): void {
+    this.#users.set(keyOf(row.tenant, row.name), row)
+    this.#byId.set(row.id, row)
+  }
+
   remove(account: Account): void {
+    this.#identities.delete(account.id)
+    this.#byId.delete(account.id)
     this.#users.delete(keyOf(account.tenant, account.name))
     this.#change({ remove: 'user', id: account.id })
   }

@@ -12,6 +12,9 @@ export { ConfigError, type ConfigProblem } from './config/problems.ts'
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>
+/** A program that may be run as a control. */
+export type ExecTable = Config['exec'][number]
+export type ExecParameter = ExecTable['parameters'][number]
 
 /**
  * Reads the file (`file`, or CINNABAR_CONFIG) and the environment's overrides. Throws a ConfigError with every problem.
@@ -28,7 +31,7 @@ export function defaultConfig(): Config {
   return loadConfig({ env: {} })
 }
 
-function toConfig({ values, named }: Loaded) {
+function toConfig({ values, exec, named }: Loaded) {
   const { producer, listen, tls, auth, jwt, http, storage, channels, limits, quota, dial, audit } = values
   const { host, gmetric, smon, log } = values
   return {
@@ -79,6 +82,7 @@ function toConfig({ values, named }: Loaded) {
       /** Whether somebody asked for this address: then it must be bound, where the default one is only tried. */
       listenNamed: isTable(named['gmetric']) && 'listen' in named['gmetric'],
       tenant: gmetric.tenant,
+      feeds: gmetric.feed,
       allow: gmetric.allow,
       spoof: gmetric.spoof,
       maxHosts: gmetric.max_hosts,
@@ -88,6 +92,7 @@ function toConfig({ values, named }: Loaded) {
       tcp: smon.tcp,
       udp: smon.udp,
       tenant: smon.tenant,
+      feeds: smon.feed,
       allow: smon.allow,
       maxSources: smon.max_sources,
       maxTokens: smon.max_tokens,
@@ -95,5 +100,6 @@ function toConfig({ values, named }: Loaded) {
       sources: smon.source,
     },
     log: { level: log.level },
+    exec,
   }
 }

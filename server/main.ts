@@ -6,6 +6,7 @@ import { type Config, ConfigError, formatAddress, loadConfig } from './config.ts
 import { ListenError } from './listeners/errors.ts'
 import { createLogger } from './log.ts'
 import { type RunningServer, startServer } from './server.ts'
+import { FileError } from './watched-file.ts'
 
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
 const STOP_MS = 5000
@@ -38,7 +39,8 @@ export async function serve(options: ServeOptions): Promise<number> {
       process.stderr.write(`cinnabar: CINNABAR_ADMIN_PASSWORD cannot be used: ${error.message}\n`)
       return 2
     }
-    if (!(error instanceof ListenError || error instanceof StorageError)) throw error
+    if (error instanceof ConfigError) return refused(error)
+    if (!(error instanceof ListenError || error instanceof StorageError || error instanceof FileError)) throw error
     process.stderr.write(`cinnabar: ${error.message}\n`)
     return 1
   }
@@ -57,16 +59,26 @@ function readConfig({ config }: ServeOptions): Config | undefined {
     return loadConfig({ file: config, env: process.env })
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    process.stderr.write(`cinnabar: the configuration is not right:\n${error.message}\n`)
+    refused(error)
     return undefined
   }
 }
 
+function refused({ message }: ConfigError): number {
+  process.stderr.write(`cinnabar: the configuration is not right:\n${message}\n`)
+  return 2
+}
+
 /** Five lines: where it listens, where data lies, the admin's password (once), three commands to try. */
-function greeting({ tcp, http, gmetric, smonTcp, smonUdp, newPassword }: RunningServer, config: Config): string {
+function greeting(
+  { tcp, tls, http, https, gmetric, smonTcp, smonUdp, newPassword }: RunningServer,
+  config: Config,
+): string {
   const listens = [
     tcp && `monitoring tcp://${formatAddress(tcp)}`,
+    tls && `tls://${formatAddress(tls)}`,
     http && `ws://${formatAddress(http)}/monitor`,
+    https && `wss://${formatAddress(https)}/monitor`,
     gmetric && `gmetric udp://${formatAddress(gmetric)}`,
     smonTcp && `smon tcp://${formatAddress(smonTcp)}`,
     smonUdp && `smon udp://${formatAddress(smonUdp)}`,

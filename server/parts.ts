@@ -1,30 +1,51 @@
 /** The parts of the server, made and joined in one place. Nothing here decides anything; see each part for what it does. */
 import { Authenticator } from '../auth/authenticator.ts'
+import type { Certificates } from '../auth/mechanism.ts'
 import type { PasswordHasher } from '../auth/password.ts'
 import { Throttle } from '../auth/throttle.ts'
-import type { Recovered, StorageError, Store } from '../storage/store.ts'
+import type { JwtKeys } from '../auth/token/jwt-keys.ts'
+import type { Change, Recovered, StorageError, Store } from '../storage/store.ts'
 import { AccountBook } from './accounts.ts'
 import { ageClock } from './age.ts'
+import { AuthFailures } from './audit/failures.ts'
+import { AuditLog } from './audit/log.ts'
 import { Bindings } from './channels/bindings.ts'
 import { Journal } from './channels/journal.ts'
 import { Pool } from './channels/pool.ts'
 import type { QueueHost } from './channels/queue-state.ts'
 import { Registry } from './channels/registry.ts'
 import { Turn } from './channels/turn.ts'
+import { Withdrawal } from './channels/withdrawal.ts'
 import type { Clock } from './clock.ts'
 import { handlers } from './commands/index.ts'
 import type { Config } from './config.ts'
 import { channelConfigure } from './controls/channel-configure.ts'
 import { channelPurge } from './controls/channel-purge.ts'
+import type { Control } from './controls/control.ts'
 import { Executor } from './controls/executor.ts'
+import { explain } from './controls/explain.ts'
+import { roleControls } from './controls/roles.ts'
+import { sensorControls } from './controls/sensors.ts'
+import { tenantControls } from './controls/tenants.ts'
+import { tokenControls } from './controls/tokens.ts'
 import { userControls } from './controls/users.ts'
+import type { Dialler } from './dialling/dialler.ts'
+import { makeDialler } from './dialling/make.ts'
+import type { Resolver } from './dialling/resolve.ts'
 import type { Logger } from './log.ts'
 import { Answers } from './metrics/answers.ts'
+import { Fences } from './metrics/fences.ts'
 import { Hub } from './metrics/hub.ts'
 import { Ids } from './metrics/ids.ts'
 import { Instances } from './metrics/instances.ts'
 import { Measurements } from './metrics/measurements.ts'
+import { Quotas } from './quotas.ts'
+import { Rights } from './rights/rights.ts'
+import { RuleBook } from './rights/rule-book.ts'
+import { TenantBook } from './rights/tenant-book.ts'
+import { TokenBook } from './rights/token-book.ts'
 import { Notices } from './sensors/notices.ts'
+import type { Arrival } from './sessions/arrival.ts'
 import type { Producer } from './sessions/producer.ts'
 import { Sessions } from './sessions/sessions.ts'
 
@@ -35,6 +56,13 @@ export interface PartsOptions {
   readonly store: Store
   readonly hasher: PasswordHasher
   readonly software: string
+  /** For names to be dialled, instead of the system's. */
+  readonly resolve?: Resolver | undefined
+  /** What JWTs are verified with; left out where none is taken. */
+  readonly jwtKeys?: JwtKeys | undefined
+  readonly certificates?: Certificates | undefined
+  /** Controls that run programs. */
+  readonly programs: readonly Control[]
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -42,6 +70,7 @@ export interface Parts {
   readonly producer: Producer
   readonly sessions: Sessions
   readonly hub: Hub
+  readonly dialler: Dialler
   readonly notices: Notices
   /** ok, or why nothing more is stored. */
   storage(): 'ok' | 'full' | 'failed'
@@ -90,6 +119,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   for (const warning of recovered.warnings ?? []) log.warn({ directory: config.producer.dataDir }, warning)
   const age = ageClock(clock, recovered)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
+  const audit = new AuditLog({ journal, clock, store, audited: recovered.audited })
   let nextId = recovered.nextBlockId
   const host: QueueHost = {
     pool: new Pool(),
@@ -104,15 +134,19 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     },
   }
   const ids = new Ids()
-  const hub = new Hub(clock)
+  const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
+  const hub = new Hub(clock, new Fences(recovered.fences))
   hub.add(notices)
-  const accounts = new AccountBook(recovered.users, recovered.tenants, recovered.nextUserId, (change) =>
-    journal.change(change),
-  )
+  const change = (change: Change): void => journal.change(change)
+  const tenants = new TenantBook(recovered.tenants, config.quota, change)
+  const accounts = new AccountBook(recovered.users, tenants, recovered.nextUserId, change)
+  const tokens = new TokenBook(recovered.tokens, recovered.nextTokenId, change)
+  const rules = new RuleBook(recovered.rules, recovered.nextRule, change)
+  const rights = new Rights(rules)
   const instances = new Instances({
     hub,
     ids,
-    defaults: { intervalMs: config.host.intervalMs },
+    defaults: { intervalMs: config.host.intervalMs, rights },
     maxPerIdentity: config.limits.instancesPerIdentity,
   })
   const registry = new Registry({
@@ -128,18 +162,43 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     unbound: (instance) => bindings.endUnbound(instance),
   })
   const bindings = new Bindings({ hub, instances, registry, journal })
+  const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
+  const withdrawal = new Withdrawal({ hub, instances, registry, bindings, failed })
   const stored = (): Promise<void> => journal.whenStored()
   const withdraw = ({ id }: { readonly id: number }): void => {
     sessions.dismiss(id, 'the user was removed')
     for (const channel of [...registry.of(id)]) registry.delete(channel)
     for (const instance of instances.of(id)) bindings.endUnbound(instance)
+    tokens.forgetUser(id)
+    producer.executor.forget(id)
   }
+  const reconsider = withdrawal.reconsider.bind(withdrawal)
   const iterations = config.auth.scramIterations
   const controls = [
     channelConfigure(registry),
     channelPurge(registry),
-    ...userControls({ accounts, hasher, iterations, withdraw, stored }),
+    ...options.programs,
+    ...sensorControls({ hub, change, stored }),
+    ...userControls({ accounts, rules, hasher, iterations, withdraw, reconsider, stored }),
+    ...tokenControls({ accounts, tokens, clock, stored }),
+    ...tenantControls({ tenants, accounts, quotas, stored }),
+    ...roleControls({ rules, accounts, reconsider, stored }),
+    explain({ accounts, rights, hub }),
   ]
+  const accept = (arrival: Arrival): void => sessions.accept(arrival)
+  const told = { config, clock, log, audit, journal, accounts, quotas, registry, hub, rights, recovered, accept }
+  const dialler = makeDialler({ ...told, resolve: options.resolve })
+  const executor = new Executor({
+    controls,
+    ids,
+    journal,
+    clock,
+    log,
+    rights,
+    audit,
+    admit: ({ tenant }) => quotas.of(tenant).controls.take(),
+    executions: recovered.executions,
+  })
   const throttle = new Throttle(() => clock.monotonicMs())
   const producer: Producer = {
     name: config.producer.name,
@@ -148,15 +207,21 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     log,
     turn,
     journal,
+    audit,
+    failures: new AuthFailures(audit, clock),
     host,
     registry,
     bindings,
     instances,
-    measurements: new Measurements(clock),
+    measurements: new Measurements(clock, hub.fences),
     answers: new Answers(ids),
     ids,
-    executor: new Executor({ controls, ids, journal, clock, log }),
+    quotas,
+    executor,
     accounts,
+    dials: dialler,
+    rights,
+    withdrawal,
     authenticator: new Authenticator({
       accounts,
       hasher,
@@ -164,10 +229,14 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
       serverSecret: recovered.secret,
       iterations,
       plainOnLoopback: config.auth.plainOnLoopback,
+      wallMs: () => clock.wallMs(),
+      tokens,
+      jwt: options.jwtKeys && { ...config.jwt, keys: options.jwtKeys },
+      certificates: options.certificates,
     }),
   }
   const sessions = new Sessions(producer, handlers, config.limits.connections)
   // Where the disk is full values are refused and told: to wait for room would keep them from whoever stores nothing.
   const behind = (): boolean => storage !== 'full' && host.unstored > Math.min(BEHIND_BYTES, room / 2)
-  return { parts: { producer, sessions, hub, notices, storage: () => storage, behind }, recovered }
+  return { parts: { producer, sessions, hub, dialler, notices, storage: () => storage, behind }, recovered }
 }

@@ -18,8 +18,15 @@ import type { Producer } from './sessions/producer.ts'
 export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)
   recoverBindings(recovered, producer, channels)
+  const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
+  for (const channel of channels.values()) {
+    if (channel.row.url !== '') producer.dials.watch(channel, proofs.get(channel.id))
+  }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)
+  producer.executor.recover((user) => identityOf(user, producer.accounts))
+  // Rules may have changed in the last moment before the process died.
+  producer.withdrawal.reconsider()
   const read = (block: Block): Promise<Uint8Array | undefined> => producer.registry.read(block)
   for (const { bindings, queue } of channels.values()) {
     await queue.restoreSeries(read, (metric) => bindings.get(metric)?.instance.selection.isPattern ?? false)
@@ -60,6 +67,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
 
 function recoverBindings(recovered: Recovered, producer: Producer, channels: Map<number, Channel>): void {
   const rows = new Map(recovered.instances.map((row) => [row.id, row]))
+  const places = new Map(recovered.places.map(({ channel, metric, reached }) => [`${channel} ${metric}`, reached]))
   const instances = new Map<number, Instance>()
   for (const { channel: id, metric, mode } of recovered.bindings) {
     const channel = channels.get(id)
@@ -71,7 +79,7 @@ function recoverBindings(recovered: Recovered, producer: Producer, channels: Map
       continue
     }
     instances.set(metric, instance)
-    producer.bindings.restore(instance, channel, mode)
+    producer.bindings.restore(instance, channel, mode, places.get(`${id} ${metric}`))
   }
   for (const id of rows.keys()) if (!instances.has(id)) producer.journal.change({ remove: 'instance', id })
 }

@@ -8,19 +8,22 @@ import { SqliteStore } from '../storage/sqlite/store.ts'
 import type { Store } from '../storage/store.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Address, Config } from './config.ts'
+import { execControls } from './controls/exec/control.ts'
+import { ownPorts, type Resolver } from './dialling/resolve.ts'
 import { firstRun } from './first-run.ts'
-import { listenHttp } from './http/app.ts'
-import { listenTcp } from './listeners/tcp.ts'
 import { createLogger, type Logger } from './log.ts'
 import type { Hub } from './metrics/hub.ts'
+import { OperatorFiles } from './operator-files.ts'
 import { makeParts, type Parts } from './parts.ts'
 import { recover } from './recovery.ts'
 import type { Sessions } from './sessions/sessions.ts'
+import { openListeners } from './start-listeners.ts'
 import { addSensors, type Sensors } from './start-sensors.ts'
 
 export type { Identity, Owner } from '../auth/permissions.ts'
 export { BasicType } from '../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
+export { type AuditFinding, verifyAudit } from './audit/verify.ts'
 export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
 export { StatusError } from './errors.ts'
 export type { Hub } from './metrics/hub.ts'
@@ -49,13 +52,17 @@ export interface ServerOptions {
   readonly adminPassword?: string | undefined
   /** Adds sensors of one's own, before bindings come back from the store. */
   readonly sensors?: (hub: Hub) => void
+  /** Asks for the addresses of names that are to be dialled, instead of the system: for tests. */
+  readonly resolve?: Resolver | undefined
   /** Storing failed for good: nothing is acknowledged any more, the process has to end. */
   readonly onFailed?: (error: Error) => void
 }
 
 export interface RunningServer {
   readonly tcp: Address | undefined
+  readonly tls: Address | undefined
   readonly http: Address | undefined
+  readonly https: Address | undefined
   /** Where gmetric packets are taken, or undefined: off, or its default address was not free. */
   readonly gmetric: Address | undefined
   /** Where smon streams and datagrams are taken. */
@@ -71,6 +78,8 @@ export interface RunningServer {
 }
 
 const SWEEP_MS = 1000
+/** How often old records of the audit log are looked for. */
+const PRUNE_MS = 3_600_000
 
 /** Rejects with StorageError, ListenError or what else keeps it from running; nothing is left open then. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
@@ -93,11 +102,29 @@ async function start(
 ): Promise<RunningServer> {
   const { config, clock = systemClock(), log = createLogger(config.log.level) } = options
   const { dataDir } = config.producer
+  const files = new OperatorFiles(config, clock, log)
+  const { certificates, jwtKeys } = files
+  // Before anything is opened: a program that is missing is a mistake of the configuration.
+  const programs = execControls(config.exec, clock)
   const store = options.store ?? new SqliteStore({ directory: dataDir, synchronous: config.storage.synchronous })
   const hasher = new PasswordHasher()
   opened(() => hasher.close())
   const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
-  const { parts, recovered } = await makeParts({ config, clock, log, store, hasher, software: software(), onFailed })
+  const { resolve } = options
+  const given = {
+    config,
+    clock,
+    log,
+    store,
+    hasher,
+    software: software(),
+    resolve,
+    programs,
+    onFailed,
+    certificates,
+    jwtKeys,
+  }
+  const { parts, recovered } = await makeParts(given)
   opened(() => store.close())
   const { producer, sessions, hub } = parts
   const newPassword = await firstRun({
@@ -107,23 +134,27 @@ async function start(
     dataDir,
     adminPassword: options.adminPassword,
   })
-  const sensors = addSensors(parts, config)
+  const sensors = addSensors(parts, config, files.tls)
   opened(() => hub.close())
   options.sensors?.(hub)
   await recover(recovered, producer)
   await producer.journal.whenStored()
   const feeds = await sensors.listen()
   opened(() => feeds.close())
-  const sweeping = clock.setInterval(() => sweep(parts, sensors), SWEEP_MS)
+  const sweeping = clock.setInterval(() => sweep(parts, sensors, files), SWEEP_MS)
   opened(() => clock.clear(sweeping))
-  const accept = sessions.accept.bind(sessions)
-  const http = config.listen.http && (await openHttp(config, config.listen.http, parts))
-  if (http) opened(() => http.close())
-  const tcp = config.listen.tcp && (await listenTcp(config.listen.tcp, accept))
-  if (tcp) opened(() => tcp.close())
+  const pruning = clock.setInterval(() => pruneAudit(parts, config.audit.keepMs), PRUNE_MS)
+  opened(() => clock.clear(pruning))
+  const listeners = await openListeners(config, parts, files.tls, opened)
+  const { tcp, tls, http, https } = listeners
+  parts.dialler.start(ownPorts([tcp, tls, http, https, feeds.smonTcp], [feeds.gmetric, feeds.smonUdp]))
+  opened(() => parts.dialler.stop())
   const stop = async (): Promise<void> => {
+    parts.dialler.stop()
     sessions.shutDown()
     hub.close()
+    producer.failures.flush()
+    await producer.executor.stop()
     if (parts.storage() === 'ok') {
       for (const channel of producer.registry.all()) channel.queue.close()
       producer.journal.change({ put: 'closed', row: {} })
@@ -132,28 +163,16 @@ async function start(
     await close()
   }
   const { gmetric, smonTcp, smonUdp } = feeds
-  return { tcp: tcp?.address, http: http?.address, gmetric, smonTcp, smonUdp, newPassword, sessions, parts, stop }
+  return { ...listeners, gmetric, smonTcp, smonUdp, newPassword, sessions, parts, stop }
 }
 
-function openHttp(
-  config: Config,
-  address: Address,
-  { producer, sessions, storage }: Parts,
-): ReturnType<typeof listenHttp> {
-  return listenHttp({
-    address,
-    allowedOrigins: config.http.allowedOrigins,
-    pages: { directory: config.http.pages, dataDir: config.producer.dataDir },
-    clock: producer.clock,
-    accept: (arrival) => sessions.accept(arrival),
-    failed: (error) => producer.log.error({ err: error }, 'a WebSocket connection failed'),
-    health: { unready: () => (storage() === 'ok' ? undefined : `storage: ${storage()}`) },
-  })
-}
-
-/** Expires values, silent series, and channels that nobody has used for too long. */
-function sweep({ producer, notices }: Parts, sensors: Sensors): void {
+/** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */
+function sweep({ producer, sessions, notices }: Parts, sensors: Sensors, files: OperatorFiles): void {
+  files.look(notices)
+  sessions.sweep()
   sensors.sweep()
+  producer.failures.sweep()
+  producer.executor.sweep()
   for (const channel of producer.registry.sweep()) {
     producer.log.info(
       { channel: channel.id, user: channel.owner.name, tenant: channel.owner.tenant },
@@ -165,6 +184,13 @@ function sweep({ producer, notices }: Parts, sensors: Sensors): void {
     )
     producer.registry.delete(channel)
   }
+}
+
+function pruneAudit({ producer, storage }: Parts, keepMs: number): void {
+  if (storage() !== 'ok') return
+  producer.audit.prune(keepMs).catch((error: unknown) => {
+    producer.log.error({ err: error }, 'old records of the audit log could not be removed')
+  })
 }
 
 /** `cinnabar/<version>`, from the package. */

@@ -27,13 +27,13 @@ const SOURCES = Object.keys(STAR)
 
 /** The files and folders of the server, from the lowest to the highest; those of one line may import each other. */
 const ORDER: readonly (readonly string[])[] = [
-  ['clock', 'age', 'log', 'errors', 'config', 'quotas', 'accounts'],
+  ['clock', 'age', 'log', 'errors', 'config', 'quotas', 'accounts', 'audit', 'rights'],
   ['metrics'],
   ['channels'],
   ['sensors', 'controls'],
   ['sessions'],
   ['commands'],
-  ['listeners', 'http'],
+  ['listeners', 'http', 'dialling'],
   ['parts', 'recovery', 'first-run', 'start-feeds', 'start-sensors', 'server', 'main'],
 ]
 
@@ -144,7 +144,7 @@ describe('a tree that breaks the rules', () => {
     'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports of ours only: client, server',
     'storage/tested.ts -> test/support.ts: storage imports of ours only: nothing',
     'server/channels/queue.ts -> server/sessions/session.ts: server: channels import nothing above',
-    'server/log.ts -> server/metrics/metric.ts: server: clock, age, log, errors, config, quotas, accounts import nothing above',
+    'server/log.ts -> server/metrics/metric.ts: server: clock, age, log, errors, config, quotas, accounts, audit, rights import nothing above',
     'server/metrics/instance.ts -> server/metrics/metric.ts: no circle',
   ])('is told: %s', (expected) => {
     expect(found).toContain(expected)

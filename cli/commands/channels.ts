@@ -12,6 +12,7 @@ import { whileWaiting } from '../progress.ts'
 import { numberOf, queryAll, type Record } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Colors } from '../terminal.ts'
+import { addChannelsDefine } from './channels-define.ts'
 
 interface ChannelsOptions extends LoginOptions {
   readonly slow?: boolean
@@ -29,16 +30,19 @@ interface Answer {
 const COLUMNS = 120
 const MIN_BINDINGS = 10
 /** What is left out on a narrow terminal, from the first on: the other columns say who is slow and why. */
-const SPARED = ['flight', 'committed', 'accepted', 'state', 'identity']
+const SPARED = ['flight', 'committed', 'accepted', 'url', 'state', 'identity']
+const MAX_URL = 32
 
 export function addChannels(program: Command, cli: Cli): void {
   const { terminal } = cli
-  withLoginOptions(program.command('channels'))
+  const channels = withLoginOptions(program.command('channels'))
     .description('list your channels, what waits in them and why; an admin sees all')
     .argument('[channel]', 'everything about this one', channelId)
     .option('--slow', 'only those with values that have waited for a second or more, the slowest first')
     .option('--delete', 'delete this one, and all that waits in it')
     .option('--json', 'one JSON object per line, with every counter and binding')
+    .enablePositionalOptions()
+    .helpCommand(false)
     .action(async (channel: string | undefined, options: ChannelsOptions) => {
       if (options.delete && channel === undefined) {
         throw new Failure(ExitCode.USAGE, 'no channel is named: say which one to delete')
@@ -63,6 +67,7 @@ export function addChannels(program: Command, cli: Cli): void {
         await terminal.print(overview(ledgers, now, consumer.channel, columns, terminal.colors))
       })
     })
+  addChannelsDefine(channels, cli)
 }
 
 /** Throws Failure where a channel is named that there is not. */
@@ -105,6 +110,7 @@ function overview(
   const shown = (bindingsWidth: number): readonly Shown[] => [
     { head: 'channel', align: 'right', of: ({ channel }) => String(channel) },
     { head: 'identity', of: ({ identity }) => cut(identity, 24) },
+    { head: 'url', isOptional: true, of: ({ url }) => cut(url, MAX_URL) },
     { head: 'state', of: ({ state }) => state },
     { head: 'bindings', of: ({ bindings }) => shortly(bindings, bindingsWidth) },
     { head: 'accepted', align: 'right', of: ({ accepted }) => formatCount(accepted) },

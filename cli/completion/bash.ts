@@ -2,7 +2,7 @@
  * Completion for bash. Names of metrics are made up by whoever sends them: they are never handed to `compgen -W`, which
  * would expand what stands in them, and go to the command line quoted.
  */
-import type { CommandNode } from './tree.ts'
+import { askedKinds, type CommandNode } from './tree.ts'
 import { placeCases, quoted, wordCases } from './walk.ts'
 
 export function bashScript(tree: readonly CommandNode[]): string {
@@ -13,7 +13,7 @@ export function bashScript(tree: readonly CommandNode[]): string {
   return `# Completion of cinnabar for bash, made by \`cinnabar completion bash\`.
 _cinnabar() {
   local IFS=$' \\t\\n'
-  local line=\${COMP_LINE:0:COMP_POINT} piece=\${COMP_WORDS[COMP_CWORD]} route='' kind='' place=0 front='' word i
+  local line=\${COMP_LINE:0:COMP_POINT} piece=\${COMP_WORDS[COMP_CWORD]} route='' kind='' also='' place=0 front='' word i
   local -a words
   # Not COMP_WORDS: there, what holds a colon or "=" is in pieces, of which the last one is replaced.
   read -ra words <<< "$line"
@@ -50,13 +50,14 @@ ${indented(placeCases(tree), 6)}
     esac
   fi
   local -a found=()
+  read -ra found <<< "$also"
   case "$kind" in
     'choice '*) read -ra found <<< "\${kind#choice }" ;;
     file)
       compopt -o filenames 2> /dev/null
       while IFS= read -r word; do found+=("$word"); done < <(compgen -f -- "$current")
       ;;
-    metric|control|channel)
+    ${askedKinds.join('|')})
       while IFS= read -r word; do found+=("$(printf '%q' "$word")"); done < <(
         "$1" complete "$kind" -- "\${words[@]:1}" 2> /dev/null < /dev/null
       )

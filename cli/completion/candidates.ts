@@ -2,10 +2,11 @@
  * Names that only the server knows, for a command line that is still being typed. Nobody is asked for anything, nothing is
  * said, and what is not there in a moment is not waited for.
  */
+import { Readable } from 'node:stream'
+import { Command } from 'commander'
 import type { Clock } from '../../client/clock.ts'
 import { type Consumer, type Value, valueToJson } from '../../client/index.ts'
-import type { LoginOptions } from '../login.ts'
-import { resolveLogin } from '../login.ts'
+import { type LoginOptions, resolveLogin, withLoginOptions } from '../login.ts'
 import { printable } from '../output/text.ts'
 import { fieldOf, recordsOf } from '../records.ts'
 import type { Cli } from '../session.ts'
@@ -29,10 +30,15 @@ export async function candidates(
     abort.signal.addEventListener('abort', () => resolve([]))
   })
   const timer = clock.setTimeout(() => abort.abort(), DEADLINE_MS)
-  const silent = { ...terminal, note: () => {}, askSecret: () => Promise.reject(new Error('nobody is asked')) }
+  const silent = {
+    ...terminal,
+    input: Readable.from([]),
+    note: () => {},
+    askSecret: () => Promise.reject(new Error('nobody is asked')),
+  }
   const ask = async (): Promise<readonly string[]> => {
-    const { url, credentials } = await resolveLogin(loginOptions(words), silent)
-    const options = { reconnect: false, deadlineMs: DEADLINE_MS, signal: abort.signal, clock }
+    const { url, credentials, link } = await resolveLogin(loginOptions(words), silent)
+    const options = { ...link, reconnect: false, deadlineMs: DEADLINE_MS, signal: abort.signal, clock }
     const consumer = await connect(url, credentials, options)
     abort.signal.addEventListener('abort', () => void consumer.close())
     try {
@@ -61,6 +67,9 @@ const NAMES: Readonly<Record<AskedKind, (consumer: Consumer, begun: string) => P
   async control(consumer) {
     return column((await consumer.query('producer.controls')).value, 'name')
   },
+  async sensor(consumer) {
+    return column((await consumer.query('producer.sensors')).value, 'name')
+  },
   async channel(consumer) {
     const ids = column((await consumer.query('producer.channels')).value, 'channel')
     return ids.filter((id) => id !== String(consumer.channel))
@@ -73,18 +82,13 @@ function column(answer: Value, name: string): string[] {
   return records.flatMap((record) => fieldOf(record, name) ?? []).map((field) => String(valueToJson(field)))
 }
 
-/** Where and as whom, as `--url VALUE` or `--url=VALUE`. */
+/** Where and as whom, read as the commands read it. */
 function loginOptions(words: readonly string[]): LoginOptions {
-  const named = (flag: string): string | undefined => {
-    const at = words.findIndex((word) => word === flag || word.startsWith(`${flag}=`))
-    const word = words[at]
-    if (word === undefined) return undefined
-    return word === flag ? words[at + 1] : word.slice(flag.length + 1)
-  }
-  return {
-    url: named('--url'),
-    user: named('--user'),
-    secretFile: named('--secret-file'),
-    config: named('--config'),
-  }
+  const command = withLoginOptions(new Command())
+  command
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} })
+    .allowUnknownOption()
+    .parseOptions([...words])
+  return command.opts()
 }

@@ -58,7 +58,7 @@ function completions({ route, commands, options, places }: CommandNode): string[
     ...options.map((option) => line(undefined, toFlags(option))),
     ...places
       .map(({ expected, isRepeated }, i) => ({ expected, place: isRepeated ? undefined : i }))
-      .filter(({ expected }) => commands.length === 0 && expected.kind !== 'anything')
+      .filter(({ expected }) => expected.kind !== 'anything')
       .map(({ expected, place }) => line(place, expected.kind === 'file' ? '-F' : `-a ${listed(expected)}`)),
   ]
 }

@@ -3,11 +3,11 @@ import type { Argument, Command, Option } from 'commander'
 
 /** What stands at a place: names that only the server knows, a file, one of some words, or anything. */
 export type Expected =
-  | { readonly kind: 'metric' | 'control' | 'channel' | 'file' | 'anything' }
+  | { readonly kind: 'metric' | 'control' | 'channel' | 'sensor' | 'file' | 'anything' }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
 
 /** The server is asked for these. */
-export const askedKinds = ['metric', 'control', 'channel'] as const
+export const askedKinds = ['metric', 'control', 'channel', 'sensor'] as const
 
 export interface CommandNode {
   /** Its words, as "user add"; empty for the program. */
@@ -55,7 +55,7 @@ function expectedOf(of: Argument | Option): Expected {
   const names = 'flags' in of ? [/[<[]([^>\]]+)/.exec(of.flags)?.[1], of.attributeName()] : [of.name()]
   for (const name of names) {
     if (name === 'metric' || name === 'pattern') return { kind: 'metric' }
-    if (name === 'control' || name === 'channel' || name === 'file') return { kind: name }
+    if (name === 'control' || name === 'channel' || name === 'sensor' || name === 'file') return { kind: name }
   }
   return { kind: 'anything' }
 }

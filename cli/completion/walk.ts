@@ -17,24 +17,28 @@ export function wordCases(tree: readonly CommandNode[]): string[] {
   ])
 }
 
-/** By "route:place": what stands there where it is no option. Subcommands come first. */
+/** By "route:place": what stands there where it is no option; `also` are subcommands beside it. */
 export function placeCases(tree: readonly CommandNode[]): string[] {
   return tree.flatMap(({ route, commands, places }) => {
-    if (commands.length > 0) {
-      return [`${quoted(`${route}:0`)}) kind=${quoted(`choice ${commands.map(({ name }) => name).join(' ')}`)} ;;`]
-    }
-    return places
+    const own = places
       .map(({ expected, isRepeated }, i) => ({
         expected,
         at: isRepeated ? `${quoted(`${route}:`)}*` : quoted(`${route}:${i}`),
+        also: i === 0 && commands.length > 0 ? ` also=${quoted(names(commands))}` : '',
       }))
       .filter(({ expected }) => expected.kind !== 'anything')
-      .map(({ expected, at }) => `${at}) kind=${quoted(told(expected))} ;;`)
+      .map(({ expected, at, also }) => `${at}) kind=${quoted(told(expected))}${also} ;;`)
+    if (commands.length === 0 || own.length > 0) return own
+    return [`${quoted(`${route}:0`)}) kind=${quoted(`choice ${names(commands)}`)} ;;`]
   })
 }
 
+function names(commands: CommandNode['commands']): string {
+  return commands.map(({ name }) => name).join(' ')
+}
+
 /** "metric", "file", or "choice" and the words. */
-function told(expected: Expected): string {
+export function told(expected: Expected): string {
   return expected.kind === 'choice' ? `choice ${expected.choices.join(' ')}` : expected.kind
 }
 

@@ -1,6 +1,6 @@
 /** Completion for zsh: autoloaded as _cinnabar, or sourced behind compinit. zsh quotes what it inserts by itself. */
-import type { CommandNode } from './tree.ts'
-import { placeCases, quoted, wordCases } from './walk.ts'
+import { askedKinds, type CommandNode } from './tree.ts'
+import { placeCases, quoted, told, wordCases } from './walk.ts'
 
 export function zshScript(tree: readonly CommandNode[]): string {
   const options = tree.map(({ route, options }) => {
@@ -9,9 +9,10 @@ export function zshScript(tree: readonly CommandNode[]): string {
   })
   const commands = tree
     .filter(({ commands }) => commands.length > 0)
-    .map(({ route, commands }) => {
+    .map(({ route, commands, places: [first] }) => {
       const described = commands.map(({ name, description }) => item(name, description))
-      return `${quoted(`${route}:0`)}) described=(${described.join(' ')}) ;;`
+      const kind = first && first.expected.kind !== 'anything' ? ` kind=${quoted(told(first.expected))}` : ''
+      return `${quoted(`${route}:0`)}) described=(${described.join(' ')})${kind} ;;`
     })
   const places = placeCases(tree.filter(({ commands }) => commands.length === 0))
   return `#compdef cinnabar
@@ -50,12 +51,11 @@ ${indented([...commands, ...places], 6)}
   fi
   if (( \${#described} )); then
     _describe command described
-    return
   fi
   case "$kind" in
     'choice '*) compadd -- \${=kind#choice } ;;
     file) _files ;;
-    metric|control|channel)
+    ${askedKinds.join('|')})
       found=("\${(@f)$("\${(Q)words[1]}" complete "$kind" -- "\${(@Q)words[2,CURRENT]}" 2> /dev/null < /dev/null)}")
       [[ -n $found[1] ]] && compadd -- "\${found[@]}"
       ;;

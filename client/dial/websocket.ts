@@ -9,7 +9,7 @@ import { isLoopback } from './loopback.ts'
 const SUBPROTOCOL = 'monitoring.xdr'
 const MAX_KEPT_BYTES = 64 << 20
 
-/** The part of the WebSocket standard that is used, and the two methods that `ws` adds. */
+/** The part of the WebSocket standard that is used, and what Node's adds (node-websocket.ts). */
 export interface WebSocketLike {
   binaryType: string
   readonly protocol: string
@@ -21,6 +21,9 @@ export interface WebSocketLike {
   close(code?: number): void
   pause?(): void
   resume?(): void
+  /** Whether the other end's certificate is good; where the caller cannot tell, nothing else would have been let through. */
+  readonly isVerified?: boolean
+  readonly exporter?: Uint8Array | undefined
 }
 interface ErrorEvent {
   readonly message?: string
@@ -32,12 +35,19 @@ interface CloseEvent {
 }
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
-export function dialWebSocket(url: URL, WebSocket: WebSocketConstructor, signal: AbortSignal): Promise<Transport> {
+/** `explained` makes an error of the system one for people. */
+export function dialWebSocket(
+  url: URL,
+  WebSocket: WebSocketConstructor,
+  signal: AbortSignal,
+  explained?: (error: Error) => ConnectionError,
+): Promise<Transport> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url.href, [SUBPROTOCOL])
-    const refuse = (why: string, cause?: unknown) => {
+    const refuse = (why: string, cause?: Error) => {
       signal.removeEventListener('abort', abort)
-      reject(new ConnectionError('UNREACHABLE', `cannot connect to ${url.href}: ${why}`, { cause }))
+      const unreachable = () => new ConnectionError('UNREACHABLE', `cannot connect to ${url.href}: ${why}`, { cause })
+      reject(cause && explained ? explained(cause) : unreachable())
     }
     const abort = () => {
       refuse('given up')
@@ -60,8 +70,8 @@ export function dialWebSocket(url: URL, WebSocket: WebSocketConstructor, signal:
 }
 
 class WebSocketTransport implements Transport {
-  readonly encrypted: boolean
   readonly loopback: boolean
+  readonly #isSecure: boolean
   readonly #socket: WebSocketLike
   readonly #kept: Uint8Array[] = []
   #keptBytes = 0
@@ -69,10 +79,18 @@ class WebSocketTransport implements Transport {
   #isPaused = false
 
   constructor(socket: WebSocketLike, url: URL) {
-    this.encrypted = url.protocol === 'wss:'
+    this.#isSecure = url.protocol === 'wss:'
     this.loopback = isLoopback(url.hostname)
     this.#socket = socket
     socket.onmessage = ({ data }: { readonly data: unknown }) => this.#message(data)
+  }
+
+  get encrypted(): boolean {
+    return this.#isSecure && this.#socket.isVerified !== false
+  }
+
+  get exporter(): Uint8Array | undefined {
+    return this.#socket.exporter
   }
 
   open(listener: TransportListener): void {

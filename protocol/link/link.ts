@@ -12,7 +12,7 @@ export interface Link {
   end(code?: number, reason?: string): void
   /** Closes now. */
   destroy(): void
-  /** Set once, before anything arrives. */
+  /** Set before anything arrives; set again, it takes the place of the one before: a layer comes between. */
   listen(listener: LinkListener): void
 }
 
@@ -23,6 +23,8 @@ export interface LinkListener {
   text?(message: string): void
   /** The peer sends no more; it may still read. The session ends the link when it has answered. */
   finished(): void
+  /** Of a layer: what arrives cannot be read any more. Writing goes on, so that the peer can be told `detail`. */
+  broken?(detail: string): void
   /** Once, whoever closed: nothing is read or written any more. */
   closed(): void
 }

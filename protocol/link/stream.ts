@@ -1,4 +1,4 @@
-/** A Link over a Node stream: a TCP socket, or one end of a `duplexPair` in tests. */
+/** A Link over a Node stream: a TCP socket, one under TLS, or one end of a `duplexPair` in tests. */
 import type { Duplex } from 'node:stream'
 import type { Link, LinkListener } from './link.ts'
 
@@ -7,6 +7,7 @@ const CLOSE_MS = 1000
 
 export class StreamLink implements Link {
   readonly #stream: Duplex
+  #listener: LinkListener | undefined
 
   constructor(stream: Duplex) {
     this.#stream = stream
@@ -36,10 +37,27 @@ export class StreamLink implements Link {
   }
 
   listen(listener: LinkListener): void {
-    this.#stream.on('data', (chunk: Uint8Array) => listener.data(chunk))
-    this.#stream.on('end', () => listener.finished())
+    const isFirst = this.#listener === undefined
+    this.#listener = listener
+    if (!isFirst) return
+    this.#stream.on('data', this.#data)
+    this.#stream.on('end', this.#finished)
     // An error is always followed by close; which one it was concerns nobody.
-    this.#stream.on('error', () => this.#stream.destroy())
-    this.#stream.on('close', () => listener.closed())
+    this.#stream.on('error', this.#failed)
+    this.#stream.on('close', this.#closed)
   }
+
+  /** Gives the stream away, to what reads and writes it from now on; nothing of it is heard here any more. */
+  release(): Duplex {
+    this.#stream.off('data', this.#data)
+    this.#stream.off('end', this.#finished)
+    this.#stream.off('error', this.#failed)
+    this.#stream.off('close', this.#closed)
+    return this.#stream
+  }
+
+  readonly #data = (chunk: Uint8Array): void => this.#listener?.data(chunk)
+  readonly #finished = (): void => this.#listener?.finished()
+  readonly #failed = (): void => void this.#stream.destroy()
+  readonly #closed = (): void => this.#listener?.closed()
 }

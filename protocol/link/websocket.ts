@@ -4,6 +4,7 @@ import type { Link, LinkListener } from './link.ts'
 
 export class WebSocketLink implements Link {
   readonly #socket: WebSocket
+  #listener: LinkListener | undefined
 
   constructor(socket: WebSocket) {
     this.#socket = socket
@@ -41,14 +42,17 @@ export class WebSocketLink implements Link {
   }
 
   listen(listener: LinkListener): void {
+    const isFirst = this.#listener === undefined
+    this.#listener = listener
+    if (!isFirst) return
     let open = true
     const closed = (): void => {
-      if (open) listener.closed()
+      if (open) this.#listener?.closed()
       open = false
     }
     this.#socket.on('message', (data: Buffer, isBinary: boolean) => {
-      if (isBinary) listener.data(data)
-      else if (listener.text) listener.text(data.toString('utf8'))
+      if (isBinary) this.#listener?.data(data)
+      else if (this.#listener?.text) this.#listener.text(data.toString('utf8'))
       else this.end(1003, 'this subprotocol carries binary messages')
     })
     // The library closes by itself then, and says why (1002, 1007, 1009): `terminate` would overtake that.

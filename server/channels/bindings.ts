@@ -4,10 +4,12 @@
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { writeArguments } from '../../protocol/monitor/arguments.ts'
+import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { BindingRow, InstanceRow } from '../../storage/store.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Instance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
+import type { Sink } from '../metrics/metric.ts'
 import type { Binding, Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
 import type { Hold } from './queue-state.ts'
@@ -58,8 +60,8 @@ export class Bindings {
   }
 
   /** A binding as it was stored: nothing is written. */
-  restore(instance: Instance, channel: Channel, mode: BindingRow['mode']): void {
-    this.#tap(instance, channel, mode)
+  restore(instance: Instance, channel: Channel, mode: BindingRow['mode'], reached: number | undefined): void {
+    this.#tap(instance, channel, mode, reached)
   }
 
   #bind(instance: Instance, channel: Channel, mode: BindingRow['mode']): void {
@@ -67,14 +69,25 @@ export class Bindings {
     this.#tap(instance, channel, mode)
   }
 
-  #tap(instance: Instance, channel: Channel, mode: BindingRow['mode']): void {
-    const binding: Binding = { instance, mode, untap: () => {} }
+  #tap(instance: Instance, channel: Channel, mode: BindingRow['mode'], reached?: number): void {
+    const binding: Binding = { instance, mode, reached, untap: () => {} }
     channel.bindings.set(instance.id, binding)
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
-    binding.untap = this.#hub.tap(instance, {
+    const sink: Sink = {
       append: (head, tail, time) => channel.queue.append(binding.mode === 'buffer' ? instance.id : 0, head, tail, time),
-    })
+    }
+    const reach = (number: number): void => {
+      binding.reached = number
+      if (channel.stored) this.#storePlace(binding, channel)
+    }
+    binding.untap = this.#hub.tap(instance, sink, { reached, reach })
+  }
+
+  /** In the batch of what was appended before: after a restart it goes on behind that. */
+  #storePlace({ instance, reached }: Binding, channel: Channel): void {
+    if (reached === undefined) return
+    this.#journal.change({ put: 'place', row: { channel: channel.id, metric: instance.id, reached } })
   }
 
   #store(instance: Instance, channel: Channel, mode: BindingRow['mode']): void {
@@ -89,11 +102,19 @@ export class Bindings {
 
   /** A channel that was not worth it has come into the store: what is bound on it follows. */
   storeAll(channel: Channel): void {
-    for (const { instance, mode } of channel.bindings.values()) this.#store(instance, channel, mode)
+    for (const binding of channel.bindings.values()) {
+      this.#store(binding.instance, channel, binding.mode)
+      this.#storePlace(binding, channel)
+    }
   }
 
   /** STOP on one channel. A promise while values in flight have to be read back to be told apart. */
   stop(instance: Instance, channel: Channel): Promise<void> | undefined {
+    this.#unbind(instance, channel)
+    return this.#passOver(instance.id, channel)
+  }
+
+  #unbind(instance: Instance, channel: Channel): void {
     channel.gets.delete(instance.id)
     channel.outbox.dropAnswers(instance.id)
     channel.bindings.get(instance.id)?.untap()
@@ -102,7 +123,27 @@ export class Bindings {
     if (wasBound && channel.stored) {
       this.#journal.change({ remove: 'binding', channel: channel.id, metric: instance.id })
     }
-    return this.#passOver(instance.id, channel)
+  }
+
+  /** The identity may not read it any more [MON 15]: the binding ends, and what is lost with it is told in the sending order. */
+  async withdraw(instance: Instance, channel: Channel): Promise<void> {
+    const { queue } = channel
+    const hold = queue.hold()
+    // What waits has no place in the sending order yet, and nobody could ask for its GAP any more.
+    if (channel.bindings.get(instance.id)?.mode === 'buffer') queue.release(instance.id)
+    this.#unbind(instance, channel)
+    const detail = `${instance.selection.name} may not be read any more: metric id ${instance.id} is not bound here`
+    channel.connection?.notice(NoticeCode.WITHDRAWN, channel.id, detail)
+    try {
+      await this.purge(instance, channel)
+    } finally {
+      queue.letGo(hold)
+    }
+  }
+
+  /** Drops what a channel holds of an instance; a GAP tells it. */
+  async purge({ id: metric }: Instance, { queue }: Channel): Promise<void> {
+    await queue.purge({ metric }, (block) => this.#registry.read(block))
   }
 
   /** STOP of a result: its value is dropped, or never comes; the control goes on [MON 10]. */

@@ -2,6 +2,7 @@
  * What goes from a channel to its connection: answers first (they are no queue entries and may overtake), then the queue,
  * at most 256 KiB handed over that the link has not drained [MON 8 Window].
  */
+import type { Scope } from '../../auth/scope.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { Clock, Timer } from '../clock.ts'
 import { type Block, FRAME_METRIC } from './block.ts'
@@ -19,6 +20,8 @@ export interface Connection {
   /** The same for values that are no queue entries. */
   writeAnswers(bytes: Uint8Array): void
   notice(code: number, channel: number, detail: string): void
+  /** With what it was proven whose connection this is: what is bound on its channel has to be covered. Left out: everything. */
+  readonly credential?: { readonly scope?: Scope | undefined }
   /** Ends the connection after what was written. The channel is left first. */
   end(): void
 }

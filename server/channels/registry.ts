@@ -10,6 +10,7 @@ import type { Clock } from '../clock.ts'
 import { StatusError } from '../errors.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { Instance } from '../metrics/instance.ts'
+import type { Asker } from '../rights/rights.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
@@ -79,15 +80,15 @@ export class Registry {
     throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
   }
 
-  /** A new channel. */
-  create(owner: Identity, defined: boolean, settings: Partial<ChannelSettings> = {}): Channel {
+  /** A new channel. With a `url` the producer makes its connections [MON 14]. */
+  create(owner: Identity, defined: boolean, settings: Partial<ChannelSettings & Pick<ChannelRow, 'url'>> = {}): Channel {
     const { ids, host, defaults } = this.#options
     const row: ChannelRow = {
+      url: '',
       ...defaults,
       ...settings,
       id: ids.take(),
       user: owner.userId,
-      url: '',
       defined,
       configured: false,
       origin: randomInt(1, 2 ** 47) * 32 + randomInt(0, 32),
@@ -147,11 +148,22 @@ export class Registry {
     return this.#channels.values()
   }
 
-  /** Throws StatusError NO_SUCH_CHANNEL, for what is not there and what is not theirs alike. */
-  find(owner: Identity, id: number): Channel {
+  byId(id: number): Channel | undefined {
+    return this.#channels.get(id)
+  }
+
+  /** Throws StatusError NO_SUCH_CHANNEL, for what is not there, what is not theirs and what is not for this credential alike. */
+  find({ identity, credential }: Asker, id: number): Channel {
     const channel = this.#channels.get(id)
-    if (channel === undefined || channel.owner.userId !== owner.userId) throw noSuchChannel()
+    if (channel === undefined || channel.owner.userId !== identity.userId || !channel.isFor(credential.scope)) {
+      throw noSuchChannel()
+    }
     return channel
+  }
+
+  /** The channels of an identity that its credential is for [MON 15]. */
+  for({ identity, credential }: Asker): Channel[] {
+    return [...this.of(identity.userId)].filter((channel) => channel.isFor(credential.scope))
   }
 
   /** Writes the channel's row, at first or after a change, if it is to survive. */
@@ -182,6 +194,7 @@ export class Registry {
     }
     channel.outbox.attach(connection, paused)
     if (channel.stored) this.store(channel, {})
+    channel.moved?.()
   }
 
   /** A connection ended or leaves the channel by SET_CHANNEL. */
@@ -191,6 +204,7 @@ export class Registry {
     if (channel.deleted) return
     if (channel.isDisposable) this.delete(channel)
     else this.store(channel, { lastUsed: this.#options.host.age() })
+    channel.moved?.()
   }
 
   /** Destroys a channel, everything on it, and the instances bound to nothing else. Its connection is the caller's to end. */
@@ -214,6 +228,7 @@ export class Registry {
       instance.boundOn.delete(channel.id)
       unbound(instance)
     }
+    channel.moved?.()
   }
 
   /** Expires values and returns the channels that nobody has used for too long. To be called every second. */

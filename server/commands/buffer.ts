@@ -1,6 +1,6 @@
 /** BUFFER: values wait on a channel until GET releases them [MON 6.7, 8 Binding]. */
 import type { Handler } from '../sessions/handler.ts'
-import { channelOf, instanceOf, needsRoom } from './lookup.ts'
+import { channelOf, endNarrower, instanceOf, needsRoom } from './lookup.ts'
 
 export const buffer: Handler<'BUFFER'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'BUFFER')
@@ -8,6 +8,7 @@ export const buffer: Handler<'BUFFER'> = (session, args) => {
   if (channel.bindings.get(instance.id)?.mode !== 'buffer') {
     needsRoom(session, channel)
     session.producer.bindings.buffer(instance, channel)
+    endNarrower(channel)
   }
   return { result: 0, stored: true }
 }

@@ -11,7 +11,7 @@ import { channelOf } from './lookup.ts'
 export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
   const { registry } = session.producer
   const all = args.channel === ALL_CHANNELS
-  const doomed = all ? [...registry.of(session.identity.userId)] : [channelOf(session, args.channel, 'DEL_CHANNEL')]
+  const doomed = all ? registry.for(session) : [channelOf(session, args.channel, 'DEL_CHANNEL')]
   // The current one last.
   doomed.sort((a, b) => Number(a === session.channel) - Number(b === session.channel))
   for (const channel of doomed) {

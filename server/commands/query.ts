@@ -1,12 +1,14 @@
 /** QUERY: COLLECT, GET and STOP in one, for continuous metrics; at most one value, and its id dies with it [MON 6.11]. */
 import { writeValueMessage } from '../../protocol/monitor/message.ts'
 import { StatusError } from '../errors.ts'
+import { readerOf } from '../rights/rights.ts'
 import type { Handler } from '../sessions/handler.ts'
-import { withCurrentChannel } from './lookup.ts'
+import { needsCover, withCurrentChannel } from './lookup.ts'
 
 export const query: Handler<'QUERY'> = (session, { metric, args }) => {
   const { instances, measurements, answers } = session.producer
-  const selection = instances.select(session.identity, metric, withCurrentChannel(session, metric, args))
+  needsCover(session, metric, args)
+  const selection = instances.select(readerOf(session), metric, withCurrentChannel(session, metric, args))
   if (selection.kind === 'event') {
     throw new StatusError('UNSUPPORTED', `${metric} comes when something happens: COLLECT and SUBSCRIBE it`)
   }

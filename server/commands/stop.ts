@@ -1,11 +1,11 @@
 /** STOP: no more values of an id to a channel; what waits there for it is lost, and an id bound nowhere dies [MON 6.6]. */
 import type { Channel } from '../channels/channel.ts'
 import type { Caller, Handler, Outcome } from '../sessions/handler.ts'
-import { channelsOf, isResult, noSuchId } from './lookup.ts'
+import { channelsOf, isResult, noSuchId, ownInstance } from './lookup.ts'
 
 export const stop: Handler<'STOP'> = (session, args) => {
-  const { instances, bindings, answers } = session.producer
-  const instance = instances.find(session.identity, args.metric)
+  const { bindings, answers } = session.producer
+  const instance = ownInstance(session, args.metric)
   if (instance === undefined) {
     if (isResult(session, args.metric))
       return stopResult(session, args.metric, channelsOf(session, args.channel, args.metric))

@@ -6,7 +6,7 @@ import type { Channel } from '../channels/channel.ts'
 import { noSuchChannel } from '../channels/registry.ts'
 import type { Instance } from '../metrics/instance.ts'
 import type { Caller, Handler, Reply } from '../sessions/handler.ts'
-import { channelOf, instanceOf, needsRoom, noSuchId } from './lookup.ts'
+import { channelOf, endNarrower, instanceOf, needsRoom, noSuchId } from './lookup.ts'
 
 export const subscribe: Handler<'SUBSCRIBE'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'SUBSCRIBE')
@@ -29,5 +29,6 @@ async function copyAndBind(session: Caller, instance: Instance, from: Channel, t
 
 function bind(session: Caller, instance: Instance, channel: Channel, frames: readonly Uint8Array[]): Reply {
   const hold = session.producer.bindings.subscribe(instance, channel, frames)
+  endNarrower(channel)
   return { result: 0, stored: true, after: () => hold && channel.queue.letGo(hold) }
 }

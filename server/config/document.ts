@@ -1,5 +1,8 @@
 /** The tables of docs/configuration.md. The page around them is written by hand; a test keeps the tables true. */
-import { sectionAbout, sectionNames, settings } from './schema.ts'
+import type { z } from 'zod'
+import { execKeys, parameterKeys } from './exec.ts'
+import { notes } from './kinds.ts'
+import { type Setting, sectionAbout, sectionNames, settings } from './schema.ts'
 
 const BEGIN =
   '<!-- tables: from server/config/schema.ts; `npx vitest run -u --config test/vitest.config.ts config/document` -->\n'
@@ -11,12 +14,32 @@ export function withConfigurationTables(page: string): string {
   const end = page.indexOf(END)
   if (begin < 0 || end < begin)
     throw new Error(`the page has no ${JSON.stringify(BEGIN)} before ${JSON.stringify(END)}`)
-  return `${page.slice(0, begin)}${BEGIN}\n${sectionNames.map(sectionTable).join('\n')}\n${page.slice(end)}`
+  return `${page.slice(0, begin)}${BEGIN}\n${[...sectionNames.map(sectionTable), execTables()].join('\n')}\n${page.slice(end)}`
 }
 
+const HEAD = '| key | default | expected | what it is |\n|---|---|---|---|\n'
+
 function sectionTable(section: string): string {
-  const rows = settings
-    .filter((setting) => setting.section === section)
-    .map(({ key, shown, expected, about }) => `| \`${key}\` | ${shown} | ${expected} | ${about} |\n`)
-  return `### [${section}]\n\n${sectionAbout(section)}\n\n| key | default | expected | what it is |\n|---|---|---|---|\n${rows.join('')}`
+  const rows = settings.filter((setting) => setting.section === section).map(row)
+  return `### [${section}]\n\n${sectionAbout(section)}\n\n${HEAD}${rows.join('')}`
+}
+
+function execTables(): string {
+  return (
+    '### [[exec]]\n\nPrograms that may be run as controls, one table each; only in the file. How to write one: ' +
+    `[controls.md](controls.md#exec).\n\n${HEAD}${listRows(execKeys)}\n` +
+    `### [[exec.parameter]]\n\nThe parameters of the \`[[exec]]\` above it.\n\n${HEAD}${listRows(parameterKeys)}`
+  )
+}
+
+function listRows(keys: Readonly<Record<string, z.ZodType>>): string {
+  const rows = Object.entries(keys).map(([key, type]) => {
+    const noted = notes.get(type)
+    return noted === undefined ? '' : row({ key, ...noted })
+  })
+  return rows.join('')
+}
+
+function row({ key, shown, expected, about }: Pick<Setting, 'key' | 'shown' | 'expected' | 'about'>): string {
+  return `| \`${key}\` | ${shown} | ${expected} | ${about} |\n`
 }

@@ -4,8 +4,9 @@
  */
 import type { z } from 'zod'
 import type { Override } from './environment.ts'
+import { explainExec } from './explain-exec.ts'
 import type { ConfigFile } from './file.ts'
-import { toml } from './kinds.ts'
+import { described } from './found.ts'
 import { isTable } from './lines.ts'
 import { type ConfigProblem, didYouMean } from './problems.ts'
 import { sectionNames, settings } from './schema.ts'
@@ -16,6 +17,7 @@ export function explain(
   overrides: readonly Override[],
 ): readonly ConfigProblem[] {
   const [section, key, index] = issue.path.map(String)
+  if (section === 'exec') return [explainExec(issue, file)]
   if (issue.code === 'unrecognized_keys' && key === undefined) {
     return issue.keys.map((unknown) => ({
       source: file.name,
@@ -72,13 +74,4 @@ function unknownSection(section: string): string {
 function unknownKey(section: string, key: string): string {
   const keys = settings.filter((setting) => setting.section === section).map((setting) => setting.key)
   return `unknown key \`${section}.${key}\`${didYouMean(key, keys) || `: [${section}] has ${keys.join(', ')}`}`
-}
-
-function described(value: unknown): string {
-  if (Array.isArray(value)) return 'a list'
-  if (value instanceof Date) return 'a date'
-  if (isTable(value)) return 'a table'
-  if (typeof value === 'number') return `the float ${Number.isInteger(value) ? value.toFixed(1) : value}`
-  const text = toml(value)
-  return text.length <= 80 ? text : `${text.slice(0, 80)}...`
 }

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { parseAddress, parseNetwork, parsePeer } from './address.ts'
+import { parseDestinationPattern } from './destination.ts'
 import { parseDuration } from './duration.ts'
 
 export interface Kind<T extends z.ZodType> {
@@ -26,6 +27,19 @@ export const notes = z.registry<Notes>()
 export function key<T extends z.ZodType>(kind: Kind<T>, byDefault: z.input<T>, about: string, shown?: string) {
   const type = z.prefault(kind.type, byDefault)
   notes.add(type, { byDefault, shown: shown ?? `\`${toml(byDefault)}\``, expected: kind.expected, about })
+  return type
+}
+
+/** A key of a table that has no default: it has to be there. */
+export function needed<T extends z.ZodType>(kind: Kind<T>, about: string): T {
+  notes.add(kind.type, { byDefault: undefined, shown: 'needed', expected: kind.expected, about })
+  return kind.type
+}
+
+/** A key that may be left out, and then is not there. */
+export function optional<T extends z.ZodType>(kind: Kind<T>, about: string) {
+  const type = kind.type.optional()
+  notes.add(type, { byDefault: undefined, shown: 'none', expected: kind.expected, about })
   return type
 }
 
@@ -53,10 +67,6 @@ export function pathOrOff() {
 
 export function text() {
   return { type: z.string().regex(/^\P{Cc}*$/u), expected: 'a text without control characters' }
-}
-
-export function texts() {
-  return { type: z.array(text().type), expected: 'a list of texts' }
 }
 
 /** A name on the wire: 1 to 255 bytes of UTF-8, nothing below 0x20 [MON 1]. */
@@ -103,6 +113,28 @@ export function peers() {
       .refine((list) => new Set(list.map(({ address, port }) => `${address} ${port}`)).size === list.length),
     expected:
       'tables with a `name` and an `address` each (an IP address, or "IPv4:port", or "[IPv6]:port"), no address twice',
+  }
+}
+
+/** Tables that give sources to a tenant: `[[section.feed]]` with `tenant` and `allow`. */
+export function feeds() {
+  const table = z.strictObject({ tenant: tenant().type, allow: networks().type })
+  return {
+    type: z
+      .array(table)
+      .refine((list) => new Set(list.map((feed) => feed.tenant)).size === list.length)
+      .refine((list) => list.every(({ allow }) => allow.length > 0)),
+    expected: 'tables with a `tenant` and an `allow` each (networks like ["10.1.0.0/16"]), no tenant twice',
+  }
+}
+
+/** What may be dialled, as it stands in the file. */
+export function destinations() {
+  return {
+    type: z.array(z.string().refine((text) => parseDestinationPattern(text) !== undefined)),
+    expected:
+      'a list of destinations like ["tls://*.example.org:7650", "tcp://10.0.0.0/8:*", "gmetric://[::1]:8649"], ' +
+      'with tcp, tls, ws, wss or gmetric',
   }
 }
 

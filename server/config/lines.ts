@@ -5,11 +5,15 @@
  */
 import { parse, type TomlTable } from 'smol-toml'
 
-/** The line, from 1, of the section `path[0]` or the key `path[1]` in it; undefined where the text does not name it. */
+/**
+ * The line, from 1, of the section `path[0]` or the key `path[1]` in it; of the tables of a list `path` goes on with their
+ * number from 0: ['exec', '2', 'parameter', '0', 'type']. undefined where the text does not name it.
+ */
 export type LineOf = (...path: readonly string[]) => number | undefined
 
 export function keyLines(text: string): LineOf {
   const lines = new Map<string, number>()
+  const tables = new Tables()
   let header = ''
   let statement = ''
   let start = 1
@@ -20,10 +24,58 @@ export function keyLines(text: string): LineOf {
     const table = parsed(isHeader ? statement : header + statement)
     if (!table) continue
     if (isHeader) header = statement
-    for (const path of paths(table)) if (!lines.has(path)) lines.set(path, start)
+    const numbered = isHeader ? tables.open(table) : tables.keys(table)
+    for (const path of [...paths(table), ...numbered]) if (!lines.has(path)) lines.set(path, start)
     statement = ''
   }
   return (...path) => lines.get(JSON.stringify(path))
+}
+
+/** Where a statement stands among the tables of lists, which a header opens one by one. */
+class Tables {
+  readonly #counts = new Map<string, number>()
+  /** The names of the last header, and where it is. */
+  #names: readonly string[] = []
+  #path: readonly string[] = []
+
+  /** `table`: what the header alone parses to. */
+  open(table: TomlTable): string[] {
+    const names: string[] = []
+    let inner: unknown = table
+    let isList = false
+    while (isTable(inner) && Object.keys(inner).length > 0) {
+      const [name = ''] = Object.keys(inner)
+      names.push(name)
+      inner = inner[name]
+      isList = Array.isArray(inner)
+    }
+    this.#names = names
+    this.#path = this.#resolve(names, isList)
+    return [JSON.stringify(this.#path)]
+  }
+
+  keys(table: TomlTable): string[] {
+    const inner = this.#names.reduce<unknown>((at, name) => {
+      const next = isTable(at) ? at[name] : undefined
+      return Array.isArray(next) ? next[0] : next
+    }, table)
+    return isTable(inner) ? Object.keys(inner).map((key) => JSON.stringify([...this.#path, key])) : []
+  }
+
+  #resolve(names: readonly string[], isList: boolean): string[] {
+    const path: string[] = []
+    for (const [index, name] of names.entries()) {
+      path.push(name)
+      const isLast = index === names.length - 1
+      const key = JSON.stringify(path)
+      const count = this.#counts.get(key) ?? 0
+      if (isLast && isList) {
+        this.#counts.set(key, count + 1)
+        path.push(String(count))
+      } else if (count > 0) path.push(String(count - 1))
+    }
+    return path
+  }
 }
 
 function parsed(text: string): TomlTable | undefined {

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import type { TomlTable } from 'smol-toml'
 import type { z } from 'zod'
 import { type Override, readEnvironment } from './environment.ts'
+import type { ReadExec } from './exec.ts'
 import { explain } from './explain.ts'
 import { NO_FILE, type ReadFile, readConfigFile } from './file.ts'
 import { isTable } from './lines.ts'
@@ -20,7 +21,9 @@ export interface LoadOptions {
 }
 
 export interface Loaded {
-  readonly values: z.output<typeof schema>
+  /** By section. */
+  readonly values: Omit<z.output<typeof schema>, 'exec'>
+  readonly exec: readonly ReadExec[]
   /** What file and environment say, before defaults: whether a key was named at all. */
   readonly named: Readonly<Record<string, unknown>>
 }
@@ -37,7 +40,8 @@ export function load({ file, env, readFile = readFileSync }: LoadOptions): Loade
   if (!result.success || all.length > 0) {
     throw new ConfigError(all.sort((a, b) => (a.line ?? Number.MAX_VALUE) - (b.line ?? Number.MAX_VALUE)))
   }
-  return { values: result.data, named }
+  const { exec, ...values } = result.data
+  return { values, exec, named }
 }
 
 /** Every section present, the environment's values over the file's. A section that is no table stays wrong, as null. */

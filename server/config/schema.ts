@@ -5,9 +5,12 @@
  */
 import { hostname } from 'node:os'
 import { z } from 'zod'
+import { execs } from './exec.ts'
 import {
   addressOrOff,
+  destinations,
   duration,
+  feeds,
   integer,
   key,
   type Notes,
@@ -21,7 +24,6 @@ import {
   peers,
   tenant,
   text,
-  texts,
   toggle,
 } from './kinds.ts'
 
@@ -54,7 +56,45 @@ const channels = z
     'Each of these is the default of a new channel and, but for `overflow`, the most that a consumer may ask for.',
   )
 
-export const schema = z.strictObject({
+const tls = z
+  .strictObject({
+    cert: key(pathOrOff(), '', 'The certificate of this server with its chain, a PEM file.'),
+    key: key(pathOrOff(), '', 'Its private key, a PEM file that only the server may read.'),
+    client_ca: key(
+      pathOrOff(),
+      '',
+      'Authorities whose certificates consumers may log in with, a PEM file; each that issues some itself has to be in it.',
+    ),
+    client_revoked: key(
+      pathOrOff(),
+      '',
+      'Client certificates that are good no more: a serial number or SHA-256 fingerprint per line.',
+    ),
+  })
+  .superRefine((section, context) => {
+    const missing = (path: 'cert' | 'key', also: keyof typeof section): void =>
+      context.addIssue({
+        code: 'custom',
+        path: [path],
+        params: { also },
+        message: `is missing: \`tls.${also}\` needs it`,
+      })
+    const needed = (['cert', 'key', 'client_ca', 'client_revoked'] as const).find((key) => section[key] !== '')
+    if (needed === undefined) return
+    if (section.cert === '') missing('cert', needed)
+    if (section.key === '') missing('key', needed)
+    if (section.client_ca === '' && section.client_revoked !== '') {
+      const message = 'says nothing without `tls.client_ca`: no client certificate is taken'
+      context.addIssue({ code: 'custom', path: ['client_revoked'], params: { also: 'client_ca' }, message })
+    }
+  })
+  .describe(
+    '`cert` and `key` together switch TLS on: as the layer `tls` of `listen.tcp`, and for `listen.tls` and ' +
+      '`listen.https`. All four files are looked at every second and read again when they change; one that is no ' +
+      'good is reported, and what was read before goes on.',
+  )
+
+const sectionsOf = z.strictObject({
   producer: z
     .strictObject({
       name: key(
@@ -74,22 +114,7 @@ export const schema = z.strictObject({
       https: key(addressOrOff(), '', 'What `http` offers, over TLS (`https://`, `wss://`); needs `[tls]`.'),
     })
     .describe('Where consumers connect. Port 0 takes any free port.'),
-  tls: z
-    .strictObject({
-      cert: key(pathOrOff(), '', 'The certificate of this server with its chain, a PEM file.'),
-      key: key(pathOrOff(), '', 'Its private key, a PEM file that only the server may read.'),
-      client_ca: key(pathOrOff(), '', 'Authorities whose certificates consumers may log in with, a PEM file.'),
-      client_revoked: key(
-        pathOrOff(),
-        '',
-        'Client certificates that are good no more: a serial number or SHA-256 fingerprint per line.',
-      ),
-    })
-    .describe(
-      '`cert` and `key` together switch TLS on: as the layer `tls` of `listen.tcp`, and for `listen.tls` and ' +
-        '`listen.https`. All four files are looked at every second and read again when they change; one that is no ' +
-        'good is reported, and what was read before goes on.',
-    ),
+  tls,
   auth: z
     .strictObject({
       plain_on_loopback: key(toggle(), true, 'Whether a listener on loopback takes passwords and tokens without TLS.'),
@@ -158,7 +183,7 @@ export const schema = z.strictObject({
   dial: z
     .strictObject({
       allow: key(
-        texts(),
+        destinations(),
         [],
         'Destinations that channels may be defined with, like `tls://*.example.org:7650` or `tcp://10.1.2.3:*`.',
       ),
@@ -185,6 +210,11 @@ export const schema = z.strictObject({
     .strictObject({
       listen: key(addressOrOff(), '127.0.0.1:8649', 'The UDP address for gmetric packets.'),
       tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
+      feed: key(
+        feeds(),
+        [],
+        'Sources of other tenants, by the networks they send from; the first that fits counts. Only in the file.',
+      ),
       allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that packets are taken from.'),
       spoof: key(toggle(), true, 'Whether a packet may speak for another host.'),
       max_hosts: key(integer(1, 1_000_000), 10_000n, 'Hosts remembered at once.'),
@@ -199,6 +229,11 @@ export const schema = z.strictObject({
       tcp: key(addressOrOff(), '', 'The TCP address for smon streams; any number of sources may connect.'),
       udp: key(addressOrOff(), '', 'The UDP address for smon datagrams, each a stream of its own.'),
       tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
+      feed: key(
+        feeds(),
+        [],
+        'Sources of other tenants, by the networks they send from; the first that fits counts. Only in the file.',
+      ),
       allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that streams are taken from.'),
       max_sources: key(integer(1, 100_000), 1_000n, 'Sources at once: open streams, and senders of datagrams.'),
       max_tokens: key(integer(1, 1_000_000), 10_000n, 'Tokens that one stream may define.'),
@@ -215,6 +250,16 @@ export const schema = z.strictObject({
       ),
     })
     .describe('The log: JSON lines on standard error.'),
+  exec: execs,
+})
+
+export const schema = sectionsOf.superRefine(({ listen, tls }, context) => {
+  if (tls.cert !== '') return
+  for (const key of ['tls', 'https'] as const) {
+    if (listen[key] === undefined) continue
+    const message = 'needs a certificate: name `tls.cert` and `tls.key`, or leave this key out'
+    context.addIssue({ code: 'custom', path: ['listen', key], params: { also: key }, message })
+  }
 })
 
 /** A key with everything known about it. */
@@ -225,7 +270,9 @@ export interface Setting extends Notes {
   readonly variable: string
 }
 
-const sections: Readonly<Record<string, z.ZodObject>> = schema.shape
+/** `[[exec]]` is no section: a list of tables, only in the file. */
+const { exec: _, ...sectionShapes } = schema.shape
+const sections: Readonly<Record<string, z.ZodObject>> = sectionShapes
 
 export const sectionNames: readonly string[] = Object.keys(sections)
 

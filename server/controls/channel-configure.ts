@@ -13,16 +13,18 @@ export function channelConfigure(registry: Registry): Control {
       { name: 'channel', type: BasicType.UINT32, description: 'Its id; 0: the current one.' },
       ...channelParameters,
     ],
-    allows: () => true,
-    prepare(args, { identity, channel: current }) {
+    immediate: true,
+    prepare(args, context) {
       const id = args.get('channel') as number
-      const channel = id === CURRENT_CHANNEL ? current : registry.find(identity, id)
+      const channel = id === CURRENT_CHANNEL ? context.channel : registry.find(context, id)
       const settings = settingsOf(args, channel.row, registry.defaults)
       if (settings.durable !== channel.row.durable && !channel.queue.empty) {
         throw new StatusError('BUSY', '`durable` can be changed only while nothing is queued or in flight')
       }
-      registry.configure(channel, settings)
-      return () => ok()
+      return () => {
+        registry.configure(channel, settings)
+        return ok()
+      }
     },
   }
 }

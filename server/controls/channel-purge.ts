@@ -18,18 +18,20 @@ export function channelPurge(registry: Registry): Control {
         description: 'Only values up to this transaction id.',
       },
     ],
-    allows: () => true,
-    async prepare(args, { identity, channel: current }) {
+    immediate: true,
+    prepare(args, context) {
       const id = args.get('channel') as number
-      const channel = id === CURRENT_CHANNEL ? current : registry.find(identity, id)
+      const channel = id === CURRENT_CHANNEL ? context.channel : registry.find(context, id)
       const metric = args.get('metric') as number | undefined
       const through = args.get('through') as bigint | undefined
       const only = {
         ...(metric === undefined ? {} : { metric }),
         ...(through === undefined ? {} : { through: Number(through) }),
       }
-      const count = await channel.queue.purge(only, (block) => registry.read(block))
-      return () => ok(`${count} values dropped`, { type: BasicType.UINT64, value: BigInt(count) })
+      return async () => {
+        const count = await channel.queue.purge(only, (block) => registry.read(block))
+        return ok(`${count} values dropped`, { type: BasicType.UINT64, value: BigInt(count) })
+      }
     },
   }
 }

@@ -1,7 +1,7 @@
 /** What a control is [MON 10]: declared as data, judged before the response, run after it. */
 import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
-import type { BasicType } from '../../protocol/monitor/constants.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
 
@@ -9,11 +9,28 @@ export interface ControlParameter {
   readonly name: string
   readonly type: BasicType
   readonly optional?: boolean
+  /** Its value where it is left out. */
+  readonly default?: Value['value'] | undefined
+  /** In no log and no audit record. */
+  readonly secret?: boolean
   readonly description: string
 }
 
+/** What every control takes beside its own. */
+export const KEY_PARAMETER = 'idempotency_key'
+export const DRY_RUN_PARAMETER = 'dry_run'
+export const commonParameters: readonly ControlParameter[] = [
+  {
+    name: KEY_PARAMETER,
+    type: BasicType.STRING,
+    optional: true,
+    description: 'EXECUTEs of this control with the same key within 24 hours run once and get the same result.',
+  },
+  { name: DRY_RUN_PARAMETER, type: BasicType.BOOLEAN, optional: true, description: 'Judges, and runs nothing.' },
+]
+
 export interface ControlResult {
-  readonly outcome: 'ok' | 'failed' | 'timeout' | 'unknown'
+  readonly outcome: 'ok' | 'failed' | 'timeout' | 'unknown' | 'dry-run'
   readonly detail: string
   readonly value: Value
 }
@@ -27,20 +44,24 @@ export interface ControlContext {
   readonly channel: Channel
 }
 
-/** What runs once "a result is to come" is stored. */
-export type Run = () => ControlResult | Promise<ControlResult>
+/** The arguments by name, of the declared types, with the defaults of those that were left out. */
+export type Given = ReadonlyMap<string, Value['value']>
+
+/** What a control does. `signal`: the producer stops, and whatever goes on beyond that has to end. */
+export type Run = (signal: AbortSignal) => ControlResult | Promise<ControlResult>
 
 export interface Control {
   readonly name: string
   readonly description: string
   readonly parameters: readonly ControlParameter[]
-  /** Who is shown it and may run it. */
-  allows(identity: Identity): boolean
-  /**
-   * Judges the arguments, before the response: throws StatusError, and then nothing ran. `channel.*` act here, since their
-   * effect is stored when OK is answered; all others act in what this returns.
-   */
-  prepare(args: ReadonlyMap<string, Value['value']>, context: ControlContext): Run | Promise<Run>
+  /** The tenants whose users may ever run it, whatever rules say; left out: all. */
+  readonly tenants?: readonly string[]
+  /** So many at once; left out: any number. */
+  readonly maxRunning?: number
+  /** What it does is stored when OK is answered: it runs before the response [MON 8 Configuring]. A StatusError of its refuses. */
+  readonly immediate?: true
+  /** Judges the arguments and changes nothing; gives what runs once "a result is to come" is stored. Throws StatusError. */
+  prepare(args: Given, context: ControlContext): Run
 }
 
 export function ok(detail = '', value: Value = VOID): ControlResult {

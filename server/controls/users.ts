@@ -1,66 +1,80 @@
-/** `user.add`, `user.remove`, `user.passwd`, `user.list`: for the role admin. Passwords are in no log and no error. */
-import { AuthError } from '../../auth/errors.ts'
-import { DEFAULT_TENANT, formatIdentity, prepareName } from '../../auth/identity.ts'
+/** `user.*`: who may log in, and with which role. Passwords are in no log and no error. */
+import { formatIdentity } from '../../auth/identity.ts'
 import type { Account } from '../../auth/mechanism.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
-import { ADMIN_ROLE } from '../../auth/permissions.ts'
+import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../auth/permissions.ts'
 import { makeVerifiers, preparePassword } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import type { Value } from '../../protocol/monitor/value.ts'
 import type { AccountBook } from '../accounts.ts'
+import type { Concerned } from '../channels/withdrawal.ts'
 import { StatusError } from '../errors.ts'
-import { type Control, type ControlParameter, type ControlResult, failed, ok } from './control.ts'
+import type { RuleBook } from '../rights/rule-book.ts'
+import {
+  administered,
+  judged,
+  nameOf,
+  reaches,
+  records,
+  tenantParameter,
+  text,
+  textOf,
+  userParameter,
+} from './administration.ts'
+import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
 
 /** The CLI's own user, made at the first start. */
 export const LOCAL_USER = 'local'
-const ROLES = [ADMIN_ROLE, 'operator', 'consumer']
 
 export interface UserControlsOptions {
   readonly accounts: AccountBook
+  readonly rules: Pick<RuleBook, 'hasRole'>
   readonly hasher: PasswordHasher
   readonly iterations: number
-  /** Ends what a removed user has: sessions, channels, metric instances. */
+  /** Ends what a removed user has: sessions, channels, metric instances, tokens. */
   readonly withdraw: (account: Account) => void
+  /** Ends what a user may not do any more by its new role. */
+  readonly reconsider: (isConcerned: Concerned) => void
   /** Resolves when everything changed so far is stored. */
   readonly stored: () => Promise<void>
 }
 
 const { STRING } = BasicType
-const user: ControlParameter = { name: 'user', type: STRING, description: 'The name, without its tenant.' }
-const tenant: ControlParameter = { name: 'tenant', type: STRING, optional: true, description: 'Left out: default.' }
-const password: ControlParameter = { name: 'password', type: STRING, description: 'At most 72 bytes.' }
+const password: ControlParameter = { name: 'password', type: STRING, secret: true, description: 'At most 72 bytes.' }
 const role: ControlParameter = {
   name: 'role',
   type: STRING,
-  optional: true,
-  description: `One of ${ROLES.join(', ')}; left out: consumer.`,
+  description: 'admin, operator, consumer, or one that has rules.',
 }
 
 export function userControls(options: UserControlsOptions): Control[] {
-  const { accounts, hasher, iterations, withdraw, stored } = options
-  const admin = { allows: ({ role }: { readonly role: string }) => role === ADMIN_ROLE }
-
-  const existing = (name: { tenant: string; name: string }, change: (account: Account) => Promise<ControlResult>) => {
-    const account = accounts.find(name.tenant, name.name)
-    return account === undefined ? failed(`there is no user ${formatIdentity(name)}`) : change(account)
-  }
+  const { accounts, hasher, iterations, withdraw, reconsider, stored } = options
 
   const add: Control = {
-    ...admin,
     name: 'user.add',
     description: 'Adds a user, and its tenant if that is new.',
-    parameters: [user, tenant, password, role],
-    prepare(args) {
+    parameters: [
+      userParameter,
+      tenantParameter,
+      {
+        ...password,
+        optional: true,
+        description: 'At most 72 bytes; left out: it logs in with tokens and certificates alone.',
+      },
+      { ...role, optional: true, description: `${role.description} Left out: consumer.` },
+    ],
+    prepare(args, { identity }) {
       const name = nameOf(args)
-      const secret = passwordOf(args)
-      const role = textOf(args, 'role') ?? 'consumer'
-      if (!ROLES.includes(role)) throw new StatusError('INVALID_ARGUMENT', `role is one of ${ROLES.join(', ')}`)
+      const secret = args.has('password') ? passwordOf(args) : undefined
+      const given = roleOf(args, identity, options.rules)
       return async () => {
-        const taken = (): ControlResult => failed(`there is a user ${formatIdentity(name)} already`)
-        if (accounts.find(name.tenant, name.name)) return taken()
-        const verifiers = await makeVerifiers(secret, hasher, iterations)
-        if (accounts.find(name.tenant, name.name)) return taken()
-        accounts.add({ ...name, role, ...verifiers, loopbackOnly: false })
+        if (!reaches(identity, name.tenant)) return failed(`there is no tenant ${name.tenant}`)
+        const isTaken = (): boolean => accounts.find(name.tenant, name.name) !== undefined
+        const taken = `there is a user ${formatIdentity(name)} already`
+        if (isTaken()) return failed(taken)
+        const none = { bcrypt: undefined, scram: undefined }
+        const verifiers = secret === undefined ? none : await makeVerifiers(secret, hasher, iterations)
+        if (isTaken()) return failed(taken)
+        accounts.add({ ...name, role: given, ...verifiers, loopbackOnly: false })
         await stored()
         return ok(`${formatIdentity(name)} added`)
       }
@@ -68,15 +82,14 @@ export function userControls(options: UserControlsOptions): Control[] {
   }
 
   const passwd: Control = {
-    ...admin,
     name: 'user.passwd',
     description: 'Sets the password of a user.',
-    parameters: [user, tenant, password],
-    prepare(args) {
+    parameters: [userParameter, tenantParameter, password],
+    prepare(args, { identity }) {
       const name = nameOf(args)
       const secret = passwordOf(args)
       return () =>
-        existing(name, async (account) => {
+        administered(accounts, identity, name, async (account) => {
           if (account.loopbackOnly)
             return failed(`${formatIdentity(name)} has no password: the command line uses its secret file`)
           const verifiers = await makeVerifiers(secret, hasher, iterations)
@@ -89,18 +102,38 @@ export function userControls(options: UserControlsOptions): Control[] {
     },
   }
 
+  const setRole: Control = {
+    name: 'user.role',
+    description: 'Gives a user another role. What it may not do any more ends at once.',
+    parameters: [userParameter, tenantParameter, role],
+    prepare(args, { identity }) {
+      const name = nameOf(args)
+      const given = roleOf(args, identity, options.rules)
+      return () =>
+        administered(accounts, identity, name, async (account) => {
+          if (account.id === identity.userId) return failed('nobody can change its own role: let another admin do it')
+          if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
+          if (given !== ADMIN_ROLE && isLastAdmin(accounts, account)) return failed(lastAdmin(account))
+          accounts.setRole(account, given)
+          reconsider(({ userId }) => userId === account.id)
+          await stored()
+          return ok(`${formatIdentity(name)} has the role ${given}`)
+        })
+    },
+  }
+
   const remove: Control = {
-    ...admin,
     name: 'user.remove',
-    description: 'Removes a user with its channels and metric ids; its sessions end at once.',
-    parameters: [user, tenant],
+    description: 'Removes a user with its channels, metric ids and tokens; its sessions end at once.',
+    parameters: [userParameter, tenantParameter],
     prepare(args, { identity }) {
       const name = nameOf(args)
       return () =>
-        existing(name, async (account) => {
+        administered(accounts, identity, name, async (account) => {
           // Its result would have nobody to go to, and the last admin would lock everybody out.
           if (account.id === identity.userId) return failed('a user cannot remove itself: let another admin do it')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
+          if (isLastAdmin(accounts, account)) return failed(lastAdmin(account))
           accounts.remove(account)
           withdraw(account)
           await stored()
@@ -110,50 +143,49 @@ export function userControls(options: UserControlsOptions): Control[] {
   }
 
   const list: Control = {
-    ...admin,
     name: 'user.list',
-    description: 'Lists all users.',
+    description: 'Lists the users: an admin sees all, others those of their tenant.',
     parameters: [],
-    prepare: () => () => ok('', usersOf(accounts)),
+    prepare(_, { identity }) {
+      return () => {
+        const seen = accounts.list().filter(({ tenant }) => reaches(identity, tenant))
+        const items = seen.map(({ tenant, name, role }) => [
+          text('tenant', tenant),
+          text('user', name),
+          text('role', role),
+        ])
+        return ok('', records(items))
+      }
+    },
   }
 
-  return [add, remove, passwd, list]
+  return [add, passwd, setRole, remove, list]
 }
 
-function usersOf(accounts: AccountBook): Value {
-  const items = accounts.list().map(({ tenant, name, role }) => [
-    { name: 'tenant', type: STRING, value: tenant },
-    { name: 'user', type: STRING, value: name },
-    { name: 'role', type: STRING, value: role },
-  ])
-  return { type: BasicType.ARRAY, value: { element: BasicType.REC, items } }
+/** Two admins may remove each other in the same moment: looked at when it is done, not when it is asked for. */
+function isLastAdmin(accounts: AccountBook, { id, role }: Account): boolean {
+  const isOther = (other: Account): boolean => other.id !== id && other.role === ADMIN_ROLE && !other.loopbackOnly
+  return role === ADMIN_ROLE && !accounts.list().some(isOther)
 }
 
-type Given = ReadonlyMap<string, Value['value']>
-
-function textOf(args: Given, name: string): string | undefined {
-  return args.get(name) as string | undefined
+function lastAdmin(account: Account): string {
+  return `${formatIdentity(account)} is the last admin: make another one first`
 }
 
-function nameOf(args: Given): { tenant: string; name: string } {
-  return judged(() => ({
-    tenant: prepareName('tenant', textOf(args, 'tenant') ?? DEFAULT_TENANT),
-    name: prepareName('user', textOf(args, 'user') ?? ''),
-  }))
+/** Throws StatusError INVALID_ARGUMENT, or PERMISSION_DENIED for the role admin if the asker has it not. */
+function roleOf(args: Given, asker: Identity, rules: Pick<RuleBook, 'hasRole'>): string {
+  const given = textOf(args, 'role') ?? CONSUMER_ROLE
+  if (!rules.hasRole(given)) {
+    throw new StatusError('INVALID_ARGUMENT', `there is no role ${given}: \`role.allow\` makes one`)
+  }
+  if (given === ADMIN_ROLE && asker.role !== ADMIN_ROLE) {
+    throw new StatusError('PERMISSION_DENIED', 'only an admin may give the role admin')
+  }
+  return given
 }
 
 function passwordOf(args: Given): string {
   const secret = textOf(args, 'password') ?? ''
   judged(() => preparePassword(secret))
   return secret
-}
-
-/** What auth refuses is an invalid argument here; its sentences never hold the secret. */
-function judged<T>(judge: () => T): T {
-  try {
-    return judge()
-  } catch (error) {
-    if (error instanceof AuthError) throw new StatusError('INVALID_ARGUMENT', error.message)
-    throw error
-  }
 }

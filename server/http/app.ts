@@ -1,4 +1,5 @@
 /** The HTTP side: health, pages, and the Monitoring Protocol over WebSocket at /monitor [MON 13]. */
+import { TLSSocket } from 'node:tls'
 import websocket from '@fastify/websocket'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { isLoopback } from '../../auth/throttle.ts'
@@ -6,7 +7,11 @@ import type { Address } from '../config.ts'
 import { listenError } from '../listeners/errors.ts'
 import type { Listening } from '../listeners/tcp.ts'
 import { acceptWebSocket, chooseSubprotocol, type WebSocketOptions } from '../listeners/websocket.ts'
-import { type Health, health } from './health.ts'
+import type { TlsFiles } from '../tls/files.ts'
+import { peerFacts } from '../tls/peer.ts'
+import { HEALTH_PATHS, type Health, health } from './health.ts'
+import { makeHttpServer } from './http-server.ts'
+import { keepClean } from './hygiene.ts'
 import { originProblem } from './origin.ts'
 import { type PagesOptions, servePages } from './pages.ts'
 
@@ -15,12 +20,16 @@ const MAX_MESSAGE_BYTES = (1 << 20) + 4
 /** Each piece of a message that is not whole costs an object: 1 MiB in fragments of 64 bytes, in segments of 256. */
 const MAX_FRAGMENTS = 1 << 14
 const MAX_CHUNKS = 1 << 12
-/** From connecting to the end of a request, as from connecting to AUTH [MON 11]; looked at so often. */
-const REQUEST_MS = 10_000
-const LOOK_MS = 1_000
+/** No request has a body. */
+const MAX_BODY_BYTES = 1024
 
 export interface HttpOptions extends WebSocketOptions {
   readonly address: Address
+  /** Of the configuration. */
+  readonly key: 'listen.http' | 'listen.https'
+  /** Of `https`. */
+  readonly tls?: TlsFiles | undefined
+  readonly requestsPerMinute: number
   readonly allowedOrigins: readonly string[]
   readonly pages: PagesOptions
   readonly health: Health
@@ -30,16 +39,22 @@ export interface HttpOptions extends WebSocketOptions {
 
 /** Rejects with ListenError. */
 export async function listenHttp(options: HttpOptions): Promise<Listening> {
+  const { tls, pages } = options
   const app = Fastify({
     logger: false,
-    bodyLimit: 1 << 16,
+    bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
-    requestTimeout: REQUEST_MS,
-    http: { headersTimeout: REQUEST_MS, connectionsCheckingInterval: LOOK_MS },
+    serverFactory: (listener) => makeHttpServer(listener, tls),
+  })
+  await keepClean(app, {
+    encrypted: tls !== undefined,
+    hasPages: pages.directory !== undefined,
+    requestsPerMinute: options.requestsPerMinute,
+    healthPaths: HEALTH_PATHS,
   })
   // Before the plugin: it takes the upgrade of every route that comes behind it.
   health(app, options.health)
-  await servePages(app, options.pages)
+  await servePages(app, pages)
   await app.register(websocket, {
     options: {
       maxPayload: MAX_MESSAGE_BYTES,
@@ -60,7 +75,7 @@ export async function listenHttp(options: HttpOptions): Promise<Listening> {
     await app.listen({ host: options.address.host, port: options.address.port })
   } catch (error) {
     await app.close()
-    throw listenError(error, options.address, 'listen.http')
+    throw listenError(error, options.address, options.key)
   }
   return { address: addressOf(app) ?? options.address, close: () => app.close() }
 }
@@ -76,6 +91,10 @@ function monitor(app: FastifyInstance, options: HttpOptions): void {
     {
       websocket: true,
       preValidation: async (request, reply) => {
+        // What stands in a URL stands in the logs of every proxy on the way.
+        if (request.url.includes('?')) {
+          return reply.code(400).send({ error: 'a URL is no place for a token or password: send it with AUTH' })
+        }
         const problem = originProblem(request.headers.origin, request.headers.host, options.allowedOrigins)
         if (problem !== undefined) return reply.code(403).send({ error: problem })
         if (chooseSubprotocol(protocolsOf(request.headers['sec-websocket-protocol'])) === false) {
@@ -86,8 +105,10 @@ function monitor(app: FastifyInstance, options: HttpOptions): void {
     (socket, request) => {
       // What the listener is bound to: a name in the configuration says nothing.
       const loopback = isLoopback(addressOf(app)?.host ?? '')
-      const peer = { address: request.socket.remoteAddress ?? '', loopback, encrypted: false }
-      acceptWebSocket({ socket, stream: request.socket, peer }, options)
+      const { socket: stream } = request
+      const facts = options.tls && stream instanceof TLSSocket ? peerFacts(stream, options.tls) : { encrypted: false }
+      const peer = { address: stream.remoteAddress ?? '', loopback, encrypted: false, ...facts }
+      acceptWebSocket({ socket, stream, peer }, options)
     },
   )
 }

@@ -1,6 +1,8 @@
 /** /healthz: the process answers. /readyz: it also takes in and stores. */
 import type { FastifyInstance } from 'fastify'
 
+export const HEALTH_PATHS = ['/healthz', '/readyz']
+
 export interface Health {
   /** Why it is not ready, or undefined. */
   unready(): string | undefined

@@ -11,6 +11,6 @@ export function originProblem(
 ): string | undefined {
   if (origin === undefined) return undefined
   if (allowed.includes(origin)) return undefined
-  const sameHost = host !== undefined && (origin === `http://${host}` || origin === `https://${host}`)
+  const sameHost = host !== undefined && host !== '' && (origin === `http://${host}` || origin === `https://${host}`)
   return sameHost ? undefined : 'pages of this origin may not connect; see `http.allowed_origins`'
 }

@@ -7,6 +7,7 @@ import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType, VALUE_HEADER_BYTES } from '../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
+import type { Fences as AllFences } from './fences.ts'
 import type { LabelName, Labels, Measured } from './metric.ts'
 import type { Selection } from './selection.ts'
 import { patternRecord } from './template.ts'
@@ -17,13 +18,20 @@ const RESERVED_BYTES = 8 + 20
 const TYPE_BYTES = 4
 
 /** `now`: microseconds, for what has no time of its own. A promise where a sensor has to be waited for. */
-export function measure(selection: Selection, now: number): Measured | Promise<Measured> {
-  return selection.isPattern ? measurePattern(selection, now) : measureOne(selection, now)
+export function measure(selection: Selection, now: number, fences: Fences = none): Measured | Promise<Measured> {
+  return selection.isPattern ? measurePattern(selection, now, fences) : measureOne(selection, now, fences)
 }
 
-function measureOne(selection: Selection, now: number): Measured | Promise<Measured> {
-  for (const { sensor, metric, args } of selection.polled()) return sensor.measure(metric, args, selection.identity)
+/** Which sensors are fenced: of those there is nothing. */
+type Fences = Pick<AllFences, 'has'>
+const none: Fences = { has: () => false }
+
+function measureOne(selection: Selection, now: number, fences: Fences): Measured | Promise<Measured> {
+  for (const { sensor, metric, args } of selection.polled()) {
+    return fences.has(sensor) ? { value: VOID, time: now } : sensor.measure(metric, args, selection.identity)
+  }
   for (const sensor of selection.listening()) {
+    if (fences.has(sensor)) continue
     for (const series of sensor.series(selection.exactName)) {
       if (selection.openFor(sensor, series) === undefined) continue
       const last = sensor.last(series)
@@ -33,17 +41,21 @@ function measureOne(selection: Selection, now: number): Measured | Promise<Measu
   return { value: VOID, time: now }
 }
 
-function measurePattern(selection: Selection, now: number): Measured | Promise<Measured> {
-  const readings = selection.polled().map(({ sensor, metric, args, labels, open }) => {
+function measurePattern(selection: Selection, now: number, fences: Fences): Measured | Promise<Measured> {
+  const targets = selection.polled().filter(({ sensor }) => !fences.has(sensor))
+  const readings = targets.map(({ sensor, metric, args, labels, open }) => {
     return { labels, open, measured: sensor.measure(metric, args, selection.identity) }
   })
   const waited = readings.map(({ measured }) => measured)
-  if (waited.every((measured) => !(measured instanceof Promise))) return records(selection, readings as Reading[], now)
+  if (waited.every((measured) => !(measured instanceof Promise))) {
+    return records(selection, readings as Reading[], now, fences)
+  }
   return Promise.all(waited).then((all) => {
     return records(
       selection,
       readings.map((reading, index) => ({ ...reading, measured: all[index] as Measured })),
       now,
+      fences,
     )
   })
 }
@@ -54,12 +66,13 @@ interface Reading {
   readonly measured: Measured
 }
 
-function records(selection: Selection, readings: readonly Reading[], now: number): Measured {
+function records(selection: Selection, readings: readonly Reading[], now: number, fences: Fences): Measured {
   const list = new RecordList()
   for (const { labels, open, measured } of readings) {
     if (!list.add(patternRecord(labels, open, measured.value), measured.time)) break
   }
   for (const sensor of selection.listening()) {
+    if (fences.has(sensor)) continue
     for (const series of sensor.series(selection.exactName)) {
       const open = selection.openFor(sensor, series)
       const last = open === undefined ? undefined : sensor.last(series)

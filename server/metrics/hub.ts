@@ -5,33 +5,46 @@
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../clock.ts'
+import { Fences } from './fences.ts'
 import type { Instance } from './instance.ts'
-import type { ListeningSensor, Sensor, Series, Sink, Tap } from './metric.ts'
+import type { ListeningSensor, Measured, Place, Sensor, Series, Sink, Tap } from './metric.ts'
 import { Poller } from './poller.ts'
+
+/** Of what is bound nowhere. */
+const nowhere: Place = { reached: undefined, reach() {} }
 
 /** An instance tapped into a sink, with the taps it has now. */
 class Tapping {
   readonly instance: Instance
   readonly sink: Sink
-  readonly ends: (() => void)[] = []
+  readonly place: Place
+  /** What ends them, by name: metrics that are polled, and events. */
+  readonly ends = new Map<string, () => void>()
   readonly series = new Map<Series, Tap>()
 
-  constructor(instance: Instance, sink: Sink) {
+  constructor(instance: Instance, sink: Sink, place: Place) {
     this.instance = instance
     this.sink = sink
+    this.place = place
+  }
+
+  get size(): number {
+    return this.ends.size + this.series.size
   }
 }
 
 export class Hub {
+  readonly fences: Fences
   readonly #sensors: Sensor[] = []
   readonly #tappings = new Set<Tapping>()
   readonly #poller: Poller
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #writer = new XdrWriter()
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, fences = new Fences()) {
+    this.fences = fences
     this.#clock = clock
-    this.#poller = new Poller(clock)
+    this.#poller = new Poller(clock, fences)
   }
 
   get sensors(): readonly Sensor[] {
@@ -40,42 +53,115 @@ export class Hub {
 
   add(sensor: Sensor): void {
     this.#sensors.push(sensor)
+    this.fences.added(sensor)
+  }
+
+  /** Keeps the values of a sensor out from now on; whoever has one of its series gets one VOID. */
+  fence(sensor: Sensor): void {
+    if (this.fences.has(sensor)) return
+    this.fences.fence(sensor)
+    const time = this.#clock.microseconds()
+    const series = sensor.polled === false ? new Set(sensor.series()) : new Set<Series>()
+    for (const one of series) {
+      this.emit(one, VOID, time)
+      one.taps.length = 0
+    }
+    for (const tapping of this.#tappings) {
+      for (const tapped of tapping.series.keys()) if (series.has(tapped)) tapping.series.delete(tapped)
+      if (sensor.polled !== true) continue
+      for (const target of tapping.instance.selection.polled()) {
+        if (target.sensor !== sensor) continue
+        tapping.sink.append(tapping.instance.head(target.labels, target.open), this.#encode(VOID), time)
+      }
+    }
+  }
+
+  /** Lets them in again: from the next value on. */
+  resume(sensor: Sensor): void {
+    if (!this.fences.has(sensor)) return
+    this.fences.resume(sensor)
+    if (sensor.polled !== false) return
+    for (const tapping of this.#tappings) {
+      for (const series of sensor.series(tapping.instance.selection.exactName)) this.#match(tapping, sensor, series)
+    }
   }
 
   /** Sends every value of an instance to a sink from now on; a polled one is measured at once. The returned function ends it. */
-  tap(instance: Instance, sink: Sink): () => void {
-    const tapping = new Tapping(instance, sink)
+  tap(instance: Instance, sink: Sink, place: Place = nowhere): () => void {
+    const tapping = new Tapping(instance, sink, place)
     this.#tappings.add(tapping)
     for (const sensor of instance.selection.listening()) {
       for (const series of sensor.series(instance.selection.exactName)) this.#match(tapping, sensor, series)
     }
-    for (const target of instance.selection.polled()) {
-      const head = instance.head(target.labels, target.open)
-      const { identity, intervalMs } = instance.selection
-      tapping.ends.push(
-        this.#poller.poll(target, identity, intervalMs, ({ value, time }) =>
-          sink.append(head, this.#encode(value), time),
-        ),
-      )
-    }
-    for (const { sensor, metric, labels, open } of instance.selection.events()) {
-      const head = instance.head(labels, open)
-      tapping.ends.push(
-        sensor.subscribe(metric, instance.owner, ({ value, time }) => sink.append(head, this.#encode(value), time)),
-      )
-    }
+    this.#follow(tapping)
     return () => this.#untap(tapping)
+  }
+
+  /**
+   * Rights have changed: what may not be read any more is untapped, what may be read now is tapped. Gives the instances
+   * that lost something, and whether that was all they had.
+   */
+  rematch(concerns: (instance: Instance) => boolean): Map<Instance, 'some' | 'all'> {
+    const lost = new Map<Instance, 'some' | 'all'>()
+    for (const tapping of [...this.#tappings]) {
+      const { instance } = tapping
+      if (!concerns(instance)) continue
+      const left = this.#rematch(tapping)
+      if (left) lost.set(instance, tapping.size === 0 ? 'all' : 'some')
+    }
+    return lost
+  }
+
+  /** True if anything was untapped. */
+  #rematch(tapping: Tapping): boolean {
+    const had = new Set<Series | string>([...tapping.series.keys(), ...tapping.ends.keys()])
+    for (const sensor of this.#sensors) {
+      if (sensor.polled !== false) continue
+      for (const series of sensor.series(tapping.instance.selection.exactName)) this.#match(tapping, sensor, series)
+    }
+    this.#follow(tapping)
+    for (const key of [...tapping.series.keys(), ...tapping.ends.keys()]) had.delete(key)
+    return had.size > 0
+  }
+
+  /** Polls and subscribes what the instance selects now, and nothing else. */
+  #follow(tapping: Tapping): void {
+    const { instance, sink, ends, place } = tapping
+    const { selection } = instance
+    const [polled, events] = [selection.polled(), selection.events()]
+    const wanted = new Set([...polled, ...events].map(({ metric }) => metric.name))
+    for (const [name, end] of ends) {
+      if (wanted.has(name)) continue
+      ends.delete(name)
+      end()
+    }
+    for (const target of polled) {
+      if (ends.has(target.metric.name)) continue
+      const head = instance.head(target.labels, target.open)
+      const listener = ({ value, time }: Measured): void => sink.append(head, this.#encode(value), time)
+      const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
+      ends.set(target.metric.name, end)
+    }
+    for (const { sensor, metric, args, labels, open } of events) {
+      if (ends.has(metric.name)) continue
+      const head = instance.head(labels, open)
+      const listener = ({ value, time }: Measured): void => {
+        if (this.fences.has(sensor)) this.fences.keep(sensor)
+        else sink.append(head, this.#encode(value), time)
+      }
+      ends.set(metric.name, sensor.subscribe(metric, instance.owner, listener, args, place))
+    }
   }
 
   #untap(tapping: Tapping): void {
     if (!this.#tappings.delete(tapping)) return
-    for (const end of tapping.ends) end()
+    for (const end of tapping.ends.values()) end()
     for (const [series, tap] of tapping.series) drop(series, tap)
   }
 
   #match(tapping: Tapping, sensor: ListeningSensor, series: Series): void {
     const { instance, sink } = tapping
-    const open = instance.selection.openFor(sensor, series)
+    const open = this.fences.has(sensor) ? undefined : instance.selection.openFor(sensor, series)
     const tapped = tapping.series.get(series)
     if (open === undefined) {
       if (tapped) drop(series, tapped)

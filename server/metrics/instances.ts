@@ -1,5 +1,5 @@
 /** All metric instances, by id and by owner. An id that is not there and one that is not theirs are the same answer. */
-import type { Identity } from '../../auth/permissions.ts'
+import type { Identity, Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { StatusError } from '../errors.ts'
 import type { Hub } from './hub.ts'
@@ -23,15 +23,15 @@ export class Instances {
     this.#options = options
   }
 
-  /** Judges name and arguments. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
-  select(identity: Identity, name: string, args: ArgumentList): Selection {
+  /** Judges name and arguments. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
+  select(identity: Reader, name: string, args: ArgumentList): Selection {
     const selection = this.#select(identity, name, args)
     selection.check()
     return selection
   }
 
   /** COLLECT: always a new id. Throws also QUOTA_EXCEEDED. */
-  collect(identity: Identity, name: string, args: ArgumentList): Instance {
+  collect(identity: Reader, name: string, args: ArgumentList): Instance {
     const selection = this.select(identity, name, args)
     const count = this.#counts.get(identity.userId) ?? 0
     if (count >= this.#options.maxPerIdentity) {
@@ -40,13 +40,14 @@ export class Instances {
     return this.#add(new Instance(this.#options.ids.take(), selection))
   }
 
-  #select(identity: Identity, name: string, args: ArgumentList): Selection {
-    return new Selection(this.#options.hub.sensors, identity, name, args, this.#options.defaults)
+  #select(identity: Reader, name: string, args: ArgumentList, restored = false): Selection {
+    const { hub, defaults } = this.#options
+    return new Selection(hub.sensors, identity, name, args, { ...defaults, restored })
   }
 
   /** An instance from the store. What it measures may be missing for now: a disk that is mounted later. Throws as `collect`. */
   restore(id: number, identity: Identity, name: string, args: ArgumentList): Instance {
-    const instance = new Instance(id, this.#select(identity, name, args))
+    const instance = new Instance(id, this.#select(identity, name, args, true))
     instance.stored = true
     this.#options.ids.claim(id)
     return this.#add(instance)
@@ -75,6 +76,10 @@ export class Instances {
     else this.#counts.set(userId, count)
     this.#options.ids.free(instance.id)
     return true
+  }
+
+  all(): Instance[] {
+    return [...this.#instances.values()]
   }
 
   of(userId: number): Instance[] {

@@ -6,6 +6,7 @@ import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../clock.ts'
 import { StatusError } from '../errors.ts'
 import { measure } from './answer.ts'
+import type { Fences } from './fences.ts'
 import type { Measured } from './metric.ts'
 import type { Selection } from './selection.ts'
 
@@ -32,11 +33,13 @@ interface Asked {
 
 export class Measurements {
   readonly #clock: Clock
+  readonly #fences: Pick<Fences, 'has'> | undefined
   /** By user id. */
   readonly #asked = new Map<number, Asked>()
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, fences?: Pick<Fences, 'has'>) {
     this.#clock = clock
+    this.#fences = fences
   }
 
   /** Begins to measure. Throws StatusError BUSY when too much of this identity is under way. */
@@ -48,7 +51,7 @@ export class Measurements {
       throw new StatusError('BUSY', 'too many measurements are under way; wait for some of them')
     }
     if (underWay !== undefined) return this.#waitFor(underWay, mine, selection)
-    const measured = measure(selection, this.#clock.microseconds())
+    const measured = measure(selection, this.#clock.microseconds(), this.#fences)
     if (!(measured instanceof Promise)) return (done) => done(measured)
     const shared = { measured, waiting: 0 }
     mine.readings.set(selection.key, shared)

@@ -2,7 +2,7 @@
  * What a metric is, and what a sensor is to the rest of the server. Sensors implement one of the three shapes;
  * they know nothing of channels, sessions or the wire's ids.
  */
-import type { Identity, Owner } from '../../auth/permissions.ts'
+import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
 import type { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 
@@ -69,7 +69,7 @@ export interface PolledSensor extends Family {
   /** Throws StatusError INVALID_ARGUMENT if these arguments name nothing. */
   check(metric: Metric, args: Arguments): void
   /** `key`: who asks again and again, so that rates have a period of their own. VOID: cannot be measured now. A promise never rejects. */
-  measure(metric: Metric, args: Arguments, identity: Identity, key?: string): Measured | Promise<Measured>
+  measure(metric: Metric, args: Arguments, identity: Reader, key?: string): Measured | Promise<Measured>
   /** That key is not asked for any more. */
   forget?(key: string): void
   /** True if two identities get different values. */
@@ -87,11 +87,25 @@ export interface ListeningSensor extends Family {
   last(series: Series): Measured | undefined
 }
 
+/** How far a binding has come in a metric that has a past of its own. It is kept with the binding, over restarts. */
+export interface Place {
+  /** The number of the last event that it passed; undefined before it began. */
+  readonly reached: number | undefined
+  /** Stored together with what was sent before. */
+  reach(number: number): void
+}
+
 /** Things that happen; no last value, no series. */
 export interface EventSensor extends Family {
   readonly polled: 'event'
   /** Who may see an event is judged by the sensor, per event. */
-  subscribe(metric: Metric, identity: Identity, listener: (event: Measured) => void): () => void
+  subscribe(
+    metric: Metric,
+    identity: Identity,
+    listener: (event: Measured) => void,
+    args: Arguments,
+    place: Place,
+  ): () => void
 }
 
 export type Sensor = PolledSensor | ListeningSensor | EventSensor

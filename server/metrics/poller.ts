@@ -1,59 +1,73 @@
 /** Readings of polled sensors, shared: identical metric, arguments and interval are one timer and one measurement. */
-import type { Identity } from '../../auth/permissions.ts'
+import type { Reader } from '../../auth/permissions.ts'
+import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../clock.ts'
+import { Fences } from './fences.ts'
 import type { Measured } from './metric.ts'
-import { keyOfArguments, type PolledTarget } from './selection.ts'
+import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
 
 interface Group {
   readonly key: string
   readonly target: PolledTarget
-  readonly identity: Identity
+  readonly identity: Reader
   readonly listeners: Set<(measured: Measured) => void>
   readonly timer: Timer
 }
 
 export class Poller {
   readonly #clock: Clock
+  readonly #fences: Fences
   readonly #groups = new Map<string, Group>()
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, fences = new Fences()) {
     this.#clock = clock
+    this.#fences = fences
   }
 
   /** Measures now for this listener, then every `intervalMs` for all who share it. The returned function ends it. */
-  poll(
-    target: PolledTarget,
-    identity: Identity,
-    intervalMs: number,
-    listener: (measured: Measured) => void,
-  ): () => void {
+  poll(target: PolledTarget, identity: Reader, intervalMs: number, listener: (measured: Measured) => void): () => void {
     const key = keyOf(target, identity, intervalMs)
     const group = this.#groups.get(key) ?? this.#open(key, target, identity, intervalMs)
     group.listeners.add(listener)
-    deliver(target.sensor.measure(target.metric, target.args, identity, key), (measured) => {
-      if (group.listeners.has(listener)) listener(measured)
-    })
+    if (this.#fences.has(target.sensor)) listener({ value: VOID, time: this.#clock.microseconds() })
+    else {
+      this.#measure(group, (measured) => {
+        if (measured !== undefined && group.listeners.has(listener)) listener(measured)
+      })
+    }
     return () => {
       group.listeners.delete(listener)
       if (group.listeners.size === 0) this.#close(group)
     }
   }
 
-  #open(key: string, target: PolledTarget, identity: Identity, intervalMs: number): Group {
+  #open(key: string, target: PolledTarget, identity: Reader, intervalMs: number): Group {
     const listeners = new Set<(measured: Measured) => void>()
     // A source that is slower than the interval is asked again when it has answered, not ever more often.
     let asked = false
     const timer = this.#clock.setInterval(() => {
       if (asked) return
+      if (this.#fences.has(target.sensor)) {
+        this.#fences.keep(target.sensor)
+        return
+      }
       asked = true
-      deliver(target.sensor.measure(target.metric, target.args, identity, key), (measured) => {
+      this.#measure(group, (measured) => {
         asked = false
-        for (const listener of listeners) listener(measured)
+        if (measured !== undefined) for (const listener of listeners) listener(measured)
       })
     }, intervalMs)
-    const group = { key, target, identity, listeners, timer }
+    const group: Group = { key, target, identity, listeners, timer }
     this.#groups.set(key, group)
     return group
+  }
+
+  /** What is under way while its sensor is fenced comes to nothing: VOID was sent then. */
+  #measure({ target, identity, key }: Group, to: (measured: Measured | undefined) => void): void {
+    const { sensor, metric, args } = target
+    deliver(sensor.measure(metric, args, identity, key), (measured) => {
+      to(this.#fences.has(sensor) ? undefined : measured)
+    })
   }
 
   #close(group: Group): void {
@@ -64,8 +78,8 @@ export class Poller {
   }
 }
 
-function keyOf({ sensor, metric, args }: PolledTarget, identity: Identity, intervalMs: number): string {
-  return JSON.stringify([metric.name, keyOfArguments(args), intervalMs, sensor.personal ? identity.userId : 0])
+function keyOf({ sensor, metric, args }: PolledTarget, identity: Reader, intervalMs: number): string {
+  return JSON.stringify([metric.name, keyOfArguments(args), intervalMs, sensor.personal ? keyOfReader(identity) : ''])
 }
 
 function deliver(measured: Measured | Promise<Measured>, to: (measured: Measured) => void): void {

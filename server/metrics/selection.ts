@@ -2,12 +2,14 @@
  * What a COLLECT or QUERY asks for: the name (or pattern) and arguments, judged for one identity [MON 9].
  * A selection is resolved again whenever it is used: metrics and series come and go.
  */
-import { type Identity, mayRead } from '../../auth/permissions.ts'
+import { mayRead, type Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import { StatusError } from '../errors.ts'
-import { convertArguments, type Declared } from './arguments.ts'
+import type { Rights } from '../rights/rights.ts'
+import { convertArguments } from './arguments.ts'
+import { deadline, declaredFor, interval, storable } from './declared.ts'
 import {
   type Arguments,
   type EventSensor,
@@ -37,9 +39,6 @@ export function keyOfArguments(args: Arguments): [string, unknown][] {
   return plain.sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
-const interval: Declared = { name: 'interval_ms', type: BasicType.UINT32 }
-const deadline: Declared = { name: 'deadline_ms', type: BasicType.UINT32 }
-
 export interface PolledTarget {
   readonly sensor: PolledSensor
   readonly metric: Metric
@@ -50,17 +49,26 @@ export interface PolledTarget {
 export interface EventTarget {
   readonly sensor: EventSensor
   readonly metric: Metric
+  readonly args: Arguments
   readonly labels: Labels
   readonly open: ReadonlySet<LabelName>
 }
 
 export interface SelectionDefaults {
   readonly intervalMs: number
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  /** From the store: what may not be read any more is there too, so that it ends as it should [MON 15]. */
+  readonly restored?: boolean
+}
+
+/** The same for two who are shown the same. */
+export function keyOfReader({ userId, scope }: Reader): string {
+  return JSON.stringify([userId, scope])
 }
 
 export class Selection {
   readonly name: string
-  readonly identity: Identity
+  readonly identity: Reader
   /** Converted arguments, as they are stored. */
   readonly args: ArgumentList
   readonly kind: Kind
@@ -70,6 +78,8 @@ export class Selection {
   readonly isPattern: boolean
   /** An answer is an ARRAY: it may be as large as a frame. */
   readonly isList: boolean
+  readonly #rights: SelectionDefaults['rights']
+  /** Those that may have what is asked for; whether the identity may read it is judged whenever it is used. */
   readonly #sensors: readonly Sensor[]
   readonly #matchesName: (name: string) => boolean
   readonly #values: Arguments
@@ -79,7 +89,7 @@ export class Selection {
   /** Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   constructor(
     sensors: readonly Sensor[],
-    identity: Identity,
+    identity: Reader,
     name: string,
     list: ArgumentList,
     defaults: SelectionDefaults,
@@ -87,8 +97,9 @@ export class Selection {
     this.name = name
     this.identity = identity
     this.#matchesName = compilePattern(name)
-    this.#sensors = sensors.filter((sensor) => mayRead(identity, sensor.owner) && mayHold(sensor, name))
-    const metrics = this.#metrics()
+    this.#rights = defaults.rights
+    this.#sensors = sensors.filter((sensor) => mayHold(sensor, name))
+    const metrics = defaults.restored ? this.#metrics(() => true) : this.#metrics()
     const first = metrics[0]
     if (!isPattern(name) && first === undefined) {
       throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
@@ -108,9 +119,20 @@ export class Selection {
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 
-  /** Throws StatusError INVALID_ARGUMENT if its arguments name nothing that there is now: a disk, a network interface. */
+  /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name nothing that there is now: a disk, say. */
   check(): void {
+    if (!this.isAllowed) {
+      throw new StatusError('PERMISSION_DENIED', `no rule allows to read ${this.name} with these arguments`)
+    }
     for (const { sensor, metric, args } of this.polled()) sensor.check(metric, args)
+  }
+
+  /** Whether it may select anything. A pattern may: what it matches is judged one by one. */
+  get isAllowed(): boolean {
+    if (isPattern(this.name)) return true
+    const metrics = this.#metrics()
+    if (this.isPattern || metrics.some(({ kind }) => kind === 'event')) return metrics.length > 0
+    return this.listening().some((sensor) => this.#metricsOf(sensor).length > 0) || this.polled().length > 0
   }
 
   /** The same for two selections of one identity that measure the same. */
@@ -118,7 +140,7 @@ export class Selection {
     const values = new Map(this.#values)
     values.delete(interval.name)
     values.delete(deadline.name)
-    return JSON.stringify([this.name, keyOfArguments(values)])
+    return JSON.stringify([this.name, keyOfArguments(values), this.identity.scope])
   }
 
   /** What is measured when asked. */
@@ -129,7 +151,7 @@ export class Selection {
       for (const metric of this.#metricsOf(sensor)) {
         const args = this.#argumentsFor(metric)
         const labels = sensor.labels(metric)
-        if (args !== undefined && this.#matchesLabels(metric, labels)) {
+        if (args !== undefined && this.#matchesLabels(metric, labels) && this.#mayRead(sensor, metric, labels, args)) {
           targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
         }
       }
@@ -142,8 +164,9 @@ export class Selection {
     for (const sensor of this.#sensors) {
       if (sensor.polled !== 'event') continue
       for (const metric of this.#metricsOf(sensor)) {
-        if (this.#argumentsFor(metric) === undefined) continue
-        targets.push({ sensor, metric, labels: { name: metric.name }, open: this.#open(metric) })
+        const args = this.#argumentsFor(metric)
+        if (args === undefined) continue
+        targets.push({ sensor, metric, args, labels: { name: metric.name }, open: this.#open(metric) })
       }
     }
     return targets
@@ -151,7 +174,9 @@ export class Selection {
 
   /** Listening sensors that may have series of it. */
   listening(): ListeningSensor[] {
-    return this.#sensors.filter((sensor) => sensor.polled === false)
+    return this.#sensors.filter((sensor): sensor is ListeningSensor => {
+      return sensor.polled === false && mayRead(this.identity, sensor.owner)
+    })
   }
 
   /** The labels that stand in the values of a series; undefined if it does not match. */
@@ -168,6 +193,7 @@ export class Selection {
       const matcher = this.#matchers.get(label)
       if (matcher !== undefined && !series.matches(label, matcher)) return undefined
     }
+    if (!this.#mayRead(sensor, metric, series.labels)) return undefined
     return this.#open(metric)
   }
 
@@ -176,17 +202,32 @@ export class Selection {
     return isPattern(this.name) ? undefined : this.name
   }
 
-  #metrics(): Metric[] {
-    return this.#sensors.flatMap((sensor) => this.#metricsOf(sensor))
+  /** What no arguments would make readable is not there [MON 9]. */
+  #isShown({ owner }: Sensor, { name }: Metric): boolean {
+    return this.#rights.mayReadSome(this.identity, owner, name)
   }
 
-  #metricsOf(sensor: Sensor): Metric[] {
+  #mayRead(sensor: Sensor, { name }: Metric, labels: Labels, args?: Arguments): boolean {
+    const argument = (wanted: string): string | undefined => {
+      const value = labels[wanted as LabelName] ?? args?.get(wanted)
+      return value === undefined ? undefined : String(value)
+    }
+    return this.#rights.mayRead(this.identity, sensor.owner, name, argument)
+  }
+
+  #metrics(isShown?: () => boolean): Metric[] {
+    return this.#sensors.flatMap((sensor) => this.#metricsOf(sensor, isShown))
+  }
+
+  #metricsOf(sensor: Sensor, isShown = (metric: Metric): boolean => this.#isShown(sensor, metric)): Metric[] {
     if (!isPattern(this.name)) {
       const metric = this.name.startsWith(sensor.family) ? sensor.metric(this.name) : undefined
-      return metric === undefined ? [] : [metric]
+      return metric === undefined || !isShown(metric) ? [] : [metric]
     }
     // Lists of the producer nest too deep to stand inside a pattern's REC.
-    return [...sensor.metrics()].filter((metric) => metric.type !== BasicType.ARRAY && this.#matchesName(metric.name))
+    return [...sensor.metrics()].filter((metric) => {
+      return metric.type !== BasicType.ARRAY && this.#matchesName(metric.name) && isShown(metric)
+    })
   }
 
   /** The arguments a metric takes; undefined if one was given that it does not take: a pattern then passes it over. */
@@ -226,7 +267,10 @@ export class Selection {
   /** An exact name with a source that is not this producer names nothing, now or later. */
   #checkOwn(metric: Metric): void {
     const own = metric.parameters.find(({ selects }) => selects === 'own')
-    if (own === undefined || this.polled().length > 0) return
+    const isOurs = this.#sensors.some((sensor) => {
+      return sensor.polled === true && this.#matchesLabels(metric, sensor.labels(metric))
+    })
+    if (own === undefined || isOurs) return
     const wanted = String(this.#values.get(own.name))
     if (isPattern(wanted)) return
     throw new StatusError(
@@ -249,25 +293,4 @@ function mayHold(sensor: Sensor, name: string): boolean {
   if (star < 0) return name.startsWith(sensor.family)
   const fixed = name.slice(0, star)
   return fixed.startsWith(sensor.family) || sensor.family.startsWith(fixed)
-}
-
-/** What arguments may be given: those of the metrics that match now, those every metric takes, and for a pattern all labels. */
-function declaredFor(name: string, metrics: readonly Metric[]): Declared[] {
-  const declared = new Map<string, Declared>()
-  if (isPattern(name)) {
-    for (const label of labelNames.slice(1)) declared.set(label, { name: label, type: BasicType.STRING })
-  }
-  for (const metric of metrics) for (const parameter of metric.parameters) declared.set(parameter.name, parameter)
-  if (isPattern(name) || metrics.some(({ kind }) => kind === 'continuous')) {
-    declared.set(interval.name, interval)
-    declared.set(deadline.name, deadline)
-  }
-  return [...declared.values()]
-}
-
-function storable(values: Arguments, declared: readonly Declared[]): ArgumentList {
-  return [...values].map(([name, value]) => {
-    const type = (declared.find((one) => one.name === name) as Declared).type
-    return { name, type, value } as ArgumentList[number]
-  })
 }

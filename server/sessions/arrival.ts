@@ -15,8 +15,17 @@ export interface Dialled {
   readonly channel: Channel
 }
 
+/** A stream that can be put under TLS, this end being the server [MON 12]. */
+export interface Securable {
+  /** From the first byte on; else when the peer asks for it (WRAP). */
+  readonly atOnce: boolean
+  /** Takes the stream from its link. `secured` tells what the peer has shown; the handshake is over then. */
+  secure(secured: (facts: Partial<Peer>) => void): Link
+}
+
 export interface Arrival {
   readonly link: Link
+  readonly tls?: Securable | undefined
   readonly format: 'xdr' | 'json'
   readonly peer: Peer
   /** AUTH succeeded: from now on the peer may send more at once. */

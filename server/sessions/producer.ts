@@ -1,11 +1,16 @@
 /** What a session and its commands need of the server around them. Made once, in `server.ts`. */
 import type { Authenticator } from '../../auth/authenticator.ts'
+import type { ScramVerifier } from '../../auth/scram/keys.ts'
 import type { AccountBook } from '../accounts.ts'
+import type { AuthFailures } from '../audit/failures.ts'
+import type { AuditLog } from '../audit/log.ts'
 import type { Bindings } from '../channels/bindings.ts'
+import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { QueueHost } from '../channels/queue-state.ts'
 import type { Registry } from '../channels/registry.ts'
 import type { Turn } from '../channels/turn.ts'
+import type { Withdrawal } from '../channels/withdrawal.ts'
 import type { Clock } from '../clock.ts'
 import type { Executor } from '../controls/executor.ts'
 import type { Logger } from '../log.ts'
@@ -13,6 +18,28 @@ import type { Answers } from '../metrics/answers.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { Measurements } from '../metrics/measurements.ts'
+import type { Quotas } from '../quotas.ts'
+import type { Rights } from '../rights/rights.ts'
+
+/** Where a URL of DEF_CHANNEL leads. */
+export interface Destination {
+  /** The one spelling of it. */
+  readonly url: string
+  /** Values only go there: there is no session. */
+  readonly isOneWay: boolean
+}
+
+/** Channels whose connections the producer makes [MON 14]; `server/dialling` as commands see it. */
+export interface Dials {
+  /** Throws StatusError INVALID_ARGUMENT. */
+  destination(url: string): Destination
+  /** Whether the operator's list has it. */
+  permits(url: string): boolean
+  /** What is kept of a secret. */
+  verifierOf(secret: Uint8Array): Promise<ScramVerifier>
+  /** A channel with a URL is there; without a verifier nobody is let in. */
+  watch(channel: Channel, verifier: ScramVerifier | undefined): void
+}
 
 export interface Producer {
   readonly name: string
@@ -21,14 +48,21 @@ export interface Producer {
   readonly log: Logger
   readonly turn: Turn
   readonly journal: Journal
+  readonly audit: AuditLog
+  /** AUTH failures on their way into the audit log. */
+  readonly failures: AuthFailures
   readonly host: QueueHost
   readonly registry: Registry
   readonly bindings: Bindings
   readonly instances: Instances
   readonly measurements: Measurements
   readonly ids: Ids
+  readonly quotas: Quotas
   readonly answers: Answers
   readonly executor: Executor
+  readonly dials: Dials
   readonly accounts: AccountBook
+  readonly rights: Rights
+  readonly withdrawal: Withdrawal
   readonly authenticator: Authenticator
 }

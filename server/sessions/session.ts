@@ -2,10 +2,9 @@
  * One connection: commands in, responses out, the values of its current channel. Commands take effect as they arrive
  * [MON 7], and cause nothing before their response. Reading stops while the peer does not take what it asked for.
  */
-import type { Credential } from '../../auth/mechanism.ts'
+import type { Credential, Peer } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
-import { ProtocolError } from '../../protocol/errors.ts'
-import type { Link, LinkListener } from '../../protocol/link/link.ts'
+import type { LinkListener } from '../../protocol/link/link.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
@@ -14,12 +13,12 @@ import type { Instance } from '../metrics/instance.ts'
 import type { Arrival } from './arrival.ts'
 import { Dispatch } from './dispatch.ts'
 import type { Handlers } from './handler.ts'
-import { type Intake, JsonIntake, XdrIntake } from './intake.ts'
 import { Login } from './login.ts'
 import { Outgoing } from './outgoing.ts'
 import type { Producer } from './producer.ts'
+import { type Read, Reading } from './reading.ts'
 import { Replies } from './replies.ts'
-import { Wrapping } from './wrapping.ts'
+import { type Wrapped, Wrapping } from './wrapping.ts'
 
 export interface SessionOptions extends Arrival {
   readonly producer: Producer
@@ -28,23 +27,17 @@ export interface SessionOptions extends Arrival {
 }
 
 const LOGIN_MS = 10_000
-/** Reading stops while this much is unanswered, or this many bytes of responses and answers are not drained [MON 8 Window]. */
-const MAX_UNANSWERED = 65_536
+/** Reading stops while this many bytes of responses and answers are not drained [MON 8 Window]. */
 const MAX_UNDRAINED = 1 << 20
-/** A turn sets only so much going: the answers to what it asks are written before more is looked at. */
-const MAX_CAUSED_PER_TURN = 256
-const BEHIND_WRAP = 'bytes behind a WRAP before its response'
 
-export class Session implements Connection, LinkListener {
+export class Session implements Connection, LinkListener, Read, Wrapped {
   readonly producer: Producer
   readonly #options: SessionOptions
-  readonly #link: Link
-  readonly #intake: Intake
+  readonly #reading: Reading
   readonly #replies: Replies
   readonly #outgoing: Outgoing
   readonly #wrapping: Wrapping
   readonly #login: Login
-  readonly #dispatch: Dispatch
   /** Instances made here and never bound: they die with the connection [MON 9 Unbound]. */
   readonly made = new Set<Instance>()
   #identity: Identity | undefined
@@ -53,34 +46,38 @@ export class Session implements Connection, LinkListener {
   #deadline: Timer | undefined
   /** SET_CHANNELs so far: of several on their way only the response of the last one lets values go. */
   #moves = 0
-  #paused = false
-  #finished = false
-  #closing = false
   #over = false
 
   constructor(options: SessionOptions) {
-    const { producer, link, handlers } = options
+    const { producer, handlers, format } = options
     this.#options = options
     this.producer = producer
-    this.#link = link
-    this.#intake = options.format === 'xdr' ? new XdrIntake() : new JsonIntake()
-    this.#outgoing = new Outgoing(link, producer.clock)
+    this.#wrapping = new Wrapping(options, this)
+    this.#outgoing = new Outgoing(this.#wrapping, producer.clock)
     this.#replies = new Replies({
       journal: producer.journal,
       turn: producer.turn,
       write: (bytes) => this.#outgoing.write('responses', bytes, () => this.goOn()),
       moved: () => this.goOn(),
     })
-    this.#wrapping = new Wrapping(this.#replies)
     this.#login = new Login(producer, options.peer, options.dialled?.door)
-    this.#dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
+    const dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
+    this.#reading = new Reading({ session: this, format, dispatch, replies: this.#replies, wrapping: this.#wrapping })
   }
 
-  /** PRODUCER_CAPS goes first on every connection; then 10 s to authenticate [MON 11]. */
+  /** PRODUCER_CAPS goes first on every connection; then 10 s to authenticate, a handshake among them [MON 11]. */
   begin(): void {
-    this.#link.listen(this)
-    this.#replies.caps(this.#login.capabilities(false))
-    this.#deadline = this.producer.clock.setTimeout(() => this.#fail('no successful AUTH within 10 s'), LOGIN_MS)
+    this.#limitLogin()
+    if (this.#wrapping.begin()) this.#sayCapabilities()
+  }
+
+  #limitLogin(): void {
+    this.producer.clock.clear(this.#deadline)
+    this.#deadline = this.producer.clock.setTimeout(() => this.fail('no successful AUTH within 10 s'), LOGIN_MS)
+  }
+
+  #sayCapabilities(): void {
+    this.#replies.caps(this.#login.capabilities(this.isAuthenticated, this.#wrapping.offered()))
   }
 
   get isAuthenticated(): boolean {
@@ -113,41 +110,24 @@ export class Session implements Connection, LinkListener {
     return known(this.#channel)
   }
 
+  get isOver(): boolean {
+    return this.#over
+  }
+
   text(message: string): void {
-    if (!this.#listens) return
-    if (!(this.#intake instanceof JsonIntake)) {
-      this.#fail('this subprotocol carries binary messages', 1003)
-      return
-    }
-    try {
-      this.#intake.push(message)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      // There is nothing that could be answered [MON 13].
-      this.#fail(error.message, error.code === 'FRAME_TOO_LONG' ? 1009 : 1007)
-      return
-    }
-    this.#pump()
+    this.#reading.text(message)
   }
 
   data(chunk: Uint8Array): void {
-    if (!this.#listens) return
-    if (!(this.#intake instanceof XdrIntake)) {
-      this.#fail('this subprotocol carries text', 1003)
-      return
-    }
-    if (this.#wrapping.isUnderWay) {
-      this.#fail(BEHIND_WRAP)
-      return
-    }
-    this.#intake.push(chunk)
-    this.#pump()
-    this.#intake.settle()
+    this.#reading.data(chunk)
   }
 
   finished(): void {
-    this.#finished = true
-    this.goOn()
+    this.#reading.finished()
+  }
+
+  broken(detail: string): void {
+    if (!this.#over) this.fail(detail)
   }
 
   closed(): void {
@@ -166,28 +146,6 @@ export class Session implements Connection, LinkListener {
     this.#options.ended(this)
   }
 
-  /** False when what arrives is read only to be thrown away. */
-  get #listens(): boolean {
-    return !(this.#over || this.#finished || this.#closing)
-  }
-
-  #pump(): void {
-    const intake = this.#intake
-    try {
-      while (this.#mayLook && intake.next()) this.#dispatch.look(intake.incoming)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      this.#fail(error.message)
-    }
-    this.#flow()
-  }
-
-  get #mayLook(): boolean {
-    if (this.#over || this.#closing || this.#dispatch.deciding || this.#wrapping.isUnderWay) return false
-    const { causing, unanswered } = this.#replies
-    return causing < MAX_CAUSED_PER_TURN && unanswered < MAX_UNANSWERED && !this.behind
-  }
-
   /** The peer asks and does not take what it gets. */
   get behind(): boolean {
     const answers = this.#outgoing.undrained('answers') + (this.#channel?.outbox.backlog ?? 0)
@@ -202,10 +160,10 @@ export class Session implements Connection, LinkListener {
     this.#identity = identity
     this.#credential = credential
     this.#channel = channel
-    this.#intake.authenticated()
+    this.#reading.authenticated()
     this.#options.admitted?.()
     this.#replies.now(seq, channel.id)
-    this.#replies.caps(this.#login.capabilities(true))
+    this.#sayCapabilities()
     this.producer.registry.attach(channel, this)
     this.producer.log.info(
       { peer: this.#options.peer.address, tenant: identity.tenant, user: identity.name },
@@ -213,12 +171,33 @@ export class Session implements Connection, LinkListener {
     )
   }
 
-  /** Bytes of JSON are messages of their own: only a byte stream can change its layer between two of them. */
   wrap(seq: number, layer: string): void {
     this.#login.reset()
-    this.#wrapping.begin(seq, layer)
-    if (this.#intake instanceof XdrIntake && !this.#intake.drained) this.#fail(BEHIND_WRAP)
-    else this.#wrapping.goOn()
+    this.#wrapping.ask(seq, layer)
+    this.#reading.wrapping()
+    if (!this.#over) this.#wrapping.goOn(this.#replies)
+  }
+
+  /** The 10 s begin anew [MON 11]. */
+  securing(): void {
+    this.#limitLogin()
+  }
+
+  secured(facts: Partial<Peer>): void {
+    if (this.#over) return
+    this.#login.moved(facts)
+    this.wrapped()
+  }
+
+  wrapped(): void {
+    this.#sayCapabilities()
+    this.goOn()
+  }
+
+  whenDrained(act: () => void): void {
+    this.#outgoing.whenDrained(() => {
+      if (!this.#over) act()
+    })
   }
 
   /** SET_CHANNEL [MON 7]: from here on commands are the new channel's; its values come behind the response. */
@@ -249,20 +228,21 @@ export class Session implements Connection, LinkListener {
   }
 
   notice(code: number, channel: number, detail: string): void {
-    if (!this.#over) this.#replies.notice(code, channel, detail)
+    if (!this.#over && !this.#wrapping.isSecuring) this.#replies.notice(code, channel, detail)
   }
 
   /** Ends the connection after what was written; nothing behind is handled. */
   end(closeCode?: number, reason?: string): void {
     if (this.#over) return
     this.#replies.flush()
-    this.#link.end(closeCode, reason)
+    if (this.#wrapping.isSecuring) this.#wrapping.link.destroy()
+    else this.#wrapping.link.end(closeCode, reason)
     this.#leave()
   }
 
   /** The connection ends with the response under way: nothing behind it is handled. */
   closing(): void {
-    this.#closing = true
+    this.#reading.closing()
   }
 
   /** Ends it with its reason said first. */
@@ -277,7 +257,8 @@ export class Session implements Connection, LinkListener {
     this.end()
   }
 
-  #fail(detail: string, closeCode?: number): void {
+  /** A protocol error. */
+  fail(detail: string, closeCode?: number): void {
     this.producer.log.info({ peer: this.#options.peer.address, detail }, 'protocol error')
     this.notice(NoticeCode.PROTOCOL_ERROR, this.#channel?.id ?? 0, detail)
     this.end(closeCode, closeCode === undefined ? undefined : detail.slice(0, 100))
@@ -285,27 +266,8 @@ export class Session implements Connection, LinkListener {
 
   /** Something was decided, answered or drained: what waits is looked at, and reading goes on. */
   goOn(): void {
-    if (!this.#over) this.#wrapping.goOn()
-    if (this.#mayLook && !this.#intake.drained) {
-      this.#pump()
-      this.#intake.settle()
-    } else {
-      this.#flow()
-    }
-  }
-
-  /** Reads on, or not. What arrives is also read where it has to be refused or thrown away. */
-  #flow(): void {
-    if (this.#over) return
-    if (this.#finished && this.#mayLook && this.#replies.unanswered === 0) {
-      this.end()
-      return
-    }
-    const pause = !this.#mayLook && !this.#closing && !this.#wrapping.isUnderWay
-    if (pause === this.#paused) return
-    this.#paused = pause
-    if (pause) this.#link.pause()
-    else this.#link.resume()
+    if (!this.#over) this.#wrapping.goOn(this.#replies)
+    this.#reading.goOn()
   }
 }
 

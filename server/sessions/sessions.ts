@@ -48,6 +48,22 @@ export class Sessions {
     }
   }
 
+  /** Ends those that are no longer allowed: to be called every second [MON 15]. */
+  sweep(): void {
+    const { authenticator, clock, log } = this.#producer
+    const now = clock.wallMs()
+    for (const session of [...this.#sessions]) {
+      if (!session.isAuthenticated) continue
+      const reason = authenticator.validity(session.identity.userId, session.credential, now)
+      if (reason === undefined) continue
+      log.info(
+        { peer: session.address, user: session.identity.name, reason },
+        'a session ends: it is no longer allowed',
+      )
+      session.dismiss(NoticeCode.WITHDRAWN, reason)
+    }
+  }
+
   /** Nobody comes in any more; those inside are told and end. */
   shutDown(): void {
     this.#closing = true

@@ -4,9 +4,7 @@ import pc from 'picocolors'
 import { run } from '../../cli/program.ts'
 import type { Cli } from '../../cli/session.ts'
 import type { Screen } from '../../cli/top/screen.ts'
-import { systemClock } from '../../client/clock.ts'
-import { Consumer } from '../../client/consumer.ts'
-import type { ConnectOptions } from '../../client/index.ts'
+import { type ConnectOptions, connect } from '../../client/index.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { type Command, readCommand } from '../../protocol/monitor/command.ts'
 import { type CommandName, commandName, commands } from '../../protocol/monitor/commands/index.ts'
@@ -42,9 +40,12 @@ export class ScriptedProducer extends FakeProducer {
   readonly #script: Script
   #read = 0
 
-  constructor(script: Script, facts = {}) {
-    super(facts)
+  readonly #hangsUpBehind: CommandName | undefined
+
+  constructor(script: Script, hangsUpBehind?: CommandName) {
+    super()
     this.#script = script
+    this.#hangsUpBehind = hangsUpBehind
   }
 
   override send(bytes: Uint8Array): void {
@@ -57,7 +58,10 @@ export class ScriptedProducer extends FakeProducer {
       const asked = { name, of: String(fields['control'] ?? fields['metric'] ?? ''), args, fields }
       if (name !== 'AUTH') this.asked.push(asked)
       const reply = (name === 'AUTH' ? { result: 9 } : this.#script(asked)) ?? {}
-      queueMicrotask(() => this.#reply(seq, reply))
+      queueMicrotask(() => {
+        this.#reply(seq, reply)
+        if (name === this.#hangsUpBehind) this.hangUp()
+      })
     }
   }
 
@@ -97,18 +101,25 @@ export interface FakeOptions {
   readonly connect?: Cli['connect']
   /** How wide the terminal is; without it there is none. */
   readonly columns?: number
+  /** The command behind which the connection ends. */
+  readonly hangsUpBehind?: CommandName
   /** What stands in the standard input. */
   readonly input?: readonly Uint8Array[]
 }
 
 /** Runs a command line against a producer that answers by `script`. */
-export async function runCli(
-  argv: readonly string[],
+export async function runCli(argv: readonly string[], script?: Script, options?: FakeOptions): Promise<Outcome> {
+  const { cli, ...outcome } = fakeCli(script, options)
+  return { code: await run(argv, cli), ...outcome }
+}
+
+/** The same for what `run` does not reach. */
+export function fakeCli(
   script: Script = () => ({}),
   options: FakeOptions = {},
-): Promise<Outcome> {
+): Omit<Outcome, 'code'> & { readonly cli: Cli } {
   const { env = { CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }, secrets = [], onPrint } = options
-  const producer = new ScriptedProducer(script)
+  const producer = new ScriptedProducer(script, options.hangsUpBehind)
   const out: string[] = []
   const err: string[] = []
   const toAsk = [...secrets]
@@ -138,8 +149,7 @@ export async function runCli(
     },
     connect: options.connect ?? connectTo(producer, options.isOpenToOthers ?? false),
   }
-  const code = await run(argv, cli)
-  return { code, out, err, producer }
+  return { cli, out, err, producer }
 }
 
 function screen(columns: number): Screen {
@@ -149,20 +159,10 @@ function screen(columns: number): Screen {
 function connectTo(producer: FakeProducer, isOpenToOthers: boolean): Cli['connect'] {
   return async (url, credentials, { channel, durable, reconnect }: ConnectOptions = {}) => {
     // A login by scram is tested elsewhere; here it would only take its time.
-    const plain = { identity: credentials.identity, password: credentials.password }
-    const dial = () => Promise.resolve(producer)
-    const opening = Consumer.open({
-      url,
-      credentials: plain,
-      dial,
-      clock: systemClock(),
-      deadlineMs: 30_000,
-      channel,
-      durable,
-      reconnect,
-    })
-    await undefined
-    producer.say(caps('password'))
+    const plain = 'identity' in credentials ? { ...credentials, methods: ['password' as const] } : credentials
+    const opening = connect(url, plain, { dial: () => Promise.resolve(producer), channel, durable, reconnect })
+    await producer.opened
+    producer.say(caps('password', 'token', 'certificate'))
     const consumer = await opening
     if (isOpenToOthers) Object.defineProperty(consumer, 'isConfidential', { value: false })
     return consumer

@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type LoginOptions, resolveLogin } from '../../cli/login.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Login, type LoginOptions, resolveLogin } from '../../cli/login.ts'
 import type { Terminal } from '../../cli/terminal.ts'
 
 let directory: string
 const file = (name: string, text: string) => {
   const path = join(directory, name)
-  writeFileSync(path, text)
+  writeFileSync(path, text, { mode: 0o600 })
   return path
 }
 beforeAll(() => {
@@ -18,8 +18,9 @@ afterAll(() => rmSync(directory, { recursive: true }))
 
 function resolve(options: LoginOptions, env: NodeJS.ProcessEnv = {}, typed?: string) {
   const askSecret = async (question: string) => (typed === undefined ? Promise.reject(new Error(question)) : typed)
-  return resolveLogin(options, { env, askSecret } as Partial<Terminal> as Terminal)
+  return resolveLogin(options, { env, askSecret, note: (text) => noted.push(text) } as Partial<Terminal> as Terminal)
 }
+const noted: string[] = []
 
 test('with nothing said it is the user local, with the secret and the address of the configuration', async () => {
   file('admin.secret', 's3cret\n')
@@ -27,7 +28,7 @@ test('with nothing said it is the user local, with the secret and the address of
   for (const login of [await resolve({ config }), await resolve({}, { CINNABAR_CONFIG: config })]) {
     expect(login).toMatchObject({
       url: 'tcp://127.0.0.1:7777',
-      credentials: { identity: 'local', password: 's3cret', methods: ['scram-sha-256'] },
+      credentials: { identity: 'local', password: 's3cret', methods: ['scram-sha-256-plus', 'scram-sha-256'] },
     })
     expect(login.used).toBe(
       'tcp://127.0.0.1:7777 (where the configuration listens), user local (the default), ' +
@@ -46,13 +47,13 @@ test('options win over the environment, and that over the configuration', async 
   })
   const login = await resolve({ url: 'tcp://b:2', user: 'acme/alice', secretFile }, env)
   expect(login).toMatchObject({ url: 'tcp://b:2', credentials: { identity: 'acme/alice', password: 'from a file' } })
-  expect(login.credentials.methods).toBeUndefined()
+  expect(login.credentials).not.toHaveProperty('methods')
   expect(login.used).not.toContain('from a file')
 })
 
 test('a password that is nowhere is asked for, by name', async () => {
   const options = { url: 'tcp://b:2', user: 'alice' }
-  expect((await resolve(options, {}, 'typed')).credentials.password).toBe('typed')
+  expect((await resolve(options, {}, 'typed')).credentials).toMatchObject({ password: 'typed' })
   await expect(resolve(options)).rejects.toThrow('Password of alice at tcp://b:2: ')
 })
 
@@ -111,4 +112,94 @@ test('a configuration that is wrong is told where it is needed, and only there',
     message: expect.stringContaining('bad.toml:2'),
   })
   await resolve({ config, url: 'tcp://b:2', user: 'alice' }, { CINNABAR_PASSWORD: 'x' })
+})
+
+describe('a token', () => {
+  const url = 'tls://n1:7651'
+  const tokenOf = ({ credentials }: Login) =>
+    'token' in credentials && typeof credentials.token === 'function' ? credentials.token() : credentials
+
+  test('comes from a file, with or without a newline behind it, or from the environment', async () => {
+    const tokenFile = file('token', 'cnb_abc \n')
+    const login = await resolve({ url, tokenFile }, { CINNABAR_USER: 'bob', CINNABAR_PASSWORD: 'x' })
+    expect(tokenOf(login)).toBe('cnb_abc')
+    file('token', 'cnb_new')
+    expect(tokenOf(login)).toBe('cnb_new')
+    expect(login.used).toBe(`tls://n1:7651 (--url), token from ${tokenFile}`)
+    expect(await resolve({ url }, { CINNABAR_TOKEN: 'cnb_def', CINNABAR_PASSWORD: 'x' })).toMatchObject({
+      credentials: { token: 'cnb_def' },
+      used: 'tls://n1:7651 (--url), token from CINNABAR_TOKEN',
+    })
+  })
+
+  test('says who: nobody else is named beside it', async () => {
+    const tokenFile = file('token', 'cnb_abc')
+    for (const other of [{ user: 'alice' }, { secretFile: tokenFile }]) {
+      await expect(resolve({ url, tokenFile, ...other })).rejects.toMatchObject({ exitCode: 2 })
+    }
+    const login = await resolve({ url, user: 'alice' }, { CINNABAR_TOKEN: 'cnb_def', CINNABAR_PASSWORD: 'pencil' })
+    expect(login.credentials).toMatchObject({ identity: 'alice', password: 'pencil' })
+  })
+
+  test('of a file that everybody can read is warned about, and taken', async () => {
+    const tokenFile = file('open.token', 'cnb_abc')
+    chmodSync(tokenFile, 0o644)
+    expect(tokenOf(await resolve({ url, tokenFile }))).toBe('cnb_abc')
+    expect(noted).toEqual([`warning: everybody on this machine can read ${tokenFile}; better: chmod 600 ${tokenFile}`])
+  })
+})
+
+describe('a certificate', () => {
+  const url = 'tls://n1:7651'
+  const pem = () => ({ cert: file('c.pem', 'a certificate'), key: file('k.pem', 'a key') })
+
+  test('logs in by itself, and goes with a password that is named', async () => {
+    const { cert, key } = pem()
+    const login = await resolve({ url, cert, key }, { CINNABAR_TOKEN: 'cnb_def' })
+    expect(login).toMatchObject({ credentials: { certificate: true }, link: { tls: { cert, key } } })
+    expect(login.used).toBe(`tls://n1:7651 (--url), certificate from ${cert}`)
+    expect(await resolve({ url }, { CINNABAR_CERT: cert, CINNABAR_KEY: key })).toMatchObject({
+      credentials: { certificate: true },
+    })
+    const named = await resolve({ url, cert, key, user: 'alice' }, { CINNABAR_PASSWORD: 'pencil' })
+    expect(named).toMatchObject({ credentials: { identity: 'alice' }, link: { tls: { cert, key } } })
+    const inEnvironment = {
+      CINNABAR_CERT: cert,
+      CINNABAR_KEY: key,
+      CINNABAR_USER: 'alice',
+      CINNABAR_PASSWORD: 'pencil',
+    }
+    expect(await resolve({ url }, inEnvironment)).toMatchObject({ credentials: { identity: 'alice' } })
+  })
+
+  test('needs its key, and files that can be read', async () => {
+    const { cert, key } = pem()
+    await expect(resolve({ url, cert })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/--key$/),
+    })
+    const missing = join(directory, 'missing')
+    for (const options of [
+      { cert: missing, key },
+      { cert, key: missing },
+      { user: 'a', ca: missing },
+    ]) {
+      await expect(resolve({ url, ...options }, { CINNABAR_PASSWORD: 'x' })).rejects.toMatchObject({
+        exitCode: 2,
+        message: expect.stringContaining(`from ${missing}: ENOENT`),
+      })
+    }
+  })
+})
+
+test('layers and authorities come from options before the environment', async () => {
+  const ca = file('ca.pem', 'authorities')
+  const env = { CINNABAR_PASSWORD: 'x', CINNABAR_USER: 'a', CINNABAR_WRAP: 'tls, deflate', CINNABAR_CA: ca }
+  expect((await resolve({ url: 'tcp://n1:1' }, env)).link).toEqual({ wrap: ['tls', 'deflate'], tls: { ca } })
+  expect((await resolve({ url: 'tcp://n1:1', wrap: ['deflate'] }, env)).link).toMatchObject({ wrap: ['deflate'] })
+  expect((await resolve({ url: 'tcp://n1:1', user: 'a' }, { CINNABAR_PASSWORD: 'x' })).link).toEqual({})
+  await expect(resolve({ url: 'tcp://n1:1' }, { ...env, CINNABAR_WRAP: 'brotli' })).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(/^CINNABAR_WRAP: /),
+  })
 })

@@ -21,10 +21,13 @@ export function frame(...parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([word(payload.length), payload])
 }
 
-export function caps(...auth: readonly string[]): Buffer {
-  const methods = auth.map((method) => Buffer.concat([opaque('auth'), word(7), opaque(method)]))
+export const caps = (...auth: readonly string[]): Buffer => offers({ auth })
+
+export function offers({ auth = [], layer = [] }: { readonly auth?: readonly string[]; readonly layer?: string[] }) {
+  const text = (name: string) => (value: string) => Buffer.concat([opaque(name), word(7), opaque(value)])
+  const texts = [...auth.map(text('auth')), ...layer.map(text('layer'))]
   const limit = Buffer.concat([opaque('max_frame'), word(2), word(65536)])
-  return frame(word(0xfffffffe), word(1), word(1), word(auth.length + 1), ...methods, limit)
+  return frame(word(0xfffffffe), word(1), word(1), word(texts.length + 1), ...texts, limit)
 }
 
 export function response(seq: number, status: number, result: number, detail?: string): Buffer {
@@ -105,8 +108,8 @@ NAMES.push('COMMIT', 'EXECUTE', 'QUERY', 'WRAP')
 /** A command in a few words: `COLLECT gmetric.* host=n1`, `SUBSCRIBE 7 on 0`, `COMMIT 5 through`. */
 export function textOf({ command, rest }: Sent): string {
   const words = [NAMES[command]]
-  const isNamed = [1, 6, 7, 11, 12].includes(command)
-  if (isNamed) words.push(...namedOf(rest, command !== 6))
+  const isNamed = [1, 6, 7, 11, 12, 13].includes(command)
+  if (isNamed) words.push(...namedOf(rest, command !== 6 && command !== 13))
   else if (command === 10) {
     words.push(String(rest.readBigUInt64BE(0)))
     if (rest.length > 8 && rest.readUInt32BE(8) === 1) words.push('through')
@@ -147,14 +150,14 @@ export function authOf({ rest }: Sent): { method: string; data: string } {
   return { method: rest.toString('utf8', 4, 4 + length), data: rest.toString('utf8', at + 4, at + 4 + size) }
 }
 
-/** A producer's half of RFC 7677 for the password "pencil". */
-export function scramServer(clientFirst: string) {
+/** A producer's half of RFC 7677; a header of the client's that binds nothing. */
+export function scramServer(clientFirst: string, password = 'pencil') {
   const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
-  const bare = clientFirst.slice('n,,'.length)
+  const bare = clientFirst.slice(clientFirst.indexOf(',,') + 2)
   const nonce = `${/r=(.*)$/.exec(bare)?.[1]}server`
   const serverFirst = `r=${nonce},s=${salt.toString('base64')},i=4096`
   const hmac = (key: Uint8Array, text: string) => createHmac('sha256', key).update(text).digest()
-  const salted = pbkdf2Sync('pencil', salt, 4096, 32, 'sha256')
+  const salted = pbkdf2Sync(password, salt, 4096, 32, 'sha256')
   return {
     serverFirst,
     final(clientFinal: string) {

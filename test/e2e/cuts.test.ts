@@ -1,7 +1,7 @@
 /** A consumer whose connection is cut again and again, at any byte in either direction: every value is handled once. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Clock } from '../../client/clock.ts'
-import { streamTransport } from '../../client/dial/tcp.ts'
+import { streamTransport } from '../../client/dial/stream.ts'
 import { connect, type Handler, type Sample } from '../../client/index.ts'
 import { type Fault, TcpProxy } from '../chaos/proxy.ts'
 import { CounterFeed } from '../support/counter-feed.ts'

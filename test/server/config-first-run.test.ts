@@ -6,7 +6,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { PasswordHasher } from '../../auth/password.ts'
 import { deriveKeys } from '../../auth/scram/keys.ts'
 import { AccountBook } from '../../server/accounts.ts'
+import { defaultConfig } from '../../server/config.ts'
 import { firstRun } from '../../server/first-run.ts'
+import { TenantBook } from '../../server/rights/tenant-book.ts'
 import type { Change } from '../../storage/store.ts'
 
 const hasher = new PasswordHasher({ rounds: 4 })
@@ -16,7 +18,8 @@ let accounts: AccountBook
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'cinnabar-'))
   changes = []
-  accounts = new AccountBook([], [], 1, (change) => changes.push(change))
+  const change = (one: Change): void => void changes.push(one)
+  accounts = new AccountBook([], new TenantBook([], defaultConfig().quota, change), 1, change)
 })
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
 

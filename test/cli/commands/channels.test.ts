@@ -5,6 +5,7 @@ import { boolean, list, MORE, rec, runCli, type Script, string, TIME, uint32, ui
 /** A channel that someone follows gmetric on, and everything is committed. */
 const QUIET = {
   identity: 'alice',
+  url: '',
   state: 'connected',
   durable: true,
   accepted: 100,
@@ -32,7 +33,7 @@ function channel(id: number, given: Partial<typeof QUIET> = {}): readonly Field[
   return [
     uint32('channel', id),
     string('identity', of.identity),
-    string('url', ''),
+    string('url', of.url),
     string('state', of.state),
     boolean('durable', of.durable),
     count('accepted'),
@@ -102,6 +103,14 @@ describe('channels', () => {
     expect(out[0]).toMatch(/QUEUED {2}DROPPED +UNSTORED +LAG/)
     expect(out[1]).toMatch(/ 0 {2,}- {2}nothing is waiting$/)
     expect(out[2]).toMatch(/1\.34M \(47\.7M\) {2}678 overflow +5 +2 h {2}nobody is connected$/)
+  })
+
+  test('shows where those go that are dialled, only where there are any', async () => {
+    const dialled = channel(8, { url: 'tls://monitor.example.org:7650/a-very-long-way', state: 'failed', queued: 1 })
+    const { out } = await runCli(['channels'], gives(channel(7), dialled))
+    expect(out[0]).toMatch(/IDENTITY {2}URL +STATE/)
+    expect(out[2]).toMatch(/alice {5}tls:\/\/monitor\.example\.org:7650\/… {2}failed .* its URL does not answer$/)
+    expect((await runCli(['channels'], gives(channel(7)))).out[0]).not.toContain('URL')
   })
 
   test('long names give way', async () => {

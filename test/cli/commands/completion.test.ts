@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addCompletion } from '../../../cli/commands/completion.ts'
+import type { Connect } from '../../../client/index.ts'
 import { list, runCli, type Script, string, uint32 } from '../fake-cli.ts'
 import { FakeTop } from '../top/fake-top.ts'
 
@@ -44,10 +45,13 @@ describe('in bash', () => {
   test.each<[string, readonly string[]]>([
     ['cinnabar ch', ['channels']],
     ['cinnabar co', ['config', 'completion']],
-    ['cinnabar user ', ['add', 'passwd', 'remove', 'list', 'help']],
+    ['cinnabar user ', ['add', 'passwd', 'role', 'remove', 'list', 'help']],
     ['cinnabar user a', ['add']],
     ['cinnabar user add --pa', ['--password-file']],
-    ['cinnabar watch gmetric.a --c', ['--count', '--config']],
+    ['cinnabar role allow night ', ['COLLECT', 'EXECUTE', 'DEF_CHANNEL']],
+    ['cinnabar get host.load.one --wrap ', ['tls', 'deflate']],
+    [`cinnabar channels define gmetric://h:8649 --dial-secret-file ${directory}/as`, [`${directory}/asked`]],
+    ['cinnabar watch gmetric.a --co', ['--count', '--config']],
     ['cinnabar watch --count 3 gmetric.a --j', ['--json']],
     ['cinnabar --v', ['--version']],
     ['cinnabar completion ', ['bash', 'zsh', 'fish']],
@@ -67,13 +71,18 @@ describe('in bash', () => {
     ['cinnabar get --url tcp://n1:7650 gm', ['metric', 'get', '--url', 'tcp://n1:7650', 'gm']],
     ['cinnabar get --user user ', ['metric', 'get', '--user', 'user', '']],
     ['cinnabar exec ', ['control', 'exec', '']],
-    ['cinnabar channels ', ['channel', 'channels', '']],
+    ['cinnabar sensor fence ', ['sensor', 'sensor', 'fence', '']],
     ['cinnabar tail --channel ', ['channel', 'tail', '--channel', '']],
     ['cinnabar tail --channel=', ['channel', 'tail', '--channel=']],
     ['cinnabar top gm', ['metric', 'top', 'gm']],
   ])('%j asks the server', (line, [kind, ...words]) => {
     expect(offered(line, 'gmetric.a', 'other')).toEqual(line.endsWith('gm') ? ['gmetric.a'] : ['gmetric.a', 'other'])
     expect(askedFor()).toEqual(['complete', kind, '--', ...words])
+  })
+
+  test('where subcommands and names can stand, both are offered', () => {
+    expect(offered('cinnabar channels ', '80', '90')).toEqual(['define', '80', '90'])
+    expect(askedFor()).toEqual(['complete', 'channel', '--', 'channels', ''])
   })
 
   test('what is offered takes the place of the last piece only', () => {
@@ -137,8 +146,8 @@ describe('names', () => {
 
   test('are asked for where and as whom the command line says', async () => {
     const urls: unknown[] = []
-    const connect = (url: string, { identity }: { identity: string }) => {
-      urls.push([url, identity])
+    const connect: Connect = (url, credentials) => {
+      urls.push([url, 'identity' in credentials && credentials.identity])
       return Promise.reject(new Error('no'))
     }
     const words = ['get', '--url', 'tcp://n1:7650', '--user=bob', 'gm']

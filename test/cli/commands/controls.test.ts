@@ -1,9 +1,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'cinnabar-controls-'))
+afterAll(() => rmSync(directory, { recursive: true }))
+function secretFile(text: string): string {
+  const file = join(directory, 'secret')
+  writeFileSync(file, text, { mode: 0o600 })
+  return file
+}
 
 const outcome = (word: string, detail = '', ...value: readonly Field[]) => ({
   result: 5,
@@ -37,12 +45,44 @@ describe('exec', () => {
     ['dry-run', 0],
     ['failed', 1],
     ['timeout', 1],
-    ['unknown', 1],
+    ['unknown', 3],
   ])('%s exits with %d', async (word, code) => {
     const result = await runCli(['exec', 'exec.x'], ({ name }) => (name === 'EXECUTE' ? outcome(word, 'why') : {}))
     expect(result.code).toBe(code)
     expect(result.out).toEqual([`${word}: why`])
-    expect(result.err).toEqual(code === 0 ? [] : [`cinnabar: exec.x: ${word}: why`])
+    expect(result.err[0]).toBe(
+      code > 0 ? `cinnabar: exec.x: ${word}: why` : word === 'ok' ? undefined : 'a dry run: nothing was done',
+    )
+  })
+
+  test('a connection that is lost meanwhile leaves it unknown whether the control ran', async () => {
+    const lost: Script = ({ name }) => (name === 'EXECUTE' ? { result: 5 } : {})
+    const running = runCli(['exec', 'exec.x', '--idempotency-key', 'k'], lost, { hangsUpBehind: 'EXECUTE' })
+    const { code, out, err } = await running
+    expect({ code, out }).toEqual({ code: 3, out: [] })
+    expect(err.join('\n')).toMatch(/Whether it ran is not known; `cinnabar audit` may tell/)
+  })
+
+  test('a key and a dry run are arguments of the protocol', async () => {
+    const { producer } = await runCli(['exec', 'exec.x', 'unit=a', '--idempotency-key', '7', '--dry-run'], script)
+    const execute = producer.asked.find(({ name }) => name === 'EXECUTE')
+    expect(execute?.args).toEqual({ unit: 'a', idempotency_key: '7', dry_run: true })
+  })
+
+  test.each(['password', 'secret', 'token'])('the argument %s is not taken from the command line', async (name) => {
+    const { code, err, producer } = await runCli(['exec', 'user.passwd', `${name}=hunter2`], script)
+    expect({ code, asked: producer.asked }).toEqual({ code: 2, asked: [] })
+    expect(err.join()).toContain(`--arg-file ${name}=FILE`)
+    expect(err.join()).not.toContain('hunter2')
+  })
+
+  test('an argument that is secret comes from a file, as a string, and not where others can read it', async () => {
+    const argv = ['exec', 'user.passwd', 'user=alice', '--arg-file', `password=${secretFile('12345\n')}`]
+    const { code, producer } = await runCli(argv, script)
+    expect(code).toBe(0)
+    expect(producer.asked[0]).toMatchObject({ of: 'user.passwd', args: { user: 'alice', password: '12345' } })
+    const open = await runCli(argv, script, { isOpenToOthers: true })
+    expect({ code: open.code, asked: open.producer.asked }).toEqual({ code: 1, asked: [] })
   })
 })
 
@@ -67,13 +107,11 @@ describe('user', () => {
     expect(producer.asked[0]).toMatchObject({ of: 'user.add', args })
   })
 
-  test('passwd takes the first line of a file', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-user-'))
-    const file = join(directory, 'password')
-    writeFileSync(file, '12345\n')
-    const { code, producer } = await runCli(['user', 'passwd', 'alice', '--password-file', file], script)
-    rmSync(directory, { recursive: true })
-    expect(code).toBe(0)
+  test.each([['a file'], ['the input']])('passwd takes the first line of %s', async (from) => {
+    const file = from === 'a file' ? secretFile('12345\nmore') : '-'
+    const argv = ['user', 'passwd', 'alice', '--password-file', file]
+    const { code, err, producer } = await runCli(argv, script, { input: [Buffer.from('123'), Buffer.from('45\r\n')] })
+    expect({ code, err }).toEqual({ code: 0, err: ['user.passwd done'] })
     expect(producer.asked[0]).toMatchObject({ of: 'user.passwd', args: { user: 'alice', password: '12345' } })
   })
 
@@ -95,6 +133,20 @@ describe('user', () => {
     expect(code).toBe(1)
     expect(err.join()).toMatch(/others can read it/)
     expect(producer.asked).toEqual([])
+  })
+
+  test('add without a password asks for none and sends none', async () => {
+    const argv = ['user', 'add', 'alice', '--no-password', '--role', 'night']
+    const { code, err, producer } = await runCli(argv, script, { isOpenToOthers: true })
+    expect({ code, err }).toEqual({ code: 0, err: ['user.add done'] })
+    expect(producer.asked[0]?.args).toEqual({ user: 'alice', role: 'night' })
+    expect((await runCli([...argv, '--password-file', 'x'], script)).code).toBe(2)
+  })
+
+  test('role gives another one', async () => {
+    const { err, producer } = await runCli(['user', 'role', 'acme/alice', 'night'], script)
+    expect(producer.asked[0]).toMatchObject({ of: 'user.role', args: { user: 'alice', tenant: 'acme', role: 'night' } })
+    expect(err).toEqual(['user.role done'])
   })
 
   test('remove and list', async () => {

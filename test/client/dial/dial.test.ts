@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { dial } from '../../../client/dial/dial.ts'
 import { isLoopback } from '../../../client/dial/loopback.ts'
-import { streamTransport } from '../../../client/dial/tcp.ts'
+import { streamTransport } from '../../../client/dial/stream.ts'
 
 const never = new AbortController().signal
 const closing: { close(): unknown }[] = []
@@ -138,7 +138,7 @@ describe('websocket', () => {
 test('the scheme says how: one that is not known is refused', async () => {
   await expect(dial('http://127.0.0.1:7651', never)).rejects.toMatchObject({
     code: 'BAD_URL',
-    message: 'cannot dial http:// here: there is tcp://, ws://, wss://',
+    message: 'cannot dial http:// here: there is tcp://, tls://, ws://, wss://',
   })
 })
 

@@ -40,7 +40,7 @@ describe('what a consumer sends', () => {
 
   it('AUTH with data, or with identity and password', async () => {
     const other = await WebPeer.open(url)
-    expect(await other.ask({ cmd: 'AUTH', seq: 3, method: 'token', data: 'AQID' })).toMatchObject({
+    expect(await other.ask({ cmd: 'AUTH', seq: 3, method: 'certificate', data: 'AQID' })).toMatchObject({
       status: 'UNSUPPORTED',
     })
     expect(await other.ask({ cmd: 'AUTH', seq: 4, method: 'password', identity: 'a', password: 'b' })).toMatchObject({
@@ -204,7 +204,7 @@ describe('what a producer sends', () => {
       type: 'caps',
       major: 1,
       minor: 1,
-      auth: ['scram-sha-256', 'password'],
+      auth: ['scram-sha-256', 'token', 'password'],
       layer: [],
       extension: ['commit-through', 'gap', 'notice'],
       software: expect.stringMatching(/^cinnabar\//),

@@ -6,11 +6,16 @@ import { Hub } from '../../../server/metrics/hub.ts'
 import { Instance } from '../../../server/metrics/instance.ts'
 import type { Sink } from '../../../server/metrics/metric.ts'
 import { Selection } from '../../../server/metrics/selection.ts'
+import { Rights } from '../../../server/rights/rights.ts'
+import { RuleBook } from '../../../server/rights/rule-book.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { PushSensor, SlowSensor, ThingSensor } from '../../support/test-sensor.ts'
 
 export const tester: Identity = { userId: 1, tenant: 'default', name: 'tester', role: 'consumer' }
 export const abroad: Identity = { userId: 2, tenant: 'other', name: 'abroad', role: 'consumer' }
+
+/** Without any rule. */
+export const rights = new Rights(new RuleBook([], 1, () => {}))
 
 export const text = (name: string, value: string): ArgumentList[number] => ({ name, type: BasicType.STRING, value })
 export const uint = (name: string, value: number): ArgumentList[number] => ({ name, type: BasicType.UINT32, value })
@@ -29,7 +34,7 @@ export class Metrics {
   }
 
   select(name: string, list: ArgumentList = [], identity = tester): Selection {
-    return new Selection(this.hub.sensors, identity, name, list, { intervalMs: 1000 })
+    return new Selection(this.hub.sensors, identity, name, list, { intervalMs: 1000, rights })
   }
 
   instance(name: string, list: ArgumentList = [], identity = tester): Instance {

@@ -3,7 +3,7 @@ import { StatusError } from '../../../server/errors.ts'
 import { Ids } from '../../../server/metrics/ids.ts'
 import { Instances } from '../../../server/metrics/instances.ts'
 import { SlowSensor } from '../../support/test-sensor.ts'
-import { abroad, Metrics, tester } from './fixture.ts'
+import { abroad, Metrics, rights, tester } from './fixture.ts'
 
 /** Its source is missing. */
 class MissingSensor extends SlowSensor {
@@ -23,7 +23,7 @@ let instances: Instances
 beforeEach(() => {
   const { hub } = new Metrics()
   hub.add(new MissingSensor())
-  instances = new Instances({ hub, ids: new Ids(), defaults: { intervalMs: 1000 }, maxPerIdentity: 3 })
+  instances = new Instances({ hub, ids: new Ids(), defaults: { intervalMs: 1000, rights }, maxPerIdentity: 3 })
 })
 const status = (name: string) => expect.objectContaining({ status: name })
 

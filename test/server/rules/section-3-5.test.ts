@@ -45,6 +45,7 @@ describe('PRODUCER_CAPS', () => {
     expect([major, minor]).toEqual([1, 1])
     expect(entries.filter(([name]) => name !== 'software')).toEqual([
       ['auth', 'scram-sha-256'],
+      ['auth', 'token'],
       ['auth', 'password'],
       ['extension', 'commit-through'],
       ['extension', 'gap'],

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { args, command, join, status, str, type, u32 } from '../../support/bytes.ts'
-import { DeafPeer } from '../../support/deaf-peer.ts'
+import { args, command, join, status, type, u32 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { numberOf, type Seat } from '../../support/seat.ts'
 
@@ -180,78 +179,5 @@ describe('rule 10: EXECUTE', () => {
     await producer.settle()
     await later.setChannel(seat.channel)
     expect((await later.value()).value.toString('latin1')).toContain('outcome')
-  })
-})
-
-describe('rule 12: WRAP', () => {
-  const connect = async () => {
-    const peer = producer.connect()
-    await peer.until('caps')
-    return peer
-  }
-
-  it.each(['tls', 'deflate', 'brotli', 'zstd', 'x'])('of %s is UNSUPPORTED, before and after AUTH', async (layer) => {
-    const peer = await connect()
-    peer.send(command.wrap(1, layer))
-    expect(await peer.response(1)).toMatchObject({ status: status.UNSUPPORTED, result: 0 })
-    peer.send(command.nop(2))
-    expect(await peer.response(2)).toMatchObject({ status: status.OK })
-    expect(await seat.ask((seq) => command.wrap(seq, layer))).toMatchObject({ status: status.UNSUPPORTED })
-    expect(await seat.ok((seq) => command.nop(seq))).toBe(0)
-  })
-
-  it.each<[string, Uint8Array]>([
-    ['a whole command', command.nop(2)],
-    ['one byte', new Uint8Array(1)],
-  ])('%s behind it before its response is a protocol error and closes', async (_, behind) => {
-    const peer = await connect()
-    peer.send(join(command.wrap(1, 'deflate'), behind))
-    expect(await peer.next()).toMatchObject({ kind: 'notice', code: 6 })
-    expect(await peer.next()).toEqual({ kind: 'closed' })
-  })
-
-  it('waits for the responses owed before it, and what arrives meanwhile closes', async () => {
-    const metric = await seat.collect('test.a')
-    producer.store.manual = true
-    seat.peer.send(join(command.subscribe(100, metric), command.wrap(101, 'deflate')))
-    await producer.settle()
-    expect(seat.peer.pending()).toEqual([])
-    const impatient = await sameUser()
-    const id = await impatient.collect('test.a')
-    impatient.peer.send(join(command.subscribe(100, id), command.wrap(101, 'deflate')))
-    await producer.settle()
-    impatient.peer.send(command.nop(102))
-    expect(await impatient.notice()).toMatchObject({ code: 6 })
-    await impatient.closed()
-    producer.store.manual = false
-    producer.store.complete()
-    expect(await seat.peer.next()).toMatchObject({ kind: 'response', seq: 100, status: status.OK })
-    expect(await seat.peer.next()).toMatchObject({ kind: 'response', seq: 101, status: status.UNSUPPORTED })
-    expect(await seat.ok((seq) => command.nop(seq))).toBe(0)
-  })
-
-  it('is answered before anything more is looked at', () => {
-    const peer = new DeafPeer(producer)
-    const before = peer.waiting
-    peer.send(command.wrap(1, 'deflate'))
-    expect(peer.waiting).toBeGreaterThan(before)
-    peer.destroy()
-  })
-
-  it('ends an AUTH exchange under way', async () => {
-    const peer = await connect()
-    peer.send(command.auth(1, 'scram-sha-256', Buffer.from('n,,n=admin,r=abcdefgh')))
-    await peer.until('auth')
-    peer.send(command.wrap(2, 'tls'))
-    await peer.response(2)
-    peer.send(command.auth(3, '', Buffer.from('c=biws,r=x,p=x')))
-    expect(await peer.response(3)).toMatchObject({ status: status.INVALID_ARGUMENT })
-  })
-
-  it('that does not decode is INVALID_ARGUMENT, ends no exchange, and takes bytes behind it as ever', async () => {
-    const peer = await connect()
-    peer.send(join(command.wrap(1, ''), command.auth(2, 'password', join(str('x'), str('y')))))
-    expect(await peer.response(1)).toMatchObject({ status: status.INVALID_ARGUMENT })
-    expect(await peer.response(2)).toMatchObject({ status: status.AUTH_FAILED })
   })
 })

@@ -1,0 +1,165 @@
+/**
+ * The layer `deflate` [MON 12]: raw RFC 1951 both ways over another link, each write one batch that the peer can read to
+ * its end. Inflating never runs ahead of the reader by more than the buffer of a stream (16 KiB), whatever a few bytes
+ * claim to hold; Node's own streams count nothing. The producer writes no secrets once this layer is there, so nothing is
+ * kept apart by full flushes.
+ */
+import { constants, createDeflateRaw, createInflateRaw } from 'node:zlib'
+import type { Link, LinkListener } from '../link.ts'
+
+const { Z_SYNC_FLUSH } = constants
+/** What comes out may be so many times what came in [MON 12]; counted over the whole connection. */
+const MAX_RATIO = 100
+/** Beyond the ratio: a first batch of like commands is small and honest. */
+const FREE_BYTES = 1 << 16
+
+export class DeflateLink implements Link {
+  readonly #link: Link
+  readonly #deflate = createDeflateRaw({ flush: Z_SYNC_FLUSH })
+  // A stream that is cut off is the end of what was sent, no fault: the peer may just close.
+  readonly #inflate = createInflateRaw({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH })
+  #listener: LinkListener | undefined
+  /** Deflated bytes of the batch under way. */
+  #batch: Uint8Array[] = []
+  /** Of batches that are not handed on: what is to be called when they are out. */
+  #waiting: ((() => void) | undefined)[] = []
+  #inflated = 0
+  #isPaused = false
+  /** The inflater has enough to do. */
+  #isFull = false
+  /** Nothing more is written. */
+  #isEnded = false
+  /** What arrives is thrown away. */
+  #isDeaf = false
+  /** Everything that arrived has been read. */
+  #isRead = false
+  /** The link below is closed. */
+  #isGone = false
+  #isClosed = false
+
+  constructor(link: Link) {
+    this.#link = link
+    this.#deflate.on('data', (bytes: Uint8Array) => this.#batch.push(bytes))
+    this.#deflate.on('error', () => this.destroy())
+    this.#inflate.on('data', (bytes: Uint8Array) => this.#deliver(bytes))
+    this.#inflate.on('drain', () => this.#drained())
+    this.#inflate.on('end', () => this.#finished())
+    this.#inflate.on('error', (error) => this.#break(`what arrived is not deflate data: ${error.message}`))
+  }
+
+  write(bytes: Uint8Array, written?: () => void): void {
+    if (this.#isEnded) written?.()
+    else this.#deflate.write(bytes, this.#handOn(written))
+  }
+
+  /** To be called when a batch is deflated, in the order of the writes. */
+  #handOn(written: (() => void) | undefined): () => void {
+    this.#waiting.push(written)
+    return () => {
+      if (this.#isGone) return
+      this.#waiting.shift()
+      this.#link.write(this.#take(), written)
+    }
+  }
+
+  #take(): Uint8Array {
+    const bytes = Buffer.concat(this.#batch)
+    this.#batch = []
+    return bytes
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#inflate.pause()
+    if (this.#isGone) this.#close()
+    else this.#link.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#inflate.resume()
+    if (!this.#isFull) this.#link.resume()
+  }
+
+  end(code?: number, reason?: string): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    this.#isDeaf = true
+    this.#deflate.once('end', () => {
+      this.#link.write(this.#take())
+      this.#link.end(code, reason)
+    })
+    this.#deflate.end()
+    this.#link.resume()
+  }
+
+  destroy(): void {
+    this.#link.destroy()
+  }
+
+  listen(listener: LinkListener): void {
+    const isFirst = this.#listener === undefined
+    this.#listener = listener
+    if (!isFirst) return
+    this.#link.listen({
+      data: (chunk) => this.#receive(chunk),
+      text: (message) => this.#listener?.text?.(message),
+      finished: () => this.#inflate.end(),
+      broken: (detail) => this.#break(detail),
+      closed: () => this.#gone(),
+    })
+  }
+
+  #receive(chunk: Uint8Array): void {
+    if (this.#isDeaf || this.#isRead) return
+    // It is valid until the end of the turn only.
+    this.#isFull = !this.#inflate.write(new Uint8Array(chunk))
+    if (this.#isFull) this.#link.pause()
+  }
+
+  #drained(): void {
+    this.#isFull = false
+    if (!this.#isPaused) this.#link.resume()
+  }
+
+  #deliver(bytes: Uint8Array): void {
+    if (this.#isDeaf) return
+    this.#inflated += bytes.length
+    if (this.#inflated <= FREE_BYTES + MAX_RATIO * this.#inflate.bytesWritten) this.#listener?.data(bytes)
+    else this.#break(`what arrived inflates to more than ${MAX_RATIO} times its size`)
+  }
+
+  #finished(): void {
+    this.#isRead = true
+    if (this.#isGone) this.#close()
+    else if (!this.#isDeaf) this.#listener?.finished()
+  }
+
+  #break(detail: string): void {
+    if (this.#isGone) this.#close()
+    if (this.#isDeaf) return
+    this.#isDeaf = true
+    this.#inflate.destroy()
+    if (this.#listener?.broken) this.#listener.broken(detail)
+    else this.destroy()
+  }
+
+  /** What was taken before the link closed is still read: the last commands of a peer that closed behind them. */
+  #gone(): void {
+    this.#isGone = true
+    this.#isEnded = true
+    this.#deflate.destroy()
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const written of waiting) written?.()
+    if (this.#isPaused || this.#isDeaf || this.#isRead) this.#close()
+    else this.#inflate.end()
+  }
+
+  #close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#inflate.destroy()
+    this.#listener?.closed()
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * EXECUTEs in the audit log [MON 10]: `execute` before a control starts and `outcome` with its result; `repeat` for a key
+ * that was used, `dry-run`, and `refused`, which is bounded: who is refused over and over must not fill the log.
+ */
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
+import type { Value } from '../../protocol/monitor/value.ts'
+import type { AuditEntry } from '../audit/log.ts'
+import type { StatusError } from '../errors.ts'
+import {
+  type Control,
+  type ControlContext,
+  type ControlParameter,
+  type ControlResult,
+  commonParameters,
+  type Given,
+  KEY_PARAMETER,
+} from './control.ts'
+
+const HIDDEN = '***'
+const MINUTE_MS = 60_000
+/** Refused EXECUTEs of one user that are recorded in a minute; more are counted. */
+const MAX_REFUSED = 60
+
+/** The audit log, as far as it is needed here. */
+export interface Audit {
+  record(entry: AuditEntry): void
+}
+
+interface Refused {
+  since: number
+  count: number
+}
+
+export class Audited {
+  readonly #audit: Audit
+  readonly #now: () => number
+  /** By user id. */
+  readonly #refused = new Map<number, Refused>()
+
+  /** `now`: monotonic, ms. */
+  constructor(audit: Audit, now: () => number) {
+    this.#audit = audit
+    this.#now = now
+  }
+
+  /** `id`: of the result. */
+  execute(
+    action: 'execute' | 'repeat' | 'dry-run',
+    control: Control,
+    given: Given,
+    id: number,
+    who: ControlContext,
+  ): void {
+    const outcome = action === 'execute' ? 'started' : action
+    const args = shown(control, given)
+    this.#audit.record({ action, ...actor(who), object: control.name, args, outcome, detail: `result ${id}` })
+  }
+
+  outcome(control: string, id: number, { outcome, detail }: ControlResult, who: ControlContext): void {
+    const text = detail === '' ? `result ${id}` : `result ${id}: ${detail}`
+    this.#audit.record({ action: 'outcome', ...actor(who), object: control, outcome, detail: text })
+  }
+
+  /** It was started by a process that ended before it. `key`: its idempotency key. */
+  unknown(control: string, key: string | undefined, identity: AuditEntry['identity'], { detail }: ControlResult): void {
+    const args = key === undefined ? {} : { [KEY_PARAMETER]: key }
+    this.#audit.record({ action: 'outcome', identity, address: '', object: control, args, outcome: 'unknown', detail })
+  }
+
+  /** It began and was refused then: nothing ran. */
+  withdrawn(control: string, id: number, error: StatusError, who: ControlContext): void {
+    const detail = `result ${id}: ${error.message}`
+    this.#audit.record({ action: 'outcome', ...actor(who), object: control, outcome: error.status, detail })
+  }
+
+  /** `control`: undefined where it is not shown to them. */
+  refused(
+    name: string,
+    control: Control | undefined,
+    list: ArgumentList,
+    error: StatusError,
+    who: ControlContext,
+  ): void {
+    const unrecorded = this.#count(who.identity.userId)
+    if (unrecorded === undefined) return
+    const given = new Map(list.map((argument) => [argument.name, argument.value]))
+    const args = control === undefined ? {} : shown(control, given)
+    const detail = unrecorded === 0 ? error.message : `${error.message} (${unrecorded} more before were only counted)`
+    this.#audit.record({ action: 'refused', ...actor(who), object: name, args, outcome: error.status, detail })
+  }
+
+  /** How many before this one were not recorded; undefined: nor is this one. */
+  #count(user: number): number | undefined {
+    const now = this.#now()
+    const refused = this.#refused.get(user)
+    if (refused === undefined || now - refused.since >= MINUTE_MS) {
+      this.#refused.set(user, { since: now, count: 1 })
+      return Math.max(0, (refused?.count ?? 0) - MAX_REFUSED)
+    }
+    refused.count++
+    return refused.count > MAX_REFUSED ? undefined : 0
+  }
+}
+
+function actor({ identity, address }: ControlContext): Pick<AuditEntry, 'identity' | 'address'> {
+  return { identity, address }
+}
+
+/** What is not declared may be a secret under a misspelt name. */
+function shown(control: Control, given: Given): Record<string, Value['value']> {
+  const declared = new Map<string, ControlParameter>()
+  for (const parameter of [...control.parameters, ...commonParameters]) declared.set(parameter.name, parameter)
+  return Object.fromEntries(
+    [...given].map(([name, value]) => {
+      const parameter = declared.get(name)
+      return [name, parameter === undefined || parameter.secret ? HIDDEN : value]
+    }),
+  )
+}

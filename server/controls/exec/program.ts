@@ -1,0 +1,149 @@
+/**
+ * One run of a program: in a process group of its own, that ends as a whole. Whatever is left of the group when the program
+ * has ended, or its time is over, is killed; nobody waits for a pipe that somebody has taken along.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Clock } from '../../clock.ts'
+
+/** From SIGTERM to SIGKILL. */
+const GRACE_MS = 2_000
+/** What is still in the pipes when the program has ended comes at once, or somebody else holds them. */
+const DRAIN_MS = 250
+
+export interface Program {
+  /** From `/` on. */
+  readonly path: string
+  readonly argv: readonly string[]
+  readonly environment: Readonly<Record<string, string>>
+  readonly directory: string
+  /** Undefined: the server's own. */
+  readonly user: { readonly uid: number; readonly gid: number } | undefined
+  readonly stdin: string | undefined
+  readonly timeoutMs: number
+  /** Bytes of both outputs together. */
+  readonly maxOutput: number
+}
+
+export interface Ended {
+  /** The code, or the signal that ended it, or why it never began. */
+  readonly end: { readonly exit: number } | { readonly signal: string } | { readonly error: string }
+  readonly cause: 'itself' | 'timeout' | 'stop'
+  readonly stdout: string
+  readonly stderr: string
+  readonly truncated: boolean
+}
+
+/** Never rejects. `signal`: the server stops. */
+export function runProgram(
+  program: Program,
+  clock: Pick<Clock, 'setTimeout' | 'clear'>,
+  signal: AbortSignal,
+): Promise<Ended> {
+  return new Promise((resolve) => new Running(program, clock, signal, resolve))
+}
+
+class Running {
+  readonly #clock: Pick<Clock, 'setTimeout' | 'clear'>
+  readonly #child: ChildProcess
+  readonly #signal: AbortSignal
+  readonly #done: (ended: Ended) => void
+  readonly #output: { readonly stdout: Buffer[]; readonly stderr: Buffer[] } = { stdout: [], stderr: [] }
+  readonly #onStop = (): void => this.#terminate('stop')
+  #timer: ReturnType<Clock['setTimeout']> | undefined
+  #room: number
+  #truncated = false
+  #cause: Ended['cause'] = 'itself'
+  #end: Ended['end'] | undefined
+  #isDone = false
+
+  constructor(
+    program: Program,
+    clock: Pick<Clock, 'setTimeout' | 'clear'>,
+    signal: AbortSignal,
+    done: (ended: Ended) => void,
+  ) {
+    const { path, argv, environment, directory, user, stdin, timeoutMs, maxOutput } = program
+    this.#clock = clock
+    this.#signal = signal
+    this.#done = done
+    this.#room = maxOutput
+    const child = spawn(path, argv, {
+      cwd: directory,
+      env: environment,
+      detached: true,
+      shell: false,
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      ...user,
+    })
+    this.#child = child
+    child.once('error', (error) => this.#failed(error))
+    child.once('exit', (code, by) => this.#exited(code === null ? { signal: by ?? 'unknown' } : { exit: code }))
+    child.once('close', () => this.#finish())
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name]?.on('data', (chunk: Buffer) => this.#take(name, chunk))
+    }
+    // It need not read what it is given.
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(stdin)
+    if (child.pid === undefined) return
+    this.#timer = clock.setTimeout(() => this.#terminate('timeout'), timeoutMs)
+    signal.addEventListener('abort', this.#onStop)
+  }
+
+  #take(name: 'stdout' | 'stderr', chunk: Buffer): void {
+    const kept = chunk.subarray(0, this.#room)
+    if (kept.length < chunk.length) this.#truncated = true
+    if (kept.length === 0) return
+    this.#room -= kept.length
+    this.#output[name].push(Buffer.from(kept))
+  }
+
+  #terminate(cause: 'timeout' | 'stop'): void {
+    if (this.#end !== undefined || this.#cause !== 'itself') return
+    this.#cause = cause
+    this.#clock.clear(this.#timer)
+    this.#kill('SIGTERM')
+    this.#timer = this.#clock.setTimeout(() => this.#kill('SIGKILL'), GRACE_MS)
+  }
+
+  #kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    const { pid } = this.#child
+    if (pid === undefined) return
+    try {
+      process.kill(-pid, signal)
+    } catch (error) {
+      // Nobody is left; or what is left has become another user, whom the system keeps from us.
+      if (!(error instanceof Error && 'code' in error && (error.code === 'ESRCH' || error.code === 'EPERM')))
+        throw error
+    }
+  }
+
+  #exited(end: Ended['end']): void {
+    this.#end = end
+    this.#clock.clear(this.#timer)
+    this.#kill('SIGKILL')
+    this.#timer = this.#clock.setTimeout(() => this.#finish(), DRAIN_MS)
+  }
+
+  /** It could not be started. */
+  #failed(error: Error): void {
+    if (this.#child.pid !== undefined) return
+    this.#end = { error: error.message }
+    this.#finish()
+  }
+
+  #finish(): void {
+    if (this.#isDone || this.#end === undefined) return
+    this.#isDone = true
+    this.#clock.clear(this.#timer)
+    this.#signal.removeEventListener('abort', this.#onStop)
+    for (const stream of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) stream?.destroy()
+    this.#done({
+      end: this.#end,
+      cause: this.#cause,
+      stdout: Buffer.concat(this.#output.stdout).toString('utf8'),
+      stderr: Buffer.concat(this.#output.stderr).toString('utf8'),
+      truncated: this.#truncated,
+    })
+  }
+}

@@ -1,0 +1,151 @@
+/** `tenant.*`: the tenants and what each may have. */
+import { prepareName } from '../../auth/identity.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Field } from '../../protocol/monitor/value.ts'
+import type { AccountBook } from '../accounts.ts'
+import { StatusError } from '../errors.ts'
+import type { Quotas } from '../quotas.ts'
+import type { Quota, TenantBook } from '../rights/tenant-book.ts'
+import { judged, records, tenantParameter, text, textOf } from './administration.ts'
+import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
+
+export interface TenantControlsOptions {
+  readonly tenants: TenantBook
+  readonly accounts: Pick<AccountBook, 'list'>
+  readonly quotas: Pick<Quotas, 'of' | 'changed'>
+  /** Resolves when everything changed so far is stored. */
+  readonly stored: () => Promise<void>
+}
+
+const { REC, UINT32, UINT64 } = BasicType
+
+/** By their names on the wire. */
+const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly description: string }>> = {
+  connections: { key: 'connections', description: 'Authenticated connections.' },
+  channels: { key: 'channels', description: 'Channels that are kept.' },
+  queued_bytes: { key: 'queuedBytes', description: 'Bytes of values that wait in all channels together.' },
+  instances: { key: 'instances', description: 'Metrics that are bound, each match of a pattern by itself.' },
+  values_per_second: { key: 'valuesPerSecond', description: 'Values that its feeds may bring in.' },
+  controls_per_minute: { key: 'controlsPerMinute', description: 'EXECUTEs.' },
+  dials_per_minute: { key: 'dialsPerMinute', description: 'Attempts to connect to consumers.' },
+}
+
+const parameters: readonly ControlParameter[] = [
+  { ...tenantParameter, optional: false, description: 'Its name.' },
+  ...Object.entries(limits).map(([name, { description }]) => {
+    return { name, type: UINT64, optional: true, description: `${description} 0: no limit.` }
+  }),
+]
+
+export function tenantControls({ tenants, accounts, quotas, stored }: TenantControlsOptions): Control[] {
+  const usersOf = (tenant: string): number => accounts.list().filter((account) => account.tenant === tenant).length
+
+  const add: Control = {
+    name: 'tenant.add',
+    description: 'Adds a tenant. What is left out is as the configuration has it for all.',
+    parameters,
+    prepare(args) {
+      const name = tenantOf(args)
+      const quota = quotaOf(args)
+      return async () => {
+        if (tenants.has(name)) return failed(`there is a tenant ${name} already`)
+        tenants.set(name, quota)
+        quotas.changed(name)
+        await stored()
+        return ok(`tenant ${name} added`)
+      }
+    },
+  }
+
+  const set: Control = {
+    name: 'tenant.set',
+    description: 'Changes what a tenant may have. What it has already stays.',
+    parameters,
+    prepare(args) {
+      const name = tenantOf(args)
+      const quota = quotaOf(args)
+      return async () => {
+        if (!tenants.has(name)) return failed(`there is no tenant ${name}`)
+        tenants.set(name, quota)
+        quotas.changed(name)
+        await stored()
+        return ok(`limits of ${name} set`)
+      }
+    },
+  }
+
+  const remove: Control = {
+    name: 'tenant.remove',
+    description: 'Removes a tenant that has no users.',
+    parameters: parameters.slice(0, 1),
+    prepare(args) {
+      const name = tenantOf(args)
+      return async () => {
+        if (!tenants.has(name)) return failed(`there is no tenant ${name}`)
+        const users = usersOf(name)
+        if (users > 0) return failed(`${name} has ${users} users: remove them first`)
+        tenants.remove(name)
+        quotas.changed(name)
+        await stored()
+        return ok(`tenant ${name} removed`)
+      }
+    },
+  }
+
+  const list: Control = {
+    name: 'tenant.list',
+    description: 'Lists the tenants with what each may have and has.',
+    parameters: [],
+    prepare() {
+      return () => {
+        const items = tenants
+          .list()
+          .map((name): Field[] => [
+            text('tenant', name),
+            { name: 'users', type: UINT32, value: usersOf(name) },
+            { name: 'quota', type: REC, value: fieldsOf(tenants.quotaOf(name)) },
+            { name: 'used', type: REC, value: fieldsOf(usedBy(quotas, name)) },
+          ])
+        return ok('', records(items))
+      }
+    },
+  }
+
+  return [add, set, remove, list]
+}
+
+function tenantOf(args: Given): string {
+  return judged(() => prepareName('tenant', textOf(args, 'tenant') ?? ''))
+}
+
+function quotaOf(args: Given): Partial<Quota> {
+  const quota: { -readonly [K in keyof Quota]?: number } = {}
+  for (const [name, { key }] of Object.entries(limits)) {
+    const limit = args.get(name) as bigint | undefined
+    if (limit === undefined) continue
+    if (limit > Number.MAX_SAFE_INTEGER) {
+      throw new StatusError('INVALID_ARGUMENT', `${name} is at most ${Number.MAX_SAFE_INTEGER}; 0 is no limit`)
+    }
+    quota[key] = Number(limit)
+  }
+  return quota
+}
+
+function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
+  const { connections, channels, instances, controls, dials, queued, values } = quotas.of(tenant)
+  return {
+    connections: connections.used,
+    channels: channels.used,
+    queuedBytes: queued.bytes,
+    instances: instances.used,
+    valuesPerSecond: values.used,
+    controlsPerMinute: controls.used,
+    dialsPerMinute: dials.used,
+  }
+}
+
+function fieldsOf(quota: Quota): Field[] {
+  return Object.entries(limits).map(([name, { key }]) => {
+    return { name, type: UINT64, value: BigInt(Math.max(0, Math.round(quota[key]))) }
+  })
+}

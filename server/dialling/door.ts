@@ -1,0 +1,81 @@
+/**
+ * Whom a connection lets in that the producer made [MON 14]: nobody but the owner of its channel, by that channel's secret,
+ * by SCRAM. So the owner's password is never shown to whoever answers there, and is worth nothing if it is.
+ */
+import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import type { Account, AuthExchange, AuthStep, MechanismExchange, Peer } from '../../auth/mechanism.ts'
+import { ScramMechanism } from '../../auth/mechanisms/scram-sha-256.ts'
+import { MIN_ITERATIONS, type ScramVerifier } from '../../auth/scram/keys.ts'
+import { Throttle } from '../../auth/throttle.ts'
+import type { Door } from '../sessions/arrival.ts'
+
+const SALT_BYTES = 16
+const KEY_BYTES = 32
+
+/** What is kept of a secret. Its bytes are what SCRAM calls the password, as they are: it need not be text. */
+export async function secretVerifier(secret: Uint8Array): Promise<ScramVerifier> {
+  const salt = randomBytes(SALT_BYTES)
+  // A copy: what it lies in is used again before this is done.
+  const salted = await promisify(pbkdf2)(Uint8Array.from(secret), salt, MIN_ITERATIONS, KEY_BYTES, 'sha256')
+  const key = (use: string): Uint8Array => new Uint8Array(createHmac('sha256', salted).update(use).digest())
+  const storedKey = new Uint8Array(createHash('sha256').update(key('Client Key')).digest())
+  return { salt: new Uint8Array(salt), iterations: MIN_ITERATIONS, storedKey, serverKey: key('Server Key') }
+}
+
+export interface DoorOptions {
+  /** The owner as it is now; undefined: removed. */
+  readonly owner: () => Account | undefined
+  readonly verifier: ScramVerifier
+  /** For guesses at other names: see ScramMechanism. */
+  readonly serverSecret: Uint8Array
+  /** Monotonic, ms. */
+  readonly now: () => number
+}
+
+/** One for each channel: guesses at one never throttle another. */
+export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions): Door {
+  const find = (tenant: string, name: string): Account | undefined => {
+    const account = owner()
+    if (account === undefined || account.tenant !== tenant || account.name !== name) return undefined
+    return { ...account, bcrypt: undefined, scram: verifier, loopbackOnly: false }
+  }
+  const options = { accounts: { find }, throttle: new Throttle(now), serverSecret, iterations: verifier.iterations }
+  const mechanisms = [
+    new ScramMechanism('scram-sha-256-plus', options),
+    new ScramMechanism('scram-sha-256', options),
+  ] as const
+  const offered = (peer: Peer): ScramMechanism[] => mechanisms.filter((mechanism) => mechanism.isOffered(peer))
+  return {
+    methods: (peer) => offered(peer).map(({ method }) => method),
+    begin: (peer) =>
+      new Exchange((name) =>
+        offered(peer)
+          .find(({ method }) => method === name)
+          ?.begin(peer),
+      ),
+  }
+}
+
+/** A method that is named begins, an empty one goes on [MON 6.4, 11]. */
+class Exchange implements AuthExchange {
+  readonly #begin: (method: string) => MechanismExchange | undefined
+  #current: MechanismExchange | undefined
+
+  constructor(begin: (method: string) => MechanismExchange | undefined) {
+    this.#begin = begin
+  }
+
+  async step(method: string, data: Uint8Array): Promise<AuthStep> {
+    const current = method === '' ? this.#current : this.#begin(method)
+    this.#current = undefined
+    if (current === undefined) {
+      return method === ''
+        ? { outcome: 'invalid', detail: 'an empty method, and no exchange under way' }
+        : { outcome: 'unsupported' }
+    }
+    const step = await current.step(data)
+    if (step.outcome === 'continue') this.#current = current
+    return step
+  }
+}

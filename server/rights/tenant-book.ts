@@ -1,0 +1,42 @@
+/** The tenants with what each may have, in memory and in the store. */
+import type { Change, TenantRow } from '../../storage/store.ts'
+import type { Config } from '../config.ts'
+
+export type Quota = Config['quota']
+
+export class TenantBook {
+  readonly #own = new Map<string, Partial<Quota>>()
+  /** What a tenant may have that has no limits of its own. */
+  readonly #defaults: Quota
+  readonly #change: (change: Change) => void
+
+  constructor(rows: readonly TenantRow[], defaults: Quota, change: (change: Change) => void) {
+    for (const { name, quota } of rows) this.#own.set(name, JSON.parse(quota) as Partial<Quota>)
+    this.#defaults = defaults
+    this.#change = change
+  }
+
+  has(name: string): boolean {
+    return this.#own.has(name)
+  }
+
+  list(): string[] {
+    return [...this.#own.keys()].sort()
+  }
+
+  /** Its own limits, and the configuration's where it has none; 0: no limit. */
+  quotaOf(name: string): Quota {
+    return { ...this.#defaults, ...this.#own.get(name) }
+  }
+
+  /** Adds a tenant, or changes these limits of one that is there. */
+  set(name: string, quota: Partial<Quota> = {}): void {
+    const own = { ...this.#own.get(name), ...quota }
+    this.#own.set(name, own)
+    this.#change({ put: 'tenant', row: { name, quota: JSON.stringify(own) } })
+  }
+
+  remove(name: string): void {
+    if (this.#own.delete(name)) this.#change({ remove: 'tenant', name })
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * Rig: SIGKILL around EXECUTEs with idempotency keys. The program that runs writes a line when it begins and one when it
+ * ends. Each key is asked for again and again, in this life of the server and the next ones, until it has a final answer:
+ * it ran at most once, its audit record was there before it ran, and every answer fits what it wrote.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { verifyAudit } from '../../server/audit/verify.ts'
+import { withAuditFile } from '../../storage/sqlite/audit-file.ts'
+import { args, command, str, type } from '../support/bytes.ts'
+import { Random } from '../support/random.ts'
+import { decoded, type Json } from '../support/records.ts'
+import { freeUdpPort } from '../support/server-process.ts'
+import { Link, type User } from './kills/link.ts'
+import { KilledServer } from './kills/server.ts'
+import type { Rig, RigOptions, Totals } from './rig.ts'
+
+const BUSY = 13
+/** Killed there, or at any moment. */
+const POINTS = ['execute-announced', 'result-not-stored', 'inserted-not-committed', undefined, undefined, undefined]
+const MOST_LIFE_MS = 250
+/** A point that is not reached by then is not waited for. */
+const PATIENCE_MS = 1200
+const KEYS_PER_LIFE = 12
+const ANSWER_MS = 20_000
+/** How long a program runs at most, beyond what writing takes. */
+const MOST_SLEEP_MS = 40
+
+export const executes: Rig = async (options) => {
+  const server = new KilledServer(await freeUdpPort())
+  const file = join(server.directory, 'ran')
+  server.append(tableOf(file))
+  const run = new Run(server, file, options)
+  try {
+    return await run.all()
+  } catch (error) {
+    const what = error instanceof Error ? error.message : String(error)
+    throw new Error(`executes, seed ${options.seed}, kill ${run.kills}: ${what}`, { cause: error })
+  } finally {
+    await server.remove()
+  }
+}
+
+/** What the operator writes in the argument of `sh -c` is the operator's own; key and time stand in arguments behind it. */
+function tableOf(file: string): string {
+  const script = `echo "begin $1" >> ${file}; sleep "$2"; echo "end $1" >> ${file}`
+  const parameter = (name: string, pattern: string): string =>
+    `[[exec.parameter]]\nname = "${name}"\npattern = "${pattern}"\n`
+  return (
+    `[[exec]]\nname = "exec.write"\nargv = ["/bin/sh", "-c", ${JSON.stringify(script)}, "sh", "{key}", "{sleep}"]\n` +
+    `max_running = 64\n${parameter('key', 'k[0-9]+')}${parameter('sleep', '0[.][0-9]+')}`
+  )
+}
+
+interface Key {
+  readonly name: string
+  readonly sleep: string
+  /** Outcomes that came, of whichever EXECUTE. */
+  readonly outcomes: Set<string>
+}
+
+class Run {
+  readonly #server: KilledServer
+  readonly #file: string
+  readonly #options: RigOptions
+  readonly #random: Random
+  readonly #user: User = { secret: '', keys: undefined }
+  readonly #keys: Key[] = []
+  kills = 0
+  #fired = 0
+  #asked = 0
+
+  constructor(server: KilledServer, file: string, options: RigOptions) {
+    this.#server = server
+    this.#file = file
+    this.#options = options
+    this.#random = new Random(options.seed)
+  }
+
+  async all(): Promise<Totals> {
+    const { count, say } = this.#options
+    while (this.kills < count) {
+      await this.#live(this.kills === 0 ? undefined : this.#random.pick(POINTS))
+      if (this.kills % 50 === 0) say(`${this.kills} kills, ${this.#keys.length} keys`)
+    }
+    await this.#askAll()
+    return this.#judge()
+  }
+
+  /** One life: some keys of before and some new ones, until it is killed. */
+  async #live(point: string | undefined): Promise<void> {
+    const times = 1 + this.#random.below(6)
+    const listens = await this.#server.start(point === undefined ? undefined : { point, times, delay: 0 })
+    this.kills++
+    if (!listens) return
+    this.#user.secret = this.#server.secret
+    const link = await Link.open(this.#server.port, this.#user)
+    if (link !== undefined) this.#send(link)
+    const ms = point === undefined ? this.#random.below(MOST_LIFE_MS) : PATIENCE_MS
+    await Promise.race([this.#server.exited, new Promise((resolve) => setTimeout(resolve, ms).unref())])
+    if (this.#server.fired) this.#fired++
+    await this.#server.kill()
+    this.#server.healthy()
+    await link?.ended
+  }
+
+  #send(link: Link): void {
+    const asked = this.#listen(link)
+    for (let i = 0; i < KEYS_PER_LIFE; i++) this.#keys.push(this.#newKey())
+    const recent = this.#keys.slice(-3 * KEYS_PER_LIFE)
+    for (let i = 0; i < 2 * KEYS_PER_LIFE; i++) void this.#execute(link, this.#random.pick(recent), asked)
+  }
+
+  #newKey(): Key {
+    const sleep = `0.${String(this.#random.below(MOST_SLEEP_MS)).padStart(3, '0')}`
+    return { name: `k${this.#keys.length}`, sleep, outcomes: new Set() }
+  }
+
+  /** By result id. */
+  #listen(link: Link): Map<number, Key> {
+    const asked = new Map<number, Key>()
+    link.onMessage = (message) => {
+      if (message.kind !== 'value') return
+      const { outcome }: Json = decoded(message)
+      asked.get(message.metric)?.outcomes.add(outcome)
+      link.commit(message.transaction, false, () => {})
+    }
+    return asked
+  }
+
+  /** The result id; undefined if the server is gone or has too much to do. */
+  async #execute(link: Link, key: Key, asked: Map<number, Key>): Promise<number | undefined> {
+    const list = args(
+      ['key', type.string, str(key.name)],
+      ['sleep', type.string, str(key.sleep)],
+      ['idempotency_key', type.string, str(key.name)],
+    )
+    this.#asked++
+    const response = await link.ask(
+      (seq) => command.execute(seq, 'exec.write', list),
+      ({ status, result }) => {
+        if (status === 0) asked.set(result, key)
+      },
+    )
+    if (response === undefined || response.status === BUSY) return undefined
+    if (response.status !== 0) throw new Error(`EXECUTE of ${key.name}: status ${response.status}: ${response.detail}`)
+    return response.result
+  }
+
+  /** The last life: every key gives its final answer. */
+  async #askAll(): Promise<void> {
+    if (!(await this.#server.start())) throw new Error('the server did not start')
+    const link = await Link.open(this.#server.port, this.#user)
+    if (link === undefined) throw new Error('the server is gone')
+    const asked = this.#listen(link)
+    for (const key of this.#keys) {
+      // A key that nobody took before runs now; no more at once than the control takes.
+      const before = asked.size
+      while ((await this.#execute(link, key, asked)) === undefined)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      if (asked.size === before) throw new Error(`no result id for ${key.name}`)
+    }
+    const end = performance.now() + ANSWER_MS
+    while (this.#keys.some(({ outcomes }) => outcomes.size === 0)) {
+      if (performance.now() > end) throw new Error('a key got no answer')
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2 * MOST_SLEEP_MS))
+    link.close()
+    await this.#server.stop()
+    this.#server.healthy()
+  }
+
+  #judge(): Totals {
+    const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').trim().split('\n') : []
+    const written = new Map<string, number>()
+    for (const line of lines) written.set(line, (written.get(line) ?? 0) + 1)
+    const finding = verifyAudit(this.#server.database)
+    if (!finding.whole) throw new Error(`the audit log is broken at ${finding.at}: ${finding.problem}`)
+    const records = withAuditFile(this.#server.database, (file) => [...file.records].map(recordOf))
+    const executed = counted(records.filter(({ action }) => action === 'execute').map(({ key }) => key))
+    const outcomes = { ok: 0, unknown: 0 }
+    for (const { name, outcomes: came } of this.#keys) {
+      const [begun, ended] = [written.get(`begin ${name}`) ?? 0, written.get(`end ${name}`) ?? 0]
+      const told = `${name}: began ${begun} times, ended ${ended} times, answers ${[...came].join(', ')}`
+      const [outcome] = came
+      if (came.size !== 1 || (outcome !== 'ok' && outcome !== 'unknown')) throw new Error(`not one answer: ${told}`)
+      if (begun > 1 || ended > begun) throw new Error(`it ran more than once: ${told}`)
+      if (outcome === 'ok' && ended !== 1) throw new Error(`it did not run: ${told}`)
+      if (executed.get(name) !== 1) throw new Error(`${executed.get(name) ?? 0} audit records of a start: ${told}`)
+      outcomes[outcome]++
+    }
+    const open = records.filter(({ action }) => action === 'execute').length
+    const closed = records.filter(({ action }) => action === 'outcome').length
+    if (open !== closed) throw new Error(`${open} starts and ${closed} outcomes in the audit log`)
+    return {
+      kills: this.kills,
+      lost: 0,
+      unexpected: 0,
+      reused: 0,
+      'at named points': this.#fired,
+      keys: this.#keys.length,
+      asked: this.#asked,
+      ran: lines.filter((line) => line.startsWith('begin')).length,
+      ...outcomes,
+      records: finding.records,
+    }
+  }
+}
+
+interface Recorded {
+  readonly action: string
+  readonly key: string
+}
+
+function recordOf(record: { readonly action: unknown; readonly args: unknown }): Recorded {
+  const text = (of: unknown): string => (of instanceof Uint8Array ? Buffer.from(of).toString() : String(of))
+  const given: Json = JSON.parse(text(record.args))
+  return { action: text(record.action), key: given.idempotency_key ?? '' }
+}
+
+function counted(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}

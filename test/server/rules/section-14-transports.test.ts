@@ -1,0 +1,188 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createWebSocketStream, WebSocketServer } from 'ws'
+import { ScramClient } from '../../../auth/scram/client.ts'
+import { args, command, status, str, type } from '../../support/bytes.ts'
+import { Authority, type Issued, OperatorDirectory } from '../../support/certificates.ts'
+import { TestProducer } from '../../support/producer.ts'
+import { RawPeer } from '../../support/raw-peer.ts'
+import { numberOf, Seat } from '../../support/seat.ts'
+import { Callee, failed, login, SECRET, until } from '../dialling/callee.ts'
+
+const secret = ['secret', type.opaque, str(SECRET)] as const
+
+let folder: OperatorDirectory
+let issued: Issued
+let ca: string
+beforeAll(async () => {
+  const authority = await Authority.make()
+  issued = await authority.server()
+  folder = new OperatorDirectory()
+  ca = folder.write('ca.pem', authority.cert)
+})
+afterAll(() => folder.remove())
+
+const ends: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+/** Every name means 127.0.0.1, which may be dialled. */
+async function start(trusted: string | undefined = ca): Promise<{ producer: TestProducer; boss: Seat }> {
+  const allow = ['tcp', 'tls', 'ws', 'wss'].flatMap((scheme) => [`${scheme}://*:*`, `${scheme}://127.0.0.1:*`])
+  const producer = await TestProducer.start({
+    config: { dial: { allow, ca: trusted }, quota: { dialsPerMinute: 0 } },
+    resolve: async () => ['127.0.0.1'],
+  })
+  ends.push(() => producer.stop())
+  await producer.addUser('boss', { role: 'admin' })
+  return { producer, boss: await producer.seat('boss') }
+}
+
+async function secured(): Promise<Callee> {
+  const phone = await Callee.listen('127.0.0.1', 0, issued)
+  ends.push(() => phone.close())
+  return phone
+}
+
+const define = (seat: Seat, url: string) => seat.ok((seq) => command.defChannel(seq, url, args(secret)))
+
+describe('tls://', () => {
+  it.each(['127.0.0.1', 'localhost'])('calls a consumer whose certificate names %s', async (host) => {
+    const phone = await secured()
+    const { producer, boss } = await start()
+    const channel = await define(boss, `tls://${host}:${phone.port}`)
+    const seat = await phone.answer('boss')
+    await boss.follow('test.a', channel)
+    producer.emit(3)
+    expect(numberOf(await seat.value())).toBe(3)
+  })
+
+  it('lets the consumer bind its proof to the connection', async () => {
+    const phone = await secured()
+    const { boss } = await start()
+    const channel = await define(boss, `tls://localhost:${phone.port}`)
+    const peer = await phone.call()
+    expect((await peer.until('caps')).bytes.toString('latin1')).toContain('scram-sha-256-plus')
+    const socket = peer.stream as TLSSocket
+    const channelBinding = socket.exportKeyingMaterial(32, 'EXPORTER-Channel-Binding', Buffer.alloc(0))
+    const scram = new ScramClient({ identity: 'boss', password: SECRET, channelBinding })
+    peer.send(command.auth(1, 'scram-sha-256-plus', scram.first()))
+    peer.send(command.auth(2, '', await scram.final((await peer.until('auth')).data)))
+    scram.verify((await peer.until('auth')).data)
+    peer.send(command.auth(3, '', new Uint8Array(0)))
+    expect(await peer.response(3)).toMatchObject({ status: status.OK, result: channel })
+  })
+
+  it('never speaks to one whose certificate names another host', async () => {
+    const phone = await secured()
+    const { producer, boss } = await start()
+    const channel = await define(boss, `tls://other.example.org:${phone.port}`)
+    await until(() => failed(producer) === 1)
+    expect(producer.logged.join('')).toContain("Hostname/IP does not match certificate's altnames")
+    expect((await boss.ledger(channel)).state).toBe('waiting')
+  })
+
+  it('never speaks to one whose certificate nobody vouches for', async () => {
+    const phone = await secured()
+    const { producer, boss } = await start(folder.write('others.pem', (await Authority.make('a stranger')).cert))
+    await define(boss, `tls://localhost:${phone.port}`)
+    await until(() => failed(producer) === 1)
+    expect(producer.logged.join('')).toMatch(/"detail":"unable to (verify|get local issuer)/)
+  })
+
+  it('never goes on in the clear with one that speaks no TLS', async () => {
+    const phone = await Callee.listen()
+    ends.push(() => phone.close())
+    const { producer, boss } = await start()
+    await define(boss, `tls://localhost:${phone.port}`)
+    const peer = await phone.call()
+    peer.stream.write('no handshake')
+    await until(() => failed(producer) === 1)
+    expect(peer.log.every(({ kind }) => kind !== 'caps')).toBe(true)
+  })
+})
+
+/** A WebSocket server; `came` gets each connection as a peer, with the request that it began as. */
+async function web(
+  server: Server,
+  protocol: string | false,
+): Promise<{ port: number; came: Promise<[RawPeer, IncomingMessage]> }> {
+  const sockets = new WebSocketServer({ server, handleProtocols: () => protocol })
+  const came = new Promise<[RawPeer, IncomingMessage]>((resolve) => {
+    sockets.on('connection', (socket, request) => resolve([new RawPeer(createWebSocketStream(socket)), request]))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  ends.push(() => {
+    for (const socket of sockets.clients) socket.terminate()
+    return new Promise((resolve) => server.close(resolve))
+  })
+  return { port: (server.address() as AddressInfo).port, came }
+}
+
+describe('ws:// and wss://', () => {
+  it.each(['ws', 'wss'] as const)('%s calls a consumer by a WebSocket', async (scheme) => {
+    const { producer, boss } = await start()
+    const server = scheme === 'ws' ? createServer() : createSecureServer(issued)
+    const { port, came } = await web(server, 'monitoring.xdr')
+    const channel = await define(boss, `${scheme}://localhost:${port}/a/path`)
+    const [peer, request] = await came
+    expect([request.url, request.headers.host]).toEqual(['/a/path', `localhost:${port}`])
+    expect(await login(peer, 'boss', SECRET)).toMatchObject({ status: status.OK, result: channel })
+    await boss.follow('test.a', channel)
+    producer.emit(5)
+    expect(numberOf(await new Seat(peer, channel).value())).toBe(5)
+  })
+
+  it('wss never speaks to one whose certificate names another host', async () => {
+    const { producer, boss } = await start()
+    const { port } = await web(createSecureServer(issued), 'monitoring.xdr')
+    await define(boss, `wss://other.example.org:${port}/`)
+    await until(() => failed(producer) === 1)
+    expect(producer.logged.join('')).toContain("Hostname/IP does not match certificate's altnames")
+  })
+
+  it('do not speak to one that chooses no subprotocol', async () => {
+    const { producer, boss } = await start()
+    const { port } = await web(createServer(), false)
+    await define(boss, `ws://localhost:${port}`)
+    await until(() => failed(producer) === 1)
+  })
+
+  it.each([301, 302, 303, 307, 308])('follow no redirect: %i leads nowhere', async (code) => {
+    const canary = await Callee.listen()
+    ends.push(() => canary.close())
+    const { producer, boss } = await start()
+    let asked = 0
+    const server = createServer()
+    server.on('upgrade', (_, socket) => {
+      asked++
+      socket.end(`HTTP/1.1 ${code} Elsewhere\r\nLocation: ws://127.0.0.1:${canary.port}/\r\nContent-Length: 0\r\n\r\n`)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    ends.push(() => new Promise((resolve) => server.close(resolve)))
+    const channel = await define(boss, `ws://localhost:${(server.address() as AddressInfo).port}/`)
+    await until(() => failed(producer) === 1)
+    expect([asked, canary.calls, (await boss.ledger(channel)).state]).toEqual([1, 0, 'waiting'])
+  })
+})
+
+describe("the producer's own listeners", () => {
+  it.each(['127.0.0.1', 'localhost', '127.0.0.9', '[::ffff:127.0.0.1]'])('are never dialled as %s', async (host) => {
+    const allow = ['tcp://127.0.0.0/8:*', 'tcp://localhost:*', 'tcp://[::ffff:0:0/96]:*']
+    const producer = await TestProducer.start({
+      config: { dial: { allow }, listen: { tcp: { host: '127.0.0.1', port: 0 } } },
+      resolve: async () => ['127.0.0.1'],
+    })
+    ends.push(() => producer.stop())
+    await producer.addUser('boss', { role: 'admin' })
+    const boss = await producer.seat('boss')
+    const channel = await define(boss, `tcp://${host}:${producer.server.tcp?.port}`)
+    await until(() => failed(producer) === 1)
+    expect((await boss.ledger(channel)).state).toBe('failed')
+    expect(producer.server.sessions.count).toBe(1)
+  })
+})
