@@ -167,9 +167,10 @@ async function start(
 }
 
 /** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */
-function sweep({ producer, sessions, notices }: Parts, sensors: Sensors, files: OperatorFiles): void {
+function sweep({ producer, sessions, dialler, notices }: Parts, sensors: Sensors, files: OperatorFiles): void {
   files.look(notices)
   sessions.sweep()
+  dialler.review()
   sensors.sweep()
   producer.failures.sweep()
   producer.executor.sweep()

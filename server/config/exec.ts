@@ -63,7 +63,7 @@ const parameterTable = z
     pattern: key(
       textOrOff(),
       '',
-      'A regular expression (JavaScript, flag `v`) that the whole text has to match; for `string`.',
+      'A regular expression (JavaScript, flag `u`) that the whole text has to match; for `string`.',
     ),
     values: key(words(), [], 'The only texts that it takes; empty: any. For `string`.'),
     max_length: key(integer(1, MAX_VALUE_BYTES), 256n, 'Bytes of its text at most. For `string`.'),
@@ -178,7 +178,7 @@ function isOf(type: z.output<typeof parameterTable>['type'], value: string | big
 /** By itself too: one that closes a bracket it has not opened would break out of the whole. */
 function isPattern(pattern: string): boolean {
   try {
-    new RegExp(pattern, 'v')
+    new RegExp(pattern, 'u')
     wholePattern(pattern)
     return true
   } catch {
@@ -188,7 +188,7 @@ function isPattern(pattern: string): boolean {
 
 /** Matches the whole text or nothing: without the flag `m`, `$` is the end and no line end. */
 export function wholePattern(pattern: string): RegExp {
-  return new RegExp(`^(?:${pattern})$`, 'v')
+  return new RegExp(`^(?:${pattern})$`, 'u')
 }
 
 interface Parts {

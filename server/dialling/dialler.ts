@@ -13,13 +13,13 @@ import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
-import type { Arrival, Door } from '../sessions/arrival.ts'
+import type { Arrival } from '../sessions/arrival.ts'
 import type { Dials } from '../sessions/producer.ts'
 import type { AllowList } from './allow-list.ts'
 import type { Reached } from './connect.ts'
 import { type Destination, parseDestination } from './destination.ts'
 import { Dial } from './dial.ts'
-import { channelDoor, secretVerifier } from './door.ts'
+import { channelDoor, secretVerifier, whileWanted } from './door.ts'
 import { isOwn, type OwnPort, type Resolver } from './resolve.ts'
 
 /** From the question for addresses to an open connection; the session gives the peer 10 s more. */
@@ -277,22 +277,6 @@ export class Dialler implements Dials {
     const args = { channel: channel.id }
     const entry = { action: 'dial', identity: channel.owner, address, object: destination.url, args, outcome, detail }
     this.#options.audit.record(entry)
-  }
-}
-
-/** Nobody gets in any more by an attempt that was given up: the channel may be another's by now. */
-function whileWanted(door: Door, signal: AbortSignal): Door {
-  return {
-    methods: (peer) => door.methods(peer),
-    begin(peer) {
-      const exchange = door.begin(peer)
-      return {
-        async step(method, data) {
-          const step = await exchange.step(method, data)
-          return signal.aborted ? { outcome: 'failed' } : step
-        },
-      }
-    },
   }
 }
 

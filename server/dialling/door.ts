@@ -57,6 +57,22 @@ export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions)
   }
 }
 
+/** Nobody gets in any more by an attempt that was given up: the channel may be another's by now. */
+export function whileWanted(door: Door, signal: AbortSignal): Door {
+  return {
+    methods: (peer) => door.methods(peer),
+    begin(peer) {
+      const exchange = door.begin(peer)
+      return {
+        async step(method, data) {
+          const step = await exchange.step(method, data)
+          return signal.aborted ? { outcome: 'failed' } : step
+        },
+      }
+    },
+  }
+}
+
 /** A method that is named begins, an empty one goes on [MON 6.4, 11]. */
 class Exchange implements AuthExchange {
   readonly #begin: (method: string) => MechanismExchange | undefined

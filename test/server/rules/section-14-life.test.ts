@@ -146,6 +146,48 @@ describe('everything is judged again at each attempt', () => {
   })
 })
 
+describe('the right to dial', () => {
+  const allow = (control: string, object: string) =>
+    [
+      control,
+      ['role', type.string, str('operator')],
+      ['command', type.string, str('DEF_CHANNEL')],
+      ['object', type.string, str(object)],
+    ] as const
+
+  it('is nobody else’s but by a rule, and is told as any destination that may not be dialled', async () => {
+    const { phone, producer, boss, url } = await stage()
+    await producer.addUser('worker', { role: 'operator' })
+    const worker = await producer.seat('worker')
+    expect(await worker.ask((seq) => command.defChannel(seq, url, args(secret)))).toMatchObject({
+      status: status.PERMISSION_DENIED,
+      detail: 'this destination may not be dialled',
+    })
+    await boss.execute(...allow('role.allow', 'tcp://127.0.0.1:*'))
+    const channel = await define(worker, url)
+    expect((await phone.answer('worker')).channel).toBe(channel)
+  })
+
+  it('that is taken away ends the connection within a second, and the channel is shown as failed', async () => {
+    const { phone, producer, boss, url } = await stage()
+    await producer.addUser('worker', { role: 'operator' })
+    await boss.execute(...allow('role.allow', 'tcp://127.0.0.1:*'))
+    const worker = await producer.seat('worker')
+    const channel = await define(worker, url)
+    const seat = await phone.answer('worker')
+    await boss.execute(...allow('role.deny', url))
+    producer.clock.advance(1000)
+    expect(await seat.notice()).toMatchObject({ code: 4, channel })
+    await seat.closed()
+    redialled(producer)
+    await until(() => failed(producer) === 1)
+    expect(await state(worker, channel)).toBe('failed')
+    expect(phone.calls).toBe(1)
+    const dials = (await producer.store.audit(0, 100)).filter(({ action }) => action === 'dial')
+    expect(dials.map(({ outcome }) => outcome)).toEqual(['begun', 'ok', 'refused'])
+  })
+})
+
 describe('a channel that is dialled', () => {
   it('keeps what is not committed, and goes on with it at the next call', async () => {
     const { phone, producer, boss, url } = await stage()
