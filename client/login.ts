@@ -8,10 +8,7 @@ import { XdrWriter } from '../protocol/bytes/writer.ts'
 import type { Connection } from './connection.ts'
 import { ALL_METHODS, type Method, type PasswordCredentials, type Proof } from './credentials.ts'
 import { ConnectionError, StatusError } from './errors.ts'
-import type { Transport } from './transport.ts'
-
-/** What of the transport decides how to log in. */
-export type Wire = Pick<Transport, 'encrypted' | 'loopback' | 'exporter'>
+import type { Wire } from './transport.ts'
 
 const NO_DATA = new Uint8Array(0)
 

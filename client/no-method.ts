@@ -1,6 +1,6 @@
 /** Why there is no way to log in, and what would help. Loaded where it is to be told. */
 import type { Proof } from './credentials.ts'
-import type { Wire } from './login.ts'
+import type { Wire } from './transport.ts'
 
 /** `auth`: the methods that the producer offers; `methods`: those that may be used with a password. */
 export function whyNot(

@@ -25,6 +25,9 @@ export interface Transport {
   wrap?(layer: Layer, rest: Uint8Array): Promise<void>
 }
 
+/** What of it decides how to log in. */
+export type Wire = Pick<Transport, 'encrypted' | 'loopback' | 'exporter'>
+
 /** What WRAP can put under a connection. */
 export type Layer = 'tls' | 'deflate'
 

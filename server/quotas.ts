@@ -85,6 +85,8 @@ export class Count {
   readonly #what: string
   readonly #limit: () => number
   used = 0
+  /** How many did without, where nobody could be told at once. */
+  refused = 0
 
   constructor(what: string, limit: () => number) {
     this.#what = what

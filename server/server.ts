@@ -167,11 +167,12 @@ async function start(
 }
 
 /** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */
-function sweep({ producer, sessions, dialler, notices }: Parts, sensors: Sensors, files: OperatorFiles): void {
+function sweep({ producer, sessions, hub, dialler, notices }: Parts, sensors: Sensors, files: OperatorFiles): void {
   files.look(notices)
   sessions.sweep()
   dialler.review()
   sensors.sweep()
+  hub.sweep()
   producer.failures.sweep()
   producer.executor.sweep()
   for (const channel of producer.registry.sweep()) {

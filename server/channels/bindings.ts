@@ -29,12 +29,13 @@ export class Bindings {
   }
 
   /**
-   * SUBSCRIBE. `frames` are copied from the current channel, in the same batch as the binding. The hold keeps what comes of
+   * SUBSCRIBE. Throws StatusError QUOTA_EXCEEDED. `frames` are copied from the current channel, in the same batch as the binding. The hold keeps what comes of
    * it back until the response is out.
    */
   subscribe(instance: Instance, channel: Channel, frames: readonly Uint8Array[]): Hold | undefined {
     const bound = channel.bindings.get(instance.id)
     if (bound?.mode === 'subscribe') return undefined
+    if (bound === undefined) this.#hub.needsRoom(instance)
     const hold = channel.queue.hold()
     if (bound !== undefined) {
       channel.queue.release(instance.id)
@@ -47,11 +48,12 @@ export class Bindings {
     return hold
   }
 
-  /** BUFFER. */
+  /** BUFFER. Throws StatusError QUOTA_EXCEEDED. */
   buffer(instance: Instance, channel: Channel): void {
     const bound = channel.bindings.get(instance.id)
     if (bound?.mode === 'buffer') return
     if (bound === undefined) {
+      this.#hub.needsRoom(instance)
       this.#bind(instance, channel, 'buffer')
     } else {
       bound.mode = 'buffer'

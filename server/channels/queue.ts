@@ -8,7 +8,14 @@ import type { Block } from './block.ts'
 import { type Entry, isAlive, type Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
-import { type Hold, type QueueHost, type QueueListener, type QueueSettings, QueueState, type Share } from './queue-state.ts'
+import {
+  type Hold,
+  type QueueHost,
+  type QueueListener,
+  type QueueSettings,
+  QueueState,
+  type Share,
+} from './queue-state.ts'
 import { recovered, restoreBlock, restoreGap, restoreNumbers, restoreSeries } from './restoring.ts'
 import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
 import { ahead, attach, detach, loaded, type Next, next } from './sending.ts'

@@ -10,13 +10,14 @@ import type { Clock } from '../clock.ts'
 import { StatusError } from '../errors.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { Instance } from '../metrics/instance.ts'
+import type { Quotas } from '../quotas.ts'
 import type { Asker } from '../rights/rights.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
 import { type Connection, Outbox } from './outbox.ts'
 import { Queue } from './queue.ts'
-import type { QueueHost } from './queue-state.ts'
+import type { QueueHost, QueueListener } from './queue-state.ts'
 import type { Turn } from './turn.ts'
 
 export type ChannelSettings = Pick<
@@ -33,6 +34,8 @@ export interface RegistryOptions {
   readonly ids: Ids
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
+  /** What a tenant has and may have. */
+  readonly quotas: Pick<Quotas, 'of'>
   /** A channel came into the store: its bindings have to follow. */
   readonly entered: (channel: Channel) => void
   /** A channel is gone, and this was bound on it. */
@@ -64,7 +67,7 @@ export class Registry {
     this.store(channel, { ...settings, configured: true })
     channel.queue.settings = settings
     if (channel.survives || !wasStored) return
-    channel.stored = false
+    this.#keep(channel, false)
     this.#options.journal.change({ remove: 'channel', id: channel.id })
     this.#options.journal.forget(channel.queue)
   }
@@ -74,14 +77,19 @@ export class Registry {
    * who has too many can still connect, and delete some.
    */
   needsRoom(owner: Identity): void {
-    const { maxPerIdentity } = this.#options
+    const { maxPerIdentity, quotas } = this.#options
+    quotas.of(owner.tenant).channels.needsRoom()
     const mine = this.of(owner.userId)
     if (mine.size < maxPerIdentity || [...mine].filter((one) => !one.isDisposable).length < maxPerIdentity) return
     throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
   }
 
   /** A new channel. With a `url` the producer makes its connections [MON 14]. */
-  create(owner: Identity, defined: boolean, settings: Partial<ChannelSettings & Pick<ChannelRow, 'url'>> = {}): Channel {
+  create(
+    owner: Identity,
+    defined: boolean,
+    settings: Partial<ChannelSettings & Pick<ChannelRow, 'url'>> = {},
+  ): Channel {
     const { ids, host, defaults } = this.#options
     const row: ChannelRow = {
       url: '',
@@ -94,25 +102,40 @@ export class Registry {
       origin: randomInt(1, 2 ** 47) * 32 + randomInt(0, 32),
       lastUsed: host.age(),
     }
-    const channel = this.restore(row, owner)
-    channel.stored = false
+    const channel = this.#make(row, owner)
     if (defined) this.store(channel)
     return channel
   }
 
   /** A channel from its row. Its numbers, blocks and GAPs are the caller's to restore. */
   restore(stored: ChannelRow, owner: Identity): Channel {
-    const { host, journal, turn, clock, ids } = this.#options
+    const channel = this.#make(stored, owner)
+    this.#keep(channel, true)
+    return channel
+  }
+
+  /** It is in the store, or not: those that are count. */
+  #keep(channel: Channel, stored: boolean): void {
+    if (channel.stored === stored) return
+    channel.stored = stored
+    const { channels } = this.#options.quotas.of(channel.owner.tenant)
+    if (stored) channels.used++
+    else channels.leave()
+  }
+
+  #make(stored: ChannelRow, owner: Identity): Channel {
+    const { host, journal, turn, clock, ids, quotas } = this.#options
     const row = { ...stored, lastUsed: Math.min(stored.lastUsed, host.age()) }
     ids.claim(row.id)
-    const queue: Queue = new Queue(row.id, row.origin, row, host, {
+    const listener: QueueListener = {
       changed: () => {
         this.store(channel)
         journal.touch(queue)
       },
       ready: () => channel.outbox.wake(),
       resultGone: (id) => this.endResult(channel, id),
-    })
+    }
+    const queue = new Queue(row.id, row.origin, row, host, listener, quotas.of(owner.tenant).queued)
     const outbox = new Outbox({
       queue,
       turn,
@@ -122,7 +145,6 @@ export class Registry {
         connection.notice(NoticeCode.WINDOW_FULL, row.id, 'the window is full: nothing more comes until COMMIT'),
     })
     const channel = new Channel(row, owner, queue, outbox)
-    channel.stored = true
     this.#channels.set(row.id, channel)
     const mine = this.#byUser.get(owner.userId)
     if (mine) mine.add(channel)
@@ -171,7 +193,7 @@ export class Registry {
     if (changed !== undefined) channel.row = { ...channel.row, ...changed }
     if (!channel.survives || channel.deleted || (channel.stored && changed === undefined)) return
     const entered = !channel.stored
-    channel.stored = true
+    this.#keep(channel, true)
     const lastUsed = channel.connection === undefined ? channel.row.lastUsed : IN_USE
     this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed } })
     if (entered) this.#options.entered(channel)
@@ -217,6 +239,7 @@ export class Registry {
     for (const id of channel.results) ids.free(id)
     journal.forget(channel.queue)
     if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
+    this.#keep(channel, false)
     this.#channels.delete(channel.id)
     const { userId } = channel.owner
     const mine = this.#byUser.get(userId)

@@ -18,7 +18,9 @@ export class Dial {
   attempt: AbortController | undefined
   /** It waits for its turn. */
   queued = false
-  /** The connection that the producer made is the one that has the channel. */
+  /** The connection that the producer made takes the channel next. */
+  isAboutToHave = false
+  /** It is the one that has the channel. */
   isOurs = false
   /** One without a session: it has to be ended from here. */
   oneWay: Connection | undefined

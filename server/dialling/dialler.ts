@@ -128,7 +128,8 @@ export class Dialler implements Dials {
   #moved(dial: Dial): void {
     const { channel } = dial
     this.#rest(dial)
-    if (channel.connection === undefined) dial.isOurs = false
+    dial.isOurs = dial.isAboutToHave && channel.connection !== undefined
+    dial.isAboutToHave = false
     if (channel.deleted) dial.oneWay?.end()
     if (channel.deleted) this.#dials.delete(channel.id)
     else this.#later(dial)
@@ -250,7 +251,7 @@ export class Dialler implements Dials {
             arrival.admitted?.()
             // From here on the connection is a session like any other, and has the channel.
             dial.attempt = undefined
-            dial.isOurs = true
+            dial.isAboutToHave = true
             resolve()
           },
         }),
@@ -266,7 +267,7 @@ export class Dialler implements Dials {
       throw signal.reason
     }
     dial.attempt = undefined
-    dial.isOurs = true
+    dial.isAboutToHave = true
     dial.oneWay = connection
     attach(dial.channel, connection)
     dial.timer = clock.setTimeout(() => connection.end(), RENEW_MS)

@@ -5,6 +5,7 @@
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../clock.ts'
+import { Count } from '../quotas.ts'
 import { Fences } from './fences.ts'
 import type { Instance } from './instance.ts'
 import type { ListeningSensor, Measured, Place, Sensor, Series, Sink, Tap } from './metric.ts'
@@ -18,14 +19,26 @@ class Tapping {
   readonly instance: Instance
   readonly sink: Sink
   readonly place: Place
+  /** What its tenant has bound. */
+  readonly count: Count
   /** What ends them, by name: metrics that are polled, and events. */
   readonly ends = new Map<string, () => void>()
   readonly series = new Map<Series, Tap>()
 
-  constructor(instance: Instance, sink: Sink, place: Place) {
+  constructor(instance: Instance, sink: Sink, place: Place, count: Count) {
     this.instance = instance
     this.sink = sink
     this.place = place
+    this.count = count
+  }
+
+  /** Undefined if the series was not tapped. */
+  forget(series: Series): Tap | undefined {
+    const tap = this.series.get(series)
+    if (tap === undefined) return undefined
+    this.series.delete(series)
+    this.count.leave()
+    return tap
   }
 
   get size(): number {
@@ -37,11 +50,16 @@ export class Hub {
   readonly fences: Fences
   readonly #sensors: Sensor[] = []
   readonly #tappings = new Set<Tapping>()
+  /** Those that did without something because their tenant had no room. */
+  readonly #starved = new Set<Tapping>()
+  readonly #boundOf: (tenant: string) => Count
   readonly #poller: Poller
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #writer = new XdrWriter()
 
-  constructor(clock: Clock, fences = new Fences()) {
+  /** `boundOf`: what a tenant has bound; each match of a pattern counts by itself. */
+  constructor(clock: Clock, fences = new Fences(), boundOf = unlimited()) {
+    this.#boundOf = boundOf
     this.fences = fences
     this.#clock = clock
     this.#poller = new Poller(clock, fences)
@@ -67,7 +85,7 @@ export class Hub {
       one.taps.length = 0
     }
     for (const tapping of this.#tappings) {
-      for (const tapped of tapping.series.keys()) if (series.has(tapped)) tapping.series.delete(tapped)
+      for (const tapped of [...tapping.series.keys()]) if (series.has(tapped)) tapping.forget(tapped)
       if (sensor.polled !== true) continue
       for (const target of tapping.instance.selection.polled()) {
         if (target.sensor !== sensor) continue
@@ -86,9 +104,22 @@ export class Hub {
     }
   }
 
+  /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now. */
+  needsRoom({ owner, selection }: Instance): void {
+    const count = this.#boundOf(owner.tenant)
+    if (!Number.isFinite(count.limit)) return
+    let matches = selection.polled().length + selection.events().length
+    for (const sensor of selection.listening()) {
+      for (const series of sensor.series(selection.exactName)) {
+        if (selection.openFor(sensor, series) !== undefined) matches++
+      }
+    }
+    count.needsRoom(Math.max(1, matches))
+  }
+
   /** Sends every value of an instance to a sink from now on; a polled one is measured at once. The returned function ends it. */
   tap(instance: Instance, sink: Sink, place: Place = nowhere): () => void {
-    const tapping = new Tapping(instance, sink, place)
+    const tapping = new Tapping(instance, sink, place, this.#boundOf(instance.owner.tenant))
     this.#tappings.add(tapping)
     for (const sensor of instance.selection.listening()) {
       for (const series of sensor.series(instance.selection.exactName)) this.#match(tapping, sensor, series)
@@ -133,17 +164,18 @@ export class Hub {
     for (const [name, end] of ends) {
       if (wanted.has(name)) continue
       ends.delete(name)
+      tapping.count.leave()
       end()
     }
     for (const target of polled) {
-      if (ends.has(target.metric.name)) continue
+      if (ends.has(target.metric.name) || !this.#enter(tapping)) continue
       const head = instance.head(target.labels, target.open)
       const listener = ({ value, time }: Measured): void => sink.append(head, this.#encode(value), time)
       const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
       ends.set(target.metric.name, end)
     }
     for (const { sensor, metric, args, labels, open } of events) {
-      if (ends.has(metric.name)) continue
+      if (ends.has(metric.name) || !this.#enter(tapping)) continue
       const head = instance.head(labels, open)
       const listener = ({ value, time }: Measured): void => {
         if (this.fences.has(sensor)) this.fences.keep(sensor)
@@ -155,20 +187,45 @@ export class Hub {
 
   #untap(tapping: Tapping): void {
     if (!this.#tappings.delete(tapping)) return
+    this.#starved.delete(tapping)
+    tapping.count.used -= tapping.size
     for (const end of tapping.ends.values()) end()
     for (const [series, tap] of tapping.series) drop(series, tap)
+  }
+
+  /** False, and counted, if the tenant has all it may: it is tried again when there is room. */
+  #enter(tapping: Tapping): boolean {
+    const { count } = tapping
+    if (count.hasRoom()) {
+      count.used++
+      return true
+    }
+    count.refused++
+    this.#starved.add(tapping)
+    return false
+  }
+
+  /** To be called every second: who did without gets what there is room for now. */
+  sweep(): void {
+    for (const tapping of [...this.#starved]) {
+      if (!tapping.count.hasRoom()) continue
+      this.#starved.delete(tapping)
+      const { refused } = tapping.count
+      this.#rematch(tapping)
+      // Those that still find no room were counted before.
+      tapping.count.refused = refused
+    }
   }
 
   #match(tapping: Tapping, sensor: ListeningSensor, series: Series): void {
     const { instance, sink } = tapping
     const open = this.fences.has(sensor) ? undefined : instance.selection.openFor(sensor, series)
-    const tapped = tapping.series.get(series)
     if (open === undefined) {
+      const tapped = tapping.forget(series)
       if (tapped) drop(series, tapped)
-      tapping.series.delete(series)
       return
     }
-    if (tapped) return
+    if (tapping.series.has(series) || !this.#enter(tapping)) return
     const tap = { head: instance.headOf(series, open), sink, at: series.taps.length }
     tapping.series.set(series, tap)
     series.taps.push(tap)
@@ -201,12 +258,18 @@ export class Hub {
   died(series: Series): void {
     this.emit(series, VOID, this.#clock.microseconds())
     series.taps.length = 0
-    for (const tapping of this.#tappings) tapping.series.delete(series)
+    for (const tapping of this.#tappings) tapping.forget(series)
   }
 
   close(): void {
     for (const tapping of [...this.#tappings]) this.#untap(tapping)
   }
+}
+
+/** Where nobody counts. */
+function unlimited(): (tenant: string) => Count {
+  const count = new Count('bound metrics', () => Number.POSITIVE_INFINITY)
+  return () => count
 }
 
 /** The last tap takes its place: thousands may end at once. */

@@ -1,4 +1,4 @@
-/** Tells a tenant that its feeds bring in more than it may have: at most once a minute, with how much was kept out since. */
+/** Tells a tenant that it would have more than it may, where no command could be refused: at most once a minute, with how much. */
 import type { Clock } from '../clock.ts'
 import type { Quotas } from '../quotas.ts'
 import type { Notices } from './notices.ts'
@@ -19,15 +19,22 @@ export class OverQuota {
 
   /** To be called every second or so. */
   tell(): void {
-    const now = this.#clock.monotonicMs()
-    for (const [tenant, { values }] of this.#quotas.all()) {
-      const { refused, atMs } = this.#told.get(tenant) ?? { refused: 0, atMs: Number.NEGATIVE_INFINITY }
-      if (values.refused === refused || now - atMs < MINUTE_MS) continue
-      const detail =
-        `the feeds of tenant ${tenant} bring in more than ${values.limit} values a second: ` +
-        `${values.refused - refused} were kept out`
-      this.#notices.emit({ severity: 'warning', subject: 'quota', detail }, { tenant })
-      this.#told.set(tenant, { refused: values.refused, atMs: now })
+    for (const [tenant, { values, instances }] of this.#quotas.all()) {
+      this.#tell(tenant, 'values', values, (more) => {
+        return `the feeds of tenant ${tenant} bring in more than ${values.limit} values a second: ${more} were kept out`
+      })
+      this.#tell(tenant, 'instances', instances, (more) => {
+        return `tenant ${tenant} has ${instances.limit} metrics bound, all it may: ${more} matches of patterns were left out`
+      })
     }
+  }
+
+  #tell(tenant: string, what: string, { refused }: { readonly refused: number }, say: (more: number) => string): void {
+    const now = this.#clock.monotonicMs()
+    const key = `${what} ${tenant}`
+    const told = this.#told.get(key) ?? { refused: 0, atMs: Number.NEGATIVE_INFINITY }
+    if (refused === told.refused || now - told.atMs < MINUTE_MS) return
+    this.#notices.emit({ severity: 'warning', subject: 'quota', detail: say(refused - told.refused) }, { tenant })
+    this.#told.set(key, { refused, atMs: now })
   }
 }

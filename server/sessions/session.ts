@@ -3,13 +3,14 @@
  * [MON 7], and cause nothing before their response. Reading stops while the peer does not take what it asked for.
  */
 import type { Credential, Peer } from '../../auth/mechanism.ts'
-import type { Identity } from '../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import type { LinkListener } from '../../protocol/link/link.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { Timer } from '../clock.ts'
 import type { Instance } from '../metrics/instance.ts'
+import type { Count } from '../quotas.ts'
 import type { Arrival } from './arrival.ts'
 import { Dispatch } from './dispatch.ts'
 import type { Handlers } from './handler.ts'
@@ -42,6 +43,8 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
   readonly made = new Set<Instance>()
   #identity: Identity | undefined
   #credential: Credential | undefined
+  /** What it counts among. */
+  #counted: Count | undefined
   #channel: Channel | undefined
   #deadline: Timer | undefined
   /** SET_CHANNELs so far: of several on their way only the response of the last one lets values go. */
@@ -142,6 +145,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     this.producer.clock.clear(this.#deadline)
     this.#replies.end()
     if (this.#channel !== undefined) this.producer.registry.detach(this.#channel, this)
+    if (this.#identity !== undefined) this.#counted?.leave()
     for (const instance of this.made) this.producer.bindings.endUnbound(instance)
     this.#options.ended(this)
   }
@@ -152,9 +156,12 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     return this.#replies.backlog + this.#outgoing.undrained('responses') + answers > MAX_UNDRAINED
   }
 
-  /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. */
+  /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. Throws StatusError QUOTA_EXCEEDED. */
   admit(seq: number, identity: Identity, credential: Credential): void {
     if (this.#over) return
+    // An admin is every tenant's, and has to get in where one has used up what it may have.
+    if (identity.role !== ADMIN_ROLE) this.#counted = this.producer.quotas.of(identity.tenant).connections
+    this.#counted?.enter()
     const channel = this.#options.dialled?.channel ?? this.producer.registry.create(identity, false)
     this.producer.clock.clear(this.#deadline)
     this.#identity = identity

@@ -1,5 +1,4 @@
 /** What a peer has shown in a handshake, as the methods of login need it [MON 11]. */
-import { Buffer } from 'node:buffer'
 import type { TLSSocket } from 'node:tls'
 import type { Certificates, Peer, PeerCertificate } from '../../auth/mechanism.ts'
 

@@ -224,6 +224,7 @@ describe('a configuration', () => {
         ],
       },
       log: { level: 'debug' },
+      exec: [],
     })
   })
 

@@ -38,7 +38,7 @@ export type Judge = (value: Value['value']) => string
 
 /** The pattern is compiled once. */
 export function judgeOf(parameter: ExecParameter): Judge {
-  const { name, type, values, maxLength, min, max } = parameter
+  const { name, type, values, maxLength, min, max, secret } = parameter
   const refuse = (why: string): never => {
     throw new StatusError('INVALID_ARGUMENT', `argument ${name}: ${why}`)
   }
@@ -60,8 +60,10 @@ export function judgeOf(parameter: ExecParameter): Judge {
     // Before the pattern: one that is slow stays bounded.
     if (bytes > Math.min(maxLength, MAX_VALUE_BYTES)) refuse(`longer than ${maxLength} bytes`)
     if (CONTROL_CHARACTERS.test(text)) refuse('holds control characters')
-    if (values.length > 0 && !values.includes(text)) refuse(`one of ${values.join(', ')}`)
-    if (pattern !== undefined && !pattern.test(text)) refuse(`does not match ${parameter.pattern}`)
+    // What a secret may be is half of it.
+    if (values.length > 0 && !values.includes(text)) refuse(secret ? 'not right' : `one of ${values.join(', ')}`)
+    if (pattern !== undefined && !pattern.test(text))
+      refuse(secret ? 'not right' : `does not match ${parameter.pattern}`)
     return text
   }
 }

@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { connect as connectTcp } from 'node:net'
+import { connect as connectTcp, type Socket } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { command, join, status, str } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
@@ -171,6 +171,52 @@ it('https has the pages and health of http, and asks browsers to stay with it', 
   expect(headers).toMatchObject({ status: 200, 'strict-transport-security': 'max-age=15552000' })
 })
 
+describe('a peer that hangs up', () => {
+  /** With nobody else's connections. */
+  let quiet: TestProducer
+  beforeEach(async () => {
+    const files = { cert: `${directory.path}/server.pem`, key: `${directory.path}/server.key` }
+    quiet = await TestProducer.start({ config: { listen: { tls: loopback }, tls: files } })
+    more.push(quiet)
+  })
+  const open = async (count: number): Promise<void> => {
+    while (quiet.server.sessions.count !== count) await quiet.settle()
+  }
+  const broken = async (bytes: string): Promise<Socket> => {
+    const socket = connectTcp({ host: '127.0.0.1', port: port('tls', quiet) })
+    await once(socket, 'connect')
+    socket.write(Buffer.from(bytes, 'hex'))
+    await open(1)
+    await quiet.settle()
+    return socket
+  }
+  const HANDSHAKES = ['', '16', '160301', '160301000501000001']
+
+  it.each(HANDSHAKES)('in the handshake, behind %j, is gone at once', async (bytes) => {
+    const socket = await broken(bytes)
+    socket.resetAndDestroy()
+    await open(0)
+  })
+
+  it.each(HANDSHAKES)('but only says that it sends no more, behind %j, is gone within the 10 s', async (bytes) => {
+    const socket = await broken(bytes)
+    socket.end()
+    await quiet.settle()
+    quiet.clock.advance(10_000)
+    await open(0)
+  })
+
+  it('behind the handshake, with or without a word of TLS, is gone at once', async () => {
+    const [rude, polite] = [await overTls({}, quiet), await overTls({}, quiet)]
+    for (const { peer } of [rude, polite]) await peer.until('caps')
+    await open(2)
+    rude.socket.destroy()
+    await open(1)
+    polite.socket.end()
+    await open(0)
+  })
+})
+
 describe('half a close', () => {
   it('leaves the answers to come', async () => {
     const { peer } = await overTls()
@@ -205,7 +251,7 @@ describe('new files', () => {
   it('are used for every handshake a second later, and no connection that is open is dropped', async () => {
     const open = await seat((await overTls()).peer)
     await open.follow('test.a')
-    for (let turn = 0; turn < 5; turn++) {
+    for (let turn = 0; turn < 20; turn++) {
       const next = await authority.server()
       directory.server(next)
       producer.clock.advance(1_000)

@@ -1,4 +1,3 @@
-import { Buffer } from 'node:buffer'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TlsFiles } from '../../../server/tls/files.ts'
 import { args, command, join, status, str } from '../../support/bytes.ts'

@@ -183,8 +183,30 @@ describe('the right to dial', () => {
     await until(() => failed(producer) === 1)
     expect(await state(worker, channel)).toBe('failed')
     expect(phone.calls).toBe(1)
+    await producer.settle()
     const dials = (await producer.store.audit(0, 100)).filter(({ action }) => action === 'dial')
     expect(dials.map(({ outcome }) => outcome)).toEqual(['begun', 'ok', 'refused'])
+  })
+})
+
+describe('who took a channel by SET_CHANNEL', () => {
+  it('keeps it when it may not be dialled any more', async () => {
+    const { phone, producer, boss, url } = await stage()
+    await producer.addUser('worker', { role: 'operator' })
+    const rule = [
+      ['role', type.string, str('operator')],
+      ['command', type.string, str('DEF_CHANNEL')],
+      ['object', type.string, str(url)],
+    ] as const
+    await boss.execute('role.allow', ...rule)
+    const worker = await producer.seat('worker')
+    const channel = await define(worker, url)
+    await phone.answer('worker')
+    await worker.setChannel(channel)
+    await boss.execute('role.deny', ...rule)
+    producer.clock.advance(2000)
+    await producer.settle()
+    expect(await state(worker, channel)).toBe('connected')
   })
 })
 

@@ -86,6 +86,14 @@ describe('a program', () => {
     expect(argv).not.toContain('canary')
   })
 
+  it('that is refused a secret does not say what would be right', async () => {
+    const secret = (more: string) =>
+      table('true', `stdin = "{x}"\n[[exec.parameter]]\nname = "x"\nsecret = true\n${more}`)
+    for (const more of ['values = ["canary"]', 'pattern = "canary"']) {
+      await expect(run(secret(more), new Map([['x', 'y']]))).rejects.toThrow(/^argument x: not right$/)
+    }
+  })
+
   it('reads nothing where the table gives it nothing', async () => {
     expect(fields(await run(table('cat; pwd')))['stdout']).toBe('/\n')
   })

@@ -1,0 +1,166 @@
+/** What a tenant may have, on every path that takes some of it [S-14]. Feeds are in test/server/sensors/feeds.test.ts. */
+import { afterEach, describe, expect, it } from 'vitest'
+import { defaultConfig } from '../../../server/config.ts'
+import { args, command, status, str, type, u64 } from '../../support/bytes.ts'
+import { EPOCH, TestProducer } from '../../support/producer.ts'
+import { decoded } from '../../support/records.ts'
+import { atH1, type Seat } from '../../support/seat.ts'
+import { PushSensor } from '../../support/test-sensor.ts'
+
+type Quota = ReturnType<typeof defaultConfig>['quota']
+let producer: TestProducer
+let acme: PushSensor
+
+afterEach(() => producer.stop())
+
+async function started(quota: Partial<Quota>): Promise<void> {
+  producer = await TestProducer.start({ config: { quota: { ...defaultConfig().quota, ...quota } } })
+  acme = new PushSensor(producer.server.parts.hub, 'test.', { tenant: 'acme' })
+  for (const name of ['bob', 'eve']) await producer.addUser(name, { tenant: 'acme' })
+}
+
+const bob = (): Promise<Seat> => producer.seat('bob', 'acme')
+const eve = (): Promise<Seat> => producer.seat('eve', 'acme')
+
+/** A value of both tenants. */
+function emit(value: number, name = 'test.a'): void {
+  producer.emit(value, name)
+  acme.push(name, { type: 2, value }, EPOCH + value)
+}
+
+describe('connections', () => {
+  it('of a tenant are bounded, over all its users; those of others and of admins are not', async () => {
+    await started({ connections: 2 })
+    const first = await bob()
+    await eve()
+    await expect(bob()).rejects.toThrow('AUTH was answered with status 16: tenant acme: connections: 2 are there')
+    await producer.seat('ann')
+    await producer.addUser('boss', { tenant: 'acme', role: 'admin' })
+    await producer.seat('boss', 'acme')
+    first.peer.destroy()
+    await producer.settle()
+    await bob()
+  })
+})
+
+describe('channels', () => {
+  it('are refused above it by DEF_CHANNEL, by a first binding, by EXECUTE; one that is deleted makes room', async () => {
+    await started({ channels: 2 })
+    const seat = await bob()
+    const mine = await seat.defChannel()
+    await (await eve()).defChannel()
+    const id = await seat.collect('test.a', atH1)
+    const refused: ((seq: number) => Uint8Array)[] = [
+      (seq) => command.defChannel(seq, '', args()),
+      (seq) => command.subscribe(seq, id, 0),
+      (seq) => command.buffer(seq, id, 0),
+      (seq) => command.execute(seq, 'channel.purge', args(['channel', type.uint32, new Uint8Array(4)])),
+    ]
+    for (const make of refused) expect((await seat.ask(make)).status).toBe(status.QUOTA_EXCEEDED)
+    // On one that is there all of it goes on.
+    await seat.ok((seq) => command.subscribe(seq, id, mine))
+    await seat.ok((seq) => command.delChannel(seq, mine))
+    await seat.defChannel()
+  })
+
+  it('that come back from the store count', async () => {
+    await started({ channels: 1 })
+    await (await bob()).defChannel()
+    producer = await producer.crash()
+    expect((await (await eve()).ask((seq) => command.defChannel(seq, '', args()))).status).toBe(status.QUOTA_EXCEEDED)
+  })
+})
+
+describe('queued bytes', () => {
+  it('of a tenant are bounded over all its channels; what is lost is told; another tenant loses nothing', async () => {
+    await started({})
+    await producer.addUser('boss', { role: 'admin' })
+    const boss = await producer.seat('boss')
+    await boss.execute('tenant.set', ['tenant', type.string, str('acme')], ['queued_bytes', type.uint64, u64(4_000)])
+    const other = await producer.seat('ann')
+    const [one, two] = [await bob(), await eve()]
+    for (const seat of [other, one, two]) {
+      await seat.setChannel(await seat.defChannel())
+      await seat.hoard('test.a')
+    }
+    for (let value = 0; value < 200; value++) emit(value)
+    const ledgers = await Promise.all([other, one, two].map((seat) => seat.ledger()))
+    expect(ledgers.map(({ accepted }) => accepted)).toEqual([200, 200, 200])
+    expect(ledgers[0]).toMatchObject({ queued: 200, dropped: { overflow: 0 } })
+    expect(ledgers[1].queued_bytes + ledgers[2].queued_bytes).toBeLessThanOrEqual(4_000)
+    for (const { queued, dropped } of ledgers.slice(1)) expect(queued + dropped.overflow).toBe(200)
+  })
+})
+
+describe('bound metrics', () => {
+  it('count each match of a pattern, and SUBSCRIBE and BUFFER are refused above it', async () => {
+    await started({ instances: 3 })
+    for (const name of ['test.a', 'test.b', 'test.c', 'test.d']) emit(1, name)
+    const seat = await bob()
+    const all = await seat.collect('test.*')
+    for (const make of [command.subscribe, command.buffer]) {
+      const refused = await seat.ask((seq) => make(seq, all, 0))
+      expect(refused).toMatchObject({ status: status.QUOTA_EXCEEDED, detail: expect.stringContaining('bound metrics') })
+    }
+    await seat.follow('test.a')
+    await seat.follow('test.b')
+    const third = await seat.follow('test.c')
+    const fourth = await seat.collect('test.d', atH1)
+    expect((await seat.ask((seq) => command.subscribe(seq, fourth, 0))).status).toBe(status.QUOTA_EXCEEDED)
+    await seat.ok((seq) => command.stop(seq, third, 0))
+    await seat.ok((seq) => command.subscribe(seq, fourth, 0))
+  })
+
+  it('that are born above it stay out, the tenant is told, and they come when there is room', async () => {
+    await started({ instances: 3 })
+    const [seat, other] = [await bob(), await eve()]
+    const notices = await other.collect('producer.notices')
+    await other.ok((seq) => command.subscribe(seq, notices, 0))
+    const all = await seat.collect('test.*', atH1)
+    await seat.ok((seq) => command.subscribe(seq, all, 0))
+    for (const name of ['test.a', 'test.b', 'test.c']) emit(1, name)
+    emit(2, 'test.c')
+    expect((await seat.values(2)).map(decoded)).toMatchObject([{ name: 'test.a' }, { name: 'test.b' }])
+    producer.clock.advance(1_000)
+    expect(decoded(await other.value()).detail).toContain('1 matches of patterns were left out')
+    await other.ok((seq) => command.stop(seq, notices, 0))
+    producer.clock.advance(1_000)
+    await producer.settle()
+    emit(3, 'test.c')
+    expect(decoded(await seat.value())).toMatchObject({ name: 'test.c', value: 3 })
+    expect(seat.rest()).toEqual([])
+  })
+})
+
+describe('controls', () => {
+  it('in a minute are bounded over all users of a tenant', async () => {
+    await started({ controlsPerMinute: 2 })
+    const [seat, other] = [await bob(), await eve()]
+    await seat.setChannel(await seat.defChannel())
+    const configure = (seq: number): Uint8Array =>
+      command.execute(seq, 'channel.configure', args(['channel', type.uint32, new Uint8Array(4)]))
+    await seat.ok(configure)
+    await other.ok(configure)
+    expect(await seat.ask(configure)).toMatchObject({ status: status.QUOTA_EXCEEDED })
+    producer.clock.advance(60_000)
+    await seat.ok(configure)
+  })
+})
+
+describe('limits of a tenant', () => {
+  it('are changed by tenant.set at once, and shown with what there is', async () => {
+    await started({})
+    await producer.addUser('boss', { role: 'admin' })
+    const boss = await producer.seat('boss')
+    const seat = await bob()
+    await seat.defChannel()
+    const tenant = ['tenant', type.string, str('acme')] as const
+    await boss.execute('tenant.set', tenant, ['channels', type.uint64, u64(1)])
+    expect((await seat.ask((seq) => command.defChannel(seq, '', args()))).status).toBe(status.QUOTA_EXCEEDED)
+    const { value } = await boss.execute('tenant.list')
+    const acme = value.find((row: { tenant: string }) => row.tenant === 'acme')
+    expect(acme).toMatchObject({ users: 2, quota: { channels: 1 }, used: { channels: 1, connections: 1 } })
+    await boss.execute('tenant.set', tenant, ['channels', type.uint64, u64(0)])
+    await seat.defChannel()
+  })
+})
