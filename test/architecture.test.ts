@@ -27,14 +27,24 @@ const SOURCES = Object.keys(STAR)
 
 /** The files and folders of the server, from the lowest to the highest; those of one line may import each other. */
 const ORDER: readonly (readonly string[])[] = [
-  ['clock', 'age', 'log', 'errors', 'config', 'quotas', 'accounts', 'audit', 'rights'],
+  ['clock', 'age', 'log', 'errors', 'config', 'quotas', 'accounts', 'audit', 'rights', 'watched-file', 'jwt-keys-file'],
   ['metrics'],
   ['channels'],
-  ['sensors', 'controls'],
+  ['sensors', 'controls', 'tls'],
   ['sessions'],
   ['commands'],
   ['listeners', 'http', 'dialling'],
-  ['parts', 'recovery', 'first-run', 'start-feeds', 'start-sensors', 'server', 'main'],
+  [
+    'parts',
+    'recovery',
+    'first-run',
+    'operator-files',
+    'start-feeds',
+    'start-listeners',
+    'start-sensors',
+    'server',
+    'main',
+  ],
 ]
 
 /** What runs in a browser too. */
