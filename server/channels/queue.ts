@@ -5,7 +5,7 @@
 import { append, appendFrames, appendResult, release } from './appending.ts'
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
-import { type Entry, isAlive, type Lane } from './lane.ts'
+import type { Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
 import {
@@ -20,7 +20,7 @@ import { recovered, restoreBlock, restoreGap, restoreNumbers, restoreSeries } fr
 import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
 import { ahead, attach, detach, loaded, type Next, next } from './sending.ts'
 import { commit } from './settling.ts'
-import { rest, stored, take } from './storing.ts'
+import { rest, stored, storedThrough, take } from './storing.ts'
 
 export interface QueueStatus {
   readonly accepted: number
@@ -289,15 +289,4 @@ export class Queue {
       dropped: { ...ledger.dropped },
     }
   }
-}
-
-/** The id up to which the sending order is stored or settled as far as an entry of it says. */
-function storedThrough(entry: Entry, storedNext: number): number {
-  // A loss that is not on disk: after a crash its values would be missing untold.
-  if (entry.kind === 'gap')
-    return isAlive(entry) && entry.transaction >= storedNext ? storedNext - 1 : Number.POSITIVE_INFINITY
-  if (entry.left === 0) return Number.POSITIVE_INFINITY
-  // Released, and that is not on disk: after a crash its values would wait again, and get other ids.
-  const last = entry.settledFrom(entry.first >= storedNext ? 0 : entry.stored)
-  return last === entry.last ? Number.POSITIVE_INFINITY : last
 }

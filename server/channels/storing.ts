@@ -4,7 +4,7 @@
  */
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
-import type { Entry } from './lane.ts'
+import { type Entry, isAlive } from './lane.ts'
 import { dropCauses } from './ledger.ts'
 import { TOTAL_RESIDENT_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
@@ -129,4 +129,15 @@ export function rest(queue: QueueState): void {
     tail.sealed = true
     releaseBytes(queue, tail)
   }
+}
+
+/** The id up to which the sending order is stored or settled as far as an entry of it says. */
+export function storedThrough(entry: Entry, storedNext: number): number {
+  // A loss that is not on disk: after a crash its values would be missing untold.
+  if (entry.kind === 'gap')
+    return isAlive(entry) && entry.transaction >= storedNext ? storedNext - 1 : Number.POSITIVE_INFINITY
+  if (entry.left === 0) return Number.POSITIVE_INFINITY
+  // Released, and that is not on disk: after a crash its values would wait again, and get other ids.
+  const last = entry.settledFrom(entry.first >= storedNext ? 0 : entry.stored)
+  return last === entry.last ? Number.POSITIVE_INFINITY : last
 }
