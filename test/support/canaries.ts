@@ -1,6 +1,6 @@
 /**
  * Secrets of the whole suite, looked for wherever a server writes something down: every password, token and secret that a
- * raw peer sends is remembered, and must stand in no line of the log and in no record of the audit log.
+ * raw peer sends is remembered, and must stand in no line of the log, in no detail of a response, and in no record of the audit log.
  */
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'

@@ -157,7 +157,10 @@ export class TestProducer {
     await this.#end()
     rmSync(this.#world.directory, { recursive: true, force: true })
     const records = (await this.store.audit(0, Number.POSITIVE_INFINITY)).map((record) => JSON.stringify(record))
-    const leak = firstLeak([...this.logged, ...records], this.#secrets())
+    const said = this.#world.peers.flatMap(({ log }) =>
+      log.map((message) => ('detail' in message ? message.detail : '')),
+    )
+    const leak = firstLeak([...this.logged, ...records, ...said], this.#secrets())
     if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
   }
 
