@@ -143,7 +143,7 @@ const sectionsOf = z.strictObject({
       ),
       requests_per_minute: key(
         integer(1, 1_000_000),
-        600n,
+        6_000n,
         'HTTP requests that one address may make, those that open a WebSocket among them.',
       ),
     })

@@ -22,15 +22,24 @@ function connection() {
   return { producer, clock, closed, told, connection }
 }
 
-test('messages are told in their order', () => {
-  const { producer, told } = connection()
+/** The same, logged in. */
+async function admitted() {
+  const made = connection()
+  made.producer.say(caps('password'))
+  const step = made.connection.authenticate('password', new Uint8Array(0), true)
+  await made.producer.grant('AUTH password', 9)
+  await step
+  return made
+}
+
+test('messages are told in their order', async () => {
+  const { producer, told } = await admitted()
   producer.say(caps('password'), value(7, 1), gap(2, 7), notice(1, 'window full'), value(7, 3))
   expect(told).toEqual(['value 1', 'gap 2', 'notice 1', 'value 3'])
 })
 
 test('what a response changes is done before what stands behind it is told', async () => {
-  const { producer, told, connection: ours } = connection()
-  producer.say(caps('password'))
+  const { producer, told, connection: ours } = await admitted()
   void ours.request('SET_CHANNEL', { channel: 12 }, () => told.push('turned'))
   const { seq } = await producer.next()
   producer.say(value(7, 1), response(seq, 0, 0), value(7, 2))
@@ -59,6 +68,8 @@ test('capabilities are those that were told last', async () => {
 
 test.each([
   ['begins with something else than its capabilities', [value(7, 0, 1)], /capabilities have to stand/],
+  ['sends values before the login', [caps('password'), value(7, 1)], /values before the login/],
+  ['sends GAPs before the login', [caps('password'), gap(2, 7)], /values before the login/],
   ['sends AUTH unasked', [caps('password'), Buffer.from('00000008fffffffd00000000', 'hex')], /without being asked/],
   ['answers what was not sent', [caps('password'), response(77, 0, 0)], /never sent \(seq 77\)/],
   ['speaks another protocol', [Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')], /is that a Monitoring Protocol/],
@@ -83,9 +94,19 @@ test.each([
   expect(closed).toHaveLength(1)
 })
 
-test('nothing is told of what stands behind an error in the same piece', () => {
-  const { producer, told } = connection()
-  producer.say(caps('password'), value(7, 1), response(77, 0, 0), value(7, 2))
+test('values that stand behind an OK to a step that is not the last one are nobody’s: the producer has proven nothing', async () => {
+  const { producer, told, closed, connection: ours } = connection()
+  producer.say(caps('scram-sha-256'))
+  const step = ours.authenticate('scram-sha-256', new Uint8Array(0), false)
+  await producer.grant('AUTH scram-sha-256', 9, value(7, 1))
+  expect(await step).toEqual({ channel: 9 })
+  expect(told).toEqual([])
+  expect(closed).toMatchObject([{ reason: { code: 'PROTOCOL' } }])
+})
+
+test('nothing is told of what stands behind an error in the same piece', async () => {
+  const { producer, told } = await admitted()
+  producer.say(value(7, 1), response(77, 0, 0), value(7, 2))
   expect(told).toEqual(['value 1'])
 })
 
@@ -146,9 +167,8 @@ test('reading rests only while no response is owed, for whoever reads may be wai
   expect(producer.isPaused).toBe(false)
 })
 
-test('while reading rests, 256 KiB are taken every 10 s, where a window bounds what comes', () => {
-  const { producer, clock, connection: ours } = connection()
-  producer.say(caps('password'))
+test('while reading rests, 256 KiB are taken every 10 s, where a window bounds what comes', async () => {
+  const { producer, clock, connection: ours } = await admitted()
   ours.hold(true, true)
   clock.advance(9_999)
   expect(producer.isPaused).toBe(true)

@@ -29,7 +29,7 @@ describe('a configuration', () => {
       tls: { cert: undefined, key: undefined, clientCa: undefined, clientRevoked: undefined },
       jwt: { keys: undefined, issuer: '', audience: '', identity: 'sub' },
       auth: { plainOnLoopback: true, scramIterations: 600_000 },
-      http: { allowedOrigins: [], pages: undefined, requestsPerMinute: 600 },
+      http: { allowedOrigins: [], pages: undefined, requestsPerMinute: 6_000 },
       storage: { synchronous: 'full' },
       channels: {
         maxBytes: 67_108_864,

@@ -16,6 +16,8 @@ export class DeafPeer implements Link {
   waiting = 0
   paused = false
   ended = false
+  /** Nobody waits until it has taken the last words. */
+  destroyed = false
   #listener: LinkListener | undefined
 
   constructor(producer: TestProducer) {
@@ -84,6 +86,7 @@ export class DeafPeer implements Link {
 
   destroy(): void {
     this.ended = true
+    this.destroyed = true
     this.#listener?.closed()
   }
 

@@ -6,7 +6,7 @@ const ALLOWED = ['https://pages.example:8443', 'https://other.example', 'http://
 
 describe('an Origin', () => {
   it.each([undefined, `http://${HOST}`, `https://${HOST}`, ...ALLOWED])('%s may open the WebSocket', (origin) => {
-    expect(originProblem(origin, HOST, ALLOWED)).toBeUndefined()
+    expect(originProblem(origin, HOST, false, ALLOWED)).toBeUndefined()
   })
 
   it.each([
@@ -81,14 +81,20 @@ describe('an Origin', () => {
     'https://[2001:db8:0::1]:9000',
     'http://[2001:DB8::1]:9000',
   ])('%j may not', (origin) => {
-    expect(originProblem(origin, HOST, ALLOWED)).toContain('http.allowed_origins')
+    expect(originProblem(origin, HOST, false, ALLOWED)).toContain('http.allowed_origins')
+  })
+
+  it('of the same host without TLS may not open one under TLS: anybody on the way could have written that page', () => {
+    expect(originProblem(`https://${HOST}`, HOST, true, ALLOWED)).toBeUndefined()
+    expect(originProblem(`http://${HOST}`, HOST, true, ALLOWED)).toContain('http.allowed_origins')
+    for (const origin of ALLOWED) expect(originProblem(origin, HOST, true, ALLOWED)).toBeUndefined()
   })
 
   it('cannot be made good by a Host that says the same, unless that is the Host', () => {
     for (const host of [undefined, '', 'evil.example.', 'evil.example:80', 'evil.exampl', HOST]) {
-      expect(originProblem('http://evil.example', host, ALLOWED)).toBeDefined()
+      expect(originProblem('http://evil.example', host, false, ALLOWED)).toBeDefined()
     }
-    expect(originProblem('http://', '', [])).toBeDefined()
-    expect(originProblem('https://', '', [])).toBeDefined()
+    expect(originProblem('http://', '', false, [])).toBeDefined()
+    expect(originProblem('https://', '', false, [])).toBeDefined()
   })
 })

@@ -101,6 +101,17 @@ describe('a peer that never reads', () => {
     peer.destroy()
   })
 
+  it('makes the server hold 64 KiB and what one chunk causes before AUTH, for 10 s', async () => {
+    const peer = new DeafPeer(producer)
+    expect(await peer.flood(() => repeated(command.nop(1), 4 * KIB), 100)).toBeLessThan(20)
+    expect(peer.waiting).toBeGreaterThan(64 * KIB)
+    expect(peer.waiting).toBeLessThan(80 * KIB)
+    producer.clock.advance(9_999)
+    expect(peer.ended).toBe(false)
+    producer.clock.advance(1)
+    expect(peer.destroyed).toBe(true)
+  })
+
   it('and sends QUERYs makes the server hold 1 MiB and the answers of one turn', async () => {
     const peer = await deaf()
     const bytes = command.query(1, 'producer.metrics')

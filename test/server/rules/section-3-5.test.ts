@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ALL, args, command, status, type, u32 } from '../../support/bytes.ts'
+import { ALL, args, command, opaque, status, type, u32 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import type { Seat } from '../../support/seat.ts'
 import { atH1 } from '../../support/seat.ts'
@@ -145,8 +145,9 @@ describe('what is not yours and what is not there give the same status and detai
   })
 
   it('the destination of DEF_CHANNEL', async () => {
+    const secret = args(['secret', type.opaque, opaque(new Uint8Array(16))])
     const urls = ['tcp://127.0.0.1:1', 'tcp://10.0.0.1:7650', 'wss://monitor.example/monitor']
-    const answers = await Promise.all(urls.map((url) => alice.ask((seq) => command.defChannel(seq, url))))
+    const answers = await Promise.all(urls.map((url) => alice.ask((seq) => command.defChannel(seq, url, secret))))
     expect(new Set(answers.map((answer) => `${answer.status} ${answer.detail}`)).size).toBe(1)
     expect(answers[0]).toMatchObject({ status: status.PERMISSION_DENIED })
   })
