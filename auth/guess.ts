@@ -6,6 +6,7 @@ import { AuthError } from './errors.ts'
 import { formatIdentity, parseIdentity, type QualifiedName } from './identity.ts'
 import type { Account, Accounts, AuthStep, Failed, Peer } from './mechanism.ts'
 import { isLoopback } from './network.ts'
+import { splitIdentity } from './qualified-name.ts'
 import { equalBytes, type ScramVerifier } from './scram/keys.ts'
 import type { Throttle } from './throttle.ts'
 
@@ -80,6 +81,17 @@ export function whoIs(text: string): QualifiedName | undefined {
     if (error instanceof AuthError) return undefined
     throw error
   }
+}
+
+/**
+ * The same for a name that somebody else vouches for: only in our own spelling. Names that prepare to one name may be two
+ * people to whoever issued them.
+ */
+export function whoIsExactly(text: string): QualifiedName | undefined {
+  const who = whoIs(text)
+  if (!who) return undefined
+  const { tenant, name } = splitIdentity(text)
+  return tenant === who.tenant && name === who.name ? who : undefined
 }
 
 function hasSameSecrets(now: Account, then: Account): boolean {

@@ -68,15 +68,23 @@ const ADVICE: Readonly<Record<string, (error: StatusError, login: Login) => stri
   NO_SUCH_CONTROL: () =>
     '`cinnabar get producer.controls` lists those that this user is shown; another may be shown more: see --user',
   NO_SUCH_CHANNEL: () => '`cinnabar channels` lists those that this user has',
-  PERMISSION_DENIED: ({ command }, { user = 'USER' }) =>
-    `\`cinnabar explain ${user} ${command} OBJECT\`, asked by an admin, says which rule forbids it; ` +
-    (command === 'DEF_CHANNEL' ? 'or `dial.allow` in the configuration leaves the destination out' : 'see also --user'),
+  PERMISSION_DENIED: ({ command }, login) =>
+    `\`cinnabar explain ${login.user ?? 'USER'} ${command} OBJECT\`, asked by an admin, says which rule forbids it; ` +
+    besidesRules(command, login),
   QUOTA_EXCEEDED: () => '`cinnabar tenant list`, asked by an admin, shows what of its quota each tenant has used',
   BUSY: () => 'try again in a moment',
   STORAGE_FULL: () => "make room on the disk of the server's data directory; it goes on by itself then",
 }
 
-function advice(error: ConnectionError, { url, credentials }: Login): string {
+/** What forbids something although rules allow it. */
+function besidesRules(command: string, { credentials }: Login): string {
+  if (command === 'DEF_CHANNEL') return 'or `dial.allow` in the configuration leaves the destination out'
+  if (!('token' in credentials)) return 'see also --user'
+  return "or the token's scope leaves it out: `watch` and `top` need `EXECUTE channel.*` too; see `cinnabar token list`"
+}
+
+function advice(error: ConnectionError, login: Login): string {
+  const { url, credentials } = login
   switch (error.code) {
     case 'UNREACHABLE':
       return systemCode(error.cause) === 'ECONNREFUSED'
@@ -86,7 +94,9 @@ function advice(error: ConnectionError, { url, credentials }: Login): string {
     case 'PROTOCOL':
       return `${error.message}\n${otherDoors(url)}`
     case 'LOGIN_FAILED':
-      return `${error.message}\n${NOT_ADMITTED[kindOf(credentials)]}`
+      return `${error.message}\n${notAdmitted(error, login)}`
+    case 'NO_METHOD':
+      return 'certificate' in credentials ? `${error.message}\n${NOT_ADMITTED.certificate}` : error.message
     case 'SERVER_NOT_PROVEN':
       return `${error.message}\nIt is not the server that this secret belongs to; it was not shown the secret`
     case 'UNTRUSTED':
@@ -100,11 +110,21 @@ function advice(error: ConnectionError, { url, credentials }: Login): string {
   }
 }
 
+/** What was right, but not to be had, is another matter than a secret that is wrong. */
+function notAdmitted({ cause }: ConnectionError, login: Login): string {
+  const other = cause instanceof StatusError ? ADVICE[cause.status]?.(cause, login) : undefined
+  return other ?? NOT_ADMITTED[kindOf(login.credentials)]
+}
+
 type Kind = 'password' | 'token' | 'certificate'
 
 const NOT_ADMITTED: Readonly<Record<Kind, string>> = {
-  password: "There is no such user, or the secret is another one's: see --user and --secret-file",
-  token: 'It was revoked, has expired, or is not one of this server: `cinnabar token list`, asked by an admin, tells',
+  password:
+    "There is no such user, the secret is another one's (see --user and --secret-file), or too many were wrong of late: " +
+    'then it is not looked at for a minute or more',
+  token:
+    'It was revoked, has expired, or is not one of this server: `cinnabar token list`, asked by an admin, tells; ' +
+    "of a JWT the server's log says why",
   certificate:
     'There is no user of its name, or it is good no more: see `client_ca` and `client_revoked` of the server',
 }

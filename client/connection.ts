@@ -57,6 +57,7 @@ export class Connection {
   readonly #offer = new Offer()
   #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
   #challenge: { resolve(step: AuthStep): void; reject(error: Error): void } | undefined
+  #isAdmitted = false
   #isDeflated = false
   #lastWords: Notice | undefined
   #ended: ConnectionError | undefined
@@ -120,8 +121,11 @@ export class Connection {
     })
   }
 
-  /** One step of an AUTH exchange. Rejects as `request` does. */
-  authenticate(method: string, data: Uint8Array): Promise<AuthStep> {
+  /**
+   * One step of an AUTH exchange. `isLast`: the producer has proven what it has to, so that OK admits us; before that
+   * nothing that it sends is taken for values. Rejects as `request` does.
+   */
+  authenticate(method: string, data: Uint8Array, isLast: boolean): Promise<AuthStep> {
     return new Promise((resolve, reject) => {
       this.#write(
         'AUTH',
@@ -131,6 +135,7 @@ export class Connection {
           response: ({ status, result, detail }) => {
             if (status === StatusCode.AUTH_NEEDED) this.#challenge = { resolve, reject }
             else if (status === StatusCode.OK) {
+              this.#isAdmitted = isLast
               this.#framer.maxFrameBytes = MAX_FRAME_BYTES
               this.#offer.expect()
               resolve({ channel: result })
@@ -225,11 +230,17 @@ export class Connection {
   }
 
   #take(message: Message): void {
-    if (!this.capabilities && message.kind !== 'caps') {
-      this.#fail('PROTOCOL', `began with ${message.kind} where its capabilities have to stand`)
+    const { kind } = message
+    if (!this.capabilities && kind !== 'caps') {
+      this.#fail('PROTOCOL', `began with ${kind} where its capabilities have to stand`)
       return
     }
-    switch (message.kind) {
+    // Whoever calls could fill our memory with them, and who only seems to be the producer make us believe them.
+    if (!this.#isAdmitted && (kind === 'value' || kind === 'gap')) {
+      this.#fail('PROTOCOL', 'sent values before the login')
+      return
+    }
+    switch (kind) {
       case 'response':
         this.#response(message)
         break

@@ -57,12 +57,12 @@ function byScram(proof: PasswordCredentials, channelBinding: Uint8Array | 'not-o
   return async (connection) => {
     const { prove } = await import('./scram.ts')
     await prove(connection, proof, channelBinding)
-    return admittedTo(await connection.authenticate('', NO_DATA))
+    return admittedTo(await connection.authenticate('', NO_DATA, true))
   }
 }
 
 function plainly(method: string, data: Uint8Array): Way {
-  return async (connection) => admittedTo(await connection.authenticate(method, data))
+  return async (connection) => admittedTo(await connection.authenticate(method, data, true))
 }
 
 function admittedTo(step: Awaited<ReturnType<Connection['authenticate']>>): number {

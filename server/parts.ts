@@ -176,6 +176,8 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   }
   const reconsider = withdrawal.reconsider.bind(withdrawal)
   const iterations = config.auth.scramIterations
+  const destination = (url: string) => dialler.destination(url)
+  const tenantsOf = (name: string) => options.programs.find((program) => program.name === name)?.tenants
   const controls = [
     channelConfigure(registry),
     channelPurge(registry),
@@ -184,8 +186,8 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     ...userControls({ accounts, rules, hasher, iterations, withdraw, reconsider, stored }),
     ...tokenControls({ accounts, tokens, clock, stored }),
     ...tenantControls({ tenants, accounts, quotas, stored }),
-    ...roleControls({ rules, accounts, reconsider, stored }),
-    explain({ accounts, rights, hub }),
+    ...roleControls({ rules, accounts, reconsider, destination, stored }),
+    explain({ accounts, rights, hub, destination, tenantsOf }),
   ]
   const accept = (arrival: Arrival): void => sessions.accept(arrival)
   const told = { config, clock, log, audit, journal, accounts, quotas, registry, hub, rights, recovered, accept }
@@ -195,6 +197,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     ids,
     journal,
     clock,
+    age,
     log,
     rights,
     audit,

@@ -44,7 +44,7 @@ export class Quotas {
 
 export class TenantUse {
   readonly connections: Count
-  /** Those that are kept: disposable ones do not count. */
+  /** Those in the store: what was never worth that does not count. */
   readonly channels: Count
   /** Metrics that are bound, each match of a pattern by itself. */
   readonly instances: Count

@@ -1,4 +1,5 @@
 /** Makes the sensors and joins them to the hub. */
+import { ADMIN_ROLE, type Identity } from '../auth/permissions.ts'
 import type { Config } from './config.ts'
 import type { Hub } from './metrics/hub.ts'
 import type { Parts } from './parts.ts'
@@ -42,12 +43,15 @@ export function addSensors(
   for (const sensor of [...gmetric.all(), ...smon.all()]) hub.add(sensor)
   const overQuota = new OverQuota(producer.quotas, notices, clock)
   const started = clock.monotonicMs()
-  const stats = () => ({
+  const ofTenant = ({ tenant }: Identity) => ({
+    connections: producer.quotas.of(tenant).connections.used,
+    channels: [...registry.all()].filter(({ owner }) => owner.tenant === tenant).length,
+  })
+  const stats = (identity: Identity) => ({
     software: producer.software,
     name: producer.name,
     uptimeSeconds: (clock.monotonicMs() - started) / 1000,
-    connections: sessions.count,
-    channels: registry.count,
+    ...(identity.role === ADMIN_ROLE ? { connections: sessions.count, channels: registry.count } : ofTenant(identity)),
     unstoredBytes: producer.host.unstored,
     residentBytes: process.memoryUsage.rss(),
     storage: storage(),

@@ -83,7 +83,7 @@ export interface ExecutionRow {
   readonly key: string
   /** SHA-256 of the arguments. */
   readonly digest: Uint8Array
-  /** Milliseconds since 1970. */
+  /** By the age clock, in milliseconds. */
   readonly at: number
   /** The REC of the result in XDR (its type and itself); undefined while it is to come. */
   readonly result: Uint8Array | undefined

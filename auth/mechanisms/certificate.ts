@@ -2,7 +2,7 @@
  * The method `certificate` [MON 11]: one step without data. TLS has verified the client's certificate already, so that the
  * peer holds its key; the common name of its subject says who it is.
  */
-import { whoIs } from '../guess.ts'
+import { whoIsExactly } from '../guess.ts'
 import { formatIdentity } from '../identity.ts'
 import type { Accounts, AuthStep, Certificates, Failed, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
 
@@ -31,7 +31,7 @@ export class CertificateMechanism implements Mechanism {
 
   #step({ certificate }: Peer, data: Uint8Array): AuthStep {
     if (data.length > 0) return { outcome: 'invalid', detail: 'certificate takes no data' }
-    const who = certificate && whoIs(certificate.subject)
+    const who = certificate && whoIsExactly(certificate.subject)
     if (!who) return failed('its common name is no user name')
     const { accounts, certificates, wallMs } = this.#options
     const identity = formatIdentity(who)

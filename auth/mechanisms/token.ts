@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { AuthError } from '../errors.ts'
-import { whoIs } from '../guess.ts'
+import { whoIsExactly } from '../guess.ts'
 import { formatIdentity } from '../identity.ts'
 import type { Accounts, AuthStep, Failed, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
 import { parseScope, type Scope } from '../scope.ts'
@@ -70,7 +70,7 @@ export class TokenMechanism implements Mechanism {
     const { accounts, wallMs } = this.#options
     const verified = await verifyJwt(text, options, wallMs())
     if ('refused' in verified) return failed(verified.refused)
-    const who = whoIs(verified.identity)
+    const who = whoIsExactly(verified.identity)
     if (!who) return failed('it names nobody who could be a user')
     const account = accounts.find(who.tenant, who.name)
     if (!account || account.loopbackOnly) return failed('there is no such user', formatIdentity(who))

@@ -2,9 +2,9 @@
  * `cinnabar token`: a token is made here and shown once; the server only ever gets its hash, so that nobody can read it
  * there, neither on the way nor in the database.
  */
-import { createHash, randomBytes } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
+import { newToken } from '../../client/index.ts'
 import { parseDuration } from '../../server/config/duration.ts'
 import { listByControl, tellControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
@@ -25,9 +25,6 @@ interface AddOptions extends LoginOptions {
   readonly out?: string
 }
 
-const PREFIX = 'cnb_'
-const TOKEN_BYTES = 32
-
 export function addToken(program: Command, cli: Cli): void {
   const { terminal } = cli
   const token = program.command('token').description('what programs log in with instead of a password')
@@ -43,13 +40,13 @@ export function addToken(program: Command, cli: Cli): void {
       const who = whoIs(user)
       const { name, scope, expires, out } = options
       return withConsumer(cli, options, async (consumer) => {
-        const made = PREFIX + randomBytes(TOKEN_BYTES).toString('base64url')
+        const { token: made, hash } = await newToken()
         // First of all: what cannot be kept must not be good for anything.
         if (out !== undefined) write(out, made)
         try {
           await tellControl(terminal, consumer, 'token.add', {
             ...who,
-            hash: createHash('sha256').update(made).digest('hex'),
+            hash,
             ...(name ? { name } : {}),
             ...(scope ? { scope: scope.join('\n') } : {}),
             ...(expires ? { expires_in_s: expires } : {}),

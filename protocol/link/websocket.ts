@@ -2,8 +2,14 @@
 import type { WebSocket } from 'ws'
 import type { Link, LinkListener } from './link.ts'
 
+/** Between our close and a peer that does not close too; the library's own 30 s would go beyond those of a login. */
+const CLOSE_MS = 1000
+
 export class WebSocketLink implements Link {
   readonly #socket: WebSocket
+  /** Writes that are not out of this process. */
+  #writes = 0
+  #isEnded = false
   #listener: LinkListener | undefined
 
   constructor(socket: WebSocket) {
@@ -20,8 +26,16 @@ export class WebSocketLink implements Link {
   }
 
   #send(data: Uint8Array | string, binary: boolean, written?: () => void): void {
-    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(data, { binary }, () => written?.())
-    else written?.()
+    if (this.#socket.readyState !== this.#socket.OPEN) {
+      written?.()
+      return
+    }
+    this.#writes++
+    this.#socket.send(data, { binary }, () => {
+      this.#writes--
+      if (this.#isEnded) this.#linger()
+      written?.()
+    })
   }
 
   pause(): void {
@@ -35,6 +49,12 @@ export class WebSocketLink implements Link {
   end(code = 1000, reason = ''): void {
     this.#socket.resume()
     this.#socket.close(code, reason)
+    this.#isEnded = true
+    this.#linger()
+  }
+
+  #linger(): void {
+    if (this.#writes === 0) setTimeout(() => this.#socket.terminate(), CLOSE_MS).unref()
   }
 
   destroy(): void {
@@ -55,8 +75,12 @@ export class WebSocketLink implements Link {
       else if (this.#listener?.text) this.#listener.text(data.toString('utf8'))
       else this.end(1003, 'this subprotocol carries binary messages')
     })
-    // The library closes by itself then, and says why (1002, 1007, 1009): `terminate` would overtake that.
-    this.#socket.on('error', closed)
+    // The library closes by itself then, and says why (1002, 1007, 1009): `terminate` at once would overtake that.
+    this.#socket.on('error', () => {
+      closed()
+      this.#isEnded = true
+      this.#linger()
+    })
     this.#socket.on('close', closed)
   }
 }

@@ -73,14 +73,14 @@ export class Registry {
   }
 
   /**
-   * Throws StatusError QUOTA_EXCEEDED if there is no room for one more channel that stays. Disposable ones do not count:
-   * who has too many can still connect, and delete some.
+   * Throws StatusError QUOTA_EXCEEDED if there is no room for one more channel in the store. What was never worth that does
+   * not count: who has too many can still connect, and delete some.
    */
   needsRoom(owner: Identity): void {
     const { maxPerIdentity, quotas } = this.#options
     quotas.of(owner.tenant).channels.needsRoom()
     const mine = this.of(owner.userId)
-    if (mine.size < maxPerIdentity || [...mine].filter((one) => !one.isDisposable).length < maxPerIdentity) return
+    if (mine.size < maxPerIdentity || [...mine].filter(({ stored }) => stored).length < maxPerIdentity) return
     throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
   }
 

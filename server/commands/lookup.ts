@@ -81,7 +81,7 @@ export function needsRoom(session: Caller, channel?: Channel): void {
   const { host, registry } = session.producer
   if (channel !== undefined && !channel.survives) return
   if (host.refusing === 'full') throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
-  if (channel === undefined || channel.isDisposable) registry.needsRoom(session.identity)
+  if (channel === undefined || !channel.stored) registry.needsRoom(session.identity)
 }
 
 /** `producer.channels` takes "0" for the current channel [MON 8 Ledger]; only the connection knows which that is. */

@@ -24,6 +24,7 @@ async function copyAndBind(session: Caller, instance: Instance, from: Channel, t
   // While frames were read back, another connection of this identity may have stopped the one or deleted the other.
   if (instances.find(session.identity, instance.id) !== instance) throw noSuchId()
   if (to.deleted) throw noSuchChannel()
+  needsRoom(session, to)
   return bind(session, instance, to, frames)
 }
 

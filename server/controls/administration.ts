@@ -4,7 +4,7 @@
  */
 import { AuthError } from '../../auth/errors.ts'
 import { DEFAULT_TENANT, formatIdentity, prepareName, type QualifiedName } from '../../auth/identity.ts'
-import type { Account } from '../../auth/mechanism.ts'
+import type { Account, Credential } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
@@ -51,6 +51,18 @@ export function judged<T>(judge: () => T): T {
 /** Whether what belongs to a tenant is there at all for whoever asks. */
 export function reaches({ role, tenant }: Identity, of: string): boolean {
   return role === ADMIN_ROLE || tenant === of
+}
+
+/**
+ * A password, or the role admin, opens more than a login that is narrower than its user: with such a one nobody gives them.
+ * Throws StatusError PERMISSION_DENIED.
+ */
+export function needsAll({ scope }: Credential): void {
+  if (scope === undefined) return
+  throw new StatusError(
+    'PERMISSION_DENIED',
+    'this login is for less than its user may: it gives no passwords and roles',
+  )
 }
 
 export function noSuchUser(name: QualifiedName): ControlResult {

@@ -21,6 +21,8 @@ export function channelConfigure(registry: Registry): Control {
       if (settings.durable !== channel.row.durable && !channel.queue.empty) {
         throw new StatusError('BUSY', '`durable` can be changed only while nothing is queued or in flight')
       }
+      // It need not be the channel that the result goes to, for which there is room.
+      if (settings.durable && !channel.stored) registry.needsRoom(context.identity)
       return () => {
         registry.configure(channel, settings)
         return ok()

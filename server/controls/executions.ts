@@ -40,7 +40,8 @@ export interface Keyed {
 export interface ExecutionsOptions {
   readonly rows: readonly ExecutionRow[]
   readonly change: (change: Change) => void
-  readonly wallMs: () => number
+  /** Milliseconds: setting the wall clock forgets no key. */
+  readonly age: () => number
 }
 
 interface Kept {
@@ -99,12 +100,20 @@ export class Executions {
   /** A control is to start. */
   begin(user: number, control: string, keyed: Keyed | undefined): Execution {
     const key = keyed?.key ?? `${SLOT}${this.#freeSlots.pop() ?? this.#slots++}`
-    const at = this.#options.wallMs()
+    const at = this.#options.age()
     const digest = keyed?.digest ?? NOTHING
     const execution = { user, control, key, digest, proof: keyed?.proof, at, result: undefined, waiting: [] }
-    if (keyed !== undefined) this.#of(user).keys.set(nameOf(execution), execution)
+    if (keyed !== undefined) this.#keep(execution)
     this.#put(execution)
     return execution
+  }
+
+  /** In the place of one that is over, if its key was used before. */
+  #keep(execution: Execution): void {
+    const kept = this.#of(execution.user)
+    const name = nameOf(execution)
+    kept.bytes -= kept.keys.get(name)?.result?.length ?? 0
+    kept.keys.set(name, execution)
   }
 
   /** Throws StatusError QUOTA_EXCEEDED if no further key can be kept. */
@@ -125,17 +134,20 @@ export class Executions {
     const isSlot = keyOf(execution) === undefined
     if (isSlot) this.#free(execution)
     else if (this.#isKept(execution)) this.#of(execution.user).bytes += result.length
-    execution.result = isSlot ? NOTHING : result
-    this.#put(execution)
-    for (const waiting of execution.waiting.splice(0)) waiting(result)
+    this.#settle(execution, isSlot ? NOTHING : result, result)
   }
 
-  /** It was refused after all, and nothing ran: the key is free. */
-  cancel(execution: Execution): void {
+  /** It was refused after all, and nothing ran: the key is free. `result`: of whoever was promised the same one. */
+  cancel(execution: Execution, result: Uint8Array): void {
     if (keyOf(execution) === undefined) this.#free(execution)
-    this.#users.get(execution.user)?.keys.delete(nameOf(execution))
-    execution.result = NOTHING
-    this.#put(execution)
+    else if (this.#isKept(execution)) this.#of(execution.user).keys.delete(nameOf(execution))
+    this.#settle(execution, NOTHING, result)
+  }
+
+  #settle(execution: Execution, stored: Uint8Array, result: Uint8Array): void {
+    execution.result = result
+    this.#put({ ...execution, result: stored })
+    for (const waiting of execution.waiting.splice(0)) waiting(result)
   }
 
   /** A user is removed; its rows go with it. */
@@ -145,7 +157,7 @@ export class Executions {
 
   /** Forgets what is older than 24 hours; to be called every second or so. */
   sweep(): void {
-    const before = this.#options.wallMs() - KEPT_MS
+    const before = this.#options.age() - KEPT_MS
     // Not for each row by itself: a minute more does no harm.
     if (this.#oldest >= before - MINUTE_MS) return
     this.#oldest = Number.POSITIVE_INFINITY
@@ -181,7 +193,7 @@ export class Executions {
   }
 
   #isOver({ at, result }: Execution): boolean {
-    return result !== undefined && at < this.#options.wallMs() - KEPT_MS
+    return result !== undefined && at < this.#options.age() - KEPT_MS
   }
 
   #forgetOld(kept: Kept): void {

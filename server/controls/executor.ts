@@ -34,7 +34,9 @@ export interface ExecutorOptions {
   readonly controls: readonly Control[]
   readonly ids: Ids
   readonly journal: Journal
-  readonly clock: Pick<Clock, 'microseconds' | 'monotonicMs' | 'wallMs' | 'setTimeout' | 'clear'>
+  readonly clock: Pick<Clock, 'microseconds' | 'monotonicMs' | 'setTimeout' | 'clear'>
+  /** Milliseconds since the database was made. */
+  readonly age: () => number
   readonly log: Logger
   readonly rights: ControlRights
   readonly audit: Audit
@@ -87,14 +89,14 @@ export class Executor {
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
-    const { controls, journal, clock, audit, executions } = options
+    const { controls, journal, clock, age, audit, executions } = options
     this.#options = options
     // One for each program that runs.
     setMaxListeners(0, this.#stopping.signal)
     this.#controls = new Map(controls.map((control) => [control.name, control]))
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
-    this.#executions = new Executions({ rows: executions, change, wallMs: () => clock.wallMs() })
+    this.#executions = new Executions({ rows: executions, change, age })
     this.#audited = new Audited(audit, () => clock.monotonicMs())
   }
 
@@ -191,7 +193,7 @@ export class Executor {
       this.#options.ids.free(id)
       if (error instanceof StatusError) {
         this.#audited.withdrawn(control.name, id, error, context)
-        this.#executions.cancel(execution)
+        this.#executions.cancel(execution, encoded(failed(`nothing ran: ${error.message}`)))
       } else {
         const result = failed('the producer failed; its log says how')
         this.#audited.outcome(control.name, id, result, context)

@@ -1,6 +1,6 @@
 /** `role.explain`: whether a user may do something, and by which rule or default. Asks what the commands themselves ask. */
 import { DEFAULT_TENANT, parseIdentity } from '../../auth/identity.ts'
-import { mayRead } from '../../auth/permissions.ts'
+import { ADMIN_ROLE, mayRead } from '../../auth/permissions.ts'
 import type { RuledCommand } from '../../auth/rules.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands/index.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -11,12 +11,16 @@ import { isPattern } from '../metrics/pattern.ts'
 import type { Rights } from '../rights/rights.ts'
 import { judged, noSuchUser, reaches, text, textOf } from './administration.ts'
 import { type Control, ok } from './control.ts'
-import { objectParameter, whereOf, whereParameter } from './roles.ts'
+import { objectParameter, spelled, whereOf, whereParameter } from './roles.ts'
 
 export interface ExplainOptions {
   readonly accounts: AccountBook
   readonly rights: Rights
   readonly hub: Pick<Hub, 'sensors'>
+  /** Where a URL leads: its one spelling. Throws StatusError INVALID_ARGUMENT. */
+  readonly destination: (url: string) => { readonly url: string }
+  /** Of a control that is not for all of them. */
+  readonly tenantsOf: (control: string) => readonly string[] | undefined
 }
 
 const { BOOLEAN, REC, STRING } = BasicType
@@ -32,7 +36,7 @@ const ruled: Partial<Record<CommandName, RuledCommand>> = {
   DEF_CHANNEL: 'DEF_CHANNEL',
 }
 
-export function explain({ accounts, rights, hub }: ExplainOptions): Control {
+export function explain({ accounts, rights, hub, destination, tenantsOf }: ExplainOptions): Control {
   return {
     name: 'role.explain',
     description: 'Whether a user may do something, and by which rule.',
@@ -45,7 +49,9 @@ export function explain({ accounts, rights, hub }: ExplainOptions): Control {
     prepare(args, { identity: asker }) {
       const name = judged(() => parseIdentity(textOf(args, 'user') ?? ''))
       const command = commandOf(textOf(args, 'command') ?? '')
-      const object = textOf(args, 'object') ?? ''
+      const ruledAs = ruled[command]
+      const given = textOf(args, 'object') ?? ''
+      const object = ruledAs === undefined || given === '' ? given : spelled(ruledAs, given, destination)
       const where = new Map(Object.entries(whereOf(args)))
       return () => {
         const account = reaches(asker, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
@@ -53,7 +59,6 @@ export function explain({ accounts, rights, hub }: ExplainOptions): Control {
         const identity = accounts.identity(account)
         const answer = (allowed: boolean, because: string) =>
           ok('', { type: REC, value: [{ name: 'allowed', type: BOOLEAN, value: allowed }, text('because', because)] })
-        const ruledAs = ruled[command]
         if (ruledAs === undefined) return answer(true, 'what one has made oneself needs no rule')
         if (ruledAs === 'COLLECT' && !isPattern(object)) {
           const isTheirs = hub.sensors.some((sensor) => {
@@ -61,6 +66,9 @@ export function explain({ accounts, rights, hub }: ExplainOptions): Control {
           })
           if (!isTheirs) return answer(false, 'neither the tenant nor the producer has such a metric')
         }
+        // To whoever is no admin another tenant's is as absent.
+        const only = ruledAs === 'EXECUTE' && asker.role === ADMIN_ROLE ? tenantsOf(object) : undefined
+        if (only?.includes(identity.tenant) === false) return answer(false, 'the control is for other tenants')
         const verdict = rights.judge(identity, { command: ruledAs, object, argument: (of) => where.get(of) })
         return answer(verdict.allowed, verdict.because)
       }

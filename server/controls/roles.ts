@@ -7,6 +7,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { AccountBook } from '../accounts.ts'
 import type { Concerned } from '../channels/withdrawal.ts'
 import { StatusError } from '../errors.ts'
+import { isPattern } from '../metrics/pattern.ts'
 import type { RuleBook } from '../rights/rule-book.ts'
 import { records, text, textOf } from './administration.ts'
 import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
@@ -16,6 +17,8 @@ export interface RoleControlsOptions {
   readonly accounts: Pick<AccountBook, 'list'>
   /** Ends what users may not do any more. */
   readonly reconsider: (isConcerned: Concerned) => void
+  /** Where a URL leads: its one spelling. Throws StatusError INVALID_ARGUMENT. */
+  readonly destination: (url: string) => { readonly url: string }
   /** Resolves when everything changed so far is stored. */
   readonly stored: () => Promise<void>
 }
@@ -41,7 +44,7 @@ export const whereParameter: ControlParameter = {
 }
 
 export function roleControls(options: RoleControlsOptions): Control[] {
-  const { rules, accounts, reconsider, stored } = options
+  const { rules, accounts, reconsider, destination, stored } = options
   const changed = ({ role, command, object }: Rule): Promise<void> => {
     if (command === 'COLLECT' || command === '*') {
       reconsider((identity, metric) => identity.role === role && overlaps(object, metric))
@@ -59,13 +62,9 @@ export function roleControls(options: RoleControlsOptions): Control[] {
       whereParameter,
     ],
     prepare(args) {
-      const rule = {
-        role: roleOf(args),
-        effect,
-        command: commandOf(args),
-        object: objectOf(args),
-        where: whereOf(args),
-      }
+      const command = commandOf(args)
+      const object = spelled(command, objectOf(args), destination)
+      const rule = { role: roleOf(args), effect, command, object, where: whereOf(args) }
       return async () => {
         if (rules.list().length >= MAX_RULES) return failed(`there are ${MAX_RULES} rules, and no more are taken`)
         const added = rules.add(rule)
@@ -150,6 +149,15 @@ export function objectOf(args: Given): string {
   const object = textOf(args, 'object') ?? ''
   if (object.length >= 1 && object.length <= MAX_CHARACTERS && !/[\s\p{Cc}]/u.test(object)) return object
   throw new StatusError('INVALID_ARGUMENT', `object is 1 to ${MAX_CHARACTERS} characters without spaces`)
+}
+
+/** A destination as it is judged: a denial of any other spelling of it would deny nothing. Throws StatusError INVALID_ARGUMENT. */
+export function spelled(
+  command: Rule['command'],
+  object: string,
+  destination: RoleControlsOptions['destination'],
+): string {
+  return command !== 'DEF_CHANNEL' || isPattern(object) ? object : destination(object).url
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */

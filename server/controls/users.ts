@@ -13,6 +13,7 @@ import {
   administered,
   judged,
   nameOf,
+  needsAll,
   reaches,
   records,
   tenantParameter,
@@ -62,10 +63,11 @@ export function userControls(options: UserControlsOptions): Control[] {
       },
       { ...role, optional: true, description: `${role.description} Left out: consumer.` },
     ],
-    prepare(args, { identity }) {
+    prepare(args, { identity, credential }) {
       const name = nameOf(args)
       const secret = args.has('password') ? passwordOf(args) : undefined
       const given = roleOf(args, identity, options.rules)
+      if (secret !== undefined || given === ADMIN_ROLE) needsAll(credential)
       return async () => {
         if (!reaches(identity, name.tenant)) return failed(`there is no tenant ${name.tenant}`)
         const isTaken = (): boolean => accounts.find(name.tenant, name.name) !== undefined
@@ -85,9 +87,10 @@ export function userControls(options: UserControlsOptions): Control[] {
     name: 'user.passwd',
     description: 'Sets the password of a user.',
     parameters: [userParameter, tenantParameter, password],
-    prepare(args, { identity }) {
+    prepare(args, { identity, credential }) {
       const name = nameOf(args)
       const secret = passwordOf(args)
+      needsAll(credential)
       return () =>
         administered(accounts, identity, name, async (account) => {
           if (account.loopbackOnly)
@@ -106,9 +109,10 @@ export function userControls(options: UserControlsOptions): Control[] {
     name: 'user.role',
     description: 'Gives a user another role. What it may not do any more ends at once.',
     parameters: [userParameter, tenantParameter, role],
-    prepare(args, { identity }) {
+    prepare(args, { identity, credential }) {
       const name = nameOf(args)
       const given = roleOf(args, identity, options.rules)
+      needsAll(credential)
       return () =>
         administered(accounts, identity, name, async (account) => {
           if (account.id === identity.userId) return failed('nobody can change its own role: let another admin do it')

@@ -95,7 +95,8 @@ function monitor(app: FastifyInstance, options: HttpOptions): void {
         if (request.url.includes('?')) {
           return reply.code(400).send({ error: 'a URL is no place for a token or password: send it with AUTH' })
         }
-        const problem = originProblem(request.headers.origin, request.headers.host, options.allowedOrigins)
+        const { origin, host } = request.headers
+        const problem = originProblem(origin, host, options.tls !== undefined, options.allowedOrigins)
         if (problem !== undefined) return reply.code(403).send({ error: problem })
         if (chooseSubprotocol(protocolsOf(request.headers['sec-websocket-protocol'])) === false) {
           return reply.code(400).send({ error: 'ask for the subprotocol monitoring.xdr or monitoring.json' })

@@ -130,9 +130,9 @@ export class Selection {
   /** Whether it may select anything. A pattern may: what it matches is judged one by one. */
   get isAllowed(): boolean {
     if (isPattern(this.name)) return true
-    const metrics = this.#metrics()
-    if (this.isPattern || metrics.some(({ kind }) => kind === 'event')) return metrics.length > 0
-    return this.listening().some((sensor) => this.#metricsOf(sensor).length > 0) || this.polled().length > 0
+    if (this.isPattern) return this.#metrics().length > 0
+    if (this.listening().some((sensor) => this.#metricsOf(sensor).length > 0)) return true
+    return this.polled().length > 0 || this.events().length > 0
   }
 
   /** The same for two selections of one identity that measure the same. */
@@ -165,8 +165,9 @@ export class Selection {
       if (sensor.polled !== 'event') continue
       for (const metric of this.#metricsOf(sensor)) {
         const args = this.#argumentsFor(metric)
-        if (args === undefined) continue
-        targets.push({ sensor, metric, args, labels: { name: metric.name }, open: this.#open(metric) })
+        const labels = { name: metric.name }
+        if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) continue
+        targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
       }
     }
     return targets

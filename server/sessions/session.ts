@@ -4,6 +4,7 @@
  */
 import type { Credential, Peer } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
+import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import type { LinkListener } from '../../protocol/link/link.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
@@ -30,6 +31,8 @@ export interface SessionOptions extends Arrival {
 const LOGIN_MS = 10_000
 /** Reading stops while this many bytes of responses and answers are not drained [MON 8 Window]. */
 const MAX_UNDRAINED = 1 << 20
+/** Before AUTH as much as the peer may send in one frame [MON 1]. */
+const MAX_UNDRAINED_BEFORE_AUTH = MAX_FRAME_BYTES_BEFORE_AUTH
 
 export class Session implements Connection, LinkListener, Read, Wrapped {
   readonly producer: Producer
@@ -76,7 +79,14 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
 
   #limitLogin(): void {
     this.producer.clock.clear(this.#deadline)
-    this.#deadline = this.producer.clock.setTimeout(() => this.fail('no successful AUTH within 10 s'), LOGIN_MS)
+    this.#deadline = this.producer.clock.setTimeout(() => this.#late(), LOGIN_MS)
+  }
+
+  /** Who does not even take what it is told is not waited for. */
+  #late(): void {
+    const isDeaf = this.#outgoing.undrained('responses') > 0
+    this.fail('no successful AUTH within 10 s')
+    if (isDeaf) this.#wrapping.link.destroy()
   }
 
   #sayCapabilities(): void {
@@ -153,7 +163,8 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
   /** The peer asks and does not take what it gets. */
   get behind(): boolean {
     const answers = this.#outgoing.undrained('answers') + (this.#channel?.outbox.backlog ?? 0)
-    return this.#replies.backlog + this.#outgoing.undrained('responses') + answers > MAX_UNDRAINED
+    const most = this.isAuthenticated ? MAX_UNDRAINED : MAX_UNDRAINED_BEFORE_AUTH
+    return this.#replies.backlog + this.#outgoing.undrained('responses') + answers > most
   }
 
   /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. Throws StatusError QUOTA_EXCEEDED. */

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConnectionError, type ConnectionErrorCode } from '../../client/index.ts'
+import { ConnectionError, type ConnectionErrorCode, StatusError } from '../../client/index.ts'
+import { StatusCode } from '../../protocol/monitor/status-code.ts'
 import { double, runCli, type Script } from './fake-cli.ts'
 
 const load: Script = ({ of }) =>
@@ -79,11 +80,13 @@ describe('a connection that does not come about', () => {
   const env = { CINNABAR_URL: 'tcp://127.0.0.1:7650', CINNABAR_USER: 'alice', CINNABAR_PASSWORD: 'pencil' }
   const used = 'Tried: tcp://127.0.0.1:7650 (CINNABAR_URL), user alice (CINNABAR_USER), secret from CINNABAR_PASSWORD'
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const full = new StatusError('AUTH', StatusCode.QUOTA_EXCEEDED, 'connections: 5 are there')
 
   test.each<[ConnectionErrorCode, unknown, RegExp, number]>([
     ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `npm start`/, 1],
     ['UNREACHABLE', new Error('no route'), /the message\nIt has to be the address of `listen.tcp`/, 1],
-    ['LOGIN_FAILED', undefined, /no such user, or the secret is another one's/, 1],
+    ['LOGIN_FAILED', undefined, /no such user, the secret is another one's .* or too many were wrong of late/, 1],
+    ['LOGIN_FAILED', full, /the message\n`cinnabar tenant list`, asked by an admin, shows what of its quota/, 1],
     ['SERVER_NOT_PROVEN', undefined, /not the server that this secret belongs to/, 1],
     ['TIMEOUT', undefined, /the message\nIt has to be the address of `listen.tcp`/, 1],
     ['BAD_URL', undefined, /the message\nThe URL came from CINNABAR_URL$/, 2],
@@ -95,6 +98,14 @@ describe('a connection that does not come about', () => {
     if (exitCode === 1) expect(outcome.err).toContain(used)
     expect(outcome.err.join()).not.toContain('pencil')
   })
+})
+
+test('a certificate that is not asked for may be good no more', async () => {
+  const pem = join(mkdtempSync(join(tmpdir(), 'cinnabar-pem-')), 'alice.pem')
+  writeFileSync(pem, '', { mode: 0o600 })
+  const connect = () => Promise.reject(new ConnectionError('NO_METHOD', 'the message'))
+  const { err } = await runCli(['get', 'a', '--cert', pem, '--key', pem], load, { connect })
+  expect(err.join('\n')).toMatch(/the message\nThere is no user of its name, or it is good no more/)
 })
 
 test('a WebSocket that does not come about tells where one is', async () => {

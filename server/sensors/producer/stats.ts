@@ -1,4 +1,5 @@
-/** `producer.stats`: the producer as a whole, in one REC. */
+/** `producer.stats`: the producer as a whole, in one REC. Connections and channels are those of one's own tenant; role admin all. */
+import type { Identity } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { View } from './sensor.ts'
@@ -18,7 +19,7 @@ export interface Stats {
   readonly storage: string
 }
 
-export function statsView(stats: () => Stats): View {
+export function statsView(stats: (identity: Identity) => Stats): View {
   return {
     metric: {
       name: 'producer.stats',
@@ -28,8 +29,9 @@ export function statsView(stats: () => Stats): View {
       description: 'The producer as a whole: uptime, connections, channels, storage.',
       parameters: [],
     },
-    show() {
-      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage } = stats()
+    show(identity) {
+      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage } =
+        stats(identity)
       const count = (field: string, value: number): Field => ({
         name: field,
         type: UINT64,

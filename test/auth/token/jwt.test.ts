@@ -148,6 +148,12 @@ test('the claim that names the user is the one configured', async () => {
   expect((await inherited.step('token', await signed())).outcome).toBe('failed')
 })
 
+test('another spelling of a name is not that name: two people of the issuer would be one of ours', async () => {
+  for (const sub of ['acme/\uff41lice', '\uff41cme/alice', 'acme/al\u00adice', 'acme\uff0falice']) {
+    expect(await reasonFor(await signed({ ...OURS, sub }))).toBe('it names nobody who could be a user')
+  }
+})
+
 test('unsigned tokens fail, however they spell it', async () => {
   for (const alg of ['none', 'None', 'NONE', '', 'nOnE']) {
     for (const signature of ['', 'AA']) await reasonFor(`${part({ alg, kid: 'ec' })}.${part(OURS)}.${signature}`)

@@ -203,6 +203,8 @@ describe('explain', () => {
     expect(err).toContain(
       '`cinnabar explain tc EXECUTE OBJECT`, asked by an admin, says which rule forbids it; see also --user',
     )
+    const byToken = await runCli(['exec', 'exec.x'], refused, { env: { CINNABAR_TOKEN: 'cnb_x' } })
+    expect(byToken.err.join()).toMatch(/explain USER EXECUTE OBJECT.* or the token's scope leaves it out/)
     const full: Script = () => ({ status: 'QUOTA_EXCEEDED' })
     expect((await runCli(['get', 'a'], full)).err.join()).toContain('`cinnabar tenant list`')
   })

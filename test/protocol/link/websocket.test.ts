@@ -18,7 +18,11 @@ function unanswered() {
     on: (event: string, listener: () => void) => void on.set(event, listener),
   }
   return {
-    fail: () => on.get('error')?.(), link: new WebSocketLink(socket as unknown as WebSocket), done, take: () => written.shift()?.() }
+    fail: () => on.get('error')?.(),
+    link: new WebSocketLink(socket as unknown as WebSocket),
+    done,
+    take: () => written.shift()?.(),
+  }
 }
 
 describe('after its last words', () => {
