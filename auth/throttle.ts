@@ -11,8 +11,6 @@
 import { FailureRate } from './failure-rate.ts'
 import { networkPrefix } from './network.ts'
 
-export { isLoopback } from './network.ts'
-
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 /** So many failures within a minute, without a success in between, block a pair. */

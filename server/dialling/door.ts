@@ -4,8 +4,9 @@
  */
 import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { Account, AuthExchange, AuthStep, MechanismExchange, Peer } from '../../auth/mechanism.ts'
+import type { Account } from '../../auth/mechanism.ts'
 import { ScramMechanism } from '../../auth/mechanisms/scram-sha-256.ts'
+import { Methods } from '../../auth/methods.ts'
 import { MIN_ITERATIONS, type ScramVerifier } from '../../auth/scram/keys.ts'
 import { Throttle } from '../../auth/throttle.ts'
 import type { Door } from '../sessions/arrival.ts'
@@ -41,20 +42,7 @@ export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions)
     return { ...account, bcrypt: undefined, scram: verifier, loopbackOnly: false }
   }
   const options = { accounts: { find }, throttle: new Throttle(now), serverSecret, iterations: verifier.iterations }
-  const mechanisms = [
-    new ScramMechanism('scram-sha-256-plus', options),
-    new ScramMechanism('scram-sha-256', options),
-  ] as const
-  const offered = (peer: Peer): ScramMechanism[] => mechanisms.filter((mechanism) => mechanism.isOffered(peer))
-  return {
-    methods: (peer) => offered(peer).map(({ method }) => method),
-    begin: (peer) =>
-      new Exchange((name) =>
-        offered(peer)
-          .find(({ method }) => method === name)
-          ?.begin(peer),
-      ),
-  }
+  return new Methods([new ScramMechanism('scram-sha-256-plus', options), new ScramMechanism('scram-sha-256', options)])
 }
 
 /** Nobody gets in any more by an attempt that was given up: the channel may be another's by now. */
@@ -70,28 +58,5 @@ export function whileWanted(door: Door, signal: AbortSignal): Door {
         },
       }
     },
-  }
-}
-
-/** A method that is named begins, an empty one goes on [MON 6.4, 11]. */
-class Exchange implements AuthExchange {
-  readonly #begin: (method: string) => MechanismExchange | undefined
-  #current: MechanismExchange | undefined
-
-  constructor(begin: (method: string) => MechanismExchange | undefined) {
-    this.#begin = begin
-  }
-
-  async step(method: string, data: Uint8Array): Promise<AuthStep> {
-    const current = method === '' ? this.#current : this.#begin(method)
-    this.#current = undefined
-    if (current === undefined) {
-      return method === ''
-        ? { outcome: 'invalid', detail: 'an empty method, and no exchange under way' }
-        : { outcome: 'unsupported' }
-    }
-    const step = await current.step(data)
-    if (step.outcome === 'continue') this.#current = current
-    return step
   }
 }

@@ -3,7 +3,7 @@
  * every form in which an IPv4 address can hide in an IPv6 one. IANA keeps the registries (RFC 6890); what they do not list
  * and is not in 2000::/3 is not given to anybody.
  */
-import { BlockList, isIPv4 } from 'node:net'
+import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { Network } from '../config.ts'
 
 const IPV4 = [
@@ -73,8 +73,9 @@ export function familyOf(address: string): Network['family'] {
   return isIPv4(address) ? 'ipv4' : 'ipv6'
 }
 
-/** Whether an address is one that a connection may not go to unless it is named as an address. */
+/** Whether an address is one that a connection may not go to unless it is named as an address. What is none would be resolved again. */
 export function isSpecial(address: string): boolean {
+  if (isIP(address) === 0) return true
   const family = familyOf(address)
   return ranges[family].some(({ list }) => list.check(address, family))
 }

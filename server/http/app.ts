@@ -2,7 +2,7 @@
 import { TLSSocket } from 'node:tls'
 import websocket from '@fastify/websocket'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { isLoopback } from '../../auth/throttle.ts'
+import { isLoopback } from '../../auth/network.ts'
 import type { Address } from '../config.ts'
 import { listenError } from '../listeners/errors.ts'
 import type { Listening } from '../listeners/tcp.ts'

@@ -3,7 +3,7 @@
  * there from the first byte on. A connection counts, and its 10 s run, from the connect, not from the end of a handshake.
  */
 import { createServer, type Socket } from 'node:net'
-import { isLoopback } from '../../auth/throttle.ts'
+import { isLoopback } from '../../auth/network.ts'
 import { TlsLink } from '../../protocol/link/layers/tls.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { Address } from '../config.ts'
