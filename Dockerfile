@@ -1,8 +1,8 @@
 # The server in a container: docker build -t cinnabar . ; docs/operating.md has the commands that run it.
 #
-# Not promised: there is no TLS yet. In a container the server has to listen on every address, or nothing could reach it;
-# so publish its ports on loopback (-p 127.0.0.1:7650:7650), or let only a TLS proxy reach them. Passwords are not seen
-# on the way (scram-sha-256), values are.
+# In a container the server has to listen on every address, or nothing could reach it. So publish 7650 and 7651 on loopback
+# (-p 127.0.0.1:7650:7650): passwords are not seen on the way (scram-sha-256), values are. Others come by TLS:
+# CINNABAR_TLS_CERT, CINNABAR_TLS_KEY and CINNABAR_LISTEN_TLS or CINNABAR_LISTEN_HTTPS.
 #
 # host.* measures what the container sees: CPU, memory and disks are the machine's, processes and network its own.
 

@@ -46,7 +46,8 @@ export function checkConfidential({ isConfidential }: Pick<Consumer, 'isConfiden
 }
 
 function explained(error: unknown, login: Login): unknown {
-  if (!(error instanceof ConnectionError)) return error
+  // The channel that was asked for could not be had.
+  if (!(error instanceof ConnectionError)) return refused(error, login)
   const { urlFrom, used } = login
   // The URL itself may hold a password here.
   if (error.code === 'BAD_URL') {

@@ -10,6 +10,7 @@ import type { PasswordHasher } from '../auth/password.ts'
 import { ADMIN_ROLE } from '../auth/permissions.ts'
 import { makeSecretVerifier, makeVerifiers } from '../auth/verifiers.ts'
 import type { AccountBook } from './accounts.ts'
+import type { AuditLog } from './audit/log.ts'
 import { LOCAL_USER } from './controls/users.ts'
 
 export const ADMIN_USER = 'admin'
@@ -17,6 +18,7 @@ export const SECRET_FILE = 'admin.secret'
 
 export interface FirstRunOptions {
   readonly accounts: AccountBook
+  readonly audit: Pick<AuditLog, 'record'>
   readonly hasher: PasswordHasher
   readonly iterations: number
   readonly dataDir: string
@@ -25,14 +27,9 @@ export interface FirstRunOptions {
 }
 
 /** Makes what is missing. Gives the admin's password if it was made just now and nobody else knows it. */
-export async function firstRun({
-  accounts,
-  hasher,
-  iterations,
-  dataDir,
-  adminPassword,
-}: FirstRunOptions): Promise<string | undefined> {
-  const shown = accounts.size === 0 ? await addAdmin(accounts, hasher, iterations, adminPassword) : undefined
+export async function firstRun(options: FirstRunOptions): Promise<string | undefined> {
+  const { accounts, dataDir } = options
+  const shown = accounts.size === 0 ? await addAdmin(options) : undefined
   const file = join(dataDir, SECRET_FILE)
   const local = accounts.find(DEFAULT_TENANT, LOCAL_USER)
   if (local !== undefined && existsSync(file)) return shown
@@ -41,27 +38,23 @@ export async function firstRun({
   // Anew: writing into a file that is there would keep its mode.
   rmSync(file, { force: true })
   writeFileSync(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
-  if (local !== undefined) accounts.setVerifiers(local, { bcrypt: undefined, scram })
-  else
-    accounts.add({
-      tenant: DEFAULT_TENANT,
-      name: LOCAL_USER,
-      role: ADMIN_ROLE,
-      bcrypt: undefined,
-      scram,
-      loopbackOnly: true,
-    })
+  record(options, LOCAL_USER, local === undefined ? 'added' : 'secret made anew')
+  const verifiers = { bcrypt: undefined, scram }
+  if (local !== undefined) accounts.setVerifiers(local, verifiers)
+  else accounts.add({ tenant: DEFAULT_TENANT, name: LOCAL_USER, role: ADMIN_ROLE, ...verifiers, loopbackOnly: true })
   return shown
 }
 
-async function addAdmin(
-  accounts: AccountBook,
-  hasher: PasswordHasher,
-  iterations: number,
-  given: string | undefined,
-): Promise<string | undefined> {
+async function addAdmin(options: FirstRunOptions): Promise<string | undefined> {
+  const { accounts, hasher, iterations, adminPassword: given } = options
   const password = given || randomBytes(15).toString('base64url')
   const verifiers = await makeVerifiers(password, hasher, iterations)
+  record(options, ADMIN_USER, 'added')
   accounts.add({ tenant: DEFAULT_TENANT, name: ADMIN_USER, role: ADMIN_ROLE, ...verifiers, loopbackOnly: false })
   return given ? undefined : password
+}
+
+/** In the batch of the change. Nobody asked for it but the start. */
+function record({ audit }: FirstRunOptions, object: string, outcome: string): void {
+  audit.record({ action: 'admin', address: '', object, outcome, detail: 'at the start of the server' })
 }

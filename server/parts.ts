@@ -10,6 +10,7 @@ import { AccountBook } from './accounts.ts'
 import { ageClock } from './age.ts'
 import { AuthFailures } from './audit/failures.ts'
 import { AuditLog } from './audit/log.ts'
+import { Refusals } from './audit/refusals.ts'
 import { Bindings } from './channels/bindings.ts'
 import { Journal } from './channels/journal.ts'
 import { Pool } from './channels/pool.ts'
@@ -192,6 +193,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const accept = (arrival: Arrival): void => sessions.accept(arrival)
   const told = { config, clock, log, audit, journal, accounts, quotas, registry, hub, rights, recovered, accept }
   const dialler = makeDialler({ ...told, resolve: options.resolve })
+  const refusals = new Refusals(audit, () => clock.monotonicMs())
   const executor = new Executor({
     controls,
     ids,
@@ -201,6 +203,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     log,
     rights,
     audit,
+    refusals,
     // An admin's are every tenant's: with one it raises what another has used up.
     admit: ({ tenant, role }) => {
       if (role !== ADMIN_ROLE) quotas.of(tenant).controls.take()
@@ -217,6 +220,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     journal,
     audit,
     failures: new AuthFailures(audit, clock),
+    refusals,
     host,
     registry,
     bindings,

@@ -129,6 +129,7 @@ async function start(
   const { producer, sessions, hub } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,
+    audit: producer.audit,
     hasher,
     iterations: config.auth.scramIterations,
     dataDir,

@@ -45,9 +45,10 @@ export function addTail(program: Command, cli: Cli): void {
 }
 
 function explained(error: unknown, channel: number): unknown {
-  if (!(error instanceof StatusError) || error.status !== 'NO_SUCH_CHANNEL') return error
+  const { cause } = error instanceof Failure ? error : { cause: undefined }
+  if (!(cause instanceof StatusError) || cause.status !== 'NO_SUCH_CHANNEL') return error
   const advice = '`cinnabar channels` lists those there are; one that nobody uses is dropped after some days'
-  return new Failure(ExitCode.FAILED, `there is no channel ${channel} of yours: ${advice}`, { cause: error })
+  return new Failure(ExitCode.FAILED, `there is no channel ${channel} of yours: ${advice}`, { cause })
 }
 
 function channelId(text: string): number {

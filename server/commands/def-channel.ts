@@ -32,20 +32,21 @@ async function dialled(
   settings: ReturnType<typeof settingsOf>,
   secret: Uint8Array | undefined,
 ): Promise<Reply> {
-  const { registry, dials, rights, accounts, journal, host } = session.producer
+  const { identity, address } = session
+  const { registry, dials, rights, refusals, accounts, journal, host } = session.producer
   const destination = dials.destination(text)
   const { url } = destination
   checkSecret(secret, destination.isOneWay)
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // One sentence for all of them: which rule, list or address it was concerns the operator.
   if (!isAllowed || !dials.permits(url)) {
+    refusals.record({ identity, address, object: url, outcome: 'PERMISSION_DENIED', detail: 'not dialled' })
     throw new StatusError('PERMISSION_DENIED', 'this destination may not be dialled')
   }
   needsRoom(session)
   const scram = secret && (await dials.verifierOf(secret))
   // Meanwhile somebody else may have taken the last room, or removed the user.
   needsRoom(session)
-  const { identity } = session
   if (accounts.byId(identity.userId) === undefined) throw new StatusError('PERMISSION_DENIED', 'the user was removed')
   const channel = registry.create(identity, true, { ...settings, url })
   if (scram) journal.change({ put: 'dial', row: { channel: channel.id, scram, lastSuccess: host.age() } })

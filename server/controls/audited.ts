@@ -5,6 +5,7 @@
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { AuditEntry } from '../audit/log.ts'
+import type { Refusals } from '../audit/refusals.ts'
 import type { StatusError } from '../errors.ts'
 import {
   type Control,
@@ -17,30 +18,19 @@ import {
 } from './control.ts'
 
 const HIDDEN = '***'
-const MINUTE_MS = 60_000
-/** Refused EXECUTEs of one user that are recorded in a minute; more are counted. */
-const MAX_REFUSED = 60
 
 /** The audit log, as far as it is needed here. */
 export interface Audit {
   record(entry: AuditEntry): void
 }
 
-interface Refused {
-  since: number
-  count: number
-}
-
 export class Audited {
   readonly #audit: Audit
-  readonly #now: () => number
-  /** By user id. */
-  readonly #refused = new Map<number, Refused>()
+  readonly #refusals: Pick<Refusals, 'record'>
 
-  /** `now`: monotonic, ms. */
-  constructor(audit: Audit, now: () => number) {
+  constructor(audit: Audit, refusals: Pick<Refusals, 'record'>) {
     this.#audit = audit
-    this.#now = now
+    this.#refusals = refusals
   }
 
   /** `id`: of the result. */
@@ -81,24 +71,10 @@ export class Audited {
     error: StatusError,
     who: ControlContext,
   ): void {
-    const unrecorded = this.#count(who.identity.userId)
-    if (unrecorded === undefined) return
     const given = new Map(list.map((argument) => [argument.name, argument.value]))
     const args = control === undefined ? {} : shown(control, given)
-    const detail = unrecorded === 0 ? error.message : `${error.message} (${unrecorded} more before were only counted)`
-    this.#audit.record({ action: 'refused', ...actor(who), object: name, args, outcome: error.status, detail })
-  }
-
-  /** How many before this one were not recorded; undefined: nor is this one. */
-  #count(user: number): number | undefined {
-    const now = this.#now()
-    const refused = this.#refused.get(user)
-    if (refused === undefined || now - refused.since >= MINUTE_MS) {
-      this.#refused.set(user, { since: now, count: 1 })
-      return Math.max(0, (refused?.count ?? 0) - MAX_REFUSED)
-    }
-    refused.count++
-    return refused.count > MAX_REFUSED ? undefined : 0
+    const { status: outcome, message: detail } = error
+    this.#refusals.record({ identity: who.identity, address: who.address, object: name, args, outcome, detail })
   }
 }
 

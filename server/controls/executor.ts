@@ -11,6 +11,7 @@ import type { Request } from '../../auth/rules.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { ExecutionRow } from '../../storage/store.ts'
+import type { Refusals } from '../audit/refusals.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../clock.ts'
@@ -34,12 +35,13 @@ export interface ExecutorOptions {
   readonly controls: readonly Control[]
   readonly ids: Ids
   readonly journal: Journal
-  readonly clock: Pick<Clock, 'microseconds' | 'monotonicMs' | 'setTimeout' | 'clear'>
+  readonly clock: Pick<Clock, 'microseconds' | 'setTimeout' | 'clear'>
   /** Milliseconds since the database was made. */
   readonly age: () => number
   readonly log: Logger
   readonly rights: ControlRights
   readonly audit: Audit
+  readonly refusals: Pick<Refusals, 'record'>
   /** Counts an EXECUTE of somebody; throws StatusError QUOTA_EXCEEDED. */
   readonly admit: (identity: Identity) => void
   readonly executions: readonly ExecutionRow[]
@@ -89,7 +91,7 @@ export class Executor {
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
-    const { controls, journal, clock, age, audit, executions } = options
+    const { controls, journal, age, audit, refusals, executions } = options
     this.#options = options
     // One for each program that runs.
     setMaxListeners(0, this.#stopping.signal)
@@ -97,7 +99,7 @@ export class Executor {
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
     this.#executions = new Executions({ rows: executions, change, age })
-    this.#audited = new Audited(audit, () => clock.monotonicMs())
+    this.#audited = new Audited(audit, refusals)
   }
 
   /** Those an identity is shown. */

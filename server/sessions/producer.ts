@@ -4,6 +4,7 @@ import type { ScramVerifier } from '../../auth/scram/keys.ts'
 import type { AccountBook } from '../accounts.ts'
 import type { AuthFailures } from '../audit/failures.ts'
 import type { AuditLog } from '../audit/log.ts'
+import type { Refusals } from '../audit/refusals.ts'
 import type { Bindings } from '../channels/bindings.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
@@ -51,6 +52,8 @@ export interface Producer {
   readonly audit: AuditLog
   /** AUTH failures on their way into the audit log. */
   readonly failures: AuthFailures
+  /** The same of what users may not do. */
+  readonly refusals: Refusals
   readonly host: QueueHost
   readonly registry: Registry
   readonly bindings: Bindings

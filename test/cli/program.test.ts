@@ -100,6 +100,16 @@ describe('a connection that does not come about', () => {
   })
 })
 
+test('a channel that is refused right behind the login says what to do, and who asked', async () => {
+  const denied = new StatusError('EXECUTE', StatusCode.PERMISSION_DENIED, 'you may not run channel.configure')
+  const env = { CINNABAR_TOKEN: 'cnb_x' }
+  const { code, err } = await runCli(['get', 'a'], load, { env, connect: () => Promise.reject(denied) })
+  expect(code).toBe(1)
+  expect(err.join('\n')).toMatch(
+    /may not run.*\n.*`watch` and `top` need `EXECUTE channel[.]\*` too.*\nAsked: .*CINNABAR_TOKEN/,
+  )
+})
+
 test('a certificate that is not asked for may be good no more', async () => {
   const pem = join(mkdtempSync(join(tmpdir(), 'cinnabar-pem-')), 'alice.pem')
   writeFileSync(pem, '', { mode: 0o600 })

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { PasswordHasher } from '../../auth/password.ts'
 import { deriveKeys } from '../../auth/scram/keys.ts'
 import { AccountBook } from '../../server/accounts.ts'
+import type { AuditEntry } from '../../server/audit/log.ts'
 import { defaultConfig } from '../../server/config.ts'
 import { firstRun } from '../../server/first-run.ts'
 import { TenantBook } from '../../server/rights/tenant-book.ts'
@@ -14,16 +15,19 @@ import type { Change } from '../../storage/store.ts'
 const hasher = new PasswordHasher({ rounds: 4 })
 let dataDir: string
 let changes: Change[]
+let recorded: string[]
 let accounts: AccountBook
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'cinnabar-'))
   changes = []
+  recorded = []
   const change = (one: Change): void => void changes.push(one)
   accounts = new AccountBook([], new TenantBook([], defaultConfig().quota, change), 1, change)
 })
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
 
-const run = (adminPassword?: string) => firstRun({ accounts, hasher, iterations: 4096, dataDir, adminPassword })
+const audit = { record: ({ object, outcome }: AuditEntry) => void recorded.push(`${object} ${outcome}`) }
+const run = (adminPassword?: string) => firstRun({ accounts, audit, hasher, iterations: 4096, dataDir, adminPassword })
 const secret = (): string => readFileSync(join(dataDir, 'admin.secret'), 'utf8')
 
 async function proves(password: string, name: string): Promise<boolean> {
@@ -41,6 +45,16 @@ test('an empty database gets an admin with a password that is given back once', 
   expect(await hasher.verify(shown as string, admin?.bcrypt)).toBe(true)
   expect(await proves(shown as string, 'admin')).toBe(true)
   expect(await run()).toBeUndefined()
+})
+
+test('what it does to users is in the audit log', async () => {
+  await run()
+  expect(recorded).toEqual(['admin added', 'local added'])
+  await run()
+  expect(recorded.length).toBe(2)
+  rmSync(join(dataDir, 'admin.secret'))
+  await run()
+  expect(recorded.slice(2)).toEqual(['local secret made anew'])
 })
 
 test('a password from the environment is used, and not shown', async () => {

@@ -1,3 +1,4 @@
+import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ScramClient } from '../../../auth/scram/client.ts'
@@ -76,6 +77,25 @@ test('another byte anywhere in the final message is refused', () => {
     }
   }
 }, 120_000)
+
+/** A client-final of somebody who knows the password, from RFC 5802 section 3, with a nonce as it likes. */
+function finalWith(nonce: string): string {
+  const { clientFirst, serverFirst, password, salt, iterations } = RFC_7677
+  const hmac = (key: Uint8Array, message: string): Buffer => createHmac('sha256', key).update(message).digest()
+  const clientKey = hmac(pbkdf2Sync(password, salt, iterations, 32, 'sha256'), 'Client Key')
+  const withoutProof = `c=biws,r=${nonce}`
+  const authMessage = `${clientFirst.slice(3)},${serverFirst},${withoutProof}`
+  const signature = hmac(createHash('sha256').update(clientKey).digest(), authMessage)
+  return `${withoutProof},p=${Buffer.from(clientKey.map((byte, i) => byte ^ signature[i]!)).toString('base64')}`
+}
+
+test('another nonce is refused, although the proof is made with it', () => {
+  const { clientNonce, serverNonce } = RFC_7677
+  expect(finalWith(clientNonce + serverNonce)).toBe(RFC_7677.clientFinal)
+  for (const nonce of [clientNonce, serverNonce, `${clientNonce}${serverNonce}x`, 'x']) {
+    expect(afterFirst().step(bytes(finalWith(nonce))).outcome).toBe('failed')
+  }
+})
 
 test('a final message cut short or with something behind is refused', () => {
   for (let length = 0; length < RFC_7677.clientFinal.length; length++) {

@@ -199,6 +199,17 @@ describe('what arrives', () => {
     await until(() => below.calls.at(-1) === 'resume')
   })
 
+  it('stays with the sender too while more waits to be inflated than a buffer holds', async () => {
+    const { below, told } = make()
+    arrive(below, deflateRawSync(Buffer.alloc(1_000), { level: 0, finishFlush: constants.Z_SYNC_FLUSH }))
+    await until(() => told.bytes.length === 1_000)
+    expect(below.calls).toEqual([])
+    arrive(below, deflateRawSync(Buffer.alloc(60_000), { level: 0, finishFlush: constants.Z_SYNC_FLUSH }))
+    expect(below.calls).toEqual(['pause'])
+    await until(() => told.bytes.length === 61_000 && below.calls.length > 1)
+    expect(below.calls).toEqual(['pause', 'resume'])
+  })
+
   it('is read to its end before the listener hears that no more comes, or that the link is closed', async () => {
     for (const [event, end] of [
       ['finished', (below: Below) => below.listener?.finished()],

@@ -57,6 +57,13 @@ describe('a name that is listed', () => {
     expect(reaches([names, 'tcp://10.0.0.0/8:7650'], url, '127.0.0.1')).toBe(false)
   })
 
+  it.each(['', 'garbage', '0177.0.0.1', '127.1', '127.0.0.1 ', 'fe80::1%lo'])(
+    'reaches no %j, which is no address',
+    (address) => {
+      expect(reaches(['tcp://*:7650'], url, address)).toBe(false)
+    },
+  )
+
   it('is needed: an address that is listed is not reached by names that are not', () => {
     expect(reaches(['tcp://10.0.0.0/8:7650', 'tcp://93.184.216.34:7650'], url, '10.1.2.3')).toBe(false)
     expect(reaches(['tcp://10.0.0.0/8:7650', 'tcp://93.184.216.34:7650'], url, '93.184.216.34')).toBe(false)

@@ -3,8 +3,10 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Fastify from 'fastify'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { keepClean } from '../../../server/http/hygiene.ts'
 import { TestProducer } from '../../support/producer.ts'
 
 const address = { host: '127.0.0.1', port: 0 }
@@ -163,5 +165,21 @@ describe('requests per minute', () => {
       expect((await ask(few.port, '/readyz')).status).toBe(200)
     }
     expect((await ask(few.port, '/client.js')).status).toBe(200)
+  })
+
+  it.each([
+    ['192.0.2.1', '192.0.2.1', '192.0.2.2'],
+    ['::ffff:192.0.2.1', '192.0.2.1', '::ffff:192.0.2.2'],
+    ['2001:db8:0:1::1', '2001:db8:0:1:ffff::2', '2001:db8:0:2::1'],
+  ])('from %s are those from %s, not those from %s, whatever the path and headers', async (one, same, other) => {
+    const app = Fastify()
+    await keepClean(app, { encrypted: false, hasPages: false, requestsPerMinute: 1, healthPaths: ['/healthz'] })
+    app.get('/healthz', () => ({}))
+    const from = async (remoteAddress: string): Promise<number> => {
+      const headers = { 'x-forwarded-for': '127.0.0.1', 'x-real-ip': '127.0.0.1', forwarded: 'for=127.0.0.1' }
+      return (await app.inject({ url: '/healthz', remoteAddress, headers })).statusCode
+    }
+    expect([await from(one), await from(same), await from(other)]).toEqual([200, 429, 200])
+    await app.close()
   })
 })

@@ -132,6 +132,14 @@ describe('what is offered', () => {
     known.destroy()
   })
 
+  it('over WebSocket under TLS: nothing to a page of the same host that came without', async () => {
+    const from = (scheme: string) => wss({ headers: { origin: `${scheme}://127.0.0.1:${port('https')}` } } as object)
+    const page = from('https')
+    await once(page, 'open')
+    page.terminate()
+    await expect(once(from('http'), 'open')).rejects.toThrow('403')
+  })
+
   it('in JSON under TLS: no layer either', async () => {
     const socket = new WebSocket(`wss://127.0.0.1:${port('https')}/monitor`, ['monitoring.json'], {
       ca: authority.cert,

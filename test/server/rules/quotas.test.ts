@@ -1,7 +1,7 @@
 /** What a tenant may have, on every path that takes some of it [S-14]. Feeds are in test/server/sensors/feeds.test.ts. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../../server/config.ts'
-import { args, command, status, str, type, u64 } from '../../support/bytes.ts'
+import { args, command, status, str, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import { atH1, type Seat } from '../../support/seat.ts'
@@ -61,6 +61,30 @@ describe('channels', () => {
     await seat.ok((seq) => command.subscribe(seq, id, mine))
     await seat.ok((seq) => command.delChannel(seq, mine))
     await seat.defChannel()
+  })
+
+  it('are refused above it to `channel.configure`, whichever channel gets the result', async () => {
+    await started({ channels: 1 })
+    const seats = [await bob(), await bob(), await bob()]
+    const configure = async (seat: Seat, channel: number, durable: number) => {
+      const list = args(['channel', type.uint32, u32(channel)], ['durable', type.boolean, u32(durable)])
+      return (await seat.ask((seq) => command.execute(seq, 'channel.configure', list))).status
+    }
+    // Not durable, none of them is kept.
+    for (const seat of seats) expect(await configure(seat, 0, 0)).toBe(status.OK)
+    const [first, second, third] = seats as [Seat, Seat, Seat]
+    expect(await configure(first, 0, 1)).toBe(status.OK)
+    expect(await configure(second, 0, 1)).toBe(status.QUOTA_EXCEEDED)
+    expect(await configure(first, third.channel, 1)).toBe(status.QUOTA_EXCEEDED)
+    expect(await configure(first, 0, 1)).toBe(status.OK)
+  })
+
+  it('that are counted take a binding again when they have none left', async () => {
+    await started({ channels: 1 })
+    const seat = await bob()
+    const id = await seat.follow('test.a')
+    await seat.ok((seq) => command.stop(seq, id, 0))
+    await seat.follow('test.a')
   })
 
   it('that come back from the store count', async () => {

@@ -79,7 +79,7 @@ describe('EXECUTE', () => {
     await producer.settle()
     const rows = await producer.store.audit(0, 1000)
     return rows
-      .filter(({ action, object }) => action !== 'auth' && !object.startsWith('role.'))
+      .filter(({ action, object }) => !['auth', 'admin'].includes(action) && !object.startsWith('role.'))
       .map((row) => ({ ...row, args: JSON.parse(row.args) }))
   }
   const brief = async (): Promise<string[]> =>

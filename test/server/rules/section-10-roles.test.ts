@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Arguments, askFor, done, run } from '../../support/administration.ts'
 import { status } from '../../support/bytes.ts'
+import { execTables } from '../../support/exec-tables.ts'
 import { TestProducer } from '../../support/producer.ts'
 import type { Seat } from '../../support/seat.ts'
 import { PushSensor } from '../../support/test-sensor.ts'
@@ -48,6 +49,15 @@ describe('Rules', () => {
     await done(root, 'role.allow', { ...rule, object: 'user.remove', where: 'user=temp-*' })
     expect((await askFor(op, 'user.remove', { user: 'ann', tenant: 'north' })).status).toBe(status.PERMISSION_DENIED)
     expect(await run(op, 'user.remove', { user: 'temp-1', tenant: 'north' })).toMatchObject({ outcome: 'failed' })
+  })
+
+  it('about a destination are kept in its one spelling: another one would deny nothing', async () => {
+    const about = { role: 'operator', command: 'DEF_CHANNEL' }
+    for (const object of ['TLS://A.example', 'tls://a.example*', '*'])
+      await done(root, 'role.deny', { ...about, object })
+    const objects = (await done(root, 'role.list')).map(({ object }: { object: string }) => object)
+    expect(objects).toEqual(['tls://a.example:7650', 'tls://a.example*', '*'])
+    expect((await askFor(root, 'role.deny', { ...about, object: 'a.example' })).status).toBe(status.INVALID_ARGUMENT)
   })
 
   it('a role with users cannot be removed', async () => {
@@ -97,6 +107,31 @@ describe('role.explain', () => {
     expect(await explain({ user: 'root', command: 'EXECUTE', object: 'user.list' })).toMatchObject({ allowed: true })
     expect(await explain({ user, command: 'DEF_CHANNEL', object: 'tcp://h:1' })).toMatchObject({ allowed: false })
     expect(await explain({ user, command: 'COMMIT', object: '1' })).toMatchObject({ allowed: true })
+  })
+
+  it('takes any spelling of a destination', async () => {
+    await done(root, 'role.allow', { role: 'operator', command: 'DEF_CHANNEL', object: 'tls://a.example:7650' })
+    const asked = { user: 'north/op', command: 'DEF_CHANNEL' }
+    expect(await explain({ ...asked, object: 'tls://A.example.' })).toMatchObject({ allowed: true })
+    expect(await explain({ ...asked, object: 'tls://A.example:1' })).toMatchObject({ allowed: false })
+    expect(await explain({ ...asked, object: 'tls://*' })).toMatchObject({ allowed: false })
+  })
+
+  it('knows whose a control is, and tells nobody else', async () => {
+    await producer.stop()
+    const exec = execTables('[[exec]]\nname = "exec.south"\nargv = ["true"]\ntenants = ["south"]\n')
+    producer = await TestProducer.start({ config: { exec } })
+    for (const tenant of ['north', 'south']) await producer.addUser('op', { tenant, role: 'operator' })
+    await producer.addUser('root', { role: 'admin' })
+    root = await producer.seat('root')
+    await done(root, 'role.allow', { ...rule, object: '*' })
+    const asked = (tenant: string, control = 'exec.south') => {
+      return { user: `${tenant}/op`, command: 'EXECUTE', object: control }
+    }
+    expect(await explain(asked('south'))).toMatchObject({ allowed: true })
+    expect(await explain(asked('north'))).toMatchObject({ allowed: false })
+    const north = await producer.seat('op', 'north')
+    expect(await explain(asked('north'), north)).toEqual(await explain(asked('north', 'exec.absent'), north))
   })
 
   it('judges reading by whichever command, and knows whose a metric is', async () => {

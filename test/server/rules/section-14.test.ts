@@ -98,6 +98,27 @@ describe('a channel with a tcp:// URL', () => {
   })
 })
 
+describe('a destination that may not be dialled', () => {
+  it('is in the audit log with who asked for it, from where; a flood of them is counted', async () => {
+    const { producer, boss } = await start(['tcp://127.0.0.1:9'])
+    const worker = await producer.seat('worker')
+    for (const seat of [worker, boss]) await define(seat, 'tcp://10.0.0.1', secret)
+    for (let count = 0; count < 100; count++) await define(worker, 'tcp://10.0.0.1', secret)
+    producer.clock.advance(60_000)
+    await define(worker, 'tcp://127.0.0.1:9', secret)
+    await producer.settle()
+    const records = (await producer.store.audit(0, 1000)).filter(({ action }) => action === 'refused')
+    expect(records.length).toBe(62)
+    const refused = { action: 'refused', address: '127.0.0.1', outcome: 'PERMISSION_DENIED' }
+    expect(records.slice(0, 2)).toMatchObject([
+      { ...refused, actor: 'worker', object: 'tcp://10.0.0.1:7650' },
+      { ...refused, actor: 'boss', object: 'tcp://10.0.0.1:7650' },
+    ])
+    expect(records.at(-1)).toMatchObject({ ...refused, actor: 'worker', object: 'tcp://127.0.0.1:9' })
+    expect(records.at(-1)?.detail).toContain('41 more')
+  })
+})
+
 describe('the secret', () => {
   it.each([
     ['is needed', []],

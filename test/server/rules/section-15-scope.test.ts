@@ -164,3 +164,30 @@ describe('a token that is made with a token', () => {
     expect((await askFor(seat, 'token.revoke', { token: 1 })).status).toBe(status.PERMISSION_DENIED)
   })
 })
+
+describe('users that are administered with a token that has a scope', () => {
+  it('get no password and no role by which anybody could do more than it', async () => {
+    await done(root, 'role.allow', { role: 'operator', command: 'EXECUTE', object: 'user.*' })
+    const password = 'of no use'
+    for (const user of ['root', 'ann']) {
+      const seat = await narrow('EXECUTE user.*', user)
+      for (const [control, given] of [
+        ['user.passwd', { user: 'ann', password }],
+        ['user.passwd', { user: 'root', password }],
+        ['user.role', { user: 'ann', role: 'operator' }],
+        ['user.add', { user: 'new', password }],
+        ['user.add', { user: 'new', role: 'admin' }],
+      ] as const) {
+        const { status: answer } = await askFor(seat, control, given)
+        expect([user, control, answer]).toEqual([user, control, status.PERMISSION_DENIED])
+      }
+      expect(await done(seat, 'user.list')).not.toContainEqual(expect.objectContaining({ user: 'new' }))
+    }
+  })
+
+  it('can be added and removed', async () => {
+    const seat = await narrow('EXECUTE user.*', 'root')
+    await done(seat, 'user.add', { user: 'new' })
+    await done(seat, 'user.remove', { user: 'new' })
+  })
+})

@@ -1,7 +1,7 @@
 /** Section 9, Metrics: what may not be read is not there, judged per metric and per match. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { done } from '../../support/administration.ts'
-import { args, command, status, str, type } from '../../support/bytes.ts'
+import { args, command, status, str, type, u64 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
@@ -108,6 +108,21 @@ describe('a rule with a condition', () => {
     expect(await seat.ask((seq) => command.collect(seq, 'slow.value', which(8)))).toMatchObject({ status: status.OK })
     expect(await names(seat)).toContain('slow.value')
   })
+
+  it('of an event-like metric likewise, and it ends what is bound when it comes', async () => {
+    await rule('allow', 'producer.audit', 'after=5')
+    const above = (value: number) => args(['after', type.uint64, u64(value)])
+    for (const list of [args(), above(0)]) {
+      expect(await seat.ask((seq) => command.collect(seq, 'producer.audit', list))).toMatchObject({
+        status: status.PERMISSION_DENIED,
+      })
+    }
+    const id = await seat.collect('producer.audit', above(5))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    await rule('deny', 'producer.audit', 'after=5')
+    expect(await seat.notice()).toMatchObject({ code: 4 })
+    expect((await seat.ask((seq) => command.get(seq, id))).status).toBe(status.NO_SUCH_ID)
+  })
 })
 
 describe('what belongs to another tenant', () => {
@@ -124,5 +139,18 @@ describe('what belongs to another tenant', () => {
     for (const theirs of [root, await producer.seat('ann', 'north')]) {
       expect(decoded(await theirs.query('north.a', hostArgument('h1')))).toBe(9)
     }
+  })
+
+  it('is not in the counts of `producer.stats`, but for an admin', async () => {
+    await producer.addUser('ann', { tenant: 'north' })
+    const ann = await producer.seat('ann', 'north')
+    await ann.defChannel()
+    const counts = async (of: Seat) => {
+      const { connections, channels } = decoded(await of.query('producer.stats'))
+      return [connections, channels]
+    }
+    expect(await counts(ann)).toEqual([1, 2])
+    expect(await counts(seat)).toEqual([1, 2])
+    expect(await counts(root)).toEqual([3, 4])
   })
 })

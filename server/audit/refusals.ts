@@ -1,0 +1,50 @@
+/** What users may not do, in the audit log. Who is refused over and over must not fill it: the rest is counted in the next record. */
+import type { Identity } from '../../auth/permissions.ts'
+import type { AuditEntry, AuditLog } from './log.ts'
+
+/** EXECUTE and DEF_CHANNEL. */
+export interface Refusal extends Pick<AuditEntry, 'address' | 'object' | 'args' | 'outcome'> {
+  readonly identity: Identity
+  readonly detail: string
+}
+
+interface Refused {
+  readonly since: number
+  count: number
+}
+
+const MINUTE_MS = 60_000
+/** Of one user, that are recorded in a minute. */
+const MAX_REFUSED = 60
+
+export class Refusals {
+  readonly #log: Pick<AuditLog, 'record'>
+  readonly #now: () => number
+  /** By user id. */
+  readonly #refused = new Map<number, Refused>()
+
+  /** `now`: monotonic, ms. */
+  constructor(log: Pick<AuditLog, 'record'>, now: () => number) {
+    this.#log = log
+    this.#now = now
+  }
+
+  record(refusal: Refusal): void {
+    const unrecorded = this.#count(refusal.identity.userId)
+    if (unrecorded === undefined) return
+    const more = unrecorded === 0 ? '' : ` (${unrecorded} more before were only counted)`
+    this.#log.record({ action: 'refused', ...refusal, detail: refusal.detail + more })
+  }
+
+  /** How many before this one were not recorded; undefined: nor is this one. */
+  #count(user: number): number | undefined {
+    const now = this.#now()
+    const refused = this.#refused.get(user)
+    if (refused === undefined || now - refused.since >= MINUTE_MS) {
+      this.#refused.set(user, { since: now, count: 1 })
+      return Math.max(0, (refused?.count ?? 0) - MAX_REFUSED)
+    }
+    refused.count++
+    return refused.count > MAX_REFUSED ? undefined : 0
+  }
+}
