@@ -6,7 +6,9 @@ import type { Config } from './config.ts'
 import { JwtKeysFile } from './jwt-keys-file.ts'
 import type { Logger } from './log.ts'
 import type { Notices } from './sensors/notices.ts'
+import { readCertificates } from './tls/client-trust.ts'
 import { TlsFiles } from './tls/files.ts'
+import { FileError, WatchedFile } from './watched-file.ts'
 
 export class OperatorFiles {
   readonly tls: TlsFiles | undefined
@@ -14,10 +16,11 @@ export class OperatorFiles {
   readonly #log: Logger
 
   /** Throws FileError where one is no good. */
-  constructor({ tls, jwt }: Pick<Config, 'tls' | 'jwt'>, clock: Pick<Clock, 'wallMs'>, log: Logger) {
+  constructor({ tls, jwt, dial }: Pick<Config, 'tls' | 'jwt' | 'dial'>, clock: Pick<Clock, 'wallMs'>, log: Logger) {
     this.#log = log
     this.tls = TlsFiles.open(tls, clock)
     this.#jwt = jwt.keys === undefined ? undefined : new JwtKeysFile(jwt.keys)
+    if (dial.ca !== undefined) checkAuthorities(new WatchedFile(dial.ca, 'dial.ca'))
     for (const warning of this.tls?.warnings() ?? []) log.warn(warning)
   }
 
@@ -38,4 +41,15 @@ export class OperatorFiles {
       notices.emit({ ...change, subject: 'files' })
     }
   }
+}
+
+/** It is read at each attempt to dial; one that is no good from the start is a mistake. */
+function checkAuthorities(file: WatchedFile): void {
+  try {
+    if (readCertificates(file.text()).length > 0) return
+  } catch (error) {
+    if (error instanceof FileError) throw error
+    throw file.error('holds a certificate that cannot be read', error)
+  }
+  throw file.error('holds no certificate in PEM form')
 }

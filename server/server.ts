@@ -124,8 +124,8 @@ async function start(
     certificates,
     jwtKeys,
   }
-  const { parts, recovered } = await makeParts(given)
   opened(() => store.close())
+  const { parts, recovered } = await makeParts(given)
   const { producer, sessions, hub } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,

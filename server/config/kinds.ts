@@ -65,6 +65,11 @@ export function pathOrOff() {
   return { type: z.string().regex(/^[^\0]*$/), expected: 'a path, or "" for none' }
 }
 
+/** A text that is there. */
+export function filled() {
+  return { type: z.string().regex(/^\P{Cc}+$/u), expected: 'a text without control characters, not empty' }
+}
+
 export function text() {
   return { type: z.string().regex(/^\P{Cc}*$/u), expected: 'a text without control characters' }
 }

@@ -23,9 +23,9 @@ import {
   pathOrOff,
   peers,
   tenant,
-  text,
   toggle,
 } from './kinds.ts'
+import { jwt, tls } from './proofs.ts'
 
 const TEBIBYTE = 2 ** 40
 
@@ -56,44 +56,6 @@ const channels = z
     'Each of these is the default of a new channel and, but for `overflow`, the most that a consumer may ask for.',
   )
 
-const tls = z
-  .strictObject({
-    cert: key(pathOrOff(), '', 'The certificate of this server with its chain, a PEM file.'),
-    key: key(pathOrOff(), '', 'Its private key, a PEM file that only the server may read.'),
-    client_ca: key(
-      pathOrOff(),
-      '',
-      'Authorities whose certificates consumers may log in with, a PEM file; each that issues some itself has to be in it.',
-    ),
-    client_revoked: key(
-      pathOrOff(),
-      '',
-      'Client certificates that are good no more: a serial number or SHA-256 fingerprint per line.',
-    ),
-  })
-  .superRefine((section, context) => {
-    const missing = (path: 'cert' | 'key', also: keyof typeof section): void =>
-      context.addIssue({
-        code: 'custom',
-        path: [path],
-        params: { also },
-        message: `is missing: \`tls.${also}\` needs it`,
-      })
-    const needed = (['cert', 'key', 'client_ca', 'client_revoked'] as const).find((key) => section[key] !== '')
-    if (needed === undefined) return
-    if (section.cert === '') missing('cert', needed)
-    if (section.key === '') missing('key', needed)
-    if (section.client_ca === '' && section.client_revoked !== '') {
-      const message = 'says nothing without `tls.client_ca`: no client certificate is taken'
-      context.addIssue({ code: 'custom', path: ['client_revoked'], params: { also: 'client_ca' }, message })
-    }
-  })
-  .describe(
-    '`cert` and `key` together switch TLS on: as the layer `tls` of `listen.tcp`, and for `listen.tls` and ' +
-      '`listen.https`. All four files are looked at every second and read again when they change; one that is no ' +
-      'good is reported, and what was read before goes on.',
-  )
-
 const sectionsOf = z.strictObject({
   producer: z
     .strictObject({
@@ -121,18 +83,7 @@ const sectionsOf = z.strictObject({
       scram_iterations: key(integer(4_096, 10_000_000), 600_000n, 'PBKDF2 iterations of passwords set from now on.'),
     })
     .describe('How consumers prove who they are.'),
-  jwt: z
-    .strictObject({
-      keys: key(
-        pathOrOff(),
-        '',
-        'Public keys that tokens are signed with: a JWKS file, or one PEM file. Read again when it changes.',
-      ),
-      issuer: key(text(), '', 'What `iss` has to be; needed where `keys` is set.'),
-      audience: key(text(), '', 'What `aud` has to hold; needed where `keys` is set.'),
-      identity: key(text(), 'sub', 'The claim that names the user, as `tenant/user` or `user`.'),
-    })
-    .describe('JSON Web Tokens that another system issues, for the method `token`. Off unless `keys` is set.'),
+  jwt,
   http: z
     .strictObject({
       allowed_origins: key(origins(), [], 'Further origins whose pages may open the WebSocket.'),

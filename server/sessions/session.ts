@@ -82,9 +82,9 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     this.#deadline = this.producer.clock.setTimeout(() => this.#late(), LOGIN_MS)
   }
 
-  /** Who does not even take what it is told is not waited for. */
+  /** Who does not take what it asked for would not take the last words either. */
   #late(): void {
-    const isDeaf = this.#outgoing.undrained('responses') > 0
+    const isDeaf = this.behind
     this.fail('no successful AUTH within 10 s')
     if (isDeaf) this.#wrapping.link.destroy()
   }

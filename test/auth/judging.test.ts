@@ -68,6 +68,15 @@ describe('rules', () => {
     expect(restart({ name: 'db', force: 'false' })).toBe(false)
   })
 
+  it('that deny touch a text with a * that is too long to be looked through', () => {
+    const rules = [rule('1 allow EXECUTE a'), rule('2 deny EXECUTE a', { unit: 'db*' })]
+    const unit = (length: number) =>
+      judge('operator', rules, request('EXECUTE a', { unit: `${'x'.repeat(length - 1)}*` }))
+    expect([unit(1024).allowed, unit(1025).allowed, unit(900_000).allowed]).toEqual([true, false, false])
+    const plain = request('EXECUTE a', { unit: 'x'.repeat(900_000) })
+    expect(judge('operator', rules, plain).allowed).toBe(true)
+  })
+
   it('are named in the verdict with all they say', () => {
     const verdict = judge(
       'operator',

@@ -276,6 +276,10 @@ describe('the file', () => {
 describe('an error', () => {
   test.each([
     ['[listen]\nhtpp = ""', 'c.toml:2: unknown key `listen.htpp`: did you mean `http`?'],
+    [
+      '[jwt]\nkeys = "jwks.json"\naudience = "cinnabar"',
+      'c.toml:2: `jwt.issuer`: is missing: without it `jwt.keys` would let in tokens that were made for others',
+    ],
     ['[listen]\n\nudp = ""', 'c.toml:3: unknown key `listen.udp`: [listen] has tcp, http, tls, https'],
     ['[Listen]\ntcp = ""', 'c.toml:1: unknown section `Listen`: did you mean `listen`?'],
     ['data_dir = "x"', 'c.toml:1: unknown section `data_dir`: did you mean `producer.data_dir`?'],

@@ -189,6 +189,25 @@ describe('the right to dial', () => {
   })
 })
 
+describe('whoever is removed while its secret is made a verifier of', () => {
+  it('leaves no channel behind', async () => {
+    const { producer, boss, url } = await stage()
+    await producer.addUser('worker', { role: 'admin' })
+    const worker = await producer.seat('worker')
+    const { accounts, dials, registry } = producer.server.parts.producer
+    const id = accounts.find('default', 'worker')?.id ?? 0
+    const verifier = await dials.verifierOf(new Uint8Array(16))
+    let made: () => void = () => {}
+    Object.assign(dials, { verifierOf: () => new Promise((resolve) => (made = () => resolve(verifier))) })
+    worker.send((seq) => command.defChannel(seq, url, args(secret)))
+    await producer.settle()
+    await boss.execute('user.remove', ['user', type.string, str('worker')])
+    made()
+    await producer.settle()
+    expect(registry.of(id).size).toBe(0)
+  })
+})
+
 describe('who took a channel by SET_CHANNEL', () => {
   it('keeps it when it may not be dialled any more', async () => {
     const { phone, producer, boss, url } = await stage()
