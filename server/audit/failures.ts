@@ -1,7 +1,8 @@
 /**
  * AUTH failures in the audit log. What gets as far as being judged is a record each; what is refused because there were too
- * many is counted, and is one record a minute for each identity and network prefix: a flood must not fill the log. While
- * records cannot be stored, everything is counted.
+ * many is counted, and is one record a minute for each identity and network prefix: a flood must not fill the log. So is
+ * what is judged beyond so many in a minute, since failures that name nobody are never throttled, and everything while
+ * records cannot be stored.
  */
 import { networkPrefix } from '../../auth/network.ts'
 import type { Clock } from '../clock.ts'
@@ -26,6 +27,9 @@ interface Flood {
 const FLOOD_MS = 60_000
 /** Beyond so many at once, whoever comes next is counted under one name: some 30 MB of records a day, at worst. */
 const MAX_FLOODS = 64
+/** Records of single failures within a minute: of one prefix, and of all together. */
+const MAX_OF_PREFIX = 60
+const MAX_OF_ALL = 600
 /** Records that wait to be stored, from which on failures are counted. */
 const MAX_WAITING = 256
 const MAX_IDENTITY = 200
@@ -35,6 +39,10 @@ export class AuthFailures {
   readonly #log: Pick<AuditLog, 'record' | 'waiting'>
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #floods = new Map<string, Flood>()
+  /** Single records of the minute under way, by prefix. */
+  readonly #singles = new Map<string, number>()
+  #allSingles = 0
+  #minuteBegan = Number.NEGATIVE_INFINITY
 
   constructor(log: Pick<AuditLog, 'record' | 'waiting'>, clock: Pick<Clock, 'monotonicMs'>) {
     this.#log = log
@@ -44,8 +52,25 @@ export class AuthFailures {
   failed(given: AuthFailure): void {
     const { address, method, throttled } = given
     const identity = cut(given.identity, MAX_IDENTITY)
-    if (throttled || this.#log.waiting >= MAX_WAITING) this.#count({ ...given, identity })
+    const isFlood = throttled || this.#log.waiting >= MAX_WAITING || !this.#mayStandAlone(address)
+    if (isFlood) this.#count({ ...given, identity })
     else this.#log.record({ action: 'auth', actor: identity, address, object: method, outcome: 'failed' })
+  }
+
+  /** And counts it. */
+  #mayStandAlone(address: string): boolean {
+    const now = this.#clock.monotonicMs()
+    if (now - this.#minuteBegan >= FLOOD_MS) {
+      this.#singles.clear()
+      this.#allSingles = 0
+      this.#minuteBegan = now
+    }
+    const prefix = networkPrefix(address)
+    const singles = this.#singles.get(prefix) ?? 0
+    if (singles >= MAX_OF_PREFIX || this.#allSingles >= MAX_OF_ALL) return false
+    this.#singles.set(prefix, singles + 1)
+    this.#allSingles++
+    return true
   }
 
   #count(failure: AuthFailure): void {

@@ -114,6 +114,8 @@ function upgraded({ url }: Destination, socket: Socket, signal: AbortSignal): Pr
     webSocket.once('error', failed)
     webSocket.once('open', () => {
       webSocket.off('error', failed)
+      // A broken frame may stand right behind the answer, before anybody listens: the library closes by itself then.
+      webSocket.on('error', () => {})
       resolve(webSocket)
     })
   })

@@ -32,6 +32,20 @@ describe('AUTH failures', () => {
     expect(records).toEqual([entry])
   })
 
+  test('beyond sixty of a network in a minute, or six hundred of all, are counted', () => {
+    const nobody = { ...guess, identity: '', method: 'token' }
+    for (let count = 0; count < 600; count++) failures.failed({ ...nobody, address: `192.0.2.${count % 256}` })
+    expect(records).toHaveLength(60)
+    for (let count = 0; count < 1000; count++) failures.failed({ ...nobody, address: `198.51.${count % 100}.1` })
+    expect(records).toHaveLength(600)
+    clock.advance(60_000)
+    failures.sweep()
+    const counted = records.slice(600).map(({ args }) => (args as { count: number }).count)
+    expect(counted.reduce((sum, count) => sum + count, 0)).toBe(1_000)
+    failures.failed(nobody)
+    expect(records.at(-1)).toMatchObject({ object: 'token', outcome: 'failed' })
+  })
+
   test('that were refused unseen are counted, and one record a minute', () => {
     for (let count = 0; count < 1000; count++) failures.failed({ ...refused, address: `192.0.2.${count % 256}` })
     clock.advance(59_999)

@@ -50,6 +50,21 @@ describe('a key', () => {
     }
   })
 
+  it('that comes back from the store is refused with other arguments, though what was secret is not known any more', () => {
+    const { digest } = keyed('k')
+    const row = { user: USER, control: 'c', key: 'k', digest, at: 0, result: RESULT }
+    const executions = new Executions({ rows: [row], change: () => {}, age: () => 0 })
+    expect(executions.find(USER, 'c', { ...keyed('k'), proof: 'another' })?.result).toBe(RESULT)
+    const other = { ...keyed('k'), digest: new Uint8Array(32).fill(1) }
+    expect(() => executions.find(USER, 'c', other)).toThrow('was used with other arguments')
+    for (const [user, control] of [
+      [USER + 1, 'c'],
+      [USER, 'd'],
+    ] as const) {
+      expect(executions.find(user, control, keyed('k'))).toBeUndefined()
+    }
+  })
+
   it('whose control was refused after all is free, and who waited for its result gets one', () => {
     const { executions, changes } = made()
     const begun = executions.begin(USER, 'c', keyed('k'))

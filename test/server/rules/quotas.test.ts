@@ -87,6 +87,26 @@ describe('channels', () => {
     await seat.follow('test.a')
   })
 
+  it('are refused above it to two who ask for the last one at once', async () => {
+    producer = await TestProducer.start({
+      config: { quota: { ...defaultConfig().quota, channels: 1 }, dial: { allow: ['tcp://127.0.0.1:9'] } },
+    })
+    await producer.addUser('bob', { tenant: 'acme', role: 'admin' })
+    const { dials } = producer.server.parts.producer
+    const verifier = await dials.verifierOf(new Uint8Array(16))
+    const makings: (() => void)[] = []
+    Object.assign(dials, { verifierOf: () => new Promise((done) => makings.push(() => done(verifier))) })
+    const secret = args(['secret', type.opaque, str('sixteen and more')])
+    const asked = [await bob(), await bob()].map((seat) => {
+      return seat.ask((seq) => command.defChannel(seq, 'tcp://127.0.0.1:9', secret))
+    })
+    await producer.settle()
+    expect(makings.length).toBe(2)
+    for (const make of makings) make()
+    const answers = (await Promise.all(asked)).map((answer) => answer.status)
+    expect(answers).toEqual([status.OK, status.QUOTA_EXCEEDED])
+  })
+
   it('that come back from the store count', async () => {
     await started({ channels: 1 })
     await (await bob()).defChannel()

@@ -123,6 +123,17 @@ describe('Tokens', () => {
     expect(await askFor(root, 'token.add', given)).toMatchObject({ status: status.INVALID_ARGUMENT })
   })
 
+  it('go with their user: the name that comes back has none, and the same token may be added anew', async () => {
+    const { token, hash } = newToken()
+    for (let time = 0; time < 2; time++) {
+      await done(root, 'user.add', { user: 'bot' })
+      await expect(tokenSeat(producer, token)).rejects.toThrow('status 2')
+      await done(root, 'token.add', { user: 'bot', hash })
+      await tokenSeat(producer, token)
+      await done(root, 'user.remove', { user: 'bot' })
+    }
+  })
+
   it('cannot be of nobody, of the command line’s user, or the same twice', async () => {
     const { hash } = newToken()
     await done(root, 'token.add', { user: 'root', hash })
