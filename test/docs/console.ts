@@ -13,6 +13,7 @@ const RESTART = /^restart-server (SIGKILL|SIGTERM)$/
 const NEEDED: Readonly<Record<string, string>> = {
   gmetric: 'ganglia-monitor',
   gmond: 'ganglia-monitor',
+  openssl: 'openssl',
   sqlite3: 'sqlite3',
 }
 
