@@ -81,7 +81,7 @@ const ADVICE: Readonly<Record<string, (error: StatusError, login: Login) => stri
 function besidesRules(command: string, { credentials }: Login): string {
   if (command === 'DEF_CHANNEL') return 'or `dial.allow` in the configuration leaves the destination out'
   if (!('token' in credentials)) return 'see also --user'
-  return "or the token's scope leaves it out: `watch` and `top` need `EXECUTE channel.*` too; see `cinnabar token list`"
+  return "or the token's scope leaves it out: see `cinnabar token list`"
 }
 
 function advice(error: ConnectionError, login: Login): string {

@@ -103,7 +103,7 @@ export class Count {
 
   /** Throws StatusError QUOTA_EXCEEDED. */
   needsRoom(more = 1): void {
-    if (!this.hasRoom(more)) throw exceeded(this.#what, this.#limit())
+    if (!this.hasRoom(more)) throw exceeded(`${this.#what}: ${this.used} are there, ${this.#limit()} are allowed`)
   }
 
   /** Throws StatusError QUOTA_EXCEEDED, and then nothing is counted. */
@@ -151,7 +151,9 @@ export class Rate {
   /** One happens. Throws StatusError QUOTA_EXCEEDED, and then it must not. */
   take(): void {
     const { waitMs } = this
-    if (waitMs > 0) throw exceeded(this.#what, this.#limit(), ` Again in ${Math.ceil(waitMs / SECOND_MS)} s.`)
+    if (waitMs > 0) {
+      throw exceeded(`${this.#what}: ${this.#limit()} are allowed; again in ${Math.ceil(waitMs / SECOND_MS)} s`)
+    }
     if (Number.isFinite(this.#limit())) this.#times.push(this.#now())
   }
 
@@ -226,6 +228,6 @@ export class ValueMeter {
   }
 }
 
-function exceeded(what: string, limit: number, more = ''): StatusError {
-  return new StatusError('QUOTA_EXCEEDED', `${what}: ${limit} are there, and no more are allowed.${more}`)
+function exceeded(detail: string): StatusError {
+  return new StatusError('QUOTA_EXCEEDED', detail)
 }

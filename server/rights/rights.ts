@@ -32,9 +32,11 @@ export class Rights {
     return this.isCovered(credential, request) && this.judge(identity, request).allowed
   }
 
-  /** An empty URL is no destination: no scope has to name it. */
+  /** A channel of one's own, and its settings, need no scope to name them: of channels it finds only those it covers. */
   isCovered({ scope }: Asker['credential'], request: Pick<Request, 'command' | 'object'>): boolean {
-    return (request.command === 'DEF_CHANNEL' && request.object === '') || covers(scope, request)
+    const { command, object } = request
+    const isOwn = command === 'DEF_CHANNEL' ? object === '' : command === 'EXECUTE' && object.startsWith('channel.')
+    return isOwn || covers(scope, request)
   }
 
   /** Whether there are arguments with which it may be executed: such a control is shown. */

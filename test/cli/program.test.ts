@@ -106,7 +106,7 @@ test('a channel that is refused right behind the login says what to do, and who 
   const { code, err } = await runCli(['get', 'a'], load, { env, connect: () => Promise.reject(denied) })
   expect(code).toBe(1)
   expect(err.join('\n')).toMatch(
-    /may not run.*\n.*`watch` and `top` need `EXECUTE channel[.]\*` too.*\nAsked: .*CINNABAR_TOKEN/,
+    /may not run.*\n.*the token's scope leaves it out: see `cinnabar token list`\nAsked: .*CINNABAR_TOKEN/,
   )
 })
 

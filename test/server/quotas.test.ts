@@ -39,7 +39,7 @@ describe('what a tenant may have', () => {
     use.connections.enter()
     use.connections.enter()
     expect(refusal(() => use.connections.enter())).toBe(
-      'QUOTA_EXCEEDED tenant acme: connections: 2 are there, and no more are allowed.',
+      'QUOTA_EXCEEDED tenant acme: connections: 2 are there, 2 are allowed',
     )
     expect(use.connections.used).toBe(2)
     use.connections.leave()
@@ -68,7 +68,7 @@ describe('controls in a minute', () => {
     clock.now += 50_000
     use.controls.take()
     clock.now += 9_999
-    expect(refusal(() => use.controls.take())).toContain('Again in 1 s.')
+    expect(refusal(() => use.controls.take())).toContain('again in 1 s')
     clock.now += 1
     expect(refusal(() => use.controls.take())).toBe('done')
     clock.now += 1

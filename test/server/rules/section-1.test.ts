@@ -111,7 +111,10 @@ describe('a sound frame that does not decode is INVALID_ARGUMENT, and the connec
   it('while what is at the limit decodes', async () => {
     const { peer } = await producer.login()
     const name = `test.${'n'.repeat(250)}`
-    peer.send(command.collect(1, name), command.defChannel(2, `ws://h/${'u'.repeat(2_041)}`, args(['secret', type.opaque, opaque(new Uint8Array(16))])))
+    peer.send(
+      command.collect(1, name),
+      command.defChannel(2, `ws://h/${'u'.repeat(2_041)}`, args(['secret', type.opaque, opaque(new Uint8Array(16))])),
+    )
     expect(await peer.response(1)).toMatchObject({ status: status.OK })
     expect((await peer.response(2)).status).not.toBe(status.INVALID_ARGUMENT)
   })

@@ -231,6 +231,28 @@ describe('Controls of users', () => {
     })
   })
 
+  it.each([
+    ['user.remove', {}],
+    ['user.role', { role: 'consumer' }],
+  ])('two admins that do %s to each other at once leave one', async (control, more) => {
+    await run('user.remove', { user: 'admin' })
+    await producer.addUser('boss', { role: 'admin' })
+    const boss = await producer.seat('boss')
+    producer.store.manual = true
+    for (const [seat, user] of [
+      [root, 'boss'],
+      [boss, 'root'],
+    ] as const) {
+      seat.send((seq) => command.execute(seq, control, args(...list({ user, ...more }))))
+    }
+    await producer.settle()
+    producer.store.manual = false
+    producer.store.complete()
+    await producer.settle()
+    const admins = producer.server.parts.producer.accounts.list().filter(({ role }) => role === 'admin')
+    expect(admins.map(({ name }) => name).sort()).toEqual(['local', 'root'])
+  })
+
   it('no password is in the log, in a response, in a value or in the catalogue', async () => {
     const secrets = ['hunter2 first', 'hunter2 second', `hunter2 ${'x'.repeat(80)}`, 'hunter2 \u0007']
     await run('user.add', { user: 'ann', password: secrets[0] as string })
