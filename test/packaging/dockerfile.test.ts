@@ -95,7 +95,7 @@ describe('Dockerfile', () => {
   })
 
   it('says what is not promised', () => {
-    expect(dockerfile).toContain('there is no TLS yet')
+    expect(dockerfile).toContain('passwords are not seen on the way (scram-sha-256), values are')
   })
 })
 
