@@ -12,6 +12,7 @@ import { benchFrozen } from './frozen.ts'
 import { benchGmetric } from './gmetric.ts'
 import { benchIdle } from './idle.ts'
 import { benchMemory } from './memory.ts'
+import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
 
@@ -26,6 +27,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   gmetric: benchGmetric,
   idle: benchIdle,
   memory: benchMemory,
+  'mono-agent': benchMonoAgent,
   query: benchQuery,
   queue: benchQueue,
 }

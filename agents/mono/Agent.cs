@@ -1,0 +1,45 @@
+// What Mono runs before the application's own Main. The process is not ours: nothing here may throw, keep it alive or
+// write to its output; only an option that cannot be read is told, on standard error, before the application starts.
+using System;
+using System.Collections.Generic;
+using System.Threading;
+
+static class Agent {
+  const int FirstPause = 1000;
+  const int LongestPause = 30000;
+
+  static void Main(string[] arguments) {
+    try {
+      var options = Options.Parse(arguments.Length == 0 ? "" : arguments[0]);
+      // Here and not on the thread below: see there.
+      var counters = RuntimeCounter.All();
+      new Thread(() => Begin(options, counters)) { IsBackground = true, Name = "CinnabarAgent" }.Start();
+    } catch (FormatException error) {
+      Console.Error.WriteLine("CinnabarAgent: {0}. The application runs without it.", error.Message);
+    } catch (Exception) {
+      // A Mono that does not export its counters: the application runs without the agent.
+    }
+  }
+
+  static void Begin(Options options, List<Counter> counters) {
+    try {
+      Report(options, new Catalogue(counters));
+    } catch (Exception) {
+      // An exception that left this thread would end the application.
+    }
+  }
+
+  /// Speaks to the inspector, again and again, until it says good-bye.
+  static void Report(Options options, Catalogue catalogue) {
+    var random = new Random();
+    for (var pause = FirstPause;; pause = Math.Min(2 * pause, LongestPause)) {
+      var since = Environment.TickCount;
+      using (var connection = Connection.Open(options.Host, options.Port)) {
+        if (connection != null && new Session(connection, catalogue, options).Run()) return;
+      }
+      if (unchecked(Environment.TickCount - since) > LongestPause) pause = FirstPause;
+      // Up to a quarter more, so that the agents of many applications do not all come back in the same moment.
+      Thread.Sleep(pause + random.Next(pause / 4));
+    }
+  }
+}

@@ -1,0 +1,149 @@
+// One connection: Hello, then a sample each interval of what changed since the last one, and answers in between.
+using System;
+using System.Collections.Generic;
+using System.Diagnostics;
+using System.Threading;
+
+sealed class Session {
+  enum Message { Hello, List, Add, Remove, Sampling }
+
+  enum Status { Ok, Nok, NotFound, Existing }
+
+  const int Version = 1;
+  const int None = -1;
+  /// A request waits at most so long.
+  const int AnswerMilliseconds = 50;
+
+  /// A counter that is sampled here, and the bytes of it that were sent last.
+  sealed class Sampled {
+    public Counter Counter;
+    public short Index;
+    public readonly byte[] Sent = new byte[Counter.MaxSize];
+    public int SentSize = None;
+  }
+
+  readonly Connection connection;
+  readonly Catalogue catalogue;
+  readonly int interval;
+  readonly List<Sampled> sampled = new List<Sampled>();
+  readonly Output output = new Output();
+  readonly Input input = new Input();
+  readonly byte[] value = new byte[Counter.MaxSize];
+  /// Indexes are not used again, and end with what a short holds.
+  int nextIndex;
+
+  public Session(Connection connection, Catalogue catalogue, Options options) {
+    this.connection = connection;
+    this.catalogue = catalogue;
+    interval = options.Interval;
+    foreach (var counter in catalogue.Counters) if (options.Wants(counter)) Begin(counter);
+  }
+
+  /// Until the connection ends. True if the inspector said good-bye, false if it may be worth coming back.
+  public bool Run() {
+    if (!Hello()) return false;
+    var clock = Stopwatch.StartNew();
+    for (long due = 0;;) {
+      if (!Sample()) return false;
+      due += interval;
+      // Late, as after a machine was asleep: what was missed is not made up for.
+      if (due <= clock.ElapsedMilliseconds) due = clock.ElapsedMilliseconds + interval;
+      for (long left; (left = due - clock.ElapsedMilliseconds) > 0;) {
+        Thread.Sleep((int)Math.Min(left, AnswerMilliseconds));
+        if (!connection.HasMore) continue;
+        if (!input.ReceiveFrom(connection)) return false;
+        while (input.Take()) {
+          if (input.Request == Request.GoodBye) return true;
+          if (!Answer()) return false;
+        }
+      }
+    }
+  }
+
+  bool Hello() {
+    output.Byte((int)Message.Hello);
+    output.Short(Version);
+    output.Short(sampled.Count);
+    foreach (var each in sampled) Header(each);
+    return output.SendTo(connection);
+  }
+
+  bool Sample() {
+    output.Byte((int)Message.Sampling);
+    output.Long(DateTime.UtcNow.Ticks);
+    foreach (var each in sampled) {
+      var size = each.Counter.Read(value);
+      if (!Changed(each, size)) continue;
+      output.Short(each.Index);
+      output.Short(size);
+      output.Bytes(value, size);
+    }
+    output.Short(None);
+    return output.SendTo(connection);
+  }
+
+  /// Whether `value` is not what was sent last; it is from now on.
+  bool Changed(Sampled each, int size) {
+    var changed = size != each.SentSize;
+    for (var at = 0; at < size; at++) {
+      changed |= each.Sent[at] != value[at];
+      each.Sent[at] = value[at];
+    }
+    each.SentSize = size;
+    return changed;
+  }
+
+  /// False for a request that is unknown, for nobody can tell where the next one begins; or if nobody takes the answer.
+  bool Answer() {
+    switch (input.Request) {
+      case Request.List: List(); break;
+      case Request.Add: Add(); break;
+      case Request.Remove: Remove(); break;
+      default: return false;
+    }
+    return output.SendTo(connection);
+  }
+
+  void List() {
+    output.Byte((int)Message.List);
+    foreach (var counter in catalogue.Counters) {
+      output.Text(counter.Name);
+      output.Text(counter.Category);
+    }
+    output.Text(null);
+  }
+
+  void Add() {
+    output.Byte((int)Message.Add);
+    var counter = catalogue.Find(input.Category, input.Name);
+    if (counter == null) output.Byte((int)Status.NotFound);
+    else if (sampled.Exists(each => each.Counter == counter)) output.Byte((int)Status.Existing);
+    else if (nextIndex > short.MaxValue) output.Byte((int)Status.Nok);
+    else {
+      output.Byte((int)Status.Ok);
+      Header(Begin(counter));
+    }
+  }
+
+  /// A negative index is all of them.
+  void Remove() {
+    var removed = sampled.RemoveAll(each => input.Index < 0 || each.Index == input.Index);
+    output.Byte((int)Message.Remove);
+    output.Byte((int)(removed > 0 || input.Index < 0 ? Status.Ok : Status.NotFound));
+  }
+
+  Sampled Begin(Counter counter) {
+    var each = new Sampled { Counter = counter, Index = (short)nextIndex++ };
+    sampled.Add(each);
+    return each;
+  }
+
+  void Header(Sampled each) {
+    output.Int(each.Counter.CategoryNumber);
+    output.Text(each.Counter.HeaderName);
+    output.Int((int)each.Counter.Type);
+    output.Int((int)each.Counter.Unit);
+    output.Int((int)each.Counter.Variance);
+    output.Short(each.Index);
+  }
+}
