@@ -1,0 +1,262 @@
+/**
+ * What a Mono agent sends, cut anywhere -> counters, samples and responses. docs/protocol/mono.md draws the bytes.
+ *
+ * There is no length around a message: whoever misreads one is lost for good, so the first error ends the stream. It is
+ * read element by element (a header, a pair of strings, a sample), each bounded before it is waited for.
+ */
+import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
+import {
+  MessageKind,
+  type MonoDialect,
+  type MonoHeader,
+  type MonoName,
+  MonoStatus,
+  type MonoType,
+  VERSION,
+} from './constants.ts'
+
+/** Called while bytes are decoded. What it throws leaves `decode`, and the stream is over. */
+export interface MonoSink {
+  /** Hello begins; so many `counter` follow, then `greeted`. */
+  hello(count: number): void
+  counter(header: MonoHeader): void
+  greeted(): void
+  /** One entry of a response to List; `listEnd` ends it. */
+  listed(counter: MonoName): void
+  listEnd(): void
+  /** The response to Add; a header stands only with OK. */
+  added(status: MonoStatus, header: MonoHeader | undefined): void
+  removed(status: MonoStatus): void
+  /** A Sampling begins, taken at so many ticks of 100 ns; `sample` follows for whatever changed. */
+  sampling(ticks: bigint): void
+  /** `bytes` is a view, valid only during the call; at most 8. */
+  sample(index: number, bytes: Uint8Array): void
+}
+
+export interface MonoLimits {
+  /** Of one Hello, and of one response to List. */
+  readonly maxCounters: number
+  /** Of each string. */
+  readonly maxNameBytes: number
+}
+
+const NO_BYTES = new Uint8Array(0)
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+const MAX_SAMPLE_BYTES = 8
+/** A header without its name: category, length, and behind the name type, unit, variance and index. */
+const HEADER_BYTES = 22
+
+/** What the next element is. */
+const MESSAGE = 0
+const HEADERS = 1
+const PAIRS = 2
+const SAMPLES = 3
+
+export class MonoDecoder {
+  readonly #sink: MonoSink
+  readonly #isCategoryFirst: boolean
+  readonly #limits: MonoLimits
+  /** What is left of earlier chunks: less than one element. */
+  #rest: Uint8Array = NO_BYTES
+  #bytes: Uint8Array = NO_BYTES
+  #view: DataView = new DataView(NO_BYTES.buffer)
+  /** Where in the stream `#bytes` begins. */
+  #start = 0
+  #state = MESSAGE
+  #hasGreeted = false
+  /** Headers that must follow; entries that were listed. */
+  #count = 0
+
+  constructor(sink: MonoSink, dialect: MonoDialect, limits: MonoLimits) {
+    this.#sink = sink
+    this.#isCategoryFirst = dialect === 'mono-2014'
+    this.#limits = limits
+  }
+
+  /** Takes the next bytes; keeps no view of them. Throws ProtocolError, and then must not be called again. */
+  decode(chunk: Uint8Array): void {
+    const bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk)
+    this.#bytes = bytes
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    let at = 0
+    for (let next = this.#element(at); next !== undefined; next = this.#element(at)) at = next
+    // A constructor, not slice(): that of Node's Buffer gives a view.
+    this.#rest = at === bytes.length ? NO_BYTES : new Uint8Array(bytes.subarray(at))
+    this.#start += at
+    this.#bytes = NO_BYTES
+  }
+
+  /** False inside a message: a stream that ends now was cut. */
+  get complete(): boolean {
+    return this.#state === MESSAGE && this.#rest.length === 0
+  }
+
+  /** Reads one element; gives the offset behind it, undefined if it is not all there yet. */
+  #element(at: number): number | undefined {
+    switch (this.#state) {
+      case HEADERS:
+        return this.#header(at, (header) => {
+          this.#sink.counter(header)
+          this.#headersLeft(this.#count - 1)
+        })
+      case PAIRS:
+        return this.#pair(at)
+      case SAMPLES:
+        return this.#sample(at)
+      default:
+        return this.#has(at, 1) ? this.#message(at) : undefined
+    }
+  }
+
+  #message(at: number): number | undefined {
+    const kind = this.#bytes[at] as number
+    if (!this.#hasGreeted && kind !== MessageKind.HELLO) {
+      this.#fail('UNKNOWN_MESSAGE', `begins with ${kind}, where Hello (0) has to stand`, at)
+    }
+    switch (kind) {
+      case MessageKind.HELLO:
+        return this.#hello(at)
+      case MessageKind.LIST:
+        this.#state = PAIRS
+        this.#count = 0
+        return at + 1
+      case MessageKind.ADD:
+        return this.#added(at)
+      case MessageKind.REMOVE:
+        if (!this.#has(at, 2)) return undefined
+        this.#sink.removed(this.#status(at + 1))
+        return at + 2
+      case MessageKind.SAMPLING:
+        if (!this.#has(at, 9)) return undefined
+        this.#state = SAMPLES
+        this.#sink.sampling(this.#view.getBigInt64(at + 1, true))
+        return at + 9
+      default:
+        return this.#fail('UNKNOWN_MESSAGE', `no message begins with ${kind}`, at)
+    }
+  }
+
+  #hello(at: number): number | undefined {
+    if (this.#hasGreeted) this.#fail('UNKNOWN_MESSAGE', 'a second Hello', at)
+    if (!this.#has(at, 5)) return undefined
+    const version = this.#view.getInt16(at + 1, true)
+    const count = this.#view.getInt16(at + 3, true)
+    if (version !== VERSION) this.#fail('BAD_NUMBER', `version ${version}; only ${VERSION} is known`, at + 1)
+    const { maxCounters } = this.#limits
+    if (count < 0 || count > maxCounters) {
+      this.#fail('BAD_COUNT', `Hello with ${count} counters; the limit is ${maxCounters}`, at + 3)
+    }
+    this.#hasGreeted = true
+    this.#state = HEADERS
+    this.#sink.hello(count)
+    this.#headersLeft(count)
+    return at + 5
+  }
+
+  #headersLeft(count: number): void {
+    this.#count = count
+    if (count > 0) return
+    this.#state = MESSAGE
+    this.#sink.greeted()
+  }
+
+  #added(at: number): number | undefined {
+    if (!this.#has(at, 2)) return undefined
+    const status = this.#status(at + 1)
+    if (status === MonoStatus.OK) return this.#header(at + 2, (header) => this.#sink.added(status, header))
+    this.#sink.added(status, undefined)
+    return at + 2
+  }
+
+  #header(at: number, found: (header: MonoHeader) => void): number | undefined {
+    if (!this.#has(at, 8)) return undefined
+    const length = this.#length(at + 4)
+    if (!this.#has(at, HEADER_BYTES + length)) return undefined
+    const end = at + 8 + length
+    const type = this.#view.getInt32(end, true)
+    if (type < 0 || type > 3) this.#fail('BAD_TYPE', `a counter of type ${type}; the types are 0 to 3`, end)
+    const index = this.#view.getInt16(end + 12, true)
+    if (index < 0) this.#fail('BAD_NUMBER', `a counter with the index ${index}`, end + 12)
+    found({
+      category: this.#view.getInt32(at, true),
+      name: this.#text(at + 8, length),
+      type: type as MonoType,
+      unit: this.#view.getInt32(end + 4, true),
+      variance: this.#view.getInt32(end + 8, true),
+      index,
+    })
+    return end + 14
+  }
+
+  #pair(at: number): number | undefined {
+    if (!this.#has(at, 4)) return undefined
+    if (this.#view.getInt32(at, true) < 0) {
+      this.#state = MESSAGE
+      this.#sink.listEnd()
+      return at + 4
+    }
+    const { maxCounters } = this.#limits
+    if (this.#count >= maxCounters) this.#fail('BAD_COUNT', `a list of more than ${maxCounters} counters`, at)
+    const firstLength = this.#length(at)
+    const second = at + 4 + firstLength
+    if (!this.#has(second, 4)) return undefined
+    const secondLength = this.#length(second)
+    if (!this.#has(second, 4 + secondLength)) return undefined
+    this.#count++
+    const [first, last] = [this.#text(at + 4, firstLength), this.#text(second + 4, secondLength)]
+    this.#sink.listed(this.#isCategoryFirst ? { category: first, name: last } : { category: last, name: first })
+    return second + 4 + secondLength
+  }
+
+  #sample(at: number): number | undefined {
+    if (!this.#has(at, 2)) return undefined
+    const index = this.#view.getInt16(at, true)
+    if (index === -1) {
+      this.#state = MESSAGE
+      return at + 2
+    }
+    if (index < 0) this.#fail('BAD_NUMBER', `a sample of the index ${index}`, at)
+    if (!this.#has(at, 4)) return undefined
+    const size = this.#view.getInt16(at + 2, true)
+    if (size < 0 || size > MAX_SAMPLE_BYTES) {
+      this.#fail('TOO_LONG', `a sample of ${size} bytes; the most is ${MAX_SAMPLE_BYTES}`, at + 2)
+    }
+    if (!this.#has(at, 4 + size)) return undefined
+    this.#sink.sample(index, this.#bytes.subarray(at + 4, at + 4 + size))
+    return at + 4 + size
+  }
+
+  #status(at: number): MonoStatus {
+    const status = this.#bytes[at] as number
+    if (status > MonoStatus.EXISTING) this.#fail('BAD_NUMBER', `the status ${status}; they are 0 to 3`, at)
+    return status as MonoStatus
+  }
+
+  /** Of a string that must not be null. */
+  #length(at: number): number {
+    const length = this.#view.getInt32(at, true)
+    const { maxNameBytes } = this.#limits
+    if (length < 0) this.#fail('BAD_NAME', 'null where a name has to stand', at)
+    if (length > maxNameBytes) this.#fail('TOO_LONG', `a name of ${length} bytes; the limit is ${maxNameBytes}`, at)
+    return length
+  }
+
+  #text(at: number, length: number): string {
+    return utf8.decode(this.#bytes.subarray(at, at + length))
+  }
+
+  #has(at: number, count: number): boolean {
+    return this.#bytes.length - at >= count
+  }
+
+  #fail(code: ProtocolErrorCode, message: string, at: number): never {
+    throw new ProtocolError(code, message, this.#start + at)
+  }
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(first.length + second.length)
+  bytes.set(first)
+  bytes.set(second, first.length)
+  return bytes
+}

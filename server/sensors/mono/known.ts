@@ -1,0 +1,85 @@
+/** The counters of one agent: by the names of their metrics, and those that it sends by the index that it gave them. */
+import { ProtocolError } from '../../../protocol/errors.ts'
+import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
+import { metricName } from './names.ts'
+import type { Receiver } from './receiver.ts'
+import { MonoSeries } from './series.ts'
+
+export class KnownCounters {
+  readonly #agent: string
+  readonly #receiver: Receiver
+  readonly #changed: (series: MonoSeries) => void
+  readonly #series = new Map<string, MonoSeries>()
+  readonly #byIndex = new Map<number, MonoSeries>()
+
+  /** `changed`: somebody wants a series, or nobody does any more. */
+  constructor(agent: string, receiver: Receiver, changed: (series: MonoSeries) => void) {
+    this.#agent = agent
+    this.#receiver = receiver
+    this.#changed = changed
+  }
+
+  find(called: MonoName): MonoSeries | undefined {
+    return this.#series.get(metricName(called) ?? '')
+  }
+
+  at(index: number): MonoSeries | undefined {
+    return this.#byIndex.get(index)
+  }
+
+  /** The series of a counter, made if there is none; undefined if there can be none. */
+  enter(called: MonoName): MonoSeries | undefined {
+    const name = metricName(called)
+    if (name === undefined) {
+      this.#receiver.counters.badName++
+      return undefined
+    }
+    const known = this.#series.get(name)
+    if (known !== undefined) return known
+    if (!this.#receiver.hasRoom()) return undefined
+    const series = new MonoSeries(name, this.#agent, called, this.#changed)
+    this.#series.set(name, series)
+    this.#receiver.born(series)
+    return series
+  }
+
+  /** The agent says that it has a counter: it is known now how to ask for it. */
+  offer(called: MonoName): void {
+    const series = this.enter(called)
+    if (series === undefined) return
+    const isAnother = series.called.category !== called.category || series.called.name !== called.name
+    if (series.isListed && isAnother) {
+      this.#receiver.counters.badName++
+      return
+    }
+    series.isListed = true
+    series.called = called
+  }
+
+  /** It is sent from now on. Throws ProtocolError if its index is another's. */
+  sent(series: MonoSeries, header: MonoHeader): void {
+    if (this.#byIndex.has(header.index)) {
+      throw new ProtocolError('BAD_NUMBER', `a second counter with the index ${header.index}: ${header.name}`)
+    }
+    series.header = header
+    this.#byIndex.set(header.index, series)
+    this.#receiver.described(series)
+  }
+
+  unsent(series: MonoSeries, { index }: MonoHeader): void {
+    this.#byIndex.delete(index)
+    series.header = undefined
+    series.last = undefined
+    this.#receiver.described(series)
+  }
+
+  /** There is no such counter. */
+  forget(series: MonoSeries): void {
+    this.#series.delete(series.name)
+    this.#receiver.died(series)
+  }
+
+  end(): void {
+    for (const series of this.#series.values()) this.#receiver.died(series)
+  }
+}

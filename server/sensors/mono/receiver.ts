@@ -1,0 +1,40 @@
+/** What an agent needs of the sensor it belongs to, and of its connection. */
+import type { Value } from '../../../protocol/monitor/value.ts'
+import type { MonoSeries } from './series.ts'
+
+/** The way back. */
+export interface Back {
+  write(bytes: Uint8Array): void
+  /** Ends the connection at once. */
+  close(): void
+}
+
+export interface Counters {
+  values: number
+  samplings: number
+  added: number
+  removed: number
+  /** Answers to Add and Remove other than OK. */
+  refused: number
+  /** Requests that were not answered in time. */
+  unanswered: number
+  /** Counters whose name cannot be a metric's, or is another's. */
+  badName: number
+  /** Samples of counters that are not served. */
+  unserved: number
+  /** Samplings whose time cannot be: they get the time of their arrival. */
+  badTime: number
+}
+
+/** What all agents share. */
+export interface Receiver {
+  readonly counters: Counters
+  readonly clock: { monotonicMs(): number; microseconds(): number }
+  /** Whether one more series may be made; counts it if not. */
+  hasRoom(): boolean
+  born(series: MonoSeries): void
+  /** It is known, or not known any more, what the series is. */
+  described(series: MonoSeries): void
+  took(series: MonoSeries, value: Value, time: number): void
+  died(series: MonoSeries): void
+}
