@@ -31,9 +31,9 @@ export function defaultConfig(): Config {
   return loadConfig({ env: {} })
 }
 
-function toConfig({ values, exec, named }: Loaded) {
+function toConfig({ values, exec, named, sections }: Loaded) {
   const { producer, listen, tls, auth, jwt, http, storage, channels, limits, quota, dial, audit } = values
-  const { host, gmetric, smon, log } = values
+  const { host, gmetric, smon, mono, log } = values
   return {
     producer: { name: producer.name, dataDir: producer.data_dir },
     listen: { tcp: listen.tcp, http: listen.http, tls: listen.tls, https: listen.https },
@@ -85,8 +85,17 @@ function toConfig({ values, exec, named }: Loaded) {
       feeds: gmetric.feed,
       allow: gmetric.allow,
       spoof: gmetric.spoof,
+      multicast: gmetric.multicast || undefined,
+      multicastInterface: gmetric.multicast_interface || undefined,
+      requestMetadata: gmetric.request_metadata,
+      packetsPerSecond: gmetric.packets_per_second,
       maxHosts: gmetric.max_hosts,
       maxMetrics: gmetric.max_metrics,
+      hostTmaxMs: gmetric.host_tmax,
+      hostDmaxMs: gmetric.host_dmax,
+      xml: gmetric.xml,
+      xmlAllow: gmetric.xml_allow,
+      cluster: gmetric.cluster,
     },
     smon: {
       tcp: smon.tcp,
@@ -98,6 +107,24 @@ function toConfig({ values, exec, named }: Loaded) {
       maxTokens: smon.max_tokens,
       maxMetrics: smon.max_metrics,
       sources: smon.source,
+    },
+    mono: {
+      /** None where the section is absent. */
+      listeners: sections.has('mono')
+        ? [
+            ...(mono.listen
+              ? [{ key: 'mono.listen', listen: mono.listen, dialect: mono.dialect, agent: undefined }]
+              : []),
+            ...mono.listener.map(({ listen, dialect, agent }) => ({ key: 'mono.listener', listen, dialect, agent })),
+          ]
+        : [],
+      files: mono.file,
+      tenant: mono.tenant,
+      feeds: mono.feed,
+      allow: mono.allow,
+      maxAgents: mono.max_agents,
+      maxCounters: mono.max_counters,
+      maxMetrics: mono.max_metrics,
     },
     log: { level: log.level },
     exec,

@@ -71,7 +71,7 @@ function refused({ message }: ConfigError): number {
 
 /** Five lines: where it listens, where data lies, the admin's password (once), three commands to try. */
 function greeting(
-  { tcp, tls, http, https, gmetric, smonTcp, smonUdp, newPassword }: RunningServer,
+  { tcp, tls, http, https, gmetric, gmetricXml, smonTcp, smonUdp, mono, newPassword }: RunningServer,
   config: Config,
 ): string {
   const listens = [
@@ -80,8 +80,10 @@ function greeting(
     http && `ws://${formatAddress(http)}/monitor`,
     https && `wss://${formatAddress(https)}/monitor`,
     gmetric && `gmetric udp://${formatAddress(gmetric)}`,
+    gmetricXml && `gmond's xml tcp://${formatAddress(gmetricXml)}`,
     smonTcp && `smon tcp://${formatAddress(smonTcp)}`,
     smonUdp && `smon udp://${formatAddress(smonUdp)}`,
+    ...mono.map((address) => `mono tcp://${formatAddress(address)}`),
   ].filter(Boolean)
   const password =
     newPassword === undefined

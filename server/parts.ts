@@ -26,6 +26,7 @@ import { channelPurge } from './controls/channel-purge.ts'
 import type { Control } from './controls/control.ts'
 import { Executor } from './controls/executor.ts'
 import { explain } from './controls/explain.ts'
+import { monoControls } from './controls/mono.ts'
 import { roleControls } from './controls/roles.ts'
 import { sensorControls } from './controls/sensors.ts'
 import { tenantControls } from './controls/tenants.ts'
@@ -178,12 +179,15 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const reconsider = withdrawal.reconsider.bind(withdrawal)
   const iterations = config.auth.scramIterations
   const destination = (url: string) => dialler.destination(url)
-  const tenantsOf = (name: string) => options.programs.find((program) => program.name === name)?.tenants
+  const monoTenants = [config.mono.tenant, ...config.mono.feeds.map(({ tenant }) => tenant)]
+  const mono = config.mono.listeners.length > 0 ? monoControls({ hub, clock, tenants: monoTenants }) : []
+  const tenantsOf = (name: string) => [...options.programs, ...mono].find((one) => one.name === name)?.tenants
   const controls = [
     channelConfigure(registry),
     channelPurge(registry),
     ...options.programs,
     ...sensorControls({ hub, change, stored }),
+    ...mono,
     ...userControls({ accounts, rules, hasher, iterations, withdraw, reconsider, stored }),
     ...tokenControls({ accounts, tokens, clock, stored }),
     ...tenantControls({ tenants, accounts, quotas, stored }),

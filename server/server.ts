@@ -65,9 +65,13 @@ export interface RunningServer {
   readonly https: Address | undefined
   /** Where gmetric packets are taken, or undefined: off, or its default address was not free. */
   readonly gmetric: Address | undefined
+  /** Where gmetad polls. */
+  readonly gmetricXml: Address | undefined
   /** Where smon streams and datagrams are taken. */
   readonly smonTcp: Address | undefined
   readonly smonUdp: Address | undefined
+  /** Where Mono agents connect. */
+  readonly mono: readonly Address[]
   /** The admin's password, if this start made it up. */
   readonly newPassword: string | undefined
   /** Takes connections that did not come over a listener. */
@@ -148,7 +152,9 @@ async function start(
   opened(() => clock.clear(pruning))
   const listeners = await openListeners(config, parts, files.tls, opened)
   const { tcp, tls, http, https } = listeners
-  parts.dialler.start(ownPorts([tcp, tls, http, https, feeds.smonTcp], [feeds.gmetric, feeds.smonUdp]))
+  parts.dialler.start(
+    ownPorts([tcp, tls, http, https, feeds.gmetricXml, feeds.smonTcp, ...feeds.mono], [feeds.gmetric, feeds.smonUdp]),
+  )
   opened(() => parts.dialler.stop())
   const stop = async (): Promise<void> => {
     parts.dialler.stop()
@@ -163,8 +169,8 @@ async function start(
     }
     await close()
   }
-  const { gmetric, smonTcp, smonUdp } = feeds
-  return { ...listeners, gmetric, smonTcp, smonUdp, newPassword, sessions, parts, stop }
+  const { gmetric, gmetricXml, smonTcp, smonUdp, mono } = feeds
+  return { ...listeners, gmetric, gmetricXml, smonTcp, smonUdp, mono, newPassword, sessions, parts, stop }
 }
 
 /** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */

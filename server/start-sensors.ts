@@ -8,6 +8,7 @@ import { GmetricSensor } from './sensors/gmetric/sensor.ts'
 import { systemAccess } from './sensors/host/access.ts'
 import { HostReader } from './sensors/host/reader.ts'
 import { HostSensor } from './sensors/host/sensor.ts'
+import { MonoSensor } from './sensors/mono/sensor.ts'
 import { OverQuota } from './sensors/over-quota.ts'
 import { AuditSensor } from './sensors/producer/audit.ts'
 import { channelsView } from './sensors/producer/channels.ts'
@@ -40,7 +41,11 @@ export function addSensors(
   const host = new HostSensor(config.producer.name, new HostReader(systemAccess()), turnClock, process.platform)
   hub.add(host)
   const smon = smonFeeds(config, hub, producer)
-  for (const sensor of [...gmetric.all(), ...smon.all()]) hub.add(sensor)
+  const mono = monoFeeds(config, hub, producer)
+  const isMonoOn = config.mono.listeners.length > 0 || config.mono.files.length > 0
+  const listening = [...gmetric.all(), ...smon.all(), ...(isMonoOn ? mono.all() : [])]
+  for (const sensor of listening) hub.add(sensor)
+  for (const { liveness } of gmetric.all()) hub.add(liveness)
   const overQuota = new OverQuota(producer.quotas, notices, clock)
   const started = clock.monotonicMs()
   const ofTenant = ({ tenant }: Identity) => ({
@@ -66,9 +71,10 @@ export function addSensors(
   hub.add(new ProducerSensor(views, clock))
   hub.add(new AuditSensor(producer.audit, producer.log))
   return {
-    listen: () => listenFeeds({ gmetric, smon }, config, { producer, behind }),
+    listen: () => listenFeeds({ gmetric, smon, mono }, config, { producer, behind }),
     sweep() {
-      for (const sensor of [...gmetric.all(), ...smon.all()]) sensor.sweep()
+      for (const sensor of listening) sensor.sweep()
+      for (const { liveness } of gmetric.all()) liveness.sweep()
       overQuota.tell()
     },
   }
@@ -93,6 +99,17 @@ function smonFeeds({ smon: section }: Config, hub: Hub, { clock, quotas }: Produ
     others: section.feeds.map(({ tenant, allow }) => {
       const options = { meter: meter(tenant), named: tenant }
       return { allow, sensor: new SmonSensor({ ...section, tenant, allow }, hub, clock, options) }
+    }),
+  })
+}
+
+function monoFeeds({ mono: section }: Config, hub: Hub, { clock, quotas }: Producer): Feeds<MonoSensor> {
+  const meter = (tenant: string) => quotas.of(tenant).values
+  return new Feeds({
+    own: new MonoSensor(section, hub, clock, { meter: meter(section.tenant) }),
+    others: section.feeds.map(({ tenant, allow }) => {
+      const options = { meter: meter(tenant), named: tenant }
+      return { allow, sensor: new MonoSensor({ ...section, tenant, allow }, hub, clock, options) }
     }),
   })
 }

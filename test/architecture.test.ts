@@ -103,7 +103,9 @@ async function violations(baseDir: string): Promise<string[]> {
   })
   if (typeof output === 'string') throw new Error(output)
   const { summary, modules } = output
-  for (const folder of folders.filter((name) => readdirSync(join(baseDir, name)).length > 0)) {
+  const hasTypescript = (name: string): boolean =>
+    readdirSync(join(baseDir, name), { recursive: true }).some((path) => String(path).endsWith('.ts'))
+  for (const folder of folders.filter(hasTypescript)) {
     if (!modules.some(({ source }) => source.startsWith(`${folder}/`)))
       throw new Error(`nothing of ${folder}/ was read`)
   }

@@ -1,5 +1,5 @@
 /**
- * Writes the two packets that gmetric itself sends: 128 with the metadata, then 133 with the value as text.
+ * Writes the two packets that gmetric itself sends: 128 with the metadata, then 133 with the value as text; and 136.
  * Whether one fits a datagram is for the sender to check: gmetric sends no more than 1464 bytes.
  */
 import { XdrWriter } from '../bytes/writer.ts'
@@ -19,6 +19,11 @@ export function encodeMetadata(host: PacketHost, metric: string, metadata: Metad
 export function encodeText(host: PacketHost, metric: string, value: string | Uint8Array): Uint8Array {
   const writer = header(PacketId.STRING, host, metric).string('%s')
   return (typeof value === 'string' ? writer.string(value) : writer.opaque(value)).bytes()
+}
+
+/** A 136 packet: who has the metric is asked for its metadata. */
+export function encodeRequest(host: PacketHost, metric: string): Uint8Array {
+  return header(PacketId.REQUEST, host, metric).bytes()
 }
 
 function header(id: number, host: PacketHost, metric: string): XdrWriter {

@@ -2,6 +2,7 @@
  * What the value of a key can be. A kind is a zod type together with the words that tell a person what is expected;
  * zod's own messages are never shown. Integers arrive as bigint, so that the float `5.0` is not mistaken for one.
  */
+import { isIPv4 } from 'node:net'
 import { z } from 'zod'
 import { parseAddress, parseNetwork, parsePeer } from './address.ts'
 import { parseDestinationPattern } from './destination.ts'
@@ -102,6 +103,18 @@ export function addressOrOff() {
   return {
     type: z.union([z.literal('').transform(() => undefined), decoded(parseAddress)]),
     expected: 'an address like "127.0.0.1:7650", "[::1]:7650" or "name:7650", or "" for off',
+  }
+}
+
+/** An address of this machine; "" is off. */
+export function ipv4OrOff() {
+  return { type: z.string().refine((text) => text === '' || isIPv4(text)), expected: 'an IPv4 address, or "" for none' }
+}
+
+export function multicastOrOff() {
+  return {
+    type: z.string().refine((text) => text === '' || (isIPv4(text) && /^2(2[4-9]|3\d)[.]/.test(text))),
+    expected: 'an IPv4 multicast address like "239.2.11.71", or "" for off',
   }
 }
 

@@ -26,6 +26,8 @@ export interface Loaded {
   readonly exec: readonly ReadExec[]
   /** What file and environment say, before defaults: whether a key was named at all. */
   readonly named: Readonly<Record<string, unknown>>
+  /** Sections that the file has, be they empty, or the environment names a key of. */
+  readonly sections: ReadonlySet<string>
 }
 
 /** Throws ConfigError. */
@@ -41,7 +43,8 @@ export function load({ file, env, readFile = readFileSync }: LoadOptions): Loade
     throw new ConfigError(all.sort((a, b) => (a.line ?? Number.MAX_VALUE) - (b.line ?? Number.MAX_VALUE)))
   }
   const { exec, ...values } = result.data
-  return { values, exec, named }
+  const sections = new Set([...Object.keys(written.table), ...overrides.map(({ setting }) => setting.section)])
+  return { values, exec, named, sections }
 }
 
 /** Every section present, the environment's values over the file's. A section that is no table stays wrong, as null. */

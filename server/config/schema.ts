@@ -6,6 +6,7 @@
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { execs } from './exec.ts'
+import { gmetric } from './gmetric.ts'
 import {
   addressOrOff,
   destinations,
@@ -25,6 +26,7 @@ import {
   tenant,
   toggle,
 } from './kinds.ts'
+import { mono } from './mono.ts'
 import { jwt, tls } from './proofs.ts'
 
 const TEBIBYTE = 2 ** 40
@@ -157,24 +159,7 @@ const sectionsOf = z.strictObject({
       ),
     })
     .describe('The metrics of this machine.'),
-  gmetric: z
-    .strictObject({
-      listen: key(addressOrOff(), '127.0.0.1:8649', 'The UDP address for gmetric packets.'),
-      tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
-      feed: key(
-        feeds(),
-        [],
-        'Sources of other tenants, by the networks they send from; the first that fits counts. Only in the file.',
-      ),
-      allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that packets are taken from.'),
-      spoof: key(toggle(), true, 'Whether a packet may speak for another host.'),
-      max_hosts: key(integer(1, 1_000_000), 10_000n, 'Hosts remembered at once.'),
-      max_metrics: key(integer(1, 16_777_216), 100_000n, 'Metrics remembered at once, of all hosts together.'),
-    })
-    .describe(
-      'Ganglia gmetric. An address named here or by the environment must be free; the default one is only tried, and ' +
-        'the server starts without it.',
-    ),
+  gmetric,
   smon: z
     .strictObject({
       tcp: key(addressOrOff(), '', 'The TCP address for smon streams; any number of sources may connect.'),
@@ -192,6 +177,7 @@ const sectionsOf = z.strictObject({
       source: key(peers(), [], 'Names for sources that are otherwise called by address and port. Only in the file.'),
     })
     .describe('smon streams. Off unless an address is named, which must be free then.'),
+  mono,
   log: z
     .strictObject({
       level: key(

@@ -5,6 +5,7 @@
 import { encodeMetadata, encodeText } from '../../protocol/gmetric/encode.ts'
 import type { Metadata, PacketHost } from '../../protocol/gmetric/packet.ts'
 import { METRIC_PREFIX } from '../../protocol/gmetric/text.ts'
+import { SLOPES } from '../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Instance } from '../metrics/instance.ts'
@@ -24,7 +25,7 @@ const DMAX_SECONDS = 86_400
 export interface PacketOptions {
   /** What this producer calls itself: its own metrics are not spoofed. */
   readonly name: string
-  readonly metric: (name: string) => Pick<Metric, 'unit' | 'description'> | undefined
+  readonly metric: (name: string) => Pick<Metric, 'unit' | 'description' | 'details'> | undefined
   /** Monotonic, ms. */
   readonly now: () => number
 }
@@ -70,16 +71,19 @@ export class GmetricPackets {
     const key = JSON.stringify([host, metric, type])
     const told = this.#known.get(key)
     if (told !== undefined && now - told < METADATA_MS) return []
-    const { unit = '', description = '' } = this.#options.metric(name) ?? {}
+    const { unit = '', description = '', details } = this.#options.metric(name) ?? {}
+    const said = new Map(details?.().map((field) => [field.name, field.value]))
     const about: Metadata = {
       type,
       units: clean(unit),
-      slope: type === 'string' ? SLOPE_ZERO : SLOPE_BOTH,
-      tmax: TMAX_SECONDS,
-      dmax: DMAX_SECONDS,
+      slope: slopeOf(said.get('slope')) ?? (type === 'string' ? SLOPE_ZERO : SLOPE_BOTH),
+      tmax: secondsOf(said.get('tmax')) ?? TMAX_SECONDS,
+      dmax: secondsOf(said.get('dmax')) ?? DMAX_SECONDS,
       extra: host.spoofed ? [{ key: 'SPOOF_HOST', data: `${host.address}:${host.name}` }] : [],
     }
-    const extra = description === '' ? about.extra : [...about.extra, { key: 'DESC', data: clean(description) }]
+    const extra = [...about.extra, ...texts('DESC', description), ...texts('TITLE', said.get('title'))]
+    const groups = said.get('groups')
+    if (isList(groups)) for (const group of groups.items) extra.push(...texts('GROUP', group))
     const fitting = [encodeMetadata(host, metric, { ...about, extra }), encodeMetadata(host, metric, about)].find(
       ({ length }) => length <= MAX_PACKET_BYTES,
     )
@@ -129,6 +133,26 @@ function textOf(value: Value): { readonly type: string; readonly value: string |
     default:
       return undefined
   }
+}
+
+type Said = Field['value'] | undefined
+
+/** What Ganglia itself said of its metric goes on as it was. */
+function slopeOf(said: Said): number | undefined {
+  const slope = (SLOPES as readonly unknown[]).indexOf(said)
+  return slope < 0 ? undefined : slope
+}
+
+function secondsOf(said: Said): number | undefined {
+  return typeof said === 'number' ? said : undefined
+}
+
+function isList(said: Said): said is Extract<Value, { type: typeof BasicType.ARRAY }>['value'] {
+  return typeof said === 'object' && said !== null && 'items' in said
+}
+
+function texts(key: string, said: unknown): { key: string; data: string }[] {
+  return typeof said === 'string' && said !== '' ? [{ key, data: clean(said) }] : []
 }
 
 /** As strtod reads it. */

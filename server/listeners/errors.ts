@@ -20,6 +20,8 @@ function reasonOf(error: unknown): string {
       return 'not permitted; ports below 1024 are for root'
     case 'EADDRNOTAVAIL':
       return 'this machine has no such address'
+    case 'ENODEV':
+      return 'no interface can take part in that group'
     case 'ENOTFOUND':
       return 'the name is not known'
     default:

@@ -1,4 +1,4 @@
-/** A TCP listener for streams that are only read: smon. Nothing is ever written, but the end of a stream that was taken. */
+/** A TCP listener for streams that come in: smon, where nothing is written but the end of a stream that was taken, and Mono agents, which are asked. */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Address } from '../config.ts'
 import { bindTcp } from './bind.ts'
@@ -12,7 +12,18 @@ export interface FeedOptions {
   /** Of the configuration, to be named when the address cannot be bound. */
   readonly key: string
   /** A connection from there: where its bytes go, and what they wait for; undefined: it is refused and closed. */
-  readonly open: (address: string, port: number) => { readonly taker: Taker; readonly pacer: Pacer } | undefined
+  readonly open: (
+    address: string,
+    port: number,
+    back: Back,
+  ) => { readonly taker: Taker; readonly pacer: Pacer } | undefined
+}
+
+/** The way back to who connected. */
+export interface Back {
+  write(bytes: Uint8Array): void
+  /** Ends the connection at once. */
+  close(): void
 }
 
 export interface FeedListening {
@@ -30,7 +41,13 @@ export async function listenFeed({ address, key, open }: FeedOptions): Promise<F
   const sockets = new Set<Socket>()
   const bound = await bindTcp(server, address, key)
   server.on('connection', (socket: Socket) => {
-    const opened = open(socket.remoteAddress ?? '', socket.remotePort ?? 0)
+    const back: Back = {
+      write(bytes) {
+        if (socket.writable) socket.write(bytes)
+      },
+      close: () => socket.resetAndDestroy(),
+    }
+    const opened = open(socket.remoteAddress ?? '', socket.remotePort ?? 0, back)
     if (opened === undefined) {
       // Not an end: that would say that everything was taken.
       socket.resetAndDestroy()

@@ -13,6 +13,8 @@ const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
 
 export interface UdpOptions {
   readonly address: Address
+  /** `address` is a multicast group to join, on the interface with this address or, if it is '', on one of the system's. */
+  readonly groupOn?: string
   /** Of the configuration, to be named when the address cannot be bound. */
   readonly key: string
   /** What else is usually found on this port. */
@@ -27,12 +29,14 @@ export interface UdpListening {
   readonly address: Address
   /** Datagrams that the kernel threw away since the socket was bound; undefined where it does not say (not Linux). */
   kernelDrops(): number | undefined
+  /** Sends one from the same socket. What the system says against it is not told: UDP promises nothing. */
+  send(packet: Uint8Array, host: string, port: number): void
   close(): Promise<void>
 }
 
-/** Binds; a port that another socket has is never shared with it. Rejects with ListenError. */
-export async function listenUdp({ address, key, rival, packet, failed }: UdpOptions): Promise<UdpListening> {
-  const socket = await bind(address).catch((error: unknown) => {
+/** Binds; a port that another socket has is never shared with it, but for a group's. Rejects with ListenError. */
+export async function listenUdp({ address, groupOn, key, rival, packet, failed }: UdpOptions): Promise<UdpListening> {
+  const socket = await bind(address, groupOn).catch((error: unknown) => {
     throw listenError(isInUse(error) ? inUse(rival, error) : error, address, key)
   })
   try {
@@ -54,24 +58,40 @@ export async function listenUdp({ address, key, rival, packet, failed }: UdpOpti
   })
   return {
     address: { host: bound.address, port: bound.port },
+    send(bytes, host, port) {
+      if (open) socket.send(bytes, port, host, () => {})
+    },
     kernelDrops: () => (open ? kernelDrops(bound.address, bound.port) : undefined),
     close,
   }
 }
 
-async function bind({ host, port }: Address): Promise<Socket> {
+async function bind({ host, port }: Address, groupOn: string | undefined): Promise<Socket> {
   const { address, family } = await lookup(host)
-  const socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', reuseAddr: false })
+  const socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', reuseAddr: groupOn !== undefined })
   return new Promise((resolve, reject) => {
-    socket.once('error', (error) => {
+    const failed = (error: unknown): void => {
       socket.close()
       reject(error)
-    })
-    socket.bind({ address, port }, () => {
+    }
+    socket.once('error', failed)
+    // A socket bound to the group takes nothing else, but Windows has no such thing.
+    const isAny = groupOn !== undefined && process.platform === 'win32'
+    socket.bind({ address: isAny ? '0.0.0.0' : address, port }, () => {
       socket.removeAllListeners('error')
-      resolve(socket)
+      try {
+        if (groupOn !== undefined) join(socket, address, groupOn)
+        resolve(socket)
+      } catch (error) {
+        failed(error)
+      }
     })
   })
+}
+
+function join(socket: Socket, group: string, groupOn: string): void {
+  socket.addMembership(group, groupOn || undefined)
+  if (groupOn !== '') socket.setMulticastInterface(groupOn)
 }
 
 function isInUse(error: unknown): boolean {

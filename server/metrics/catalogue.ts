@@ -4,7 +4,7 @@
  * not look at every source.
  */
 import type { BasicType } from '../../protocol/monitor/constants.ts'
-import { nameProblem } from '../../protocol/monitor/value.ts'
+import { type Field, nameProblem } from '../../protocol/monitor/value.ts'
 import type { Metric, Parameter, Series } from './metric.ts'
 
 /** What a series says of its metric. */
@@ -21,21 +21,25 @@ export interface Listed extends Series {
 
 export const NOTHING_SAID: Said = { type: undefined, unit: undefined, description: undefined }
 
+type Details<S> = (series: S) => readonly Field[]
+
 export class Catalogue<S extends Listed> {
   readonly #family: string
   readonly #parameters: readonly Parameter[]
+  readonly #details: Details<S> | undefined
   readonly #entries = new Map<string, Entry<S>>()
 
-  /** `family`: the prefix of all names, with the dot; `parameters`: of every metric. */
-  constructor(family: string, parameters: readonly Parameter[]) {
+  /** `family`: the prefix of all names, with the dot; `parameters`: of every metric; `details`: those of one series. */
+  constructor(family: string, parameters: readonly Parameter[], details?: Details<S>) {
     this.#family = family
     this.#parameters = parameters
+    this.#details = details
   }
 
   add(series: S): void {
     let entry = this.#entries.get(series.name)
     if (!entry) {
-      entry = new Entry(series.name, this.#parameters)
+      entry = new Entry(series.name, this.#parameters, this.#details)
       this.#entries.set(series.name, entry)
     }
     entry.series.add(series)
@@ -80,11 +84,13 @@ class Entry<S extends Listed> {
   readonly #types = new Opinions<BasicType>()
   readonly #units = new Opinions<string>()
   readonly #descriptions = new Opinions<string>()
+  readonly #details: Details<S> | undefined
   #metric: Metric | undefined
 
-  constructor(name: string, parameters: readonly Parameter[]) {
+  constructor(name: string, parameters: readonly Parameter[], details?: Details<S>) {
     this.#name = name
     this.#parameters = parameters
+    this.#details = details
   }
 
   count(series: S, said: Said): void {
@@ -103,8 +109,18 @@ class Entry<S extends Listed> {
       unit: this.#units.agreed ?? '',
       description: this.#descriptions.first ?? '',
       parameters: this.#parameters,
+      ...(this.#details && { details: () => this.#said() }),
     }
     return this.#metric
+  }
+
+  /** Of the series that is there longest and says any. */
+  #said(): readonly Field[] {
+    for (const series of this.series) {
+      const details = this.#details?.(series) ?? []
+      if (details.length > 0) return details
+    }
+    return []
   }
 }
 

@@ -82,7 +82,9 @@ export class Hub {
     const series = sensor.polled === false ? new Set(sensor.series()) : new Set<Series>()
     for (const one of series) {
       this.emit(one, VOID, time)
+      if (one.taps.length === 0) continue
       one.taps.length = 0
+      one.wanted?.(false)
     }
     for (const tapping of this.#tappings) {
       for (const tapped of [...tapping.series.keys()]) if (series.has(tapped)) tapping.forget(tapped)
@@ -229,6 +231,7 @@ export class Hub {
     const tap = { head: instance.headOf(series, open), sink, at: series.taps.length }
     tapping.series.set(series, tap)
     series.taps.push(tap)
+    if (series.taps.length === 1) series.wanted?.(true)
   }
 
   #encode(value: Value): Uint8Array {
@@ -273,9 +276,12 @@ function unlimited(): (tenant: string) => Count {
 }
 
 /** The last tap takes its place: thousands may end at once. */
-function drop({ taps }: Series, tap: Tap): void {
+function drop(series: Series, tap: Tap): void {
+  const { taps } = series
   const last = taps.pop()
-  if (last === undefined || last === tap) return
-  taps[tap.at] = last
-  last.at = tap.at
+  if (last !== undefined && last !== tap) {
+    taps[tap.at] = last
+    last.at = tap.at
+  }
+  if (last !== undefined && taps.length === 0) series.wanted?.(false)
 }

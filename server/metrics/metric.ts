@@ -4,7 +4,7 @@
  */
 import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
 import type { BasicType } from '../../protocol/monitor/constants.ts'
-import type { Value } from '../../protocol/monitor/value.ts'
+import type { Field, Value } from '../../protocol/monitor/value.ts'
 
 /** continuous: can be measured at any time; event: comes when something happens. */
 export type Kind = 'continuous' | 'event'
@@ -25,6 +25,8 @@ export interface Metric {
   readonly unit: string
   readonly description: string
   readonly parameters: readonly Parameter[]
+  /** What else its source says of it, for the catalogue. Asked for when it is shown. */
+  readonly details?: () => readonly Field[]
 }
 
 /** Arguments after conversion to the declared types, without those every metric takes. */
@@ -130,4 +132,6 @@ export interface Series {
   readonly labels: Labels
   /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
   matches(label: LabelName, matcher: (text: string) => boolean): boolean
+  /** The first tap has come (true), or the last one is gone; not told of a series that died. */
+  wanted?(isWanted: boolean): void
 }

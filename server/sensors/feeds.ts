@@ -27,21 +27,22 @@ export interface FeedOptions<S> {
 }
 
 export class Feeds<S> {
-  readonly #own: S
+  /** Of the section's own tenant. */
+  readonly own: S
   readonly #others: readonly { readonly sources: Sources; readonly sensor: S }[]
 
   constructor({ own, others }: FeedOptions<S>) {
-    this.#own = own
+    this.own = own
     this.#others = others.map(({ allow, sensor }) => ({ sources: new Sources(allow), sensor }))
   }
 
   /** The sensor for a source; `address` as Node gives it. */
   of(address: string): S {
     for (const { sources, sensor } of this.#others) if (sources.of(address).allowed) return sensor
-    return this.#own
+    return this.own
   }
 
   all(): S[] {
-    return [this.#own, ...this.#others.map(({ sensor }) => sensor)]
+    return [this.own, ...this.#others.map(({ sensor }) => sensor)]
   }
 }

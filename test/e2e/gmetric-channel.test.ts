@@ -122,7 +122,8 @@ describe.skipIf(missing)(`a gmetric:// channel${howTo}`, () => {
     await follow(channel, 'gmetric.fed*')
     await follow(channel, 'test.a', args(['host', type.string, str('h1')]))
     await producer.settle()
-    feed('-n', 'fed_temp', '-v', '36.6', '-t', 'float', '-u', 'Celsius', '-S', '10.0.0.9:spoofed.example')
+    const about = ['-u', 'Celsius', '-s', 'positive', '-x', '30', '-d', '300', '-g', 'rooms', '-T', 'Room']
+    feed('-n', 'fed_temp', '-v', '36.6', '-t', 'float', ...about, '-S', '10.0.0.9:spoofed.example')
     feed('-n', 'fed_words', '-v', 'two <words>', '-t', 'string')
     producer.push.push('test.a', { type: 4, value: 18_446_744_073_709_551_615n }, 1)
     await vi.waitFor(async () => {
@@ -134,15 +135,17 @@ describe.skipIf(missing)(`a gmetric:// channel${howTo}`, () => {
         VAL: '36.6',
         TYPE: 'double',
         UNITS: 'Celsius',
-        TMAX: '60',
-        DMAX: '86400',
-        SLOPE: 'both',
+        TMAX: '30',
+        DMAX: '300',
+        SLOPE: 'positive',
       })
+      expect(text).toContain('<EXTRA_ELEMENT NAME="GROUP" VAL="rooms"/>')
+      expect(text).toContain('<EXTRA_ELEMENT NAME="TITLE" VAL="Room"/>')
       // gmond tells hosts apart by address, and the feeder is here too.
       expect(shown(text, own, 'fed_words')).toMatchObject({
         VAL: 'two &lt;words&gt;',
         TYPE: 'string',
-        SLOPE: 'zero',
+        SLOPE: 'both',
       })
       expect(shown(text, /NAME="h1"/, 'test.a')).toMatchObject({ VAL: '18446744073709551615', TYPE: 'double' })
     }, waiting)

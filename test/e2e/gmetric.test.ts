@@ -9,6 +9,7 @@ import type { GmetricPacket } from '../../protocol/gmetric/packet.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { systemClock } from '../../server/clock.ts'
 import { parseNetwork } from '../../server/config/address.ts'
+import { defaultConfig } from '../../server/config.ts'
 import { listenUdp, type UdpListening } from '../../server/listeners/udp.ts'
 import { Hub } from '../../server/metrics/hub.ts'
 import { GmetricSensor } from '../../server/sensors/gmetric/sensor.ts'
@@ -38,7 +39,7 @@ beforeEach(async () => {
   const allow = [parseNetwork('127.0.0.0/8')!]
   const clock = systemClock()
   sensor = new GmetricSensor(
-    { tenant: 'default', allow, spoof: true, maxHosts: 100, maxMetrics: 1000 },
+    { ...defaultConfig().gmetric, allow, maxHosts: 100, maxMetrics: 1000 },
     new Hub(clock),
     clock,
   )

@@ -62,8 +62,20 @@ describe('a configuration', () => {
           { address: '::1', prefix: 128, family: 'ipv6' },
         ],
         spoof: true,
+        multicast: undefined,
+        multicastInterface: undefined,
+        requestMetadata: 'off',
+        packetsPerSecond: 100_000,
         maxHosts: 10_000,
         maxMetrics: 100_000,
+        hostTmaxMs: 20_000,
+        hostDmaxMs: 86_400_000,
+        xml: undefined,
+        xmlAllow: [
+          { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
+          { address: '::1', prefix: 128, family: 'ipv6' },
+        ],
+        cluster: 'unspecified',
       },
       smon: {
         tcp: undefined,
@@ -78,6 +90,19 @@ describe('a configuration', () => {
         maxTokens: 10_000,
         maxMetrics: 100_000,
         sources: [],
+      },
+      mono: {
+        listeners: [],
+        files: [],
+        tenant: 'default',
+        feeds: [],
+        allow: [
+          { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
+          { address: '::1', prefix: 128, family: 'ipv6' },
+        ],
+        maxAgents: 1_000,
+        maxCounters: 4_096,
+        maxMetrics: 100_000,
       },
       log: { level: 'info' },
       exec: [],
@@ -146,6 +171,16 @@ describe('a configuration', () => {
       spoof = false
       max_hosts = 4
       max_metrics = 5
+      multicast = "239.2.11.71"
+      multicast_interface = "10.0.0.1"
+      request_metadata = "multicast"
+      packets_per_second = 0
+      host_tmax = "30s"
+      host_dmax = "1h"
+      xml = "127.0.0.1:8649"
+      xml_allow = ["10.0.0.5/32"]
+      cluster = "c1"
+
       [[gmetric.feed]]
       tenant = "acme"
       allow = ["10.1.0.0/16"]
@@ -163,6 +198,14 @@ describe('a configuration', () => {
       [[smon.source]]
       name = "db2"
       address = "[2001:0db8::0001]:70"
+      [mono]
+      listen = "127.0.0.1:8888"
+      dialect = "mono-2014"
+      tenant = "t3"
+      allow = ["198.51.100.0/24"]
+      max_agents = 9
+      max_counters = 10
+      max_metrics = 11
       [log]
       level = "debug"`)
     expect(config).toEqual({
@@ -206,8 +249,17 @@ describe('a configuration', () => {
         feeds: [{ tenant: 'acme', allow: [{ address: '10.1.0.0', prefix: 16, family: 'ipv4' }] }],
         allow: [{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }],
         spoof: false,
+        multicast: '239.2.11.71',
+        multicastInterface: '10.0.0.1',
+        requestMetadata: 'multicast',
+        packetsPerSecond: 0,
         maxHosts: 4,
         maxMetrics: 5,
+        hostTmaxMs: 30_000,
+        hostDmaxMs: 3_600_000,
+        xml: { host: '127.0.0.1', port: 8649 },
+        xmlAllow: [{ address: '10.0.0.5', prefix: 32, family: 'ipv4' }],
+        cluster: 'c1',
       },
       smon: {
         tcp: { host: '127.0.0.1', port: 2606 },
@@ -222,6 +274,23 @@ describe('a configuration', () => {
           { name: 'db1', address: '192.0.2.7', port: undefined },
           { name: 'db2', address: '2001:db8::1', port: 70 },
         ],
+      },
+      mono: {
+        listeners: [
+          {
+            key: 'mono.listen',
+            listen: { host: '127.0.0.1', port: 8888 },
+            dialect: 'mono-2014',
+            agent: undefined,
+          },
+        ],
+        files: [],
+        tenant: 't3',
+        feeds: [],
+        allow: [{ address: '198.51.100.0', prefix: 24, family: 'ipv4' }],
+        maxAgents: 9,
+        maxCounters: 10,
+        maxMetrics: 11,
       },
       log: { level: 'debug' },
       exec: [],
@@ -242,44 +311,9 @@ describe('a configuration', () => {
   })
 })
 
-describe('the file', () => {
-  test('is the one given, or the one CINNABAR_CONFIG names', () => {
-    const asked: string[] = []
-    const readFile = (file: string) => {
-      asked.push(file)
-      return new Uint8Array(0)
-    }
-    loadConfig({ file: 'given.toml', env: { CINNABAR_CONFIG: 'named.toml' }, readFile })
-    loadConfig({ env: { CINNABAR_CONFIG: 'named.toml' }, readFile })
-    loadConfig({ env: { CINNABAR_CONFIG: '' }, readFile })
-    loadConfig({ env: {}, readFile })
-    expect(asked).toEqual(['given.toml', 'named.toml'])
-  })
-
-  test('that is missing is a problem that names it', () => {
-    const file = '/nonexistent/c.toml'
-    expect(() => loadConfig({ file, env: {} })).toThrow(/^\/nonexistent\/c\.toml: cannot be read: ENOENT/)
-  })
-
-  test('that is not UTF-8 is refused', () => {
-    const readFile = () => Uint8Array.of(0x61, 0xff)
-    expect(() => loadConfig({ file: 'c.toml', env: {}, readFile })).toThrow('c.toml: not UTF-8 text')
-  })
-
-  test('that is not TOML is refused with line and column, and without quoting it', () => {
-    const text = '[listen]\ntcp = "hunter2'
-    expect(complaints(text)).toEqual(['c.toml:2: not TOML: unfinished string (column 7)'])
-    expect(complaints('[log]\n[log]\n')).toEqual([expect.stringMatching(/^c\.toml:2: not TOML: trying to redefine/)])
-  })
-})
-
 describe('an error', () => {
   test.each([
     ['[listen]\nhtpp = ""', 'c.toml:2: unknown key `listen.htpp`: did you mean `http`?'],
-    [
-      '[jwt]\nkeys = "jwks.json"\naudience = "cinnabar"',
-      'c.toml:2: `jwt.issuer`: is missing: without it `jwt.keys` would let in tokens that were made for others',
-    ],
     ['[listen]\n\nudp = ""', 'c.toml:3: unknown key `listen.udp`: [listen] has tcp, http, tls, https'],
     ['[Listen]\ntcp = ""', 'c.toml:1: unknown section `Listen`: did you mean `listen`?'],
     ['data_dir = "x"', 'c.toml:1: unknown section `data_dir`: did you mean `producer.data_dir`?'],
@@ -312,6 +346,15 @@ describe('an error', () => {
       '[[smon.source]]\nname = "a"\naddress = "::1"\n[[smon.source]]\nname = "b"\naddress = "0::1"',
       'c.toml:1: `smon.source`: expected tables .*, no address twice, found a list',
     ],
+    [
+      '[gmetric]\nmulticast = "10.0.0.1"',
+      'c.toml:2: `gmetric.multicast`: expected an IPv4 multicast .*, found "10.0.0.1"',
+    ],
+    [
+      '[gmetric]\nmulticast_interface = "lo"',
+      'c.toml:2: `gmetric.multicast_interface`: expected an IPv4 .*, found "lo"',
+    ],
+    ['[gmetric]\nrequest_metadata = "multicast"', 'c.toml:2: `gmetric.request_metadata`.* no group is joined: name .*'],
     ['[gmetric]\nallow = "::/0"', 'c.toml:2: `gmetric.allow`: expected a list of networks .*, found "::/0"'],
     ['[http]\nallowed_origins = ["https://a.b/"]', 'c.toml:2: `http.allowed_origins`: .*, found "https://a.b/"'],
     ['[http]\nallowed_origins = ["https://a.b:443"]', 'c.toml:2: .*no default port, found "https://a.b:443"'],

@@ -3,9 +3,10 @@
  * bounded in hosts, metrics and bytes; time is handed in. A host is an address: the sender's, or the one it spoofs.
  * What an unspoofed packet says its host is called is only shown, never looked up: any sender could say anything.
  */
-import type { GmetricPacket, Metadata, PacketHost } from '../../../protocol/gmetric/packet.ts'
-import type { GmetricValue } from '../../../protocol/gmetric/value.ts'
+import type { GmetricPacket, PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { basicValue } from '../../../protocol/gmetric/value.ts'
+import type { Host, HostState, Reading, Series, SeriesState } from './host.ts'
+import { bytesOf, isSilent, tmaxMs } from './host.ts'
 import { Tally } from './tally.ts'
 
 export interface HostLimits {
@@ -15,8 +16,10 @@ export interface HostLimits {
   readonly maxMetrics: number
   /** Names, metadata and last values together, roughly: a character counts as a byte, an object as OBJECT_BYTES. */
   readonly maxBytes: number
+  /** A host that was silent for longer than four times this is down. */
+  readonly hostTmaxMs: number
   /** A host from which nothing came for so long is forgotten, whatever its metrics say. */
-  readonly hostDmaxSeconds: number
+  readonly hostDmaxMs: number
 }
 
 export const DEFAULT_LIMITS: HostLimits = {
@@ -24,40 +27,13 @@ export const DEFAULT_LIMITS: HostLimits = {
   maxHosts: 10_000,
   maxMetrics: 200_000,
   maxBytes: 256 * 1024 * 1024,
-  hostDmaxSeconds: 86_400,
+  hostTmaxMs: 20_000,
+  hostDmaxMs: 86_400_000,
 }
 
-/** A metric that says no tmax: gmetric's own default, in seconds. */
-const DEFAULT_TMAX_SECONDS = 60
 /** Ganglia's habit: late after one tmax, gone after four. */
 const FRESH_TMAXES = 4
-const OBJECT_BYTES = 64
 const NONE: readonly Host[] = []
-
-export interface Host {
-  /** The identity: the source address as text, or the address part of a spoofed `address:name`. */
-  readonly address: string
-  /** The name a spoofed packet gave it, by which it is found too; '' if none did. */
-  readonly name: string
-  /** For people: `name`, else what the sender calls itself, else the address. */
-  readonly label: string
-}
-
-export interface Reading {
-  readonly value: GmetricValue
-  readonly timeMs: number
-}
-
-/** One metric of one host. The object stays the same from the first packet about it until `expire` returns it. */
-export interface Series {
-  readonly host: Host
-  /** Without the prefix `gmetric.`. */
-  readonly metric: string
-  readonly metadata: Metadata | undefined
-  readonly latest: Reading | undefined
-  /** When the last value or metadata came. */
-  readonly heardMs: number
-}
 
 /** `renamed`: the hosts that this packet gave a name, or took it from, and that are to be looked at anew by name. */
 interface Taken {
@@ -71,21 +47,6 @@ export type Accepted =
   | (Taken & { readonly kind: 'metadata' })
   | { readonly kind: 'request' }
   | { readonly kind: 'refused'; readonly reason: 'spoof' | 'unparsable' | 'full' }
-
-interface HostState extends Host {
-  name: string
-  label: string
-  heardMs: number
-  readonly series: Map<string, SeriesState>
-}
-
-interface SeriesState extends Series {
-  readonly host: HostState
-  metadata: Metadata | undefined
-  latest: Reading | undefined
-  heardMs: number
-  bytes: number
-}
 
 export class Hosts {
   readonly tally: Tally
@@ -113,6 +74,19 @@ export class Hosts {
     return this.#bytes
   }
 
+  /** What bounds them, and says when a host is down. */
+  get limits(): HostLimits {
+    return this.#limits
+  }
+
+  hosts(): Iterable<Host> {
+    return this.#byAddress.values()
+  }
+
+  isUp(host: Host, nowMs: number): boolean {
+    return nowMs - host.heardMs <= FRESH_TMAXES * this.#limits.hostTmaxMs
+  }
+
   /** By address or, where no host has that address, by spoofed name. */
   find(host: string): Host | undefined {
     return this.#find(host)
@@ -130,9 +104,10 @@ export class Hosts {
 
   /** The last value, unless older than the metric's dmax or four times its tmax (60 s where that is 0 or not known). */
   fresh(series: Series, nowMs: number): Reading | undefined {
-    const { latest, metadata } = series
-    const freshMs = FRESH_TMAXES * (metadata?.tmax || DEFAULT_TMAX_SECONDS) * 1000
-    return latest && nowMs - latest.timeMs <= freshMs && !isSilent(series, nowMs) ? latest : undefined
+    const { latest } = series
+    return latest && nowMs - latest.timeMs <= FRESH_TMAXES * tmaxMs(series) && !isSilent(series, nowMs)
+      ? latest
+      : undefined
   }
 
   /** Takes a packet that came from `sourceAddress` at `nowMs`, and counts it. Its objects are kept, not copied. */
@@ -157,7 +132,7 @@ export class Hosts {
         this.tally.bad('unparsable', sourceAddress)
         return { kind: 'refused', reason: 'unparsable' }
       }
-      latest = { value, timeMs: nowMs }
+      latest = { value, timeMs: nowMs, sent, format: packet.kind === 'value' ? packet.format : '' }
     }
     const bytes = bytesOf(packet.metric, metadata, latest)
     if (!this.#hasRoom(address, known, bytes)) return { kind: 'refused', reason: 'full' }
@@ -182,7 +157,7 @@ export class Hosts {
   expire(nowMs: number): Series[] {
     const gone: Series[] = []
     for (const host of this.#byAddress.values()) {
-      const hostGone = nowMs - host.heardMs > this.#limits.hostDmaxSeconds * 1000
+      const hostGone = nowMs - host.heardMs > this.#limits.hostDmaxMs
       for (const series of host.series.values()) {
         if (!hostGone && !isSilent(series, nowMs)) continue
         host.series.delete(series.metric)
@@ -253,22 +228,7 @@ export class Hosts {
   }
 }
 
-function isSilent({ metadata, heardMs }: Series, nowMs: number): boolean {
-  return metadata !== undefined && metadata.dmax > 0 && nowMs - heardMs > metadata.dmax * 1000
-}
-
 /** Until its metadata is known a value has the type it travelled as; but a heartbeat is a number even as text. */
 function undeclaredType(metric: string): string | undefined {
   return metric === 'heartbeat' ? 'uint32' : undefined
-}
-
-function bytesOf(metric: string, metadata: Metadata | undefined, latest: Reading | undefined): number {
-  let bytes = OBJECT_BYTES + metric.length
-  if (metadata) {
-    bytes += OBJECT_BYTES + metadata.type.length + metadata.units.length
-    for (const { key, data } of metadata.extra) bytes += OBJECT_BYTES + key.length + data.length
-  }
-  const value = latest?.value.value
-  if (value !== undefined) bytes += OBJECT_BYTES + (typeof value === 'number' ? 0 : value.length)
-  return bytes
 }

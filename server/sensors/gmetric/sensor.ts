@@ -6,43 +6,42 @@
 import type { Owner } from '../../../auth/permissions.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { decodePacket } from '../../../protocol/gmetric/decode.ts'
+import { encodeRequest } from '../../../protocol/gmetric/encode.ts'
 import type { GmetricPacket } from '../../../protocol/gmetric/packet.ts'
 import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../clock.ts'
 import type { Config } from '../../config.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
-import type { ListeningSensor, Measured, Metric, Parameter, Series } from '../../metrics/metric.ts'
+import type { ListeningSensor, Measured, Metric, Series } from '../../metrics/metric.ts'
 import { feedName, type Meter, UNMETERED } from '../feeds.ts'
 import { Sources } from '../sources.ts'
-import { DEFAULT_LIMITS, type Host, Hosts, type Series as Received } from './hosts.ts'
-import { GmetricSeries } from './series.ts'
+import { Budgets } from './budget.ts'
+import { documentOf } from './document.ts'
+import type { Host, Series as Received } from './host.ts'
+import { DEFAULT_LIMITS, Hosts } from './hosts.ts'
+import type { GmetricHub } from './hub.ts'
+import { HostLiveness } from './liveness.ts'
+import { Requests } from './requests.ts'
+import { detailsOf, GmetricSeries, HOST_PARAMETERS } from './series.ts'
 
-const PARAMETERS: readonly Parameter[] = [
-  {
-    name: 'host',
-    type: BasicType.STRING,
-    description: 'The host: its address or, where packets are spoofed, also the name they give it.',
-    selects: 'any',
-  },
-]
-
-export type GmetricConfig = Pick<Config['gmetric'], 'tenant' | 'allow' | 'spoof' | 'maxHosts' | 'maxMetrics'>
-
-/** Whom births, values and deaths are told to. */
-export interface GmetricHub {
-  /** Also for a series that is found by other names than before. */
-  born(sensor: ListeningSensor, series: Series): void
-  /** `time`: microseconds since 1970. */
-  emit(series: Series, value: Value, time: number): void
-  died(series: Series): void
-}
+export type GmetricConfig = Pick<
+  Config['gmetric'],
+  'tenant' | 'allow' | 'spoof' | 'maxHosts' | 'maxMetrics' | 'hostTmaxMs' | 'hostDmaxMs' | 'packetsPerSecond'
+>
 
 export interface GmetricOptions {
   readonly meter?: Meter
   /** The tenant, where it is not the section's own. */
   readonly named?: string
+}
+
+/** Sends a request for metadata on its way, on account of a packet from `source`. */
+export type Ask = (request: Uint8Array, source: string) => void
+
+export interface XmlCounts {
+  readonly served: number
+  readonly refused: number
+  readonly cutOff: number
 }
 
 export interface GmetricStatus {
@@ -56,14 +55,21 @@ export class GmetricSensor implements ListeningSensor {
   readonly family = METRIC_PREFIX
   readonly polled = false
   readonly owner: Owner
+  /** Which of its hosts are alive: a sensor of its own, to be swept behind this one. */
+  readonly liveness: HostLiveness
   readonly #name: string
   readonly #meter: Meter
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #sources: Sources
   readonly #hosts: Hosts
-  readonly #catalogue = new Catalogue<GmetricSeries>(METRIC_PREFIX, PARAMETERS)
+  readonly #catalogue = new Catalogue(METRIC_PREFIX, HOST_PARAMETERS, detailsOf)
   readonly #series = new Map<Received, GmetricSeries>()
+  readonly #budgets: Budgets
+  readonly #requests = new Requests()
+  #ask: Ask | undefined
+  #asked = 0
+  #xml: XmlCounts | undefined
   #state: GmetricStatus['state'] = 'off'
   #detail = ''
   #kernelDrops: () => number | undefined = () => undefined
@@ -74,14 +80,16 @@ export class GmetricSensor implements ListeningSensor {
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
     { meter = UNMETERED, named }: GmetricOptions = {},
   ) {
-    const { tenant, allow, spoof, maxHosts, maxMetrics } = config
+    const { tenant, allow, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs } = config
     this.#name = feedName('gmetric', named)
     this.#meter = meter
     this.owner = { tenant }
     this.#hub = hub
     this.#clock = clock
     this.#sources = new Sources(allow)
-    this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics })
+    this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs })
+    this.#budgets = new Budgets(config.packetsPerSecond)
+    this.liveness = new HostLiveness(this.owner, this.#hosts, hub, clock)
   }
 
   metrics(): Iterable<Metric> {
@@ -111,6 +119,10 @@ export class GmetricSensor implements ListeningSensor {
       tally.counters.refusedSource++
       return
     }
+    if (!this.#budgets.take(source.address, this.#clock.monotonicMs())) {
+      tally.bad('rateLimited', source.address)
+      return
+    }
     let packet: GmetricPacket
     try {
       packet = decodePacket(bytes)
@@ -130,11 +142,27 @@ export class GmetricSensor implements ListeningSensor {
     }
   }
 
+  /** gmond's XML of all its hosts, in pieces. */
+  document(cluster: string): Iterable<string> {
+    const localTime = Math.floor(this.#clock.microseconds() / 1_000_000)
+    return documentOf(this.#hosts, { cluster, nowMs: this.#clock.monotonicMs(), localTime })
+  }
+
+  /** From now on asks for the metadata of values that come without. */
+  asks(ask: Ask): void {
+    this.#ask = ask
+  }
+
   /** A listener was opened; `kernelDrops`: datagrams that the kernel threw away, undefined where it does not say. */
   listens(detail: string, kernelDrops: () => number | undefined): void {
     this.#state = 'listening'
     this.#detail = detail
     this.#kernelDrops = kernelDrops
+  }
+
+  /** Its XML is served: what became of who came for it. */
+  shows(counts: XmlCounts): void {
+    this.#xml = counts
   }
 
   failed(detail: string): void {
@@ -154,6 +182,8 @@ export class GmetricSensor implements ListeningSensor {
         hosts: hostCount,
         metrics: metricCount,
         bytes,
+        ...(this.#xml && { xmlServed: this.#xml.served, xmlRefused: this.#xml.refused, xmlCutOff: this.#xml.cutOff }),
+        ...(this.#ask !== undefined && { asked: this.#asked }),
         ...(kernelDrops !== undefined && { kernelDrops }),
       },
     }
@@ -165,8 +195,14 @@ export class GmetricSensor implements ListeningSensor {
       this.#hosts.tally.counters.overQuota++
       return
     }
-    const accepted = this.#hosts.accept(packet, source, this.#clock.monotonicMs())
+    const now = this.#clock.monotonicMs()
+    const accepted = this.#hosts.accept(packet, source, now)
     if (accepted.kind === 'refused' || accepted.kind === 'request') return
+    // What the older family sends by number has no metadata that could be asked for.
+    if (this.#ask && packet.kind === 'value' && packet.format !== '' && this.#requests.due(accepted.series, now)) {
+      this.#asked++
+      this.#ask(encodeRequest(packet.host, packet.metric), source)
+    }
     for (const host of accepted.renamed) this.#rename(host)
     const known = this.#series.get(accepted.series)
     const series = known ?? new GmetricSeries(accepted.series)

@@ -10,6 +10,8 @@ export interface Counters {
   packets: number
   /** Refused before decoding: the source is not among the allowed. */
   refusedSource: number
+  /** From a source that had brought all it may in this second; not decoded. */
+  rateLimited: number
   /** Did not decode, by a length, a name or a count that cannot be. */
   malformed: number
   /** Began with a number that no gmetric message has. */
@@ -28,7 +30,7 @@ export interface Counters {
   values: number
   /** Accepted: metadata alone. */
   metadata: number
-  /** Somebody asked for metadata; not answered. */
+  /** Somebody asked for metadata; not answered: what is known here is others'. */
   requests: number
 }
 
@@ -36,6 +38,7 @@ export class Tally {
   readonly counters: Counters = {
     packets: 0,
     refusedSource: 0,
+    rateLimited: 0,
     malformed: 0,
     unknownId: 0,
     spoofRefused: 0,
@@ -56,7 +59,7 @@ export class Tally {
     this.#maxSources = maxSources
   }
 
-  /** Malformed, unknown and unparsable packets by the address they came from; kept for the first sources only. */
+  /** Malformed, unknown, unparsable and too many packets by the address they came from; kept for the first sources only. */
   get badBySource(): ReadonlyMap<string, number> {
     return this.#badBySource
   }
@@ -67,7 +70,7 @@ export class Tally {
   }
 
   /** Counts a datagram that its sender got wrong, against that sender. */
-  bad(counter: 'malformed' | 'unknownId' | 'unparsable', source: string): void {
+  bad(counter: 'rateLimited' | 'malformed' | 'unknownId' | 'unparsable', source: string): void {
     this.counters[counter]++
     const count = this.#badBySource.get(source)
     if (count !== undefined) this.#badBySource.set(source, count + 1)

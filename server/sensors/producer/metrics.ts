@@ -61,7 +61,8 @@ export function listed(names: readonly string[], describe: (name: string) => Fie
   return records.value()
 }
 
-function describe({ name, kind, type, unit, description, parameters }: Metric): Field[] {
+function describe({ name, kind, type, unit, description, parameters, details }: Metric): Field[] {
+  const more = details?.() ?? []
   const items = parameters.map((parameter) => [
     { name: 'name', type: STRING, value: parameter.name },
     { name: 'type', type: STRING, value: typeName(parameter.type) },
@@ -75,5 +76,6 @@ function describe({ name, kind, type, unit, description, parameters }: Metric): 
     { name: 'unit', type: STRING, value: unit },
     { name: 'description', type: STRING, value: description },
     { name: 'parameters', type: ARRAY, value: { element: REC, items } },
+    ...(more.length > 0 ? [{ name: 'details', type: REC, value: more }] : []),
   ]
 }

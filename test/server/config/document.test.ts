@@ -23,7 +23,11 @@ test('a page that has lost its marks is not overwritten', () => {
 
 test('a file that spells out every default is the default configuration', () => {
   const text = settings.map(({ section, key, byDefault }) => `${section}.${key} = ${toml(byDefault)}`).join('\n')
-  const { gmetric, ...rest } = loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) })
+  const { gmetric, mono, ...rest } = loadConfig({
+    file: 'c.toml',
+    env: {},
+    readFile: () => new TextEncoder().encode(text),
+  })
   const defaults = loadConfig({ env: {} })
-  expect({ ...rest, gmetric: { ...gmetric, listenNamed: false } }).toEqual(defaults)
+  expect({ ...rest, gmetric: { ...gmetric, listenNamed: false }, mono: { ...mono, listeners: [] } }).toEqual(defaults)
 })

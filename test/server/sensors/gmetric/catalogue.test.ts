@@ -61,3 +61,21 @@ test('the description is DESC, or else TITLE', () => {
   say(A, 'uint32')
   expect(entry()?.description).toBe('')
 })
+
+test('details are those of the first host that says any, in the words of Ganglia', () => {
+  const { sensor, say, entry } = make()
+  sensor.packet(text('', 'foo', '1'), A)
+  expect(entry()?.details?.()).toEqual([])
+  say(B, 'uint32', { dmax: 300, extra: ['TITLE', 'a title', 'GROUP', 'rooms', 'GROUP', 'cellar', 'GROUP', ''] })
+  expect(
+    entry()
+      ?.details?.()
+      .map(({ name, value }) => [name, value]),
+  ).toEqual([
+    ['title', 'a title'],
+    ['groups', { element: BasicType.STRING, items: ['rooms', 'cellar'] }],
+    ['slope', 'both'],
+    ['tmax', 60],
+    ['dmax', 300],
+  ])
+})

@@ -2,7 +2,8 @@
 import { parseNetwork } from '../../../../server/config/address.ts'
 import type { Network } from '../../../../server/config.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
-import type { GmetricConfig, GmetricHub } from '../../../../server/sensors/gmetric/sensor.ts'
+import type { GmetricHub } from '../../../../server/sensors/gmetric/hub.ts'
+import type { GmetricConfig } from '../../../../server/sensors/gmetric/sensor.ts'
 import { GmetricSensor } from '../../../../server/sensors/gmetric/sensor.ts'
 import { vector } from '../../../protocol/gmetric/vectors.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
@@ -17,6 +18,9 @@ const CONFIG: GmetricConfig = {
   spoof: true,
   maxHosts: 100,
   maxMetrics: 1000,
+  hostTmaxMs: 20_000,
+  hostDmaxMs: 86_400_000,
+  packetsPerSecond: 0,
 }
 
 /** Writes down what it is told: `born gmetric.foo@host`, `gmetric.foo@host = 42`, `died gmetric.foo@host`. */

@@ -239,7 +239,7 @@ describe('time', () => {
   })
 
   test('dmax 0 lasts as long as its host, a host a day beyond its last packet', () => {
-    const day = DEFAULT_LIMITS.hostDmaxSeconds * SECOND
+    const day = DEFAULT_LIMITS.hostDmaxMs
     hosts.accept(text('foo', '1', spoofed('10.0.0.9', 'web1')), SENDER, START)
     hosts.accept(about('bar', { dmax: 1_000_000 }, spoofed('10.0.0.9', 'web1')), SENDER, START + 1)
     hosts.accept(text('foo', '1'), SENDER, START + day)
@@ -303,7 +303,7 @@ describe('bounds', () => {
     const step = fc.tuple(packet, fc.constantFrom('1', '2', '5'), fc.nat(100_000), fc.boolean())
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const some = limited({ maxHosts: 3, maxMetrics: 5, maxBytes: 1500, hostDmaxSeconds: 60 })
+        const some = limited({ maxHosts: 3, maxMetrics: 5, maxBytes: 1500, hostDmaxMs: 60_000 })
         let now = START
         for (const [packet, source, waitMs, expire] of steps) {
           now += waitMs

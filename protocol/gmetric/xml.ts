@@ -1,0 +1,171 @@
+/**
+ * gmond's XML, piece by piece. Whatever a network sent stands in it, so everything is escaped, and the text is ASCII
+ * alone. Escaping is not enough: gmetad makes file names of names and ends itself where one has a slash in it, escapes
+ * nothing when it tells it on, and has 1,572 bytes for the strings of a metric. What it could not bear is altered here.
+ */
+import type { ExtraElement } from './packet.ts'
+
+/** As gmond answers; gmetad and the web front end ask whether it is older than this. */
+const VERSION = '3.7.2'
+
+export const SLOPES = ['zero', 'positive', 'negative', 'both', 'unspecified', 'derivative'] as const
+/** rrdtool adds to the name of a file while it makes it; what cannot be made ends gmetad's reading of the document. */
+const MAX_NAME_BYTES = 200
+const MAX_VALUE_BYTES = 1024
+const MAX_LABEL_BYTES = 128
+const MAX_LOCATION_BYTES = 255
+/** gmetad's room, less type, slope and source. */
+const MAX_METRIC_BYTES = 1500
+const MAX_EXTRA = 32
+
+const declared = {
+  GANGLIA_XML: ['(CLUSTER)*', 'VERSION', 'SOURCE'],
+  CLUSTER: ['(HOST)*', 'NAME', 'OWNER', 'LATLONG', 'URL', 'LOCALTIME'],
+  HOST: ['(METRIC)*', 'NAME', 'IP', 'LOCATION', 'TAGS', 'REPORTED', 'TN', 'TMAX', 'DMAX', 'GMOND_STARTED'],
+  METRIC: ['(EXTRA_DATA)*', 'NAME', 'VAL', 'TYPE', 'UNITS', 'TN', 'TMAX', 'DMAX', 'SLOPE'],
+  EXTRA_DATA: ['(EXTRA_ELEMENT)*'],
+  EXTRA_ELEMENT: ['EMPTY', 'NAME', 'VAL'],
+}
+
+const DTD = Object.entries(declared)
+  .map(([element, [content, ...attributes]]) => {
+    const list = attributes.map((attribute) => ` ${attribute} CDATA #IMPLIED`).join('')
+    return `<!ELEMENT ${element} ${content}>\n${list === '' ? '' : `<!ATTLIST ${element}${list}>\n`}`
+  })
+  .join('')
+
+export interface XmlHost {
+  readonly name: string
+  readonly address: string
+  /** Seconds since 1970. */
+  readonly reported: number
+  /** All three in seconds: since it was heard of, between two heartbeats, until it is forgotten. */
+  readonly tn: number
+  readonly tmax: number
+  readonly dmax: number
+  readonly location: string
+  /** Seconds since 1970; 0: not known. */
+  readonly started: number
+}
+
+export interface XmlMetric {
+  readonly name: string
+  readonly value: string
+  /** One of Ganglia's. */
+  readonly type: string
+  readonly units: string
+  readonly tn: number
+  readonly tmax: number
+  readonly dmax: number
+  /** As in the packet. */
+  readonly slope: number
+  readonly extra: readonly ExtraElement[]
+}
+
+/** `localTime`: seconds since 1970. */
+export function documentStart(cluster: string, localTime: number): string {
+  const about = attributes({ NAME: safeName(cluster), LOCALTIME: localTime })
+  const unspecified = attributes({ OWNER: 'unspecified', LATLONG: 'unspecified', URL: 'unspecified' })
+  return (
+    `<?xml version="1.0" encoding="ISO-8859-1" standalone="yes"?>\n<!DOCTYPE GANGLIA_XML [\n${DTD}]>\n` +
+    `<GANGLIA_XML VERSION="${VERSION}" SOURCE="gmond">\n<CLUSTER${about}${unspecified}>\n`
+  )
+}
+
+export const DOCUMENT_END = '</CLUSTER>\n</GANGLIA_XML>\n'
+
+export function hostStart(host: XmlHost): string {
+  const { name, address, reported, tn, tmax, dmax, location, started } = host
+  const who = attributes({
+    NAME: safeName(name),
+    IP: carriedOn(address),
+    TAGS: '',
+    REPORTED: reported,
+    TN: tn,
+    TMAX: tmax,
+  })
+  const where = attributes({
+    DMAX: dmax,
+    LOCATION: cut(carriedOn(location), MAX_LOCATION_BYTES),
+    GMOND_STARTED: started,
+  })
+  return `<HOST${who}${where}>\n`
+}
+
+export const HOST_END = '</HOST>\n'
+
+export function metricElement(metric: XmlMetric): string {
+  const { name, type, tn, tmax, dmax } = metric
+  const value = cut(carriedOn(metric.value), MAX_VALUE_BYTES)
+  const units = cut(carriedOn(metric.units), MAX_LABEL_BYTES)
+  const slope = SLOPES[metric.slope] ?? 'unspecified'
+  const what = attributes({ NAME: safeName(name), VAL: value, TYPE: type, UNITS: units, TN: tn, TMAX: tmax })
+  const lines = extraLines(metric.extra, MAX_METRIC_BYTES - byteLength(value) - byteLength(units))
+  return (
+    `<METRIC${what}${attributes({ DMAX: dmax, SLOPE: slope })}>\n` + `<EXTRA_DATA>\n${lines}</EXTRA_DATA>\n</METRIC>\n`
+  )
+}
+
+/** What a name becomes: it has to be the name of a file too. */
+export function safeName(name: string): string {
+  return name === '.' || name === '..'
+    ? name.replaceAll('.', '_')
+    : cut(carriedOn(name).replaceAll('/', '_'), MAX_NAME_BYTES)
+}
+
+/** The last first, as gmond has them. */
+function extraLines(extra: readonly ExtraElement[], room: number): string {
+  let left = room
+  let lines = ''
+  for (const { key, data } of extra.slice(0, MAX_EXTRA)) {
+    left -= byteLength(key) + byteLength(data) + 2
+    if (left < 0) break
+    lines = `<EXTRA_ELEMENT${attributes({ NAME: carriedOn(key), VAL: carriedOn(data) })}/>\n${lines}`
+  }
+  return lines
+}
+
+function attributes(given: Readonly<Record<string, string | number>>): string {
+  let text = ''
+  for (const name in given) text += ` ${name}="${escaped(String(given[name]))}"`
+  return text
+}
+
+/** gmetad tells the web front end what it read without escaping it again: one of these would end what that can read. */
+function carriedOn(text: string): string {
+  return text.replaceAll(/[&<"]/g, '_')
+}
+
+const SPECIAL = /[^ !#-%(-;=?-~]/gu
+
+function escaped(text: string): string {
+  return text.replace(SPECIAL, (character) => `&#${carried(character.codePointAt(0) ?? 0)};`)
+}
+
+/** XML has no form at all for most control characters, halves of surrogates and two others. */
+function carried(code: number): number {
+  const isCarried =
+    code >= 0x20 ? (code < 0xd800 || code > 0xdfff) && code !== 0xfffe && code !== 0xffff : [9, 10, 13].includes(code)
+  return isCarried ? code : 0xfffd
+}
+
+function byteLength(text: string): number {
+  let bytes = 0
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4
+  }
+  return bytes
+}
+
+function cut(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes) return text
+  let left = maxBytes
+  let end = 0
+  for (const character of text) {
+    left -= byteLength(character)
+    if (left < 0) return text.slice(0, end)
+    end += character.length
+  }
+  return text
+}

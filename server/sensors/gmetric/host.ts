@@ -1,0 +1,78 @@
+/** A host with its metrics, as its packets made them. Others read these; only hosts.ts changes them. */
+import type { Metadata, ValueType } from '../../../protocol/gmetric/packet.ts'
+import type { GmetricValue } from '../../../protocol/gmetric/value.ts'
+
+/** A metric that says no tmax: gmetric's own default, in seconds. */
+export const DEFAULT_TMAX_SECONDS = 60
+const OBJECT_BYTES = 64
+
+export interface Host {
+  /** The identity: the source address as text, or the address part of a spoofed `address:name`. */
+  readonly address: string
+  /** The name a spoofed packet gave it, by which it is found too; '' if none did. */
+  readonly name: string
+  /** For people: `name`, else what the sender calls itself, else the address. */
+  readonly label: string
+  /** When anything came of it last. */
+  readonly heardMs: number
+}
+
+export interface Reading {
+  readonly value: GmetricValue
+  readonly timeMs: number
+  /** How it travelled, and how it wants to be shown: to be given to format.ts alone. */
+  readonly sent: ValueType
+  readonly format: string
+}
+
+/** One metric of one host. The object stays the same from the first packet about it until `expire` returns it. */
+export interface Series {
+  readonly host: Host
+  /** Without the prefix `gmetric.`. */
+  readonly metric: string
+  readonly metadata: Metadata | undefined
+  readonly latest: Reading | undefined
+  /** When the last value or metadata came. */
+  readonly heardMs: number
+}
+
+export interface HostState extends Host {
+  name: string
+  label: string
+  heardMs: number
+  readonly series: Map<string, SeriesState>
+}
+
+export interface SeriesState extends Series {
+  readonly host: HostState
+  metadata: Metadata | undefined
+  latest: Reading | undefined
+  heardMs: number
+  bytes: number
+}
+
+export function tmaxMs({ metadata }: Series): number {
+  return (metadata?.tmax || DEFAULT_TMAX_SECONDS) * 1000
+}
+
+/** No value for longer than its tmax. */
+export function isLate(series: Series, nowMs: number): boolean {
+  return nowMs - (series.latest ?? { timeMs: series.heardMs }).timeMs > tmaxMs(series)
+}
+
+/** Nothing for longer than its dmax. */
+export function isSilent({ metadata, heardMs }: Series, nowMs: number): boolean {
+  return metadata !== undefined && metadata.dmax > 0 && nowMs - heardMs > metadata.dmax * 1000
+}
+
+/** Roughly, as `maxBytes` counts. */
+export function bytesOf(metric: string, metadata: Metadata | undefined, latest: Reading | undefined): number {
+  let bytes = OBJECT_BYTES + metric.length
+  if (metadata) {
+    bytes += OBJECT_BYTES + metadata.type.length + metadata.units.length
+    for (const { key, data } of metadata.extra) bytes += OBJECT_BYTES + key.length + data.length
+  }
+  if (latest === undefined) return bytes
+  const { value } = latest.value
+  return bytes + OBJECT_BYTES + latest.format.length + (typeof value === 'number' ? 0 : value.length)
+}

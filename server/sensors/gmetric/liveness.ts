@@ -1,0 +1,126 @@
+/**
+ * Which hosts of Ganglia are alive, as metrics of their own: a name that begins with `gmetric.` belongs to senders.
+ * Judged once a second, not per packet: silence is nothing that arrives.
+ */
+import type { Owner } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
+import type { Clock } from '../../clock.ts'
+import type { LabelName, Labels, ListeningSensor, Measured, Metric, Series, Tap } from '../../metrics/metric.ts'
+import { type Host, isLate } from './host.ts'
+import type { Hosts } from './hosts.ts'
+import type { GmetricHub } from './hub.ts'
+import { HOST_PARAMETERS, isHost, shownHost } from './series.ts'
+
+const FAMILY = 'ganglia.'
+const { BOOLEAN, UINT32 } = BasicType
+
+const metric = (name: string, type: BasicType, description: string): Metric => {
+  return { name: FAMILY + name, kind: 'continuous', type, unit: '', description, parameters: HOST_PARAMETERS }
+}
+
+const UP = metric('host.up', BOOLEAN, 'Whether the host was heard of within four times `gmetric.host_tmax`')
+const LATE = metric('host.late', UINT32, 'Metrics of the host whose value is older than their tmax')
+const METRICS = [UP, LATE]
+
+class LiveSeries implements Series {
+  readonly name: string
+  readonly labels: Labels
+  readonly taps: Tap[] = []
+  readonly host: Host
+  measured: Measured
+
+  constructor({ name }: Metric, host: Host, measured: Measured) {
+    this.name = name
+    this.host = host
+    this.labels = { name, host: shownHost(host) }
+    this.measured = measured
+  }
+
+  matches(label: LabelName, matcher: (text: string) => boolean): boolean {
+    return label === 'host' && isHost(this.host, matcher)
+  }
+}
+
+type Watched = readonly [up: LiveSeries, late: LiveSeries]
+
+export class HostLiveness implements ListeningSensor {
+  readonly family = FAMILY
+  readonly polled = false
+  readonly owner: Owner
+  readonly #hosts: Hosts
+  readonly #hub: GmetricHub
+  readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  readonly #watched = new Map<Host, Watched>()
+
+  constructor(owner: Owner, hosts: Hosts, hub: GmetricHub, clock: Pick<Clock, 'monotonicMs' | 'microseconds'>) {
+    this.owner = owner
+    this.#hosts = hosts
+    this.#hub = hub
+    this.#clock = clock
+  }
+
+  metrics(): readonly Metric[] {
+    return METRICS
+  }
+
+  metric(name: string): Metric | undefined {
+    return METRICS.find((each) => each.name === name)
+  }
+
+  *series(name?: string): Generator<LiveSeries> {
+    for (const both of this.#watched.values()) {
+      for (const series of both) if (name === undefined || series.name === name) yield series
+    }
+  }
+
+  last(series: Series): Measured | undefined {
+    return series instanceof LiveSeries ? series.measured : undefined
+  }
+
+  /** To be called every second or so, when silent metrics and hosts are gone. */
+  sweep(): void {
+    const now = this.#clock.monotonicMs()
+    const there = new Set(this.#hosts.hosts())
+    for (const [host, both] of this.#watched) {
+      if (there.has(host) && both[0].labels.host === shownHost(host)) continue
+      this.#watched.delete(host)
+      for (const series of both) this.#hub.died(series)
+    }
+    for (const host of there) this.#judge(host, now)
+  }
+
+  #judge(host: Host, now: number): void {
+    const time = this.#clock.microseconds()
+    const up: Value = { type: BOOLEAN, value: this.#hosts.isUp(host, now) }
+    const late: Value = { type: UINT32, value: this.#late(host, now) }
+    const watched = this.#watched.get(host)
+    if (watched) {
+      this.#say(watched[0], { value: up, time })
+      this.#say(watched[1], { value: late, time })
+      return
+    }
+    const both = [
+      new LiveSeries(UP, host, { value: up, time }),
+      new LiveSeries(LATE, host, { value: late, time }),
+    ] as const
+    this.#watched.set(host, both)
+    for (const series of both) {
+      this.#hub.born(this, series)
+      this.#hub.emit(series, series.measured.value, time)
+    }
+  }
+
+  /** Told when it changes; asked, it is of now. */
+  #say(series: LiveSeries, measured: Measured): void {
+    const before = series.measured.value.value
+    series.measured = measured
+    if (before !== measured.value.value) this.#hub.emit(series, measured.value, measured.time)
+  }
+
+  #late(host: Host, now: number): number {
+    let count = 0
+    for (const series of this.#hosts.all(host)) if (isLate(series, now)) count++
+    return count
+  }
+}
