@@ -192,7 +192,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     ...tokenControls({ accounts, tokens, clock, stored }),
     ...tenantControls({ tenants, accounts, quotas, stored }),
     ...roleControls({ rules, accounts, reconsider, destination, stored }),
-    explain({ accounts, rights, hub, destination, tenantsOf }),
+    explain({ accounts, rights, hub, destination, permits: (url) => dialler.permits(url), tenantsOf }),
   ]
   const accept = (arrival: Arrival): void => sessions.accept(arrival)
   const told = { config, clock, log, audit, journal, accounts, quotas, registry, hub, rights, recovered, accept }

@@ -19,6 +19,8 @@ export interface ExplainOptions {
   readonly hub: Pick<Hub, 'sensors'>
   /** Where a URL leads: its one spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
+  /** Whether the operator's list names where a URL leads. */
+  readonly permits: (url: string) => boolean
   /** Of a control that is not for all of them. */
   readonly tenantsOf: (control: string) => readonly string[] | undefined
 }
@@ -36,7 +38,7 @@ const ruled: Partial<Record<CommandName, RuledCommand>> = {
   DEF_CHANNEL: 'DEF_CHANNEL',
 }
 
-export function explain({ accounts, rights, hub, destination, tenantsOf }: ExplainOptions): Control {
+export function explain({ accounts, rights, hub, destination, permits, tenantsOf }: ExplainOptions): Control {
   return {
     name: 'role.explain',
     description: 'Whether a user may do something, and by which rule.',
@@ -70,6 +72,10 @@ export function explain({ accounts, rights, hub, destination, tenantsOf }: Expla
         const only = ruledAs === 'EXECUTE' && asker.role === ADMIN_ROLE ? tenantsOf(object) : undefined
         if (only?.includes(identity.tenant) === false) return answer(false, 'the control is for other tenants')
         const verdict = rights.judge(identity, { command: ruledAs, object, argument: (of) => where.get(of) })
+        const isDialled = ruledAs === 'DEF_CHANNEL' && object !== '' && !isPattern(object)
+        if (verdict.allowed && isDialled && !permits(object)) {
+          return answer(false, `${verdict.because}; but \`dial.allow\` in the configuration leaves it out`)
+        }
         return answer(verdict.allowed, verdict.because)
       }
     },

@@ -109,7 +109,14 @@ describe('role.explain', () => {
     expect(await explain({ user, command: 'COMMIT', object: '1' })).toMatchObject({ allowed: true })
   })
 
-  it('takes any spelling of a destination', async () => {
+  it('takes any spelling of a destination, and knows what the operator leaves out', async () => {
+    await producer.stop()
+    producer = await TestProducer.start({ config: { dial: { allow: ['tls://a.example:*'] } } })
+    await producer.addUser('op', { tenant: 'north', role: 'operator' })
+    await producer.addUser('root', { role: 'admin' })
+    root = await producer.seat('root')
+    const left = await explain({ user: 'root', command: 'DEF_CHANNEL', object: 'tcp://10.0.0.1:1' })
+    expect(left).toEqual({ allowed: false, because: expect.stringContaining('`dial.allow`') })
     await done(root, 'role.allow', { role: 'operator', command: 'DEF_CHANNEL', object: 'tls://a.example:7650' })
     const asked = { user: 'north/op', command: 'DEF_CHANNEL' }
     expect(await explain({ ...asked, object: 'tls://A.example.' })).toMatchObject({ allowed: true })
