@@ -17,6 +17,7 @@ import { metricsView } from './sensors/producer/metrics.ts'
 import { ProducerSensor } from './sensors/producer/sensor.ts'
 import { sensorsView } from './sensors/producer/sensors.ts'
 import { statsView } from './sensors/producer/stats.ts'
+import { QmfSensor } from './sensors/qmf/sensor.ts'
 import { SmonSensor } from './sensors/smon/sensor.ts'
 import type { Producer } from './sessions/producer.ts'
 import { type Feeds as Listening, listenFeeds } from './start-feeds.ts'
@@ -44,7 +45,8 @@ export function addSensors(
   const mono = monoFeeds(config, hub, producer)
   const isMonoOn = config.mono.listeners.length > 0 || config.mono.files.length > 0
   const listening = [...gmetric.all(), ...smon.all(), ...(isMonoOn ? mono.all() : [])]
-  for (const sensor of listening) hub.add(sensor)
+  const qmf = qmfSensors(config, hub, producer)
+  for (const sensor of [...listening, ...qmf]) hub.add(sensor)
   for (const { liveness } of gmetric.all()) hub.add(liveness)
   const overQuota = new OverQuota(producer.quotas, notices, clock)
   const started = clock.monotonicMs()
@@ -71,7 +73,7 @@ export function addSensors(
   hub.add(new ProducerSensor(views, clock))
   hub.add(new AuditSensor(producer.audit, producer.log))
   return {
-    listen: () => listenFeeds({ gmetric, smon, mono }, config, { producer, behind }),
+    listen: () => listenFeeds({ gmetric, smon, mono, qmf }, config, { producer, behind }),
     sweep() {
       for (const sensor of listening) sensor.sweep()
       for (const { liveness } of gmetric.all()) liveness.sweep()
@@ -111,5 +113,14 @@ function monoFeeds({ mono: section }: Config, hub: Hub, { clock, quotas }: Produ
       const options = { meter: meter(tenant), named: tenant }
       return { allow, sensor: new MonoSensor({ ...section, tenant, allow }, hub, clock, options) }
     }),
+  })
+}
+
+/** One for each tenant that has brokers. */
+function qmfSensors({ qmf: tables }: Config, hub: Hub, { clock, quotas }: Producer): QmfSensor[] {
+  return [...new Set(tables.map(({ tenant }) => tenant))].map((tenant) => {
+    const brokers = tables.filter((table) => table.tenant === tenant).map(({ name }) => name)
+    const named = tenant === 'default' ? undefined : tenant
+    return new QmfSensor({ tenant, brokers, meter: quotas.of(tenant).values, named }, hub, clock)
   })
 }

@@ -81,7 +81,7 @@ export class Hub {
     const time = this.#clock.microseconds()
     const series = sensor.polled === false ? new Set(sensor.series()) : new Set<Series>()
     for (const one of series) {
-      this.emit(one, VOID, time)
+      if (!one.isEvent) this.emit(one, VOID, time)
       if (one.taps.length === 0) continue
       one.taps.length = 0
       one.wanted?.(false)
@@ -257,9 +257,9 @@ export class Hub {
     }
   }
 
-  /** Its source is gone: whoever subscribed gets one VOID [MON 9 Kinds]. */
+  /** Its source is gone: whoever subscribed gets one VOID, but of events [MON 9 Kinds]. */
   died(series: Series): void {
-    this.emit(series, VOID, this.#clock.microseconds())
+    if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())
     series.taps.length = 0
     for (const tapping of this.#tappings) tapping.forget(series)
   }

@@ -130,6 +130,8 @@ export interface Series {
   readonly taps: Tap[]
   readonly name: string
   readonly labels: Labels
+  /** Its values are events: nobody is sent VOID when it goes [MON 9 Kinds]. */
+  readonly isEvent?: boolean
   /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
   matches(label: LabelName, matcher: (text: string) => boolean): boolean
   /** The first tap has come (true), or the last one is gone; not told of a series that died. */
