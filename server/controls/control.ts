@@ -60,8 +60,17 @@ export interface Control {
   readonly maxRunning?: number
   /** What it does is stored when OK is answered: it runs before the response [MON 8 Configuring]. A StatusError of its refuses. */
   readonly immediate?: true
+  /** Fills in what was left out and can be only one thing, before rights are judged. `given` is changed. */
+  complete?(given: Map<string, Value['value']>): void
   /** Judges the arguments and changes nothing; gives what runs once "a result is to come" is stored. Throws StatusError. */
   prepare(args: Given, context: ControlContext): Run
+}
+
+/** Controls that come and go, as the methods of a broker do with its schemas. */
+export interface ControlSource {
+  /** Those of an identity's tenant. */
+  of(identity: Identity): Iterable<Control>
+  find(name: string, identity: Identity): Control | undefined
 }
 
 export function ok(detail = '', value: Value = VOID): ControlResult {

@@ -33,6 +33,7 @@ export function readGiven(list: ArgumentList, control: Control): Asked {
   for (const parameter of control.parameters) {
     if (parameter.default !== undefined && !shown.has(parameter.name)) shown.set(parameter.name, parameter.default)
   }
+  control.complete?.(shown)
   const key = shown.get(KEY_PARAMETER) as string | undefined
   const isDryRun = shown.get(DRY_RUN_PARAMETER) === true
   const given = new Map(shown)
