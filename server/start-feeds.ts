@@ -9,6 +9,7 @@ import { pacersOf } from './listeners/pacers.ts'
 import { connectQmf } from './listeners/qmf.ts'
 import { listenUdp } from './listeners/udp.ts'
 import type { Parts } from './parts.ts'
+import type { AgentPost } from './qmf-agent/post.ts'
 import type { Feeds as ByTenant } from './sensors/feeds.ts'
 import type { GmetricSensor } from './sensors/gmetric/sensor.ts'
 import type { MonoSensor } from './sensors/mono/sensor.ts'
@@ -36,11 +37,13 @@ export interface Listening {
   readonly mono: ByTenant<MonoSensor>
   /** Of each tenant that has brokers. */
   readonly qmf: readonly QmfSensor[]
+  /** Of the brokers that this server is an agent of. */
+  readonly agents: readonly AgentPost[]
 }
 
 /** Rejects with ListenError for an address that the configuration names; nothing is left open then. */
 export async function listenFeeds(
-  { gmetric, smon, mono, qmf }: Listening,
+  { gmetric, smon, mono, qmf, agents }: Listening,
   config: Config,
   server: Server,
 ): Promise<Feeds> {
@@ -62,7 +65,7 @@ export async function listenFeeds(
       smonUdp: await listenSmonUdp(smon, config, server, opened),
       mono: await listenMono(mono, config, { clock, journal, log, behind: server.behind }, opened),
     }
-    opened(connectQmf(qmf, config.qmf, { clock, journal, log, behind: server.behind }))
+    opened(connectQmf({ sensors: qmf, agents }, config.qmf, { clock, journal, log, behind: server.behind }))
     return { ...bound, close }
   } catch (error) {
     await close()

@@ -1,6 +1,6 @@
 // A TCP connection, by the C library. System.Net would read the application's configuration files, compile hundreds of
-// methods, and throw exceptions that count among the application's. Nothing here throws, and nothing waits in the
-// kernel but for the resolving of a name.
+// methods, and throw exceptions that count among the application's. Nothing here throws, and nothing waits outside of
+// Thread.Sleep: Mono lets no application end before its threads are back from the C library.
 using System;
 using System.Globalization;
 using System.Runtime.InteropServices;
@@ -15,19 +15,11 @@ sealed class Connection : IDisposable {
   const int StepMilliseconds = 20;
 
   [StructLayout(LayoutKind.Sequential)]
-  struct AddressInfo {
-    public int Flags, Family, Type, Protocol, Length;
-    public IntPtr Address, CanonicalName, Next;
-  }
-
-  [StructLayout(LayoutKind.Sequential)]
   struct Awaited {
     public int Descriptor;
     public short Events, Happened;
   }
 
-  [DllImport("libc")] static extern int getaddrinfo(string host, string port, ref AddressInfo hints, out IntPtr found);
-  [DllImport("libc")] static extern void freeaddrinfo(IntPtr found);
   [DllImport("libc")] static extern int socket(int family, int type, int protocol);
   [DllImport("libc")] static extern int connect(int descriptor, IntPtr address, int length);
   [DllImport("libc")] static extern int getsockopt(int descriptor, int level, int name, out int value, ref int length);
@@ -44,20 +36,12 @@ sealed class Connection : IDisposable {
 
   /// Null if nobody is there.
   public static Connection Open(string host, int port) {
-    IntPtr found;
-    var hints = new AddressInfo { Type = Stream };
-    if (getaddrinfo(host, port.ToString(CultureInfo.InvariantCulture), ref hints, out found) != 0) return null;
-    try {
-      for (var at = found; at != IntPtr.Zero;) {
-        var address = (AddressInfo)Marshal.PtrToStructure(at, typeof(AddressInfo));
-        var descriptor = socket(address.Family, Stream | NonBlocking | CloseOnExec, 0);
-        var connection = new Connection(descriptor);
-        if (descriptor >= 0 && connection.ConnectTo(address)) return connection;
+    using (var resolved = Resolved.Of(host, port)) {
+      foreach (var address in resolved.Addresses()) {
+        var connection = new Connection(socket(address.Family, Stream | NonBlocking | CloseOnExec, 0));
+        if (connection.descriptor >= 0 && connection.ConnectTo(address)) return connection;
         connection.Dispose();
-        at = address.Next;
       }
-    } finally {
-      freeaddrinfo(found);
     }
     return null;
   }

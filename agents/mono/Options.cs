@@ -1,6 +1,5 @@
 // What stands behind the colon of --agent=CinnabarAgent.exe:host=…,port=…,interval=…,counters=…
 using System;
-using System.Collections.Generic;
 using System.Globalization;
 
 sealed class Options {
@@ -19,11 +18,12 @@ sealed class Options {
   public int Port { get; private set; } = 8888;
   /// Between two samples, in milliseconds.
   public int Interval { get; private set; } = 1000;
-  HashSet<string> counters = new HashSet<string>(Usual);
+  /// Null: all.
+  string[] counters = Usual;
 
   /// Whether an inspector gets this counter without asking.
   public bool Wants(Counter counter) {
-    return counters == null || counters.Contains(counter.Category + "/" + counter.Name);
+    return counters == null || Array.IndexOf(counters, counter.Category + "/" + counter.Name) >= 0;
   }
 
   /// Throws FormatException with a sentence for whoever wrote the options.
@@ -34,14 +34,19 @@ sealed class Options {
       var name = equals < 0 ? option : option.Substring(0, equals);
       var value = equals < 0 ? "" : option.Substring(equals + 1);
       switch (name) {
-        case "host": options.Host = value; break;
+        case "host": options.Host = Name(name, value); break;
         case "port": options.Port = Number(name, value, 1, 65535); break;
         case "interval": options.Interval = Number(name, value, 10, 600000); break;
-        case "counters": options.counters = value == All ? null : new HashSet<string>(value.Split(';')); break;
+        case "counters": options.counters = value == All ? null : value.Split(';'); break;
         default: throw new FormatException("there is no option \"" + name + "\", but host, port, interval, counters");
       }
     }
     return options;
+  }
+
+  static string Name(string name, string text) {
+    if (text != "") return text;
+    throw new FormatException(name + " is a name or an address, not \"\"");
   }
 
   static int Number(string name, string text, int least, int most) {

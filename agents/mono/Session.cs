@@ -11,8 +11,10 @@ sealed class Session {
 
   const int Version = 1;
   const int None = -1;
-  /// A request waits at most so long.
+  /// A request waits at most so long, unless there are very many: an inspector that asks without end takes no more of
+  /// the processor than this.
   const int AnswerMilliseconds = 50;
+  const int MostAnswers = 64;
 
   /// A counter that is sampled here, and the bytes of it that were sent last.
   sealed class Sampled {
@@ -31,6 +33,8 @@ sealed class Session {
   readonly byte[] value = new byte[Counter.MaxSize];
   /// Indexes are not used again, and end with what a short holds.
   int nextIndex;
+  /// When the next sample is, by the clock of the session.
+  long due;
 
   public Session(Connection connection, Catalogue catalogue, Options options) {
     this.connection = connection;
@@ -43,16 +47,15 @@ sealed class Session {
   public bool Run() {
     if (!Hello()) return false;
     var clock = Stopwatch.StartNew();
-    for (long due = 0;;) {
+    for (var answers = 0;;) {
       if (!Sample()) return false;
       due += interval;
       // Late, as after a machine was asleep: what was missed is not made up for.
       if (due <= clock.ElapsedMilliseconds) due = clock.ElapsedMilliseconds + interval;
       for (long left; (left = due - clock.ElapsedMilliseconds) > 0;) {
         Thread.Sleep((int)Math.Min(left, AnswerMilliseconds));
-        if (!connection.HasMore) continue;
-        if (!input.ReceiveFrom(connection)) return false;
-        while (input.Take()) {
+        if (answers < MostAnswers && connection.HasMore && !input.ReceiveFrom(connection)) return false;
+        for (answers = 0; answers < MostAnswers && input.Take(); answers++) {
           if (input.Request == Request.GoodBye) return true;
           if (!Answer()) return false;
         }
@@ -122,6 +125,8 @@ sealed class Session {
     else {
       output.Byte((int)Status.Ok);
       Header(Begin(counter));
+      // Whoever asks for a counter does not have to wait for the interval.
+      due = 0;
     }
   }
 

@@ -1,5 +1,6 @@
 /**
- * Writes the two packets that gmetric itself sends: 128 with the metadata, then 133 with the value as text; and 136.
+ * Writes the two packets that gmetric itself sends: 128 with the metadata, then 133 with the value as text; and of what
+ * gmond sends 132, a number, and 136.
  * Whether one fits a datagram is for the sender to check: gmetric sends no more than 1464 bytes.
  */
 import { XdrWriter } from '../bytes/writer.ts'
@@ -19,6 +20,11 @@ export function encodeMetadata(host: PacketHost, metric: string, metadata: Metad
 export function encodeText(host: PacketHost, metric: string, value: string | Uint8Array): Uint8Array {
   const writer = header(PacketId.STRING, host, metric).string('%s')
   return (typeof value === 'string' ? writer.string(value) : writer.opaque(value)).bytes()
+}
+
+/** A 132 packet with the format `%u`. */
+export function encodeUint32(host: PacketHost, metric: string, value: number): Uint8Array {
+  return header(PacketId.UINT, host, metric).string('%u').uint32(value).bytes()
 }
 
 /** A 136 packet: who has the metric is asked for its metadata. */

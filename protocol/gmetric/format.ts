@@ -8,6 +8,9 @@ import type { ValueType } from './packet.ts'
 const CONVERSION =
   /^%(?<flags>[-+ 0]{0,4})(?<width>\d{0,2})(?:\.(?<precision>\d{1,2}))?(?:hh?|ll?)?(?<letter>[diufFeEgG])$/
 
+/** More than toFixed and toExponential take is a RangeError. */
+const MAX_DIGITS = 100
+
 /** The text of a number of that type; where its format is no such conversion, or does not fit the number, all its digits. */
 export function formatNumber(format: string, type: ValueType, value: number): string {
   if (Number.isNaN(value)) return 'nan'
@@ -40,7 +43,7 @@ function digits(letter: string, value: number, type: ValueType, precision: numbe
     case 'f':
     case 'F':
       // Beyond it toFixed gives an exponent.
-      return isReal && value < 1e21 ? value.toFixed(precision ?? 6) : undefined
+      return isReal && value < 1e21 ? fixed(value, precision ?? 6) : undefined
     case 'e':
     case 'E':
       return isReal ? cased(letter, exponential(value, precision ?? 6)) : undefined
@@ -52,20 +55,34 @@ function digits(letter: string, value: number, type: ValueType, precision: numbe
   }
 }
 
-/** C writes at least two digits of exponent. */
+/** As toFixed but, of two that are equally near, the even one, as C has it. */
+function fixed(value: number, precision: number): string {
+  const rounded = value.toFixed(precision)
+  // Halfway are only binary fractions of so many digits, which toFixed gives exactly.
+  if (precision === MAX_DIGITS || !Number.isInteger(value * 2 ** (precision + 1))) return rounded
+  const [, even] = /^(.*[02468])\.?5$/.exec(value.toFixed(precision + 1)) ?? []
+  return even ?? rounded
+}
+
+/** The same of toExponential. C writes at least two digits of exponent. */
 function exponential(value: number, precision: number): string {
-  return value.toExponential(precision).replace(/(?<=e[+-])(?=\d$)/, '0')
+  const [digits = '', exponent = ''] = value.toExponential(MAX_DIGITS).split('e')
+  const kept = digits.slice(0, precision + (precision === 0 ? 1 : 2))
+  const isEvenHalf = /[02468]$/.test(kept) && /^\.?50*$/.test(digits.slice(kept.length))
+  const text = isEvenHalf ? `${kept}e${exponent}` : value.toExponential(precision)
+  return text.replace(/(?<=e[+-])(?=\d$)/, '0')
 }
 
 /** The shorter of both forms with so many digits, without zeros at the end. */
 function general(value: number, precision: number): string {
-  const exponent = Number(value.toExponential(precision - 1).split('e')[1])
+  const exponent = Number(exponential(value, precision - 1).split('e')[1])
   if (exponent < -4 || exponent >= precision)
     return exponential(value, precision - 1)
       .replace(/(\.\d*?)0+e/, '$1e')
       .replace('.e', 'e')
-  const fixed = value.toFixed(precision - 1 - exponent)
-  return fixed.includes('.') ? fixed.replace(/\.?0+$/, '') : fixed
+  // What is not below 0.0001 has fewer digits than there may be.
+  const text = fixed(value, Math.min(precision - 1 - exponent, MAX_DIGITS))
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text
 }
 
 function cased(letter: string, text: string): string {

@@ -14,9 +14,11 @@ const MAX_NAME_BYTES = 200
 const MAX_VALUE_BYTES = 1024
 const MAX_LABEL_BYTES = 128
 const MAX_LOCATION_BYTES = 255
-/** gmetad's room, less type, slope and source. */
+/** gmetad's room for a metric with its name, less type, slope and source. */
 const MAX_METRIC_BYTES = 1500
 const MAX_EXTRA = 32
+/** Where gmetad keeps the sums of a cluster, beside its hosts. */
+const SUMMARY = '__summaryinfo__'
 
 const declared = {
   GANGLIA_XML: ['(CLUSTER)*', 'VERSION', 'SOURCE'],
@@ -86,7 +88,7 @@ export function hostStart(host: XmlHost): string {
   })
   const where = attributes({
     DMAX: dmax,
-    LOCATION: cut(carriedOn(location), MAX_LOCATION_BYTES),
+    LOCATION: carriedOn(cut(location, MAX_LOCATION_BYTES)),
     GMOND_STARTED: started,
   })
   return `<HOST${who}${where}>\n`
@@ -94,23 +96,26 @@ export function hostStart(host: XmlHost): string {
 
 export const HOST_END = '</HOST>\n'
 
-export function metricElement(metric: XmlMetric): string {
-  const { name, type, tn, tmax, dmax } = metric
-  const value = cut(carriedOn(metric.value), MAX_VALUE_BYTES)
-  const units = cut(carriedOn(metric.units), MAX_LABEL_BYTES)
+/** `maxBytes`: of its strings together, where there is less room than gmetad's. */
+export function metricElement(metric: XmlMetric, maxBytes = MAX_METRIC_BYTES): string {
+  const { type, tn, tmax, dmax } = metric
+  const name = safeName(metric.name)
+  const value = carriedOn(cut(metric.value, Math.min(MAX_VALUE_BYTES, maxBytes - byteLength(name))))
+  const room = maxBytes - byteLength(name) - byteLength(value)
+  const units = carriedOn(cut(metric.units, Math.min(MAX_LABEL_BYTES, room)))
   const slope = SLOPES[metric.slope] ?? 'unspecified'
-  const what = attributes({ NAME: safeName(name), VAL: value, TYPE: type, UNITS: units, TN: tn, TMAX: tmax })
-  const lines = extraLines(metric.extra, MAX_METRIC_BYTES - byteLength(value) - byteLength(units))
+  const what = attributes({ NAME: name, VAL: value, TYPE: type, UNITS: units, TN: tn, TMAX: tmax })
+  const lines = extraLines(metric.extra, room - byteLength(units))
   return (
     `<METRIC${what}${attributes({ DMAX: dmax, SLOPE: slope })}>\n` + `<EXTRA_DATA>\n${lines}</EXTRA_DATA>\n</METRIC>\n`
   )
 }
 
-/** What a name becomes: it has to be the name of a file too. */
+/** What a name becomes: it has to be the name of a file too, and none of gmetad's own. */
 export function safeName(name: string): string {
-  return name === '.' || name === '..'
-    ? name.replaceAll('.', '_')
-    : cut(carriedOn(name).replaceAll('/', '_'), MAX_NAME_BYTES)
+  const text = carriedOn(cut(name, MAX_NAME_BYTES)).replaceAll('/', '_')
+  if (text.toLowerCase() === SUMMARY) return `_${text}`
+  return text === '.' || text === '..' ? text.replaceAll('.', '_') : text
 }
 
 /** The last first, as gmond has them. */
@@ -118,7 +123,8 @@ function extraLines(extra: readonly ExtraElement[], room: number): string {
   let left = room
   let lines = ''
   for (const { key, data } of extra.slice(0, MAX_EXTRA)) {
-    left -= byteLength(key) + byteLength(data) + 2
+    // Long ones are not even looked at.
+    left -= key.length + data.length > left ? left + 1 : byteLength(key) + byteLength(data) + 2
     if (left < 0) break
     lines = `<EXTRA_ELEMENT${attributes({ NAME: carriedOn(key), VAL: carriedOn(data) })}/>\n${lines}`
   }
@@ -131,22 +137,20 @@ function attributes(given: Readonly<Record<string, string | number>>): string {
   return text
 }
 
-/** gmetad tells the web front end what it read without escaping it again: one of these would end what that can read. */
+/**
+ * gmetad tells the web front end what it read without escaping it again: & < or " would end what that can read. XML has
+ * no form at all for most control characters, halves of surrogates and two others. None of them becomes longer.
+ */
+const NOT_CARRIED = /[&<"\ufffe\uffff]|\p{Cs}|(?![\t\n\r])\p{Cc}/gu
+
 function carriedOn(text: string): string {
-  return text.replaceAll(/[&<"]/g, '_')
+  return text.replace(NOT_CARRIED, '_')
 }
 
 const SPECIAL = /[^ !#-%(-;=?-~]/gu
 
 function escaped(text: string): string {
-  return text.replace(SPECIAL, (character) => `&#${carried(character.codePointAt(0) ?? 0)};`)
-}
-
-/** XML has no form at all for most control characters, halves of surrogates and two others. */
-function carried(code: number): number {
-  const isCarried =
-    code >= 0x20 ? (code < 0xd800 || code > 0xdfff) && code !== 0xfffe && code !== 0xffff : [9, 10, 13].includes(code)
-  return isCarried ? code : 0xfffd
+  return text.replace(SPECIAL, (character) => `&#${character.codePointAt(0)};`)
 }
 
 function byteLength(text: string): number {

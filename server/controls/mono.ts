@@ -53,26 +53,27 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
     prepare(args, { identity }) {
       const agent = agentOf(hub, args, identity)
       const called = calledOf(args)
-      idle(agent, called)
-      return () =>
-        answered(clock, agent, (done) => {
+      return () => {
+        if (agent.find(called)?.isAsked) return asked(agent, called)
+        return answered(clock, agent, (done) => {
           agent.add(called, (status) => done(status === undefined ? undefined : resultOf(agent, called, status)))
         })
+      }
     },
   }
   const remove: Control = {
     name: 'mono.remove',
-    description: 'Makes a Mono agent send a counter no longer that nobody is subscribed to.',
+    description: 'Makes a Mono agent send a counter no longer that no consumer has chosen.',
     parameters: counterParameters,
     tenants,
     prepare(args, { identity }) {
       const agent = agentOf(hub, args, identity)
       const called = calledOf(args)
-      idle(agent, called)
       return () => {
         const series = agent.find(called)
+        if (series?.isAsked) return asked(agent, called)
         if (series?.header === undefined) return failed(`${agent.name} does not send ${wordsFor(called)}`)
-        if (series.isWanted) return failed(`consumers are subscribed to ${series.name}: it ends with the last of them`)
+        if (series.isWanted) return failed(`consumers have chosen ${series.name}: it ends with the last STOP`)
         return answered(clock, agent, (done) => {
           agent.remove(series, (status) => done(status === undefined ? undefined : resultOf(agent, called, status)))
         })
@@ -120,19 +121,18 @@ function wordsFor({ category, name }: MonoName): string {
 }
 
 /** Two questions about one counter at once would be answered for each other. */
-function idle(agent: MonoAgent, called: MonoName): void {
-  if (agent.find(called)?.isAsked) {
-    throw new StatusError('BUSY', `${agent.name} is being asked about ${wordsFor(called)}`)
-  }
+function asked({ name }: MonoAgent, called: MonoName): ControlResult {
+  return failed(`${name} is being asked about ${wordsFor(called)}`)
 }
 
 function resultOf(agent: MonoAgent, called: MonoName, status: MonoStatus): ControlResult {
   const series = agent.find(called)
   const value = { type: BasicType.STRING, value: series?.name ?? '' } as const
   if (status === MonoStatus.OK) return ok(`${agent.name}: done`, value)
-  if (status === MonoStatus.EXISTING) return ok(`${agent.name} sends ${wordsFor(called)} already`, value)
   if (status === MonoStatus.NOTFOUND) return failed(`${agent.name} has no ${wordsFor(called)}`)
-  return failed(`${agent.name} refused`)
+  if (status !== MonoStatus.EXISTING) return failed(`${agent.name} refused`)
+  if (series?.header !== undefined) return ok(`${agent.name} sends ${wordsFor(called)} already`, value)
+  return failed(`${agent.name} sends ${wordsFor(called)} already, and does not say under which index`)
 }
 
 /** ARRAY of REC {category, counter, metric; boolean sent}. */
@@ -154,9 +154,10 @@ function shown(agent: MonoAgent, counters: readonly MonoName[]): ControlResult {
 /** `ask` gives undefined when the connection ended. */
 function answered(
   clock: Pick<Clock, 'setTimeout' | 'clear'>,
-  { name }: MonoAgent,
+  { name, isOpen }: MonoAgent,
   ask: (done: (result: ControlResult | undefined) => void) => void,
-): Promise<ControlResult> {
+): Promise<ControlResult> | ControlResult {
+  if (!isOpen) return failed(`${name} went away`)
   return new Promise((resolve) => {
     const timer = clock.setTimeout(() => {
       resolve({ outcome: 'timeout', detail: `${name} did not answer within ${ANSWER_MS / 1000} s`, value: VOID })

@@ -18,10 +18,12 @@ export interface DocumentsOptions {
   readonly address: Address
   /** Of the configuration, to be named when the address cannot be bound. */
   readonly key: string
-  /** Whether that address may read it. */
+  /** Whether that address may read it. Asked when it comes, and again when the document is there. */
   readonly allowed: (source: string) => boolean
   /** ASCII, in pieces; asked for over many turns. */
   readonly document: () => Iterable<string>
+  /** It could not be made. */
+  readonly failed: (error: unknown) => void
   /** Milliseconds that a reader may take, if not half a minute. */
   readonly readingMs?: number
 }
@@ -29,9 +31,9 @@ export interface DocumentsOptions {
 export interface DocumentCounts {
   /** Documents that were taken to the end. */
   served: number
-  /** Connections from where nobody may read it. */
+  /** Connections from where nobody may read it now. */
   refused: number
-  /** Connections that were one too many, or took too long. */
+  /** Connections that were one too many, took too long, or came for what could not be made. */
   cutOff: number
 }
 
@@ -52,13 +54,15 @@ export async function listenDocuments(options: DocumentsOptions): Promise<Docume
   const server = createServer({ allowHalfOpen: true })
   const bound = await bindTcp(server, address, key)
   const counts: DocumentCounts = { served: 0, refused: 0, cutOff: 0 }
-  const documents = new Documents(options.document)
+  const documents = new Documents(options)
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     // What a reader says does not matter, but it has to be taken: a reset would lose the document.
     socket.on('error', () => {})
-    if (!allowed(socket.remoteAddress ?? '') || sockets.size >= MAX_READERS) {
-      if (sockets.size >= MAX_READERS) counts.cutOff++
+    const source = socket.remoteAddress ?? ''
+    const isAllowed = allowed(source)
+    if (!isAllowed || sockets.size >= MAX_READERS) {
+      if (isAllowed) counts.cutOff++
       else counts.refused++
       socket.resetAndDestroy()
       return
@@ -77,19 +81,23 @@ export async function listenDocuments(options: DocumentsOptions): Promise<Docume
     })
     documents.take().then(
       (document) => {
-        held = document
+        const isAllowed = allowed(source)
         if (document === undefined) counts.cutOff++
-        if (document === undefined || socket.destroyed) {
+        else if (!isAllowed) counts.refused++
+        if (document === undefined || !isAllowed || socket.destroyed) {
           if (document) documents.release(document)
-          held = undefined
           socket.resetAndDestroy()
           return
         }
+        held = document
         // Closed when the reader closes: before, what it may still say would reset the connection under the document.
         socket.once('finish', () => counts.served++)
         socket.end(document.bytes)
       },
-      () => socket.resetAndDestroy(),
+      () => {
+        counts.cutOff++
+        socket.resetAndDestroy()
+      },
     )
   })
   return {
@@ -105,21 +113,17 @@ export async function listenDocuments(options: DocumentsOptions): Promise<Docume
 
 /** The document of now, and those that are still being read. */
 class Documents {
-  readonly #make: () => Iterable<string>
+  readonly #options: Pick<DocumentsOptions, 'document' | 'failed'>
   #latest: Promise<Document> | undefined
   #heldBytes = 0
 
-  constructor(make: () => Iterable<string>) {
-    this.#make = make
+  constructor(options: Pick<DocumentsOptions, 'document' | 'failed'>) {
+    this.#options = options
   }
 
   /** To be released. undefined: too much is held. Rejects if it cannot be made. */
   async take(): Promise<Document | undefined> {
-    this.#latest ??= this.#build().finally(() => {
-      setTimeout(() => {
-        this.#latest = undefined
-      }, SAME_FOR_MS).unref()
-    })
+    this.#latest ??= this.#next()
     const document = await this.#latest
     if (document.readers === 0) {
       if (this.#heldBytes > 0 && this.#heldBytes + document.bytes.length > MAX_HELD_BYTES) return undefined
@@ -133,10 +137,23 @@ class Documents {
     if (--document.readers === 0) this.#heldBytes -= document.bytes.length
   }
 
+  async #next(): Promise<Document> {
+    try {
+      return await this.#build()
+    } catch (error) {
+      this.#options.failed(error)
+      throw error
+    } finally {
+      setTimeout(() => {
+        this.#latest = undefined
+      }, SAME_FOR_MS).unref()
+    }
+  }
+
   async #build(): Promise<Document> {
     const parts: Buffer[] = []
     let piece = ''
-    for (const text of this.#make()) {
+    for (const text of this.#options.document()) {
       piece += text
       if (piece.length < CHARACTERS_A_TURN) continue
       parts.push(Buffer.from(piece, 'latin1'))

@@ -1,13 +1,16 @@
 /**
  * A file as a stream: from its start to its end and, where it is followed, whatever is added to it later. One that became
- * shorter, or is another file under the same name, is a new stream.
+ * shorter, or is another file under the same name, is a new stream; it begins when the old one was taken to its end.
  */
+import { constants } from 'node:fs'
 import { type FileHandle, open as openFile } from 'node:fs/promises'
 import type { Clock, Timer } from '../clock.ts'
 import type { Paced, Pacer, Taker } from './pacer.ts'
 
 const LOOK_MS = 500
 const PIECE_BYTES = 64 << 10
+/** To open a pipe, which is refused then, must not wait for somebody who writes into it. */
+const HOW = constants.O_RDONLY | constants.O_NONBLOCK
 
 export interface FileOptions {
   readonly path: string
@@ -37,6 +40,8 @@ class Following {
   #hasFailed = false
   #isClosed = false
   #timer: Timer | undefined
+  /** Ends a wait for the pacer. */
+  #wake: () => void = () => {}
   #reading: Promise<void>
 
   constructor(options: FileOptions) {
@@ -47,6 +52,7 @@ class Following {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#timer !== undefined) this.#options.clock.clear(this.#timer)
+    this.#wake()
     await this.#reading
     await this.#handle?.close()
   }
@@ -54,55 +60,77 @@ class Following {
   async #look(): Promise<void> {
     const { follow, failed, clock } = this.#options
     try {
-      await this.#reopen()
-      await this.#read()
+      // What was added before it was moved away.
+      if (this.#handle !== undefined) await this.#read(this.#handle)
+      const handle = await this.#replaced()
+      if (handle !== undefined) await this.#read(handle)
       this.#hasFailed = false
     } catch (error) {
       if (!this.#hasFailed) failed(error as Error)
       this.#hasFailed = true
     }
-    if (this.#isClosed || !(follow || this.#isPaused)) return
+    if (this.#isClosed || !follow) return
     this.#timer = clock.setTimeout(() => {
       this.#reading = this.#look()
     }, LOOK_MS)
   }
 
   /** Begins a new stream if the file is not the one it was. */
-  async #reopen(): Promise<void> {
-    const handle = await openFile(this.#options.path)
-    const { ino, size } = await handle.stat()
-    if (this.#handle !== undefined && ino === this.#inode && size >= this.#offset) {
+  async #replaced(): Promise<FileHandle | undefined> {
+    const handle = await openFile(this.#options.path, HOW)
+    const status = await handle.stat()
+    const isNew = this.#handle === undefined || status.ino !== this.#inode || status.size < this.#offset
+    if (!isNew || !status.isFile()) {
       await handle.close()
-      return
+      if (isNew) throw new Error('it is no file')
+      return undefined
     }
     await this.#handle?.close()
-    this.#feed?.end()
     this.#handle = handle
-    this.#inode = ino
+    this.#inode = status.ino
     this.#offset = 0
+    const ended = this.#feed && this.#wait()
+    this.#feed?.end()
+    await ended
+    this.#feed = this.#isClosed ? undefined : this.#begin()
+    return handle
+  }
+
+  #begin(): Paced | undefined {
     const taker = this.#options.open()
+    if (taker === undefined) return undefined
+    const taking = {
+      push: (bytes: Uint8Array) => taker.push(bytes),
+      end: () => {
+        taker.end()
+        this.#wake()
+      },
+    }
     const reading = {
       pause: () => {
         this.#isPaused = true
       },
       resume: () => {
         this.#isPaused = false
+        this.#wake()
       },
     }
-    this.#feed = taker && this.#options.pacer.feed(taker, reading)
+    return this.#options.pacer.feed(taking, reading)
   }
 
-  async #read(): Promise<void> {
-    while (!this.#isPaused && !this.#isClosed) {
-      const { bytesRead, buffer } = await (this.#handle as FileHandle).read(
-        new Uint8Array(PIECE_BYTES),
-        0,
-        PIECE_BYTES,
-        this.#offset,
-      )
+  async #read(handle: FileHandle): Promise<void> {
+    while (!this.#isClosed) {
+      const { bytesRead, buffer } = await handle.read(new Uint8Array(PIECE_BYTES), 0, PIECE_BYTES, this.#offset)
       if (bytesRead === 0) return
       this.#offset += bytesRead
       this.#feed?.push(buffer.subarray(0, bytesRead))
+      if (this.#isPaused) await this.#wait()
     }
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
   }
 }

@@ -49,21 +49,30 @@ export async function listenGmetric(
   if (config.multicast !== undefined) {
     const address = { host: config.multicast, port }
     const groupOn = config.multicastInterface ?? ''
-    group = opened(await listenUdp({ ...common, address, groupOn, key: 'gmetric.multicast' }))
+    const key = 'gmetric.multicast'
+    if (direct?.isEverywhere) direct.join(config.multicast, groupOn, key)
+    group = direct?.isEverywhere ? direct : opened(await listenUdp({ ...common, address, groupOn, key }))
   }
-  const xml = config.xml === undefined ? undefined : opened(await listenXml(sensors.own, config.xml, config))
+  const xml = config.xml === undefined ? undefined : opened(await listenXml(sensors.own, config.xml, config, log))
   tell(sensors, { direct, group, xml, failure })
   ask(sensors, config, { direct, group, port })
   return { packets: direct?.address, xml: xml?.address }
 }
 
-function listenXml(sensor: GmetricSensor, address: Address, config: Config['gmetric']): Promise<DocumentsListening> {
+function listenXml(
+  sensor: GmetricSensor,
+  address: Address,
+  config: Config['gmetric'],
+  log: Pick<Logger, 'error'>,
+): Promise<DocumentsListening> {
   const sources = new Sources(config.xmlAllow)
   return listenDocuments({
     address,
     key: 'gmetric.xml',
-    allowed: (source) => sources.of(source).allowed,
+    // While it is fenced nobody may. Not an empty document: a cluster without hosts would be a value too.
+    allowed: (source) => !sensor.isFenced && sources.of(source).allowed,
     document: () => sensor.document(config.cluster),
+    failed: (error) => log.error({ err: error }, 'the XML for gmetad could not be made'),
   })
 }
 
@@ -76,7 +85,7 @@ interface Open {
 
 /** Each sensor learns where it is fed; the XML is of the section's own tenant alone, and so is what is counted of it. */
 function tell(sensors: Feeds<GmetricSensor>, { direct, group, xml, failure }: Open): void {
-  const packets = [direct, group].filter((each) => each !== undefined)
+  const packets = [...new Set([direct, group])].filter((each) => each !== undefined)
   const kernelDrops = (): number | undefined => {
     const drops = packets.map((each) => each.kernelDrops()).filter((each) => each !== undefined)
     return drops.length === 0 ? undefined : drops.reduce((sum, each) => sum + each)

@@ -5,6 +5,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
+import { isIPv4 } from 'node:net'
 import type { Address } from '../config.ts'
 import { listenError } from './errors.ts'
 
@@ -29,6 +30,10 @@ export interface UdpListening {
   readonly address: Address
   /** Datagrams that the kernel threw away since the socket was bound; undefined where it does not say (not Linux). */
   kernelDrops(): number | undefined
+  /** It has its port on all addresses: what a group gets there it gets too, so nothing else may be bound to the group. */
+  readonly isEverywhere: boolean
+  /** Takes what a group gets, as by `groupOn`. Throws ListenError that names `key`. */
+  join(group: string, groupOn: string, key: string): void
   /** Sends one from the same socket. What the system says against it is not told: UDP promises nothing. */
   send(packet: Uint8Array, host: string, port: number): void
   close(): Promise<void>
@@ -58,8 +63,17 @@ export async function listenUdp({ address, groupOn, key, rival, packet, failed }
   })
   return {
     address: { host: bound.address, port: bound.port },
+    isEverywhere: bound.address === '0.0.0.0' || bound.address === '::',
+    join(group, interfaceAddress, groupKey) {
+      try {
+        join(socket, group, interfaceAddress)
+      } catch (error) {
+        throw listenError(error, { host: group, port: bound.port }, groupKey)
+      }
+    },
     send(bytes, host, port) {
-      if (open) socket.send(bytes, port, host, () => {})
+      const mapped = bound.family === 'IPv6' && isIPv4(host) ? `::ffff:${host}` : host
+      if (open) socket.send(bytes, port, mapped, () => {})
     },
     kernelDrops: () => (open ? kernelDrops(bound.address, bound.port) : undefined),
     close,

@@ -10,6 +10,7 @@ import { Fences } from './fences.ts'
 import type { Instance } from './instance.ts'
 import type { ListeningSensor, Measured, Place, Sensor, Series, Sink, Tap } from './metric.ts'
 import { Poller } from './poller.ts'
+import { Wanted } from './wanted.ts'
 
 /** Of what is bound nowhere. */
 const nowhere: Place = { reached: undefined, reach() {} }
@@ -48,6 +49,7 @@ class Tapping {
 
 export class Hub {
   readonly fences: Fences
+  readonly wanted: Wanted
   readonly #sensors: Sensor[] = []
   readonly #tappings = new Set<Tapping>()
   /** Those that did without something because their tenant had no room. */
@@ -61,6 +63,7 @@ export class Hub {
   constructor(clock: Clock, fences = new Fences(), boundOf = unlimited()) {
     this.#boundOf = boundOf
     this.fences = fences
+    this.wanted = new Wanted(fences)
     this.#clock = clock
     this.#poller = new Poller(clock, fences)
   }
@@ -78,13 +81,13 @@ export class Hub {
   fence(sensor: Sensor): void {
     if (this.fences.has(sensor)) return
     this.fences.fence(sensor)
+    this.wanted.fenced(sensor)
     const time = this.#clock.microseconds()
     const series = sensor.polled === false ? new Set(sensor.series()) : new Set<Series>()
     for (const one of series) {
       if (!one.isEvent) this.emit(one, VOID, time)
       if (one.taps.length === 0) continue
       one.taps.length = 0
-      one.wanted?.(false)
     }
     for (const tapping of this.#tappings) {
       for (const tapped of [...tapping.series.keys()]) if (series.has(tapped)) tapping.forget(tapped)
@@ -101,6 +104,7 @@ export class Hub {
     if (!this.fences.has(sensor)) return
     this.fences.resume(sensor)
     if (sensor.polled !== false) return
+    this.wanted.matchAll(() => true)
     for (const tapping of this.#tappings) {
       for (const series of sensor.series(tapping.instance.selection.exactName)) this.#match(tapping, sensor, series)
     }
@@ -135,6 +139,7 @@ export class Hub {
    * that lost something, and whether that was all they had.
    */
   rematch(concerns: (instance: Instance) => boolean): Map<Instance, 'some' | 'all'> {
+    this.wanted.matchAll(concerns)
     const lost = new Map<Instance, 'some' | 'all'>()
     for (const tapping of [...this.#tappings]) {
       const { instance } = tapping
@@ -231,7 +236,6 @@ export class Hub {
     const tap = { head: instance.headOf(series, open), sink, at: series.taps.length }
     tapping.series.set(series, tap)
     series.taps.push(tap)
-    if (series.taps.length === 1) series.wanted?.(true)
   }
 
   #encode(value: Value): Uint8Array {
@@ -241,6 +245,7 @@ export class Hub {
 
   /** A series is born, or is found by other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
+    this.wanted.born(sensor, series)
     for (const tapping of this.#tappings) this.#match(tapping, sensor, series)
   }
 
@@ -259,6 +264,9 @@ export class Hub {
 
   /** Its source is gone: whoever subscribed gets one VOID, but of events [MON 9 Kinds]. */
   died(series: Series): void {
+    this.wanted.died(series)
+    // Most have none.
+    if (series.taps.length === 0) return
     if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())
     series.taps.length = 0
     for (const tapping of this.#tappings) tapping.forget(series)
@@ -283,5 +291,4 @@ function drop(series: Series, tap: Tap): void {
     taps[tap.at] = last
     last.at = tap.at
   }
-  if (last !== undefined && taps.length === 0) series.wanted?.(false)
 }

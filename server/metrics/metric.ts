@@ -134,6 +134,6 @@ export interface Series {
   readonly isEvent?: boolean
   /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
   matches(label: LabelName, matcher: (text: string) => boolean): boolean
-  /** The first tap has come (true), or the last one is gone; not told of a series that died. */
+  /** Of what the sensor has to ask for: an instance selects it (true), or none does any more; not told when it died. */
   wanted?(isWanted: boolean): void
 }

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
-const MONO = '/usr/bin/mono'
+export const MONO = '/usr/bin/mono'
 const MCS = '/usr/bin/mcs'
 export const BUILD = fileURLToPath(new URL('../../agents/mono/build', import.meta.url))
 export const AGENT = fileURLToPath(new URL('../../agents/mono/CinnabarAgent.exe', import.meta.url))

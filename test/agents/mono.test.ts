@@ -1,16 +1,17 @@
 /** The agent inside a real Mono, and an inspector that a test plays. What the application did without it, it does with it. */
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { freeTcpPort } from '../support/server-process.ts'
-import { Application, BUILD, compile, howTo, missing } from './application.ts'
+import { AGENT, Application, BUILD, compile, howTo, MONO, missing } from './application.ts'
 import { type Agent, request, ScriptedInspector } from './scripted-inspector.ts'
 
 const [OK, NOTFOUND, EXISTING] = [0, 2, 3]
 /** 0001-01-01 to 1970-01-01, in ticks of 100 ns. */
 const UNIX_EPOCH = 621_355_968_000_000_000n
+const STRACE = '/usr/bin/strace'
 const THROWN = 'Exceptions/Thrown'
 const COLLECTIONS = 'Mono GC/Major GC collections'
 
@@ -81,7 +82,7 @@ describe.skipIf(missing)(`agents/mono/build${howTo}`, () => {
 // As above.
 describe.skipIf(missing)(`an agent${howTo}`, () => {
   test('says hello with the counters of the runtime', async () => {
-    run(`port=${inspector.port}`, 'obey')
+    run(`host=localhost,port=${inspector.port}`, 'obey')
     const { version, headers } = await (await inspector.agent()).until('hello')
     expect(version).toBe(1)
     expect(headers.map(({ index }) => index)).toEqual(headers.map((_, index) => index))
@@ -156,6 +157,25 @@ describe.skipIf(missing)(`an agent${howTo}`, () => {
     expect(await agent.until('remove')).toEqual({ kind: 'remove', status: NOTFOUND })
     agent.send(add)
     expect(await agent.until('add')).toMatchObject({ status: OK, header: { index: 3 } })
+  })
+
+  test('samples what was added at once, however long its interval is', async () => {
+    run(`port=${inspector.port},interval=600000,counters=${THROWN}`, 'obey')
+    const agent = await inspector.agent()
+    await agent.until('hello')
+    await agent.until('sampling')
+    agent.send(request.add('Working Set', 'Mono System'))
+    expect(await agent.until('add')).toMatchObject({ status: OK, header: { index: 1 } })
+    expect([...(await agent.until('sampling')).samples.keys()]).toContain(1)
+  })
+
+  test('samples in between, however much it is asked', async () => {
+    const { agent } = await sampled()
+    agent.send(Buffer.alloc(4000, request.list))
+    let lists = 0
+    while ((await agent.message()).kind !== 'list');
+    while ((await agent.message()).kind === 'list') lists++
+    expect(lists).toBeLessThan(400)
   })
 
   test('knows what every entry of its list is, by the name that the list gives', async () => {
@@ -297,6 +317,26 @@ describe.skipIf(missing)(`an application with the agent${howTo}`, () => {
     expect(await application.end()).toMatchObject({ code: 7, err: 'on standard error\n' })
   })
 
+  const untraced = existsSync(STRACE) ? '' : ' (not installed: apt-get install strace)'
+  // No package of npm either.
+  test.skipIf(untraced)(`ends while a name server is silent${untraced}`, async () => {
+    const trace = join(directory, 'trace')
+    const traced = ['-f', '-qq', '-o', trace, '-e', 'trace=sendmmsg,sendto,exit_group', '-e', 'signal=none']
+    // What asks the name server is held up for longer than the test has.
+    const slow = ['-e', 'inject=sendmmsg,sendto:delay_enter=120s']
+    const application = [MONO, `--agent=${AGENT}:host=cinnabar.example.com`, program, 'obey', '--flag']
+    const child = spawn(STRACE, [...traced, ...slow, ...application], { stdio: ['pipe', 'ignore', 'ignore'] })
+    const has = (text: string) =>
+      vi.waitFor(() => expect(readFileSync(trace, 'latin1')).toContain(text), { timeout: 25_000 })
+    try {
+      await has('send')
+      child.stdin.end()
+      await has('exit_group(7)')
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+
   test('can be started as always, with the agent in the environment', async () => {
     const options = `--agent=${join(dirname(BUILD), 'CinnabarAgent.exe')}:port=${inspector.port}`
     const application = run(undefined, 'obey', { MONO_ENV_OPTIONS: options })
@@ -306,6 +346,7 @@ describe.skipIf(missing)(`an application with the agent${howTo}`, () => {
 
   test.each([
     ['prot=1', 'there is no option "prot", but host, port, interval, counters'],
+    ['host=', 'host is a name or an address, not ""'],
     ['port=http', 'port is a number from 1 to 65535, not "http"'],
     ['port=65536', 'port is a number from 1 to 65535, not "65536"'],
     ['interval=5', 'interval is a number from 10 to 600000, not "5"'],

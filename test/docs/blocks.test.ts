@@ -1,6 +1,7 @@
 /**
  * Every block of every document is run, checked, or, where a test in a browser runs it, named there. docs/contributing.md
- * says how a block is written; a new document needs nothing here.
+ * says how a block is written; a new document needs nothing here. Pages are run beside each other, since they mostly wait;
+ * the blocks of a page in their order.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { pages } from './page.ts'
@@ -14,9 +15,9 @@ beforeAll(async () => {
 })
 afterAll(() => trials?.close())
 
-describe.each(documents)('in $path', (page) => {
+describe.concurrent.each(documents)('in $path', (page) => {
   for (const block of page.blocks) {
-    it(`${languageOf(block).says} (${page.path}:${block.line})`, async (context) => {
+    it.sequential(`${languageOf(block).says} (${page.path}:${block.line})`, async (context) => {
       const missing = missingOn(page, block)
       if (missing !== undefined) context.skip(`apt-get install ${missing}`)
       await trials?.run(page, block)

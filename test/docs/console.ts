@@ -1,6 +1,7 @@
 /**
  * The commands of a console block: what stands behind `$ `, with what is shown below it. `> ` goes on with a command, a line
- * `^C` is Ctrl-C. The last command of a block ```console server is the page's server from there on.
+ * `^C` is Ctrl-C, and what ends with ` &` goes on beside the others. The last command of a block ```console server is the
+ * page's server from there on.
  */
 import { insteadOf, runnable } from './instead.ts'
 import type { Block } from './page.ts'
@@ -11,8 +12,11 @@ const RESTART = /^restart-server (SIGKILL|SIGTERM)$/
 
 /** Programs of Debian packages: where they are missing a test is skipped and says what to install. */
 const NEEDED: Readonly<Record<string, string>> = {
+  gmetad: 'gmetad',
   gmetric: 'ganglia-monitor',
   gmond: 'ganglia-monitor',
+  mcs: 'mono-mcs',
+  mono: 'mono-runtime',
   openssl: 'openssl',
   sqlite3: 'sqlite3',
 }
@@ -35,14 +39,17 @@ export function commandsOf({ lines, words }: Block): Command[] {
   }
   const last = commands.at(-1)
   if (last !== undefined) last.isServer = words.includes('server')
-  return commands
+  return commands.map((command) => {
+    const line = command.line.replace(/ &$/, '')
+    return { ...command, line, isBeside: line !== command.line }
+  })
 }
 
 /** The package that has to be installed before any of these can be run. */
 export function missingFor(blocks: readonly Block[], isInstalled: (program: string) => boolean): string | undefined {
   const lines = blocks.flatMap((block) => block.lines)
   const needed = Object.keys(NEEDED).filter((name) =>
-    lines.some((line) => new RegExp(`^\\$ (.* )?${name} `).test(line)),
+    lines.some((line) => new RegExp(`^\\$ (.* )?(/\\S+/)?${name} `).test(line)),
   )
   const missing = needed.find((program) => !isInstalled(program))
   return missing === undefined ? undefined : NEEDED[missing]

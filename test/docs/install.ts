@@ -20,7 +20,7 @@ export function installPrograms(folder: string, feedPort: number): void {
   }
 }
 
-/** As after `npm install cinnabar`, but for the sources instead of dist/. */
+/** As after `npm install cinnabar`, but for the sources instead of dist/, and with the agents of a clone. */
 export function installPackage(directory: string): void {
   const installed = join(directory, 'node_modules', 'cinnabar')
   mkdirSync(installed, { recursive: true })
@@ -34,6 +34,7 @@ export function installPackage(directory: string): void {
     symlinkSync(join(ROOT, folder), join(installed, folder), 'dir')
   }
   symlinkSync(join(ROOT, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'dir')
+  symlinkSync(join(ROOT, 'agents'), join(directory, 'agents'), 'dir')
   writeFileSync(join(directory, 'package.json'), '{ "type": "module" }\n')
 }
 

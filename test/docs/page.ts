@@ -40,7 +40,8 @@ export interface Page {
 /** Every document of the project. */
 export function pages(): Page[] {
   const inDocs = readdirSync(join(ROOT, 'docs'), { recursive: true }).map((path) => join('docs', String(path)))
-  const paths = [...readdirSync(ROOT), ...inDocs].filter((path) => path.endsWith('.md')).sort()
+  const inAgents = readdirSync(join(ROOT, 'agents')).map((agent) => join('agents', agent, 'README.md'))
+  const paths = [...readdirSync(ROOT), ...inDocs, ...inAgents].filter((path) => path.endsWith('.md')).sort()
   return paths.map((path) => readPage(path, readFileSync(join(ROOT, path), 'utf8')))
 }
 

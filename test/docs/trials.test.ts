@@ -23,6 +23,11 @@ const RIGHT: Readonly<Record<string, string>> = {
     '$ npx cinnabar watch host.load.one interval_ms=10\n1:2:3 host.load.one 4',
   ),
   'a command that is interrupted': block('console', '$ npx cinnabar watch host.load.one\n1:2:3 host.load.one 4\n^C'),
+  'a command that prints nothing for long': block('console', '$ sleep 2.1; echo 1 > late\n…\n$ cat late\n1'),
+  'a command that goes on beside the others': block(
+    'console',
+    '$ while sleep 0.01; do echo 1 >> beside; done &\n$ until grep -m 1 1 beside; do sleep 0.01; done 2> /dev/null\n1',
+  ),
   'what another terminal does meanwhile': `<!-- console meanwhile\n$ echo 1 >> told\n-->\n${block('console', '$ until grep 1 told; do :; done 2> /dev/null\n1')}`,
   'a server that is killed': `<!-- console\n$ restart-server SIGKILL\n-->\n${block('console', '$ npx cinnabar get host.uptime\nhost.uptime 1 s 2-3-4 5:6:7')}`,
   'an example': block('ts', `${connecting}\n${query}\nconsumer.close()`),
@@ -109,5 +114,6 @@ describe('commands that are not run', () => {
     const page = read(block('console', '$ true | gmetric -n x'))
     expect(missingFor(page.blocks, () => false)).toBe('ganglia-monitor')
     expect(missingFor(page.blocks, () => true)).toBeUndefined()
+    expect(missingFor(read(block('console', '$ /usr/sbin/gmetad -c x')).blocks, () => false)).toBe('gmetad')
   })
 })

@@ -46,7 +46,7 @@ export function languageOf(block: Block): Language {
 
 /** The package that has to be installed before the commands of a page can be run. */
 export function missingOn({ blocks }: Page, block: Block): string | undefined {
-  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin']
   const isInstalled = (program: string) => folders.some((folder) => existsSync(join(folder, program)))
   return isConsole(block) ? missingFor(blocks.filter(isConsole), isInstalled) : undefined
 }

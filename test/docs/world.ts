@@ -13,8 +13,9 @@ import { idsIn, isShown, linesOf } from './shown.ts'
 
 export const PASSWORD = 'the password of the documents'
 const SHOWN_DIRECTORY = '/srv/cinnabar'
-const DOCUMENTED_PORTS = [7650, 7651, 8649, 2606, 9125] as const
-const DEADLINE_MS = 20_000
+const DOCUMENTED_PORTS = [7650, 7651, 8649, 8650, 8651, 8652, 8888, 8889, 8890, 2606, 9125] as const
+const DOCUMENTED_PORT = new RegExp(`\\b(${DOCUMENTED_PORTS.join('|')})\\b`, 'g')
+const DEADLINE_MS = 30_000
 /** What ends by itself has this long to do so; what takes longer is ended, and no worse for it. */
 const GRACE_MS = 2000
 /** Between two runs of what another terminal does. */
@@ -27,6 +28,8 @@ export interface Command {
   readonly isInterrupted?: boolean
   /** Goes on as the page's server. */
   readonly isServer?: boolean
+  /** Goes on, if it does not end by itself, for as long as the page. */
+  readonly isBeside?: boolean
   readonly env?: Readonly<Record<string, string>>
   /** Another terminal: run over and over until what is shown has come. */
   readonly meanwhile?: string | undefined
@@ -77,7 +80,7 @@ export class World {
 
   /** Puts this page's ports into what the documents say, and the ids that were printed for those that are shown. */
   adapt(text: string): string {
-    const inPlace = text.replace(/\b(7650|7651|8649|2606|9125)\b/g, (port) => String(this.#ports.get(port)))
+    const inPlace = text.replace(DOCUMENTED_PORT, (port) => String(this.#ports.get(port)))
     return inPlace.replace(/\b\d{7,}\b/g, (id) => this.#ids.get(id) ?? id)
   }
 
@@ -87,11 +90,18 @@ export class World {
 
   /**
    * Runs it and compares. What has not ended by itself some time after it has printed what is shown is ended by Ctrl-C,
-   * and may have printed more; what prints nothing has to end. Throws with what was shown and what was printed.
+   * and may have printed more; what prints nothing, or anything (`…`), has to end. Throws with what was shown and what was
+   * printed.
    */
-  async run({ line, shown, isInterrupted = false, isServer = false, env, meanwhile }: Command): Promise<void> {
+  async run(command: Command): Promise<void> {
+    const { line, shown, isInterrupted = false, isServer = false, isBeside = false, env, meanwhile } = command
     if (isServer) await this.stop('SIGTERM')
     else await this.start()
+    if (isBeside) {
+      // What comes behind it in the script, that the environment lasts, is for the others.
+      this.#spawn(`(${this.adapt(line)}); exit`)
+      return
+    }
     const wanted = linesOf(shown.join('\n'))
     const running = this.#spawn(this.adapt(line), env)
     const wrong = (how: string) => {
@@ -109,7 +119,8 @@ export class World {
         this.#server = { command: line, running }
         return
       }
-      isEnded = first === 'so' && (isInterrupted || (await within(GRACE_MS, running.ended)) === 'late')
+      const mayGoOn = first === 'so' && !isOpen(wanted)
+      isEnded = (first === 'so' && isInterrupted) || (mayGoOn && (await within(GRACE_MS, running.ended)) === 'late')
       if (isEnded) running.end('SIGINT')
     }
     const code = await within(DEADLINE_MS, running.ended)
@@ -134,8 +145,8 @@ export class World {
       this.#users.add(name)
       const words = `'${name}' --password-file password`
       await this.run({
-        line: `cinnabar user add ${words} > /dev/null || cinnabar user passwd ${words} > /dev/null`,
-        shown: ['…'],
+        line: `cinnabar user add ${words} > /dev/null 2>&1 || cinnabar user passwd ${words} > /dev/null`,
+        shown: [],
       })
     }
   }
@@ -232,8 +243,12 @@ export class World {
 
 /** What goes on prints more than is shown. */
 function beginsWith(wanted: readonly string[], printed: readonly string[]): boolean {
-  const isOpen = wanted.some((line) => line.trim() === '…')
-  return isShown(wanted, isOpen ? printed : printed.slice(0, wanted.length))
+  return isShown(wanted, isOpen(wanted) ? printed : printed.slice(0, wanted.length))
+}
+
+/** Whether any lines may come. */
+function isOpen(wanted: readonly string[]): boolean {
+  return wanted.some((line) => line.trim() === '…')
 }
 
 function mismatch(line: string, wanted: readonly string[], printed: readonly string[], how: string): Error {

@@ -103,6 +103,22 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
     expect(ganglia.alive).toBe(true)
   })
 
+  test('no sender ends gmetad through it, which keeps numbers and extra elements unchecked', async () => {
+    await start({ cluster: 'crowd' })
+    ganglia.gmetric(here(), '-n', 'huge', '-v', '1e130', '-t', 'double', '-S', '10.0.0.9:web1')
+    for (let host = 1; host <= 200; host++) {
+      const about = ['-D', `what host ${host} says of it`, '-g', `group ${host}`, '-S', `10.0.1.${host}:h${host}`]
+      ganglia.gmetric(here(), '-n', 'load', '-v', '1', '-t', 'uint8', ...about)
+    }
+    ganglia.gmetric(here(), '-n', 'last', '-v', '1', '-t', 'uint8', '-S', '10.0.0.10:web2')
+    const port = await freeTcpPort()
+    const rrds = ganglia.gmetad(`127.0.0.1:${listening.xml?.port}`, port, await freeTcpPort())
+    const written = () => existsSync(join(rrds, 'crowd', 'web2', 'last.rrd'))
+    await vi.waitFor(() => expect(written()).toBe(true), waiting)
+    expect(metricsOf(await told(port), 'web1')?.get('huge')?.attributes).toMatchObject({ TYPE: 'string' })
+    expect(ganglia.alive).toBe(true)
+  })
+
   test('its XML says of every packet of gmetric what gmond says of it', async () => {
     await start()
     const [udp, tcp] = [await freeUdpPort(), await freeTcpPort()]

@@ -1,7 +1,8 @@
 /** What Ganglia's own programs send is what comes out. They are started here, each with a configuration of its own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { createSocket } from 'node:dgram'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpus, loadavg, machine, release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { decodePacket } from '../../protocol/gmetric/decode.ts'
@@ -9,19 +10,25 @@ import type { GmetricPacket } from '../../protocol/gmetric/packet.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { systemClock } from '../../server/clock.ts'
 import { parseNetwork } from '../../server/config/address.ts'
-import { defaultConfig } from '../../server/config.ts'
+import { type Address, defaultConfig } from '../../server/config.ts'
 import { listenUdp, type UdpListening } from '../../server/listeners/udp.ts'
 import { Hub } from '../../server/metrics/hub.ts'
 import { GmetricSensor } from '../../server/sensors/gmetric/sensor.ts'
+import { args, command, str, type } from '../support/bytes.ts'
+import { freeUdpPort, MODULES, told } from '../support/ganglia.ts'
+import { hostsOf, metricsOf } from '../support/ganglia-xml.ts'
+import { TestProducer } from '../support/producer.ts'
+import { decoded, type Json } from '../support/records.ts'
+import { Seat } from '../support/seat.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 const { INT32, UINT32, DOUBLE, STRING } = BasicType
 const GMETRIC = '/usr/bin/gmetric'
 const GMOND = '/usr/sbin/gmond'
-const MODULES = (existsSync('/usr/lib') ? readdirSync('/usr/lib') : [])
-  .map((folder) => join('/usr/lib', folder, 'ganglia'))
-  .find((folder) => existsSync(join(folder, 'modcpu.so')))
 const missing = !existsSync(GMETRIC) || !existsSync(GMOND) || MODULES === undefined
 const howTo = missing ? ' (not installed: apt-get install ganglia-monitor, and leave its services stopped)' : ''
+
+const waiting = { timeout: 20_000, interval: 50 }
 
 interface Received {
   readonly id: number
@@ -33,6 +40,8 @@ let sensor: GmetricSensor
 let listening: UdpListening
 let received: Received[]
 let children: ChildProcess[]
+/** Where else each packet goes. */
+let relay: ((bytes: Uint8Array) => void) | undefined
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'cinnabar-gmetric-'))
@@ -44,6 +53,7 @@ beforeEach(async () => {
     clock,
   )
   received = []
+  relay = undefined
   children = []
   listening = await listenUdp({
     address: { host: '127.0.0.1', port: 0 },
@@ -52,31 +62,33 @@ beforeEach(async () => {
     packet: (bytes, source) => {
       received.push({ id: Buffer.from(bytes).readUInt32BE(), packet: decodePacket(bytes) })
       sensor.packet(bytes, source)
+      relay?.(bytes)
     },
     failed: (error) => expect.unreachable(String(error)),
   })
 })
 
 afterEach(async () => {
-  for (const child of children) {
-    child.kill('SIGKILL')
-    await new Promise((resolve) => child.once('close', resolve))
-  }
+  await endChildren()
   await listening.close()
   rmSync(directory, { recursive: true })
 })
 
-/** A configuration that sends to the listener and receives nothing. */
-function configuration(globals: string, rest: string): string {
+async function endChildren(): Promise<void> {
+  for (const child of children.splice(0)) {
+    child.kill('SIGKILL')
+    await new Promise((resolve) => child.once('close', resolve))
+  }
+}
+
+/** A configuration for gmetric. */
+function configuration({ host, port }: Address): string {
   const file = join(directory, 'gmond.conf')
-  const { host, port } = listening.address
   writeFileSync(
     file,
-    `globals { daemonize = no setuid = no mute = no deaf = yes ${globals} }
+    `globals { daemonize = no setuid = no }
      cluster { name = "unspecified" }
-     host { location = "1,2,3" }
-     udp_send_channel { host = ${host} port = ${port} }
-     ${rest}`,
+     udp_send_channel { host = ${host} port = ${port} }`,
   )
   return file
 }
@@ -84,7 +96,7 @@ function configuration(globals: string, rest: string): string {
 /** Runs gmetric and waits for what it sends. */
 async function gmetric(...options: string[]): Promise<void> {
   const before = received.length
-  const { status, stderr, stdout } = spawnSync(GMETRIC, ['-c', configuration('', ''), ...options])
+  const { status, stderr, stdout } = spawnSync(GMETRIC, ['-c', configuration(listening.address), ...options])
   expect({ status, stderr: `${stderr}`, stdout: `${stdout}` }).toEqual({ status: 0, stderr: '', stdout: '' })
   await vi.waitFor(() => expect(received.length).toBe(before + 2), { timeout: 10_000 })
 }
@@ -115,28 +127,10 @@ describe.skipIf(missing)(`gmetric${howTo}`, () => {
     ['string', '42', STRING, '42'],
   ] as const
 
-  test.each(typed)('of type %s sends %s', async (type, text, basic, value) => {
-    await gmetric('-n', 'foo', '-v', text, '-t', type)
+  test.each(typed)('of type %s sends %s', async (declared, text, basic, value) => {
+    await gmetric('-n', 'foo', '-v', text, '-t', declared)
     expect(shown('foo')).toMatchObject({ host: '127.0.0.1', value: { type: basic, value } })
     expect(sensor.metric('gmetric.foo')?.type).toBe(basic)
-  })
-
-  test('sends what is known about a metric', async () => {
-    const about = ['-u', 'Celsius', '-g', 'rooms,cellar', '-C', 'home', '-D', 'the cellar', '-T', 'Cellar']
-    await gmetric('-n', 'temp', '-v', '21.5', '-t', 'float', '-s', 'positive', '-x', '30', '-d', '300', ...about)
-    expect(sensor.metric('gmetric.temp')).toMatchObject({ type: DOUBLE, unit: 'Celsius', description: 'the cellar' })
-    const [series] = sensor.series('gmetric.temp')
-    const { extra, ...metadata } = series!.received.metadata!
-    expect(metadata).toEqual({ type: 'float', units: 'Celsius', slope: 1, tmax: 30, dmax: 300 })
-    expect(extra).toEqual(
-      expect.arrayContaining([
-        { key: 'CLUSTER', data: 'home' },
-        { key: 'GROUP', data: 'rooms' },
-        { key: 'GROUP', data: 'cellar' },
-        { key: 'DESC', data: 'the cellar' },
-        { key: 'TITLE', data: 'Cellar' },
-      ]),
-    )
   })
 
   test.each([
@@ -148,21 +142,6 @@ describe.skipIf(missing)(`gmetric${howTo}`, () => {
   ])('of slope %s sends %i', async (name, slope) => {
     await gmetric('-n', 'foo', '-v', '1', '-t', 'uint32', '-s', name)
     expect([...sensor.series()][0]?.received.metadata).toMatchObject({ slope, tmax: 60, dmax: 0 })
-  })
-
-  test('speaks for another host', async () => {
-    await gmetric('-n', 'foo', '-v', '1', '-t', 'uint32', '-S', '10.0.0.9:spoofed.example')
-    expect(shown('foo')).toMatchObject({ host: 'spoofed.example', value: { value: 1 } })
-    const [series] = sensor.series('gmetric.foo')
-    for (const name of ['spoofed.example', '10.0.0.9']) {
-      expect(series?.matches('host', (text) => text === name)).toBe(true)
-    }
-    expect(series?.matches('host', (text) => text === '127.0.0.1')).toBe(false)
-  })
-
-  test('sends the heartbeat of another host', async () => {
-    await gmetric('-H', '-S', '10.0.0.9:spoofed.example')
-    expect(shown('heartbeat')).toMatchObject({ host: 'spoofed.example', value: { type: UINT32, value: 0 } })
   })
 
   test('takes names with anything in them', async () => {
@@ -182,58 +161,200 @@ describe.skipIf(missing)(`gmetric${howTo}`, () => {
 })
 
 // As above.
-describe.skipIf(missing)(`gmond${howTo}`, () => {
-  // No module that Debian packages has a metric of type int16 or int32 (130 and 131).
-  const metrics = [
-    ['cpu_num', 129, UINT32],
-    ['boottime', 132, UINT32],
-    ['heartbeat', 132, UINT32],
-    ['os_name', 133, STRING],
-    ['location', 133, STRING],
-    ['load_one', 134, DOUBLE],
-    ['mem_total', 134, DOUBLE],
-    ['disk_total', 135, DOUBLE],
-  ] as const
+describe.skipIf(missing)(`gmetric in all its options${howTo}`, () => {
+  let producer: TestProducer
+  let boss: Seat
 
-  function startGmond(): void {
-    const modules = ['cpu', 'disk', 'load', 'mem', 'sys'].map((name) => {
-      return `module { name = "${name}_module" path = "mod${name}.so" }`
-    })
-    const file = configuration(
-      `module_dir = "${MODULES}" send_metadata_interval = 1`,
-      `modules { module { name = "core_metrics" } ${modules.join(' ')} }
-       collection_group {
-         collect_every = 1
-         time_threshold = 1
-         ${metrics.map(([name]) => `metric { name = "${name}" }`).join('\n')}
-       }`,
-    )
-    children.push(spawn(GMOND, ['-c', file, '-f'], { stdio: 'ignore' }))
+  beforeEach(async () => {
+    const any = { host: '127.0.0.1', port: 0 }
+    producer = await TestProducer.start({ config: { gmetric: { listen: any, listenNamed: true, xml: any } } })
+    await producer.addUser('boss', { role: 'admin' })
+    boss = await producer.seat('boss')
+  })
+  afterEach(() => producer.stop())
+
+  /** Runs gmetric, which sends two packets to the producer. */
+  function run(...options: readonly string[]): void {
+    const { status, stderr } = spawnSync(GMETRIC, options)
+    expect({ status, stderr: `${stderr}` }).toEqual({ status: 0, stderr: '' })
   }
 
-  const isThere = (name: string, kind: GmetricPacket['kind']) =>
-    received.some(({ packet }) => packet.kind === kind && packet.metric === name)
+  const conf = () => configuration(producer.server.gmetric as Address)
+  const query = async (metric: string, host: string) =>
+    decoded(await boss.query(metric, args(['host', type.string, str(host)])))
+  const catalogue = async (metric: string) =>
+    decoded(await boss.query('producer.metrics', args(['match', type.string, str(metric)])))[0]
 
-  test('sends values in the messages of their types', async () => {
-    startGmond()
-    const waiting = { timeout: 30_000, interval: 100 }
-    await vi.waitFor(() => {
-      for (const [name] of metrics) expect([isThere(name, 'value'), isThere(name, 'metadata')]).toEqual([true, true])
-    }, waiting)
-    for (const [name, id, type] of metrics) {
-      const sent = received.filter(({ packet }) => packet.kind === 'value' && packet.metric === name)
-      expect(new Set(sent.map((each) => each.id))).toEqual(new Set([id]))
-      expect(shown(name)).toMatchObject({ host: '127.0.0.1', value: { type } })
-      expect(sensor.metric(`gmetric.${name}`)?.type).toBe(type)
-    }
-    const value = (name: string) => Number(shown(name).value?.value)
-    expect(shown('os_name').value?.value).toBe('Linux')
-    expect(shown('location').value?.value).toBe('1,2,3')
-    expect(value('cpu_num')).toBeGreaterThanOrEqual(1)
-    expect(value('mem_total')).toBeGreaterThan(1000)
-    expect(value('boottime')).toBeLessThan(value('heartbeat') + 1)
-    expect(received[0]?.packet.host).toEqual({ spoofed: false, label: hostname() })
-    const { packets, values, metadata } = sensor.status().counters
-    expect(values! + metadata!).toBe(packets)
+  const given = {
+    name: 'temp',
+    value: '21.5',
+    type: 'float',
+    units: 'Celsius',
+    slope: 'positive',
+    tmax: '30',
+    dmax: '300',
+    group: 'rooms,cellar',
+    cluster: 'home',
+    desc: 'the cellar',
+    title: 'Cellar',
+    spoof: '10.0.0.9:spoofed.example',
+  }
+  const long = Object.entries(given).map(([name, value]) => `--${name}=${value}`)
+  const letters = ['-n', '-v', '-t', '-u', '-s', '-x', '-d', '-g', '-C', '-D', '-T', '-S']
+  const short = Object.values(given).flatMap((value, index) => [letters[index] as string, value])
+
+  test.each([
+    ['short', short, '-c'],
+    ['long', long, '--conf'],
+  ])('given in their %s form: each arrives', async (_, options, file) => {
+    run(file, conf(), ...options)
+    await vi.waitFor(async () => expect(await query('gmetric.temp', 'spoofed.example')).toBe(21.5), waiting)
+    expect(await query('gmetric.temp', '10.0.0.9')).toBe(21.5)
+    expect(await catalogue('gmetric.temp')).toMatchObject({
+      ...{ name: 'gmetric.temp', type: 'double', unit: 'Celsius', description: 'the cellar' },
+      details: { title: 'Cellar', groups: ['rooms', 'cellar'], slope: 'positive', tmax: 30, dmax: 300 },
+    })
+    const xml = await told(producer.server.gmetricXml?.port ?? 0)
+    expect(hostsOf(xml).map(({ attributes }) => [attributes['IP'], attributes['NAME']])).toEqual([
+      ['10.0.0.9', 'spoofed.example'],
+    ])
+    const metric = metricsOf(xml, 'spoofed.example')?.get('temp')
+    expect(metric?.attributes).toMatchObject({ VAL: '21.5', TYPE: 'float', SLOPE: 'positive', TMAX: '30', DMAX: '300' })
+    const extra = metric?.children.flatMap((data) => data.children.map(({ attributes }) => attributes))
+    expect(extra).toContainEqual({ NAME: 'CLUSTER', VAL: 'home' })
   })
+
+  test('left out: what gmetric says by itself', async () => {
+    run('-c', conf(), '-n', 'foo', '-v', '42', '-t', 'uint32')
+    await vi.waitFor(async () => expect(await query('gmetric.foo', '127.0.0.1')).toBe(42), waiting)
+    expect(await catalogue('gmetric.foo')).toMatchObject({
+      ...{ type: 'uint32', unit: '', description: '' },
+      details: { title: '', groups: [], slope: 'both', tmax: 60, dmax: 0 },
+    })
+  })
+
+  test.each(['-H', '--heartbeat'])('%s: a heartbeat, and the host is up', async (option) => {
+    run('-c', conf(), option, '-S', '10.0.0.9:spoofed.example')
+    await vi.waitFor(async () => expect(await query('gmetric.heartbeat', 'spoofed.example')).toBe(0), waiting)
+    producer.clock.advance(1000)
+    expect(await query('ganglia.host.up', 'spoofed.example')).toBe(true)
+  })
+
+  test('that only tell of gmetric itself send nothing', async () => {
+    for (const option of ['-h', '--help', '-V', '--version']) run(option)
+    run('-c', conf(), '-n', 'last', '-v', '1', '-t', 'uint8')
+    await vi.waitFor(async () => expect(await query('gmetric.last', '127.0.0.1')).toBe(1), waiting)
+    const [shown] = decoded(await boss.query('producer.sensors')).filter(({ name }: Json) => name === 'gmetric')
+    expect(shown).toMatchObject({ counters: { packets: 2 } })
+  })
+})
+
+// As above.
+describe.skipIf(missing)(`gmond${howTo}`, () => {
+  let server: ServerProcess
+  afterEach(() => server.remove())
+
+  // No module that Debian packages has a metric of type int16 or int32 (130 and 131).
+  const types = new Map([
+    [129, 'uint32'],
+    [132, 'uint32'],
+    [133, 'string'],
+    [134, 'double'],
+    [135, 'double'],
+  ])
+
+  /** As gmond ships, but that all is said every 3 seconds, to the listener. Gives the names of its metrics too. */
+  function shipped(): { file: string; names: string[] } {
+    const text = `${spawnSync(GMOND, ['-t']).stdout}`.replaceAll(/\/\*.*?\*\/|#[^\n]*/gs, '')
+    const modules = text.match(/^modules \{.*?^\}/ms)?.[0] ?? ''
+    const groups = [...text.matchAll(/^collection_group \{.*?^\}/gms)].join('\n')
+    const file = join(directory, 'shipped.conf')
+    writeFileSync(
+      file,
+      `globals { daemonize = no setuid = no deaf = yes module_dir = "${MODULES}" send_metadata_interval = 10 }
+       host { location = "1,2,3" }
+       udp_send_channel { host = 127.0.0.1 port = ${listening.address.port} }
+       ${modules}
+       ${groups.replaceAll(/(collect_every|time_threshold) = \d+/g, '$1 = 3')}`,
+    )
+    return { file, names: [...groups.matchAll(/name = "(\w+)"/g)].map(([, name = '']) => name) }
+  }
+
+  test('sends all its metrics for 30 seconds, in the messages of their types, and a consumer gets each value', async () => {
+    const port = await freeUdpPort()
+    server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
+    await server.start()
+    const { peer, channel } = await server.login()
+    const boss = new Seat(peer, channel)
+    const id = await boss.collect('gmetric.*')
+    await boss.ok((seq) => command.subscribe(seq, id))
+    const socket = createSocket('udp4')
+    // Handed on, so that what is seen here is what the server is sent.
+    relay = (bytes) => socket.send(Uint8Array.from(bytes), port, '127.0.0.1')
+    const { file, names } = shipped()
+    expect(names.length).toBeGreaterThan(30)
+    const began = Date.now()
+    children.push(spawn(GMOND, ['-c', file, '-f'], { stdio: 'ignore' }))
+    await vi.waitFor(() => expect(received.length).toBeGreaterThan(0), waiting)
+    await new Promise((resolve) => setTimeout(resolve, 30_000))
+    await endChildren()
+    const counters = async () =>
+      decoded(await boss.query('producer.sensors')).find(({ name }: Json) => name === 'gmetric').counters
+    await vi.waitFor(async () => expect(Number((await counters()).packets)).toBe(received.length), waiting)
+    socket.close()
+
+    const sent = new Map<string, unknown[]>()
+    for (const { id, packet } of received) {
+      if (packet.kind !== 'value') continue
+      expect([packet.metric, types.get(id)]).toEqual([packet.metric, expect.any(String)])
+      sent.set(packet.metric, [...(sent.get(packet.metric) ?? []), packet.value])
+    }
+    expect([...sent.keys()].toSorted()).toEqual(names.toSorted())
+    expect(new Set(received.map(({ id }) => id))).toEqual(new Set([128, ...types.keys()]))
+    const count = [...sent.values()].reduce((sum, values) => sum + values.length, 0)
+    expect(count).toBeGreaterThan(names.length * 2)
+    const got = new Map<string, unknown[]>()
+    for (const value of await boss.values(count)) {
+      const { name, host, value: number }: Json = decoded(value)
+      expect(host).toBe('127.0.0.1')
+      const metric = name.slice('gmetric.'.length)
+      got.set(metric, [...(got.get(metric) ?? []), number])
+    }
+    expect(got).toEqual(sent)
+
+    const catalogue: Json[] = decoded(
+      await boss.query('producer.metrics', args(['match', type.string, str('gmetric.*')])),
+    )
+    for (const { id, packet } of received) {
+      if (packet.kind !== 'value') continue
+      expect(catalogue.find(({ name }) => name === `gmetric.${packet.metric}`)?.type).toBe(types.get(id))
+    }
+    expect(catalogue.find(({ name }) => name === 'gmetric.load_one')).toMatchObject({
+      details: { title: 'One Minute Load Average', groups: ['load'], slope: 'both', tmax: 70 },
+    })
+
+    const last = (name: string) => Number(got.get(name)?.at(-1))
+    const inProc = (file: string, name: string) =>
+      Number(new RegExp(`^${name}:?\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${file}`, 'utf8'))?.[1])
+    expect(got.get('os_name')?.at(-1)).toBe('Linux')
+    expect(got.get('os_release')?.at(-1)).toBe(release())
+    expect(got.get('machine_type')?.at(-1)).toBe(machine())
+    expect(got.get('location')?.at(-1)).toBe('1,2,3')
+    expect(last('mem_total')).toBeCloseTo(inProc('meminfo', 'MemTotal'), -2)
+    expect(last('swap_total')).toBeCloseTo(inProc('meminfo', 'SwapTotal'), -2)
+    expect(Math.abs(last('boottime') - inProc('stat', 'btime'))).toBeLessThan(5)
+    expect(last('cpu_num')).toBe(cpus().length)
+    expect(last('heartbeat') * 1000).toBeGreaterThan(began - 2000)
+    expect(last('heartbeat') * 1000).toBeLessThan(Date.now())
+    expect(Math.abs(last('load_fifteen') - (loadavg()[2] ?? 0))).toBeLessThan(5)
+    expect(last('disk_free')).toBeLessThan(last('disk_total'))
+    for (const name of names) {
+      if (/^cpu_(?!num|speed)|^part_max_used/.test(name)) expect(last(name), name).toBeLessThanOrEqual(100.01)
+      if (/^mem_/.test(name)) expect(last(name), name).toBeLessThanOrEqual(last('mem_total'))
+      if (!/^(os_|machine|location|gexec)/.test(name)) expect(last(name), name).toBeGreaterThanOrEqual(0)
+    }
+    const { packets, values, metadata } = await counters()
+    expect([Number(values), Number(packets)]).toEqual([count, received.length])
+    expect(Number(values) + Number(metadata)).toBe(Number(packets))
+  }, 120_000)
 })

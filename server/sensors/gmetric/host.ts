@@ -36,10 +36,17 @@ export interface Series {
   readonly heardMs: number
 }
 
+/** Where a value came from, and what its sender says of the metric. */
+export type Origin = Pick<Series, 'host' | 'metadata'>
+
 export interface HostState extends Host {
   name: string
   label: string
   heardMs: number
+  /** When its name was changed last. */
+  namedMs: number
+  /** The source whose packet made it: it counts as theirs. */
+  readonly source: string
   readonly series: Map<string, SeriesState>
 }
 
@@ -49,6 +56,8 @@ export interface SeriesState extends Series {
   latest: Reading | undefined
   heardMs: number
   bytes: number
+  /** As of a host. */
+  readonly source: string
 }
 
 export function tmaxMs({ metadata }: Series): number {

@@ -7,6 +7,7 @@ import type { GmetricPacket, PacketHost } from '../../../protocol/gmetric/packet
 import { basicValue } from '../../../protocol/gmetric/value.ts'
 import type { Host, HostState, Reading, Series, SeriesState } from './host.ts'
 import { bytesOf, isSilent, tmaxMs } from './host.ts'
+import { type Amount, Room } from './room.ts'
 import { Tally } from './tally.ts'
 
 export interface HostLimits {
@@ -33,13 +34,22 @@ export const DEFAULT_LIMITS: HostLimits = {
 
 /** Ganglia's habit: late after one tmax, gone after four. */
 const FRESH_TMAXES = 4
+/** How long a changed name stays as it is: every change ends all series of its host and begins new ones. */
+const NAME_HELD_MS = 60_000
 const NONE: readonly Host[] = []
+const FULL = { hosts: 'hostsFull', metrics: 'metricsFull', bytes: 'bytesFull' } as const
 
 /** `renamed`: the hosts that this packet gave a name, or took it from, and that are to be looked at anew by name. */
 interface Taken {
   readonly series: Series
   readonly born: boolean
   readonly renamed: readonly Host[]
+}
+
+interface Circumstances {
+  readonly isNew: boolean
+  readonly shadowed: HostState | undefined
+  readonly nowMs: number
 }
 
 export type Accepted =
@@ -53,11 +63,11 @@ export class Hosts {
   readonly #limits: HostLimits
   readonly #byAddress = new Map<string, HostState>()
   readonly #byName = new Map<string, HostState>()
-  #metrics = 0
-  #bytes = 0
+  readonly #room: Room
 
   constructor(limits: HostLimits = DEFAULT_LIMITS, tally = new Tally()) {
     this.#limits = limits
+    this.#room = new Room({ hosts: limits.maxHosts, metrics: limits.maxMetrics, bytes: limits.maxBytes })
     this.tally = tally
   }
 
@@ -66,12 +76,12 @@ export class Hosts {
   }
 
   get metricCount(): number {
-    return this.#metrics
+    return this.#room.taken.metrics
   }
 
   /** What `maxBytes` bounds. */
   get bytes(): number {
-    return this.#bytes
+    return this.#room.taken.bytes
   }
 
   /** What bounds them, and says when a host is down. */
@@ -135,15 +145,21 @@ export class Hosts {
       latest = { value, timeMs: nowMs, sent, format: packet.kind === 'value' ? packet.format : '' }
     }
     const bytes = bytesOf(packet.metric, metadata, latest)
-    if (!this.#hasRoom(address, known, bytes)) return { kind: 'refused', reason: 'full' }
+    const maker = known?.source ?? sourceAddress
+    const more = this.#more(address, known, bytes)
+    const lacking = more && this.#room.lacks(maker, more)
+    if (lacking) {
+      this.tally.bad(FULL[lacking], sourceAddress)
+      return { kind: 'refused', reason: 'full' }
+    }
     const shadowed = this.#byAddress.has(address) ? undefined : this.#byName.get(address)
-    const series = known ?? this.#create(address, packet.metric, nowMs)
-    this.#bytes += bytes - series.bytes
+    const series = known ?? this.#create(address, packet.metric, maker)
+    if (more) this.#room.take(maker, more)
     series.metadata = metadata
     series.latest = latest
     series.bytes = bytes
     series.heardMs = series.host.heardMs = nowMs
-    const renamed = this.#identify(series.host, packet.host, shadowed)
+    const renamed = this.#identify(series.host, packet.host, { isNew: more?.hosts === 1, shadowed, nowMs })
     const born = known === undefined
     if (packet.kind === 'metadata' || !latest) {
       counters.metadata++
@@ -161,13 +177,13 @@ export class Hosts {
       for (const series of host.series.values()) {
         if (!hostGone && !isSilent(series, nowMs)) continue
         host.series.delete(series.metric)
-        this.#metrics--
-        this.#bytes -= series.bytes
+        this.#room.take(series.source, { hosts: 0, metrics: -1, bytes: -series.bytes })
         gone.push(series)
       }
       if (!hostGone) continue
       this.#byAddress.delete(host.address)
       this.#byName.delete(host.name)
+      this.#room.take(host.source, { hosts: -1, metrics: 0, bytes: 0 })
     }
     return gone
   }
@@ -176,44 +192,54 @@ export class Hosts {
     return this.#byAddress.get(host) ?? this.#byName.get(host)
   }
 
-  #hasRoom(address: string, known: SeriesState | undefined, bytes: number): boolean {
-    const { counters } = this.tally
-    const { maxHosts, maxMetrics, maxBytes } = this.#limits
-    if (!this.#byAddress.has(address) && this.#byAddress.size >= maxHosts) counters.hostsFull++
-    else if (!known && this.#metrics >= maxMetrics) counters.metricsFull++
-    else if (bytes > (known?.bytes ?? 0) && this.#bytes + bytes - (known?.bytes ?? 0) > maxBytes) counters.bytesFull++
-    else return true
-    return false
+  /** What it would take; undefined: nothing, as most values. */
+  #more(address: string, known: SeriesState | undefined, bytes: number): Amount | undefined {
+    if (known) return bytes === known.bytes ? undefined : { hosts: 0, metrics: 0, bytes: bytes - known.bytes }
+    return { hosts: this.#byAddress.has(address) ? 0 : 1, metrics: 1, bytes }
   }
 
-  #create(address: string, metric: string, nowMs: number): SeriesState {
+  #create(address: string, metric: string, source: string): SeriesState {
     let host = this.#byAddress.get(address)
     if (!host) {
-      host = { address, name: '', label: address, heardMs: nowMs, series: new Map() }
+      host = {
+        address,
+        name: '',
+        label: address,
+        heardMs: 0,
+        namedMs: Number.NEGATIVE_INFINITY,
+        source,
+        series: new Map(),
+      }
       this.#byAddress.set(address, host)
     }
-    const series = { host, metric, metadata: undefined, latest: undefined, heardMs: nowMs, bytes: 0 }
+    const series = { host, metric, metadata: undefined, latest: undefined, heardMs: 0, bytes: 0, source }
     host.series.set(metric, series)
-    this.#metrics++
     return series
   }
 
   /**
-   * A name belongs to the host whose packet used it last, so a machine that moved is found at its new address. But an
-   * address goes before an equal name: `shadowed` had the address of a host that is new for its name, and loses it.
+   * A name belongs to the host whose packet used it last, so a machine that moved is found at its new address. But it is
+   * not moved again before long, and an address goes before an equal name: `shadowed` had the address of a host that is
+   * new for its name, and loses it.
    */
-  #identify(host: HostState, said: PacketHost, shadowed: HostState | undefined): readonly Host[] {
-    if (shadowed) this.#unname(shadowed)
-    if (!said.spoofed || host.name === said.name || this.#isOther(said.name, host)) {
-      if (!said.spoofed && host.name === '') host.label = said.label || host.address
-      return shadowed ? [shadowed] : NONE
+  #identify(host: HostState, said: PacketHost, { isNew, shadowed, nowMs }: Circumstances): readonly Host[] {
+    if (shadowed) this.#unname(shadowed, nowMs)
+    const renamed = shadowed ? [shadowed] : NONE
+    if (!said.spoofed) {
+      if (host.name === '') host.label = said.label || host.address
+      return renamed
     }
+    const isHeld = ({ namedMs }: HostState): boolean => nowMs - namedMs <= NAME_HELD_MS
     const previous = this.#byName.get(said.name)
-    if (previous) this.#unname(previous)
+    if (previous === host || this.#isOther(said.name, host)) return renamed
+    if (isHeld(host) || (previous && isHeld(previous))) return renamed
+    if (previous) this.#unname(previous, nowMs)
     this.#byName.delete(host.name)
     this.#byName.set(said.name, host)
     host.name = host.label = said.name
-    return [host, previous, shadowed].filter((each) => each !== undefined)
+    // Of a new one nothing ends.
+    if (!isNew) host.namedMs = nowMs
+    return [host, ...(previous ? [previous] : []), ...renamed]
   }
 
   #isOther(address: string, host: HostState): boolean {
@@ -221,10 +247,11 @@ export class Hosts {
     return other !== undefined && other !== host
   }
 
-  #unname(host: HostState): void {
+  #unname(host: HostState, nowMs: number): void {
     this.#byName.delete(host.name)
     host.name = ''
     host.label = host.address
+    host.namedMs = nowMs
   }
 }
 

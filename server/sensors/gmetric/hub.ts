@@ -9,4 +9,6 @@ export interface GmetricHub {
   /** `time`: microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void
   died(series: Series): void
+  /** Whose values are kept out. */
+  readonly fences: { has(sensor: ListeningSensor): boolean }
 }

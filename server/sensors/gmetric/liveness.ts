@@ -7,7 +7,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../clock.ts'
 import type { LabelName, Labels, ListeningSensor, Measured, Metric, Series, Tap } from '../../metrics/metric.ts'
-import { type Host, isLate } from './host.ts'
+import { type Host, isLate, type Origin } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import type { GmetricHub } from './hub.ts'
 import { HOST_PARAMETERS, isHost, shownHost } from './series.ts'
@@ -42,6 +42,15 @@ class LiveSeries implements Series {
   }
 }
 
+export interface LivenessOptions {
+  readonly owner: Owner
+  readonly hosts: Hosts
+  readonly hub: GmetricHub
+  readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  /** Whether the sensor whose hosts they are is fenced: that it hears of a host is a value of it too. */
+  readonly isFenced: () => boolean
+}
+
 type Watched = readonly [up: LiveSeries, late: LiveSeries]
 
 export class HostLiveness implements ListeningSensor {
@@ -51,13 +60,15 @@ export class HostLiveness implements ListeningSensor {
   readonly #hosts: Hosts
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  readonly #isFenced: () => boolean
   readonly #watched = new Map<Host, Watched>()
 
-  constructor(owner: Owner, hosts: Hosts, hub: GmetricHub, clock: Pick<Clock, 'monotonicMs' | 'microseconds'>) {
+  constructor({ owner, hosts, hub, clock, isFenced }: LivenessOptions) {
     this.owner = owner
     this.#hosts = hosts
     this.#hub = hub
     this.#clock = clock
+    this.#isFenced = isFenced
   }
 
   metrics(): readonly Metric[] {
@@ -75,13 +86,19 @@ export class HostLiveness implements ListeningSensor {
   }
 
   last(series: Series): Measured | undefined {
-    return series instanceof LiveSeries ? series.measured : undefined
+    return series instanceof LiveSeries && !this.#isFenced() ? series.measured : undefined
   }
 
-  /** To be called every second or so, when silent metrics and hosts are gone. */
+  /** Whose `name` is; `host` as its label has it. */
+  origin(_name: string, host: string): Origin | undefined {
+    const found = this.#hosts.find(host)
+    return found && { host: found, metadata: undefined }
+  }
+
+  /** To be called every second or so, when silent metrics and hosts are gone. Fenced, it is as if none were there. */
   sweep(): void {
     const now = this.#clock.monotonicMs()
-    const there = new Set(this.#hosts.hosts())
+    const there = new Set(this.#isFenced() ? [] : this.#hosts.hosts())
     for (const [host, both] of this.#watched) {
       if (there.has(host) && both[0].labels.host === shownHost(host)) continue
       this.#watched.delete(host)

@@ -17,7 +17,8 @@ import { feedName, type Meter, UNMETERED } from '../feeds.ts'
 import { Sources } from '../sources.ts'
 import { Budgets } from './budget.ts'
 import { documentOf } from './document.ts'
-import type { Host, Series as Received } from './host.ts'
+import { Extras } from './extras.ts'
+import type { Host, Origin, Series as Received } from './host.ts'
 import { DEFAULT_LIMITS, Hosts } from './hosts.ts'
 import type { GmetricHub } from './hub.ts'
 import { HostLiveness } from './liveness.ts'
@@ -67,6 +68,7 @@ export class GmetricSensor implements ListeningSensor {
   readonly #series = new Map<Received, GmetricSeries>()
   readonly #budgets: Budgets
   readonly #requests = new Requests()
+  readonly #extras = new Extras()
   #ask: Ask | undefined
   #asked = 0
   #xml: XmlCounts | undefined
@@ -89,7 +91,13 @@ export class GmetricSensor implements ListeningSensor {
     this.#sources = new Sources(allow)
     this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs })
     this.#budgets = new Budgets(config.packetsPerSecond)
-    this.liveness = new HostLiveness(this.owner, this.#hosts, hub, clock)
+    const isFenced = (): boolean => this.isFenced
+    this.liveness = new HostLiveness({ owner: this.owner, hosts: this.#hosts, hub, clock, isFenced })
+  }
+
+  /** Its values are kept out: its document is to be kept back too. */
+  get isFenced(): boolean {
+    return this.#hub.fences.has(this)
   }
 
   metrics(): Iterable<Metric> {
@@ -108,6 +116,13 @@ export class GmetricSensor implements ListeningSensor {
     if (!(series instanceof GmetricSeries)) return undefined
     const reading = this.#hosts.fresh(series.received, this.#clock.monotonicMs())
     return reading && { value: reading.value, time: series.time }
+  }
+
+  /** Whose `name` is, and what its sender says of it; `host` as its label has it. */
+  origin(name: string, host: string): Origin | undefined {
+    const found = this.#hosts.find(host)
+    if (found === undefined) return undefined
+    return { host: found, metadata: this.#hosts.series(found.address, name.slice(METRIC_PREFIX.length))?.metadata }
   }
 
   /** Takes one datagram; `from` is its source address. Keeps no view of `bytes`, and nothing in them makes it throw. */
@@ -145,7 +160,7 @@ export class GmetricSensor implements ListeningSensor {
   /** gmond's XML of all its hosts, in pieces. */
   document(cluster: string): Iterable<string> {
     const localTime = Math.floor(this.#clock.microseconds() / 1_000_000)
-    return documentOf(this.#hosts, { cluster, nowMs: this.#clock.monotonicMs(), localTime })
+    return documentOf(this.#hosts, this.#extras, { cluster, nowMs: this.#clock.monotonicMs(), localTime })
   }
 
   /** From now on asks for the metadata of values that come without. */
@@ -199,7 +214,12 @@ export class GmetricSensor implements ListeningSensor {
     const accepted = this.#hosts.accept(packet, source, now)
     if (accepted.kind === 'refused' || accepted.kind === 'request') return
     // What the older family sends by number has no metadata that could be asked for.
-    if (this.#ask && packet.kind === 'value' && packet.format !== '' && this.#requests.due(accepted.series, now)) {
+    if (
+      this.#ask &&
+      packet.kind === 'value' &&
+      packet.format !== '' &&
+      this.#requests.due(accepted.series, source, now)
+    ) {
       this.#asked++
       this.#ask(encodeRequest(packet.host, packet.metric), source)
     }

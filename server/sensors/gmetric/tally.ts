@@ -1,7 +1,7 @@
 /**
  * What the gmetric sensor counts. Everything a datagram can come to is exactly one of these, so
  * packets = values + metadata + requests + every refusal. `Hosts` counts what it is given; `packets`, refusedSource and
- * what does not decode are for the listener to count. Per source only the malformed ones are kept, for the first
+ * what does not decode are for the listener to count. Per source only what is held against it is kept, for the first
  * so many sources: a forged sender address must not cost memory.
  */
 
@@ -34,6 +34,9 @@ export interface Counters {
   requests: number
 }
 
+/** What tells of its sender. */
+type Bad = 'rateLimited' | 'malformed' | 'unknownId' | 'unparsable' | 'hostsFull' | 'metricsFull' | 'bytesFull'
+
 export class Tally {
   readonly counters: Counters = {
     packets: 0,
@@ -59,7 +62,7 @@ export class Tally {
     this.#maxSources = maxSources
   }
 
-  /** Malformed, unknown, unparsable and too many packets by the address they came from; kept for the first sources only. */
+  /** Malformed, unknown and unparsable packets, and those too many or beyond the room, by the address they came from; kept for the first sources only. */
   get badBySource(): ReadonlyMap<string, number> {
     return this.#badBySource
   }
@@ -69,8 +72,8 @@ export class Tally {
     return this.#badElsewhere
   }
 
-  /** Counts a datagram that its sender got wrong, against that sender. */
-  bad(counter: 'rateLimited' | 'malformed' | 'unknownId' | 'unparsable', source: string): void {
+  /** Counts a datagram that its sender got wrong, or one too many, against that sender. */
+  bad(counter: Bad, source: string): void {
     this.counters[counter]++
     const count = this.#badBySource.get(source)
     if (count !== undefined) this.#badBySource.set(source, count + 1)

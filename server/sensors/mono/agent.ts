@@ -33,7 +33,7 @@ const MOST_ASKED = 256
 const PATIENCE_MS = 10_000
 
 export class MonoAgent implements MonoSink {
-  readonly name: string
+  #name: string
   readonly #dialect: MonoDialect
   readonly #receiver: Receiver
   readonly #back: Back | undefined
@@ -43,6 +43,8 @@ export class MonoAgent implements MonoSink {
   /** Those that something has to be asked about when earlier requests are answered. */
   readonly #pending = new Set<MonoSeries>()
   #listed: MonoName[] = []
+  /** The first response to List was taken. */
+  #isOffered = false
   #isGreeted = false
   /** When it has to have said Hello, or to be gone; monotonic ms. */
   #deadlineMs: number
@@ -50,7 +52,7 @@ export class MonoAgent implements MonoSink {
   #time = 0
 
   constructor({ name, dialect, limits, receiver, back }: AgentOptions) {
-    this.name = name
+    this.#name = name
     this.#dialect = dialect
     this.#receiver = receiver
     this.#back = back
@@ -67,6 +69,15 @@ export class MonoAgent implements MonoSink {
   /** False if it stopped in the middle of a message. */
   get complete(): boolean {
     return this.#decoder.complete
+  }
+
+  get name(): string {
+    return this.#name
+  }
+
+  rename(name: string): void {
+    this.#name = name
+    this.#known.rename(name)
   }
 
   get isFile(): boolean {
@@ -147,13 +158,16 @@ export class MonoAgent implements MonoSink {
     this.#isGreeted = true
     this.#deadlineMs = Number.POSITIVE_INFINITY
     if (this.#back === undefined) return
-    this.list((counters = []) => {
-      for (const called of counters) this.#known.offer(called)
+    this.list(() => {
+      this.#isOffered = true
     })
   }
 
   listed(counter: MonoName): void {
-    this.#listed.push(counter)
+    this.#requests.expect('list')
+    this.#known.offer(counter)
+    // Only a control asks for it again, and wants to see it.
+    if (this.#isOffered) this.#listed.push(counter)
   }
 
   listEnd(): void {

@@ -1,12 +1,12 @@
 /** The counters of one agent: by the names of their metrics, and those that it sends by the index that it gave them. */
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
-import { metricName } from './names.ts'
+import { isHeaderOf, metricName } from './names.ts'
 import type { Receiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
 export class KnownCounters {
-  readonly #agent: string
+  #agent: string
   readonly #receiver: Receiver
   readonly #changed: (series: MonoSeries) => void
   readonly #series = new Map<string, MonoSeries>()
@@ -56,8 +56,11 @@ export class KnownCounters {
     series.called = called
   }
 
-  /** It is sent from now on. Throws ProtocolError if its index is another's. */
+  /** It is sent from now on. Throws ProtocolError if its index is another's, or the header is not its own. */
   sent(series: MonoSeries, header: MonoHeader): void {
+    if (!isHeaderOf(header, series.called)) {
+      throw new ProtocolError('BAD_NAME', `the header of ${header.name} for ${series.called.name}, which was asked for`)
+    }
     if (this.#byIndex.has(header.index)) {
       throw new ProtocolError('BAD_NUMBER', `a second counter with the index ${header.index}: ${header.name}`)
     }
@@ -77,6 +80,19 @@ export class KnownCounters {
   forget(series: MonoSeries): void {
     this.#series.delete(series.name)
     this.#receiver.died(series)
+  }
+
+  /** The agent is called otherwise from now on: its series die, and are there again with the values they have. */
+  rename(agent: string): void {
+    this.#agent = agent
+    for (const series of this.#series.values()) {
+      this.#receiver.died(series)
+      series.labels = { name: series.name, agent }
+      series.isWanted = false
+      this.#receiver.born(series)
+      if (series.last !== undefined) this.#receiver.took(series, series.last.value, series.last.time)
+      this.#changed(series)
+    }
   }
 
   end(): void {

@@ -52,6 +52,12 @@ export function nameOf({ category, name }: MonoHeader): MonoName {
     : { category: CATEGORY_NAMES[CUSTOM], name }
 }
 
+/** Whether a header can be of the counter that was asked for: there are agents that leave a category of its own away. */
+export function isHeaderOf({ name }: MonoHeader, called: MonoName): boolean {
+  const wanted = called.name.toLowerCase()
+  return [wanted, `${called.category.toLowerCase()}:${wanted}`].includes(name.toLowerCase())
+}
+
 export function basicType({ type }: MonoHeader): (typeof TYPES)[MonoType] {
   return TYPES[type]
 }

@@ -39,11 +39,16 @@ export class Requests {
     this.#asked[kind].push({ askedMs: nowMs, answered, isLate: false })
   }
 
-  /** Throws ProtocolError if nothing of the kind was asked. */
+  /** The response to the first of a kind begins. Throws ProtocolError if nothing of the kind was asked. */
+  expect(kind: RequestKind): void {
+    if (this.#asked[kind].length > 0) return
+    throw new ProtocolError('UNKNOWN_MESSAGE', `a response to ${kind}, which was not asked`)
+  }
+
+  /** The same, when all of it is there. */
   answer<K extends RequestKind>(kind: K, answer: Answers[K]): void {
-    const request = this.#asked[kind].shift()
-    if (request === undefined) throw new ProtocolError('UNKNOWN_MESSAGE', `a response to ${kind}, which was not asked`)
-    request.answered(answer)
+    this.expect(kind)
+    this.#asked[kind].shift()?.answered(answer)
   }
 
   /** The connection is over: nothing is answered any more. */

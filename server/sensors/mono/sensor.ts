@@ -50,6 +50,17 @@ export interface MonoFeed {
 }
 
 const MAX_NAME_BYTES = 1_024
+/** Who came so short a time before another ended is that one, come back: the kernel notices within 25 s that a peer is gone. */
+const OVERLAP_MS = 30_000
+
+/** An agent, and what it is called: `wanted`, or with a number from 2 on as long as others are called so. */
+interface Connected {
+  readonly agent: MonoAgent
+  readonly breakOff: () => void
+  readonly wanted: string
+  readonly sinceMs: number
+  number: number
+}
 
 const PARAMETERS: readonly Parameter[] = [
   {
@@ -92,7 +103,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
   readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ called, header }) => {
     return detailsOf(called, header)
   })
-  readonly #agents = new Map<string, { readonly agent: MonoAgent; readonly breakOff: () => void }>()
+  readonly #agents = new Map<string, Connected>()
   #metrics = 0
   readonly #listening: string[] = []
   #lastError = ''
@@ -147,10 +158,8 @@ export class MonoSensor implements ListeningSensor, Receiver {
     return this.#open(through.agent ?? address, through.dialect, back)
   }
 
-  /** What an agent wrote into a file, in place of what stood there before: nothing can be asked. undefined as of `open`. */
+  /** What an agent wrote into a file: nothing can be asked. undefined as of `open`. */
   openFile(name: string): MonoFeed | undefined {
-    const before = this.#agents.get(name)
-    if (before?.agent.isFile) before.breakOff()
     return this.#open(name, 'gist', undefined)
   }
 
@@ -219,21 +228,23 @@ export class MonoSensor implements ListeningSensor, Receiver {
       return undefined
     }
     this.counters.connections++
-    const name = this.#free(wanted)
+    const number = this.#free(wanted)
+    const name = numbered(wanted, number)
     const limits = { maxCounters: this.#config.maxCounters, maxNameBytes: MAX_NAME_BYTES }
     const agent = new MonoAgent({ name, dialect, limits, receiver: this, back })
     let isOver = false
     const end = (): void => {
       if (isOver) return
       isOver = true
-      this.#agents.delete(name)
       agent.end()
+      this.#leave(connected)
     }
     const breakOff = (): void => {
       end()
       back?.close()
     }
-    this.#agents.set(name, { agent, breakOff })
+    const connected: Connected = { agent, breakOff, wanted, sinceMs: this.clock.monotonicMs(), number }
+    this.#agents.set(name, connected)
     return {
       push: (bytes) => {
         if (isOver) return
@@ -242,7 +253,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
         } catch (error) {
           if (!(error instanceof ProtocolError)) throw error
           this.counters.invalid++
-          this.#lastError = `last error: ${name}: ${error.message} (byte ${error.offset})`
+          this.#lastError = `last error: ${agent.name}: ${error.message} (byte ${error.offset})`
           breakOff()
         }
       },
@@ -253,11 +264,28 @@ export class MonoSensor implements ListeningSensor, Receiver {
     }
   }
 
-  /** The first of `name`, `name#2`, `name#3` that is free: who comes back alone is called as before. */
-  #free(name: string): string {
-    if (!this.#agents.has(name)) return name
-    let number = 2
-    while (this.#agents.has(`${name}#${number}`)) number++
-    return `${name}#${number}`
+  /** The lowest number that is free: who comes back alone is called as before. */
+  #free(wanted: string): number {
+    let number = 1
+    while (this.#agents.has(numbered(wanted, number))) number++
+    return number
   }
+
+  /** Who came back before its old connection was seen to be over is called as before, too. */
+  #leave({ agent: { name }, wanted, number }: Connected): void {
+    this.#agents.delete(name)
+    const since = this.clock.monotonicMs() - OVERLAP_MS
+    const again = [...this.#agents.values()].find((other) => {
+      return other.wanted === wanted && other.number > number && other.sinceMs >= since
+    })
+    if (again === undefined) return
+    this.#agents.delete(again.agent.name)
+    this.#agents.set(name, again)
+    again.number = number
+    again.agent.rename(name)
+  }
+}
+
+function numbered(name: string, number: number): string {
+  return number === 1 ? name : `${name}#${number}`
 }

@@ -8,7 +8,8 @@ import type { LabelName, Labels, Measured, Tap } from '../../metrics/metric.ts'
 
 export class MonoSeries implements Listed {
   readonly name: string
-  readonly labels: Labels
+  /** They change with the name of its agent, while nobody knows it. */
+  labels: Labels
   readonly taps: Tap[] = []
   said: Said = NOTHING_SAID
   /** How the agent is asked for it: as List calls it, before that as its header does. */

@@ -145,8 +145,7 @@ export class QmfSensor implements ListeningSensor, Receiver {
   }
 
   died(series: QmfSeries): void {
-    // Most have none, and who has none is looked for among all that is bound.
-    if (series.taps.length > 0) this.#hub.died(series)
+    this.#hub.died(series)
   }
 
   changed(): void {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodePacket } from '../../../protocol/gmetric/decode.ts'
-import { encodeMetadata, encodeText } from '../../../protocol/gmetric/encode.ts'
+import { encodeMetadata, encodeText, encodeUint32 } from '../../../protocol/gmetric/encode.ts'
 import type { GmetricPacket, PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { captured, vector } from './vectors.ts'
 
@@ -11,14 +11,17 @@ function encode(packet: GmetricPacket): Uint8Array | undefined {
   if (packet.kind === 'value' && typeof packet.value !== 'number') {
     return encodeText(packet.host, packet.metric, packet.value)
   }
+  if (packet.kind === 'value' && packet.type === 'uint32' && typeof packet.value === 'number') {
+    return encodeUint32(packet.host, packet.metric, packet.value)
+  }
   return undefined
 }
 
 describe('what gmetric and gmond were seen to send is written byte for byte', () => {
   const written = captured.filter(({ packet }) => encode(packet))
 
-  test('for all that they send as metadata or text', () => {
-    expect(written.length).toBe(21)
+  test('for all that they send as metadata, text or uint32', () => {
+    expect(written.length).toBe(23)
   })
 
   test.each(written)('$name', ({ packet, bytes }) => {

@@ -28,6 +28,20 @@ test.each<[string, ValueType, number, string]>([
   ['%g', 'double', 0.000_01, '1e-05'],
   ['%.3g', 'double', 2.5, '2.5'],
   ['%lf', 'double', 1, '1.000000'],
+  // Halfway it is the even one.
+  ['%.0f', 'double', 0.5, '0'],
+  ['%.0f', 'double', 1.5, '2'],
+  ['%.0f', 'double', 12.5, '12'],
+  ['%.2f', 'double', -0.125, '-0.12'],
+  ['%.2f', 'double', 0.375, '0.38'],
+  ['%.2f', 'double', 1.005, '1.00'],
+  ['%.1e', 'double', 0.125, '1.2e-01'],
+  ['%.0e', 'double', 25, '2e+01'],
+  ['%.0e', 'double', 35, '4e+01'],
+  ['%.3g', 'double', 204.5, '204'],
+  ['%.1g', 'double', 9.5, '1e+01'],
+  // 99 digits behind a point that has zeros behind it.
+  ['%.99g', 'double', 0.0001, '0.000100000000000000004792173602385929598312941379845142364501953125'],
   ['%.1f', 'double', Number.NaN, 'nan'],
   ['%.1f', 'double', Number.NEGATIVE_INFINITY, '-inf'],
 ])('%s of %s %d', (format, type, value, text) => {

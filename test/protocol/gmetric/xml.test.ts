@@ -39,7 +39,7 @@ test('text of any script comes out as it went in', () => {
 test('what XML has no form for is replaced, and what gmetad would not escape again', () => {
   expect(read({ name: 'a&<"b', value: '\0\x1b\ufffe', units: '<&>' })?.attributes).toMatchObject({
     NAME: 'a___b',
-    VAL: '\ufffd\ufffd\ufffd',
+    VAL: '___',
     UNITS: '__>',
   })
 })
@@ -53,6 +53,8 @@ test('a name is the name of a file', () => {
     'x'.repeat(200),
     'ok',
   ])
+  // Where gmetad keeps the sums of a cluster; hosts' names it may write in small letters.
+  expect(['__SummaryInfo__', '__summaryinfo__'].map(safeName)).toEqual(['___SummaryInfo__', '___summaryinfo__'])
   expect(new TextEncoder().encode(safeName('ö'.repeat(300)))).toHaveLength(200)
 })
 
@@ -74,6 +76,22 @@ test('extra elements stand in reverse, as in gmond, and only so many as gmetad h
   ])
   expect(shown({ extra: [...extra, { key: 'TITLE', data: 'x'.repeat(1500) }] })).toHaveLength(2)
   expect(shown({ extra: Array.from({ length: 64 }, () => ({ key: 'GROUP', data: '' })) })).toHaveLength(32)
+})
+
+test('control characters take no more room than they had, and a name is part of what there is room for', () => {
+  const full = { value: '\x01'.repeat(1024), name: 'n'.repeat(200), units: 'u'.repeat(128) }
+  const shown = read({ ...full, extra: [{ key: 'k', data: 'd'.repeat(200) }] })
+  expect(shown?.attributes).toMatchObject({ VAL: '_'.repeat(1024), NAME: full.name, UNITS: full.units })
+  expect(shown?.children[0]?.children).toEqual([])
+})
+
+test('where there is less room than gmetad has, texts are cut and extra elements left out', () => {
+  const long = { ...metric, value: 'v'.repeat(500), units: 'u', extra: [{ key: 'k', data: 'd' }] }
+  const [only] = hostsOf(
+    [documentStart('c', 7), hostStart(host), metricElement(long, 100), HOST_END, DOCUMENT_END].join(''),
+  )
+  expect(only?.children[0]?.attributes).toMatchObject({ NAME: 'm', VAL: 'v'.repeat(99), UNITS: '' })
+  expect(only?.children[0]?.children[0]?.children).toEqual([])
 })
 
 test('of any names, values and extra data it is one whole document of ASCII', () => {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, command, hex, join, str, type } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
-import type { Json } from '../../support/records.ts'
+import { decoded, type Json } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
 import { ADD, ADDED, COLLECTIONS, HELLO, LIST, LOAD, SAMPLED } from '../sensors/mono/fixture.ts'
 import { ScriptedAgent } from '../sensors/mono/scripted-agent.ts'
@@ -69,17 +69,37 @@ describe('an operator', () => {
       detail: expect.stringContaining('already'),
     })
     const id = await root.collect(LOAD)
-    await root.ok((seq) => command.subscribe(seq, id))
     expect(await root.execute('mono.remove', ...COUNTER)).toMatchObject({
       outcome: 'failed',
-      detail: expect.stringContaining('subscribed'),
+      detail: expect.stringContaining('chosen'),
     })
     await root.ok((seq) => command.stop(seq, id))
+    expect(await act('mono.remove', [...COUNTER], '030200', '0301')).toMatchObject({ outcome: 'failed' })
     expect(await act('mono.remove', [...COUNTER], '030200', '0300')).toMatchObject({ outcome: 'ok' })
     expect(await root.execute('mono.remove', ...COUNTER)).toMatchObject({
       outcome: 'failed',
       detail: expect.stringContaining('does not send'),
     })
+  })
+
+  it('asks nothing twice: who adds what is being added is told so', async () => {
+    agent.say(hex('01ffffffff'))
+    const twice = [1, 2].map(() => root.send((seq) => command.execute(seq, 'mono.add', args(...COUNTER))))
+    const results: number[] = []
+    for (const seq of twice) results.push((await root.response(seq)).result)
+    const refusal = await root.value()
+    const detail = `${NAME} is being asked about my: load`
+    expect([refusal.metric, decoded(refusal)]).toMatchObject([results[1], { outcome: 'failed', detail }])
+    await agent.asked(ADD)
+    agent.say(ADDED)
+    const result = await root.value()
+    expect([result.metric, decoded(result)]).toMatchObject([results[0], { outcome: 'ok', value: LOAD }])
+    expect(agent.rest).toBe('')
+  })
+
+  it('is told what an agent sends without anybody knowing as what', async () => {
+    agent.say(hex('01ffffffff'))
+    expect(await act('mono.add', [...COUNTER], ADD, '0203')).toMatchObject({ outcome: 'failed' })
   })
 
   it('is told what an agent has not, does not answer in time, or does not live to answer', async () => {

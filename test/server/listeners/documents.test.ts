@@ -3,15 +3,18 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type DocumentsListening, type DocumentsOptions, listenDocuments } from '../../../server/listeners/documents.ts'
 
 let listening: DocumentsListening
+let failures: unknown[]
 let sockets: Socket[]
 
 async function start(options: Partial<DocumentsOptions> = {}): Promise<void> {
   const address = { host: '127.0.0.1', port: 0 }
   const document = () => ['<a>', '</a>\n']
-  listening = await listenDocuments({ address, key: 'gmetric.xml', allowed: () => true, document, ...options })
+  const failed = (error: unknown) => void failures.push(error)
+  listening = await listenDocuments({ address, key: 'gmetric.xml', allowed: () => true, document, failed, ...options })
 }
 
 beforeEach(() => {
+  failures = []
   sockets = []
 })
 afterEach(async () => {
@@ -62,16 +65,37 @@ describe('a listener for documents', () => {
     expect(listening.counts).toEqual({ served: 0, refused: 1, cutOff: 0 })
   })
 
-  it('gives nothing where the document cannot be made to its end', async () => {
+  it('resets who may not read it any more when it is made', async () => {
+    let isAllowed = true
     await start({
+      allowed: () => isAllowed,
       *document() {
         yield '<a>'
-        throw new Error('broken')
+        isAllowed = false
+        yield '</a>'
       },
     })
     const reading = reader()
     await ended(reading)
     expect(reading).toMatchObject({ text: '', end: 'reset' })
+    expect(listening.counts).toEqual({ served: 0, refused: 1, cutOff: 0 })
+  })
+
+  it('gives nothing where the document cannot be made to its end, and tells of it once', async () => {
+    const error = new Error('broken')
+    await start({
+      *document() {
+        yield '<a>'
+        throw error
+      },
+    })
+    const readings = [reader(), reader()]
+    for (const reading of readings) {
+      await ended(reading)
+      expect(reading).toMatchObject({ text: '', end: 'reset' })
+    }
+    expect(failures).toEqual([error])
+    expect(listening.counts).toEqual({ served: 0, refused: 0, cutOff: 2 })
   })
 
   it('makes one document for all who come together, over many turns', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { appendFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,7 +36,15 @@ function following({ follow = true } = {}) {
       },
     }
   }
-  const pacer = new Pacer({ behind: () => false, whenStored: () => {} })
+  const storage = {
+    isBehind: false,
+    stored: () => {},
+    behind: () => storage.isBehind,
+    whenStored(resume: () => void) {
+      storage.stored = resume
+    },
+  }
+  const pacer = new Pacer(storage)
   closing = followFile({ path, follow, clock, pacer, open, failed: ({ message }) => failures.push(message) })
   /** Lets time go on until there is as much as expected. */
   const until = async (is: () => boolean): Promise<void> => {
@@ -44,7 +53,7 @@ function following({ follow = true } = {}) {
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
-  return { clock, streams, failures, until }
+  return { clock, streams, failures, storage, until }
 }
 
 describe('a file', () => {
@@ -74,6 +83,46 @@ describe('a file', () => {
     renameSync(`${path}.new`, path)
     await until(() => streams[2] === 'third, longer')
     expect(streams.slice(0, 2)).toEqual(['first.', '2nd.'])
+  })
+
+  test('that is moved away is read to its end before the one in its place', async () => {
+    await writeFile(path, 'first')
+    const { streams, until } = following()
+    await until(() => streams[0] === 'first')
+    await appendFile(path, ', and its last words')
+    renameSync(path, `${path}.1`)
+    await writeFile(path, 'second')
+    await until(() => streams[1] === 'second')
+    expect(streams[0]).toBe('first, and its last words.')
+  })
+
+  test('is not begun before the one in its place was taken to its end', async () => {
+    await writeFile(path, 'first')
+    const { streams, storage, until } = following()
+    storage.isBehind = true
+    await until(() => streams.length === 1)
+    await writeFile(`${path}.new`, 'second')
+    renameSync(`${path}.new`, path)
+    let looks = 0
+    await until(() => ++looks > 50)
+    expect(streams).toEqual([''])
+    storage.isBehind = false
+    storage.stored()
+    await until(() => streams[1] === 'second')
+    expect(streams[0]).toBe('first.')
+  })
+
+  test('is read on as soon as there is room, and not when it is looked at next', async () => {
+    await writeFile(path, 'x'.repeat(300_000))
+    const { streams } = following()
+    while (streams[0]?.length !== 300_000) await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  test('that is a pipe is told of, and nobody waits for who writes into it', async () => {
+    execFileSync('mkfifo', [path])
+    const { failures, until } = following()
+    await until(() => failures.length > 0)
+    expect(failures).toEqual(['it is no file'])
   })
 
   test('that is missing is told of once, and read when it is there', async () => {

@@ -3,9 +3,11 @@ import { createSocket } from 'node:dgram'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { parseNetwork } from '../../../server/config/address.ts'
 import type { Network } from '../../../server/config.ts'
+import { args, command, str, type } from '../../support/bytes.ts'
 import { told } from '../../support/ganglia.ts'
 import { hostsOf } from '../../support/ganglia-xml.ts'
 import { TestProducer } from '../../support/producer.ts'
+import { decoded, type Json } from '../../support/records.ts'
 import { text } from '../sensors/gmetric/fixture.ts'
 
 const ANY = { host: '127.0.0.1', port: 0 }
@@ -59,5 +61,32 @@ describe('the XML', () => {
     const text = await xml()
     expect(hostsOf(text)).toEqual([])
     expect(text).toContain('<CLUSTER NAME="c _ d"')
+  })
+
+  it('is refused while the sensor is fenced, and whether its hosts are up is not told', async () => {
+    producer = await TestProducer.start({ config: { gmetric: { listen: ANY, listenNamed: true, xml: ANY } } })
+    await producer.addUser('boss', { role: 'admin' })
+    const boss = await producer.seat('boss')
+    await send('127.0.0.1', text('', 'ours', '1'))
+    const counters = async () => {
+      const [shown] = decoded(await boss.query('producer.sensors')).filter(({ name }: Json) => name === 'gmetric')
+      return shown
+    }
+    await vi.waitFor(async () => expect(await counters()).toMatchObject({ counters: { values: 1 } }))
+    producer.clock.advance(1000)
+    const up = await boss.collect('ganglia.host.up', args(['host', type.string, str('127.0.0.1')]))
+    await boss.ok((seq) => command.subscribe(seq, up))
+    const act = (control: string) => boss.execute(`sensor.${control}`, ['sensor', type.string, str('gmetric')])
+    await act('fence')
+    await expect(xml()).rejects.toThrow('ECONNRESET')
+    const asked = await boss.query('ganglia.host.up', args(['host', type.string, str('127.0.0.1')]))
+    expect(asked.type).toBe(type.void)
+    producer.clock.advance(1000)
+    expect(await boss.value()).toMatchObject({ metric: up, type: type.void })
+    expect(await counters()).toMatchObject({ state: 'fenced', counters: { xmlRefused: 1, xmlServed: 0 } })
+    await act('resume')
+    producer.clock.advance(1000)
+    expect(await boss.value()).toMatchObject({ metric: up, type: type.boolean })
+    expect(hostsOf(await xml())).toHaveLength(1)
   })
 })

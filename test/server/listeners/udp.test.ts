@@ -108,6 +108,29 @@ describe('a UDP listener', () => {
   })
 })
 
+describe('a UDP listener on all addresses', () => {
+  const everywhere = ipv6 ? ['0.0.0.0', '::'] : ['0.0.0.0']
+
+  test.each(everywhere)('of %s takes what a group gets too, and answers over IPv4', async (host) => {
+    const { listening, received } = await listen(host)
+    listening.join('239.2.11.71', '127.0.0.1', 'gmetric.multicast')
+    const peer = await listen('127.0.0.1')
+    const { port } = listening.address
+    listening.send(Buffer.from('to the group'), '239.2.11.71', port)
+    listening.send(Buffer.from('to one'), '127.0.0.1', peer.listening.address.port)
+    await vi.waitFor(() => expect([received.length, peer.received.length]).toEqual([1, 1]))
+    expect(received[0]).toEqual({ text: 'to the group', source: host === '::' ? '::ffff:127.0.0.1' : '127.0.0.1' })
+  })
+
+  test('says where it could not join a group', async () => {
+    const { listening } = await listen('0.0.0.0')
+    expect(() => listening.join('239.2.11.71', '192.0.2.77', 'gmetric.multicast')).toThrow(
+      `cannot listen on 239.2.11.71:${listening.address.port}: no interface can take part in that group ` +
+        '(the key is `gmetric.multicast`)',
+    )
+  })
+})
+
 describe('datagrams that the kernel threw away', () => {
   // Only Linux tells.
   test.skipIf(!existsSync('/proc/net/udp'))('and those that arrived are together what was sent', async () => {

@@ -89,27 +89,6 @@ test('one tap that ends takes no other along', () => {
   expect([sink.numbers, other.numbers]).toEqual([[1], [1, 2]])
 })
 
-test('a series is told when its first tap comes and when its last one is gone, and nothing once it has died', () => {
-  push('test.a', 1)
-  const [series] = [...metrics.push.series('test.a')] as [Series]
-  const told: boolean[] = []
-  series.wanted = (isWanted) => told.push(isWanted)
-  const tap = () => metrics.hub.tap(metrics.instance('test.a', atH1), sink)
-  const [first, second] = [tap(), tap()]
-  first()
-  expect(told).toEqual([true])
-  second()
-  expect(told).toEqual([true, false])
-  tap()
-  metrics.hub.fence(metrics.push)
-  expect(told).toEqual([true, false, true, false])
-  metrics.hub.resume(metrics.push)
-  const last = tap()
-  metrics.push.die('test.a')
-  last()
-  expect(told).toEqual([true, false, true, false, true])
-})
-
 test('a series that comes to be found by other names is matched anew', () => {
   metrics.hub.tap(metrics.instance('test.a', [text('host', 'alias')]), sink)
   push('test.a', 1)

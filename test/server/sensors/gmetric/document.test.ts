@@ -71,6 +71,111 @@ describe('the document', () => {
   })
 })
 
+describe('the document, whatever was sent,', () => {
+  const double = (name: string, format: string, value: number) => {
+    const bytes = Buffer.alloc(8)
+    bytes.writeDoubleBE(value)
+    return Buffer.concat([xdr(135, '', name, 0, format), bytes])
+  }
+
+  test('is made for every format', () => {
+    const { sensor, xml } = make()
+    sensor.packet(double('small', '%.99g', 0.0001), SENDER)
+    sensor.packet(double('long', '%99.99f', 1e20), SENDER)
+    const shown = metricsOf(xml(), SENDER)
+    expect(shown?.get('small')?.attributes['VAL']).toMatch(/^0\.0001000/)
+    // gmetad has 128 bytes for it.
+    expect(shown?.get('long')?.attributes['VAL']).toBe('100000000000000000000')
+  })
+
+  test('has no number whose sum over all hosts gmetad cannot hold, or that would spoil it', () => {
+    const { sensor, xml } = make()
+    const values = [1e90, 1e91, -1e308, Number.NaN, Number.NEGATIVE_INFINITY]
+    for (const [index, value] of values.entries()) sensor.packet(double(`m${index}`, '%f', value), SENDER)
+    const shown = [...(metricsOf(xml(), SENDER)?.values() ?? [])].map(({ attributes: { VAL, TYPE } }) => [VAL, TYPE])
+    expect(shown).toEqual([
+      ['1e+90', 'double'],
+      ['1e+91', 'string'],
+      ['-1e+308', 'string'],
+      ['nan', 'string'],
+      ['-inf', 'string'],
+    ])
+  })
+
+  test('has a number for when gmond was started', () => {
+    const { sensor, xml } = make()
+    const started = () => hostsOf(xml())[0]?.attributes['GMOND_STARTED']
+    for (const [type, value, shown] of [
+      ['string', 'x', '0'],
+      ['double', '1e300', '0'],
+      ['int32', '-5', '0'],
+      ['double', '7.5', '7'],
+    ] as const) {
+      sensor.packet(metadata('', 'heartbeat', type), SENDER)
+      sensor.packet(text('', 'heartbeat', value), SENDER)
+      expect(started()).toBe(shown)
+    }
+  })
+
+  test('has no age below 0 and no metric twice where packets come while it is read', () => {
+    const { sensor, clock } = make()
+    sensor.packet(metadata('', 'short', 'uint8', { dmax: 1 }), SENDER)
+    for (const name of ['short', 'a', 'b']) sensor.packet(text('', name, '1'), SENDER)
+    const pieces: string[] = []
+    for (const piece of sensor.document('c')) {
+      pieces.push(piece)
+      // It could go on for ever.
+      if (pieces.length === 100) break
+      clock.advance(2000)
+      sensor.sweep()
+      for (const name of ['short', 'b']) sensor.packet(text('', name, '2'), SENDER)
+      sensor.packet(metadata('', 'short', 'uint8', { dmax: 1 }), SENDER)
+    }
+    expect(metricsOf(pieces.join(''), SENDER)?.get('b')?.attributes['TN']).toBe('0')
+    const names = hostsOf(pieces.join(''))[0]?.children.map(({ attributes }) => attributes['NAME'])
+    expect(names).toEqual(['a', 'b', 'short'])
+  })
+
+  test('ends, however fast metrics come and go while it is read', () => {
+    const { sensor, clock } = make()
+    sensor.packet(text('', 'first', '1'), SENDER)
+    let pieces = 0
+    for (const _ of sensor.document('c')) {
+      clock.advance(2000)
+      sensor.sweep()
+      sensor.packet(metadata('', `new${pieces}`, 'uint8', { dmax: 1 }), SENDER)
+      sensor.packet(text('', `new${pieces}`, '1'), SENDER)
+      if (++pieces === 100) break
+    }
+    expect(pieces).toBeLessThan(100)
+  })
+
+  test('has only so many different extra elements for a name as gmetad can keep, over all hosts and polls', () => {
+    const { sensor, xml } = make()
+    const shown = () => hostsOf(xml()).flatMap(({ children }) => children[0]?.children[0]?.children ?? [])
+    for (let i = 0; i < 40; i++) {
+      const extra = ['GROUP', 'all', 'SPOOF_HOST', `10.0.0.${i}:h${i}`, 'DESC', `of host ${i}`]
+      sensor.packet(metadata(`10.0.0.${i}:h${i}`, 'foo', 'uint8', { extra }), SENDER)
+      sensor.packet(text(`10.0.0.${i}:h${i}`, 'foo', '1'), SENDER)
+    }
+    const count = (key: string) => shown().filter(({ attributes }) => attributes['NAME'] === key).length
+    expect([count('GROUP'), count('SPOOF_HOST'), count('DESC')]).toEqual([40, 40, 15])
+    for (let i = 0; i < 40; i++) {
+      sensor.packet(metadata(`10.0.0.${i}:h${i}`, 'foo', 'uint8', { extra: ['DESC', `otherwise ${i}`] }), SENDER)
+    }
+    expect(count('DESC')).toBe(0)
+  })
+
+  test('has no more bytes of them for a name than gmetad can keep', () => {
+    const { sensor, xml } = make()
+    for (let i = 0; i < 5; i++) {
+      sensor.packet(metadata(`10.0.0.${i}:h${i}`, 'foo', 'uint8', { extra: ['DESC', String(i).repeat(300)] }), SENDER)
+      sensor.packet(text(`10.0.0.${i}:h${i}`, 'foo', '1'), SENDER)
+    }
+    expect(xml().match(/<EXTRA_ELEMENT/g)).toHaveLength(3)
+  })
+})
+
 describe('a request for metadata', () => {
   function asking() {
     const made = make()
@@ -97,13 +202,19 @@ describe('a request for metadata', () => {
     expect(sensor.status().counters['asked']).toBe(2)
   })
 
-  test('is not made for what older senders call by number, and by all metrics together a hundred times a second', () => {
+  test('is not made for what older senders call by number, and so many times a second for a source and for all', () => {
     const { sensor, clock, asked } = asking()
     sensor.packet(xdr(26, 5), SENDER)
     sensor.packet(xdr(4097, 'host.xy', '10.0.0.9'), SENDER)
     expect(asked).toEqual([])
-    for (let i = 0; i < 150; i++) sensor.packet(text('', `m${i}`, '1'), SENDER)
-    expect(asked).toHaveLength(100)
+    for (const [sender, asks] of [
+      [SENDER, 50],
+      ['192.0.2.8', 100],
+      ['192.0.2.9', 100],
+    ] as const) {
+      for (let i = 0; i < 150; i++) sensor.packet(text('', `m${i}`, '1'), sender)
+      expect(asked).toHaveLength(asks)
+    }
     clock.advance(1000)
     sensor.packet(text('', 'm149', '1'), SENDER)
     expect(asked).toHaveLength(101)

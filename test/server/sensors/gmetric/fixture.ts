@@ -27,6 +27,8 @@ const CONFIG: GmetricConfig = {
 export class FakeHub implements GmetricHub {
   told: string[] = []
   readonly times: number[] = []
+  /** Fenced sensors. */
+  readonly fences = new Set<ListeningSensor>()
 
   born(_sensor: ListeningSensor, series: Series): void {
     this.told.push(`born ${nameOf(series)}`)

@@ -173,6 +173,21 @@ describe('a host', () => {
     expect(hosts.find('new')?.address).toBe('10.0.0.9')
   })
 
+  test('changes its name at most once a minute, and so does a name its host', () => {
+    const nameAfter = (address: string, name: string, ms: number) => {
+      hosts.accept(text('foo', '1', spoofed(address, name)), SENDER, START + ms)
+      return hosts.find(address)?.name
+    }
+    expect(nameAfter('10.0.0.9', 'a', 0)).toBe('a')
+    expect(nameAfter('10.0.0.9', 'b', 1)).toBe('b')
+    expect([nameAfter('10.0.0.9', 'c', 2), nameAfter('10.0.0.9', 'a', 60_001)]).toEqual(['b', 'b'])
+    expect(nameAfter('10.0.0.10', 'b', 60_001)).toBe('')
+    expect(nameAfter('10.0.0.10', 'b', 60_002)).toBe('b')
+    expect([nameAfter('10.0.0.9', 'b', 60_003), nameAfter('10.0.0.9', 'a', 60_003)]).toEqual(['', ''])
+    expect(nameAfter('10.0.0.9', 'b', 120_003)).toBe('b')
+    expect(hosts.find('10.0.0.10')?.name).toBe('')
+  })
+
   test('cannot hide an address by being called like it', () => {
     hosts.accept(text('foo', '1', spoofed('10.0.0.9', SENDER)), SENDER, START)
     hosts.accept(text('foo', '1'), SENDER, START)
@@ -287,6 +302,30 @@ describe('bounds', () => {
     expect(hosts.tally.counters).toMatchObject({ bytesFull: 2 })
     expect(hosts.accept(text('foo', 'x'), SENDER, START)).toMatchObject({ kind: 'value' })
     expect(hosts.bytes).toBeLessThan(500)
+  })
+
+  test('one source cannot take the last tenth of hosts, metrics or bytes from the others', () => {
+    hosts = limited({ maxHosts: 100, maxMetrics: 1000, maxBytes: 1_000_000 })
+    for (let i = 0; i < 200; i++) hosts.accept(text('foo', '1', spoofed(`10.0.0.${i}`, `h${i}`)), SENDER, START)
+    expect([hosts.hostCount, hosts.tally.counters.hostsFull]).toEqual([90, 110])
+    const own = spoofed('10.0.0.1', 'h1')
+    for (let i = 0; i < 2000; i++) hosts.accept(text(`made up ${i}`, '1', own), SENDER, START)
+    expect([hosts.metricCount, hosts.tally.counters.metricsFull]).toEqual([900, 1190])
+    for (let i = 0; i < 20; i++) hosts.accept(text(`made up ${i}`, 'x'.repeat(60_000), own), SENDER, START)
+    expect(hosts.bytes).toBeGreaterThan(800_000)
+    expect(hosts.bytes).toBeLessThanOrEqual(900_000)
+    expect(hosts.tally.badBySource.get(SENDER)).toBeGreaterThan(1300)
+    for (let i = 0; i < 9; i++) {
+      expect(hosts.accept(text('foo', '1'), `192.0.2.${100 + i}`, START)).toMatchObject({ kind: 'value' })
+    }
+    expect(hosts.accept(text('foo', '1'), SENDER, START)).toEqual(full)
+    hosts.expire(START + 2 * DEFAULT_LIMITS.hostDmaxMs)
+    expect([hosts.hostCount, hosts.metricCount, hosts.bytes]).toEqual([0, 0, 0])
+    for (let i = 0; i < 50; i++) {
+      expect(hosts.accept(text('foo', '1', spoofed(`10.0.0.${i}`, `h${i}`)), SENDER, START)).toMatchObject({
+        kind: 'value',
+      })
+    }
   })
 
   test('whatever comes, the limits hold and everything is counted once', () => {

@@ -7,8 +7,8 @@ import {
   COLLECTIONS,
   type Connection,
   HELLO,
+  header,
   hello,
-  i16,
   LIST,
   LOAD,
   le32,
@@ -108,6 +108,39 @@ describe('an agent', () => {
     expect([...sensor.agents()].sort()).toEqual(['192.0.2.7', '192.0.2.7#2', 'shop'])
     second?.feed.end()
   })
+
+  test('that comes back before its old connection is over is called as before, with the values it has', () => {
+    const { hub, sensor, clock, connect, series, agent } = open()
+    const back = connect() as Connection
+    back.feed.push(join(HELLO, LIST, SAMPLED))
+    const anew = (name: string) => [`born ${COLLECTIONS}${name}`, `born ${LOAD}${name}`]
+    expect(hub.news().filter((told) => told.startsWith('born'))).toEqual(anew(`${AT}#2`))
+    clock.advance(30_000)
+    agent.feed.end()
+    expect(hub.news()).toEqual([
+      `died ${COLLECTIONS}${AT}`,
+      `died ${LOAD}${AT}`,
+      `died ${COLLECTIONS}${AT}#2`,
+      `born ${COLLECTIONS}${AT}`,
+      `${COLLECTIONS}${AT} = 5`,
+      `died ${LOAD}${AT}#2`,
+      `born ${LOAD}${AT}`,
+    ])
+    expect([...sensor.agents()]).toEqual(['192.0.2.7'])
+    back.asked()
+    series(LOAD).wanted(true)
+    expect(back.asked()).toEqual([ADD])
+    back.feed.end()
+    expect([...sensor.agents()]).toEqual([])
+  })
+
+  test('that was there together with another keeps its number', () => {
+    const { sensor, clock, connect, agent } = open()
+    connect()
+    clock.advance(30_001)
+    agent.feed.end()
+    expect([...sensor.agents()]).toEqual(['192.0.2.7#2'])
+  })
 })
 
 describe('a counter that is offered', () => {
@@ -123,6 +156,13 @@ describe('a counter that is offered', () => {
     agent.feed.push(hex('0300'))
     expect(sensor.last(series(LOAD))).toBeUndefined()
     expect(counters()).toMatchObject({ added: 1, removed: 1, refused: 0, metrics: 2 })
+  })
+
+  test('is there as soon as it is listed: a list without an end fills no memory', () => {
+    const { hub, connect } = makeSensor()
+    const agent = connect() as Connection
+    agent.feed.push(join(HELLO, LIST.subarray(0, -4)))
+    expect(hub.news()).toContain(`born ${LOAD}${AT}`)
   })
 
   test('is asked for in the other dialect where its listener says so', () => {
@@ -187,9 +227,7 @@ describe('a counter that is offered', () => {
     const asked = agent.asked()
     expect(asked).toHaveLength(64)
     for (let index = 0; index < 100; index++) {
-      agent.feed.push(
-        hex(`0200 08000000 00000000 00000000 00000000 03000000 ${Buffer.from(i16(index)).toString('hex')}`),
-      )
+      agent.feed.push(join(hex('0200'), header({ category: 8, name: `my:c${index}`, index })))
     }
     agent.feed.push(sampling([99, le32(7)]))
     expect(agent.asked()).toHaveLength(36)
@@ -228,7 +266,9 @@ describe('a hostile agent', () => {
   test.each<[string, Uint8Array]>([
     ['says something else', hex('474554202f')],
     ['answers what was not asked', hex('0300')],
-    ['gives an index twice', join(hex('0200'), hex('01000000 01000000 61 00000000 00000000 00000000 0000'))],
+    ['gives an index twice', join(hex('0200'), header({ category: 8, name: 'my:load', index: 0 }))],
+    ['answers with another counter', join(hex('0200'), header({ category: 8, name: 'my:other', index: 2 }))],
+    ['lists what was not asked for', listOf(['my', 'other']).subarray(0, -4)],
     ['sends a sample of another size', sampling([0, le64(1n)])],
   ])('that %s is counted and closed, and harms no other', (_, bytes) => {
     const { hub, connect, counters, agent, sensor, series } = open()

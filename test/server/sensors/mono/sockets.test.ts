@@ -76,6 +76,20 @@ describe('a consumer', () => {
     await one.end()
   })
 
+  it('has it asked for by COLLECT alone, so that GET gives a value, and no longer with STOP', async () => {
+    const id = await root.collect(LOAD, at('127.0.0.1'))
+    const one = await agent()
+    one.say(join(HELLO, LIST))
+    await one.asked(`01${ADD}`)
+    one.say(join(ADDED, HALF))
+    await until(({ values }) => values === 1)
+    await root.ok((seq) => command.get(seq, id))
+    expect(decoded(await root.value())).toBe(0.5)
+    await root.ok((seq) => command.stop(seq, id))
+    await one.asked('030200')
+    await one.end()
+  })
+
   it('keeps its id when the agent goes and comes back, and when the server does', async () => {
     await root.setChannel(await root.defChannel())
     const id = await subscribed()

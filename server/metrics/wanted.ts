@@ -1,0 +1,81 @@
+/**
+ * Series that somebody wants: those that an instance selects, bound or not, since GET asks for what COLLECT chose. Kept only
+ * of series that their sensor has to ask for; the values of all others come anyway.
+ */
+import type { Fences } from './fences.ts'
+import type { Instance } from './instance.ts'
+import type { ListeningSensor, Sensor, Series } from './metric.ts'
+
+export class Wanted {
+  readonly #fences: Fences
+  readonly #instances = new Map<Instance, Set<Series>>()
+  readonly #by = new Map<Series, Set<Instance>>()
+
+  constructor(fences: Fences) {
+    this.#fences = fences
+  }
+
+  /** An instance was made, or may select other series than before. */
+  match(instance: Instance): void {
+    const before = this.#instances.get(instance)
+    this.#instances.set(instance, new Set())
+    for (const sensor of instance.selection.listening()) {
+      for (const series of sensor.series(instance.selection.exactName)) this.#enter(instance, sensor, series)
+    }
+    for (const series of before ?? []) if (!this.#instances.get(instance)?.has(series)) this.#leave(instance, series)
+  }
+
+  matchAll(concerns: (instance: Instance) => boolean): void {
+    for (const instance of [...this.#instances.keys()]) if (concerns(instance)) this.match(instance)
+  }
+
+  remove(instance: Instance): void {
+    for (const series of this.#instances.get(instance) ?? []) this.#leave(instance, series)
+    this.#instances.delete(instance)
+  }
+
+  /** A series is born, or is found by other names than before. */
+  born(sensor: ListeningSensor, series: Series): void {
+    if (series.wanted === undefined) return
+    for (const [instance, all] of this.#instances) {
+      if (this.#enter(instance, sensor, series) || !all.delete(series)) continue
+      this.#leave(instance, series)
+    }
+  }
+
+  /** It is not told that nobody wants it any more. */
+  died(series: Series): void {
+    for (const instance of this.#by.get(series) ?? []) this.#instances.get(instance)?.delete(series)
+    this.#by.delete(series)
+  }
+
+  /** The values of a sensor are kept out from now on: nobody wants them. */
+  fenced(sensor: Sensor): void {
+    if (sensor.polled !== false) return
+    for (const series of sensor.series()) {
+      if (!this.#by.has(series)) continue
+      this.died(series)
+      series.wanted?.(false)
+    }
+  }
+
+  #enter(instance: Instance, sensor: ListeningSensor, series: Series): boolean {
+    if (series.wanted === undefined || this.#fences.has(sensor)) return false
+    if (instance.selection.openFor(sensor, series) === undefined) return false
+    this.#instances.get(instance)?.add(series)
+    const by = this.#by.get(series)
+    if (by !== undefined) by.add(instance)
+    else {
+      this.#by.set(series, new Set([instance]))
+      series.wanted(true)
+    }
+    return true
+  }
+
+  #leave(instance: Instance, series: Series): void {
+    const by = this.#by.get(series)
+    if (!by?.delete(instance) || by.size > 0) return
+    this.#by.delete(series)
+    series.wanted?.(false)
+  }
+}

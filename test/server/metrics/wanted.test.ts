@@ -1,0 +1,85 @@
+/** Which series their sensors are told to ask for. */
+import { beforeEach, expect, test } from 'vitest'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Instance } from '../../../server/metrics/instance.ts'
+import type { Series } from '../../../server/metrics/metric.ts'
+import { abroad, Kept, Metrics, text } from './fixture.ts'
+
+let metrics: Metrics
+let told: boolean[]
+let series: Series
+
+beforeEach(() => {
+  metrics = new Metrics()
+  told = []
+  metrics.push.push('test.a', { type: BasicType.UINT32, value: 1 }, 1)
+  series = [...metrics.push.series('test.a')][0] as Series
+  series.wanted = (isWanted) => told.push(isWanted)
+})
+
+function chosen(name = 'test.a', list?: Parameters<Metrics['instance']>[1], identity?: typeof abroad) {
+  const instance = metrics.instance(name, list, identity)
+  metrics.hub.wanted.match(instance)
+  return instance
+}
+const stop = (instance: Instance) => metrics.hub.wanted.remove(instance)
+
+test('a series is wanted from the first instance that selects it until the last is gone, bound or not', () => {
+  const [first, second] = [chosen(), chosen('test.*')]
+  expect(told).toEqual([true])
+  const end = metrics.hub.tap(first, new Kept())
+  end()
+  stop(first)
+  expect(told).toEqual([true])
+  stop(second)
+  stop(second)
+  expect(told).toEqual([true, false])
+})
+
+test('an instance that selects others wants nothing of it', () => {
+  for (const instance of [chosen('test.b'), chosen('test.a', [text('host', 'h9')]), chosen('*', [], abroad)]) {
+    stop(instance)
+  }
+  expect(told).toEqual([])
+})
+
+test('a series that is born, or found by other names, is looked at anew', () => {
+  chosen('test.a', [text('host', 'alias')])
+  expect(told).toEqual([])
+  series.matches = (_, by) => by('alias')
+  metrics.hub.born(metrics.push, series)
+  metrics.hub.born(metrics.push, series)
+  expect(told).toEqual([true])
+  series.matches = (_, by) => by('h1')
+  metrics.hub.born(metrics.push, series)
+  expect(told).toEqual([true, false])
+})
+
+test('a series that died is told nothing more', () => {
+  const instance = chosen()
+  metrics.push.die('test.a')
+  stop(instance)
+  expect(told).toEqual([true])
+})
+
+test('of a fenced sensor nothing is wanted', () => {
+  const instance = chosen()
+  metrics.hub.fence(metrics.push)
+  expect(told).toEqual([true, false])
+  const late = chosen()
+  expect(told).toEqual([true, false])
+  metrics.hub.resume(metrics.push)
+  expect(told).toEqual([true, false, true])
+  stop(instance)
+  stop(late)
+  expect(told).toEqual([true, false, true, false])
+})
+
+test('what an instance may not select any more is not wanted by it', () => {
+  const instance = chosen()
+  instance.selection.openFor = () => undefined
+  metrics.hub.rematch((one) => one !== instance)
+  expect(told).toEqual([true])
+  metrics.hub.rematch((one) => one === instance)
+  expect(told).toEqual([true, false])
+})
