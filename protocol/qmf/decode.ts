@@ -149,11 +149,13 @@ function readCall(cursor: Cursor, sequence: number, known: Known): QmfMessage {
 
 function readReply(cursor: Cursor, sequence: number, known: Known, body: Uint8Array): QmfMessage {
   const status = cursor.uint32()
-  if (status === QmfStatus.UNKNOWN_METHOD && isNarrow(body, cursor.offset)) {
-    return { op: 'm', sequence, status, text: cursor.str8(), arguments: [] }
+  const isShort = status === QmfStatus.UNKNOWN_METHOD && isNarrow(body, cursor.offset)
+  const text = isShort ? cursor.str8() : cursor.str16()
+  if (status !== QmfStatus.OK) {
+    // qpidd writes the arguments behind its failures too, without a meaning; nothing follows a reply.
+    if (!isMagic(body.subarray(cursor.offset, cursor.offset + MAGIC.length))) cursor.view(cursor.remaining)
+    return { op: 'm', sequence, status, text, arguments: [] }
   }
-  const text = cursor.str16()
-  if (status !== QmfStatus.OK) return { op: 'm', sequence, status, text, arguments: [] }
   const method = known.method(sequence)
   if (!method) {
     throw new Unknown('unknown-method', `a reply to the call ${sequence}, of which nothing is known`, cursor.offset)

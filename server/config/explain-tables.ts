@@ -34,7 +34,7 @@ export function explainTables(issue: z.core.$ZodIssue, file: ConfigFile): Config
 
 function wrongList(issue: z.core.$ZodIssue, section: string, file: ConfigFile): string {
   if (issue.code === 'custom') return issue.message
-  return `expected tables [[${section}]], found ${described(file.table[section])}`
+  return `expected tables [[${section}]], found ${shown(file.table[section])}`
 }
 
 /** What is wrong with a table, or with `rest[0]` of it. */
@@ -50,13 +50,17 @@ function wrong(
     return `unknown key \`${first}\`${didYouMean(first, known) || `: there are ${known.join(', ')}`}`
   }
   if (issue.code === 'custom' && (key === undefined || key === 'parameter')) return issue.message
-  if (key === undefined) return `expected a table, found ${described(valueAt(issue.path.map(String), file))}`
+  if (key === undefined) return `expected a table, found ${shown(valueAt(issue.path.map(String), file))}`
   const depth = issue.path.lastIndexOf(key) + 1
   const value = valueAt(issue.path.slice(0, depth).map(String), file)
   const expected = notes.get(keys[key] as z.ZodType)?.expected ?? 'tables [[exec.parameter]]'
   if (value === undefined) return `it needs \`${key}\`: ${expected}`
-  const isShown = typeof value !== 'string' || !NOT_SHOWN.includes(key)
-  return `\`${key}\`: expected ${expected}, found ${isShown ? described(value) : 'another text (not shown)'}`
+  return `\`${key}\`: expected ${expected}, found ${NOT_SHOWN.includes(key) ? shown(value) : described(value)}`
+}
+
+/** Where a URL may stand. */
+function shown(value: unknown): string {
+  return typeof value === 'string' ? 'another text (not shown)' : described(value)
 }
 
 /** By its name if it has one, else by its number from 1. */

@@ -13,8 +13,13 @@ export interface ControlParameter {
   readonly default?: Value['value'] | undefined
   /** In no log and no audit record. */
   readonly secret?: boolean
+  /** The value as these may have it, where something inside it is secret. */
+  readonly masked?: (value: Value['value']) => Value['value']
   readonly description: string
 }
+
+/** What stands in the place of a secret. */
+export const HIDDEN = '***'
 
 /** What every control takes beside its own. */
 export const KEY_PARAMETER = 'idempotency_key'

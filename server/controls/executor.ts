@@ -144,7 +144,7 @@ export class Executor {
     }
     this.#options.admit(context.identity)
     checkGiven(asked, control)
-    const keyed = key === undefined || isDryRun ? undefined : keyedOf(key, given, control, this.#secret)
+    const keyed = key === undefined || isDryRun ? undefined : keyedOf(key, asked.own, control, this.#secret)
     const user = context.identity.userId
     const known = keyed && this.#executions.find(user, name, keyed)
     if (known === undefined && !isDryRun) this.#needsRoom(control, user, keyed)

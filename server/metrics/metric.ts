@@ -85,6 +85,11 @@ export interface ListeningSensor extends Family {
   readonly polled: false
   /** All series alive, or those of one metric. */
   series(name?: string): Iterable<Series>
+  /**
+   * Of what the sensor has to ask for: what there may be one day, as series that match whatever might come, and never have
+   * a value. Who wants them wants the sensor to look.
+   */
+  expected?(name?: string): Iterable<Series>
   /** The last value while it is fresh. */
   last(series: Series): Measured | undefined
 }

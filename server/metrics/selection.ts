@@ -61,6 +61,10 @@ export interface SelectionDefaults {
   readonly restored?: boolean
 }
 
+function kindOf(metrics: readonly Metric[]): Kind {
+  return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
+}
+
 /** The same for two who are shown the same. */
 export function keyOfReader({ userId, scope }: Reader): string {
   return JSON.stringify([userId, scope])
@@ -77,9 +81,8 @@ export class Selection {
   readonly isPattern: boolean
   /** An answer is an ARRAY: it may be as large as a frame. */
   readonly isList: boolean
-  readonly #kind: Kind
-  /** Nothing was known of it yet: an open family. */
-  readonly #isUnknown: boolean
+  /** Undefined: nothing was known of it yet. */
+  readonly #kind: Kind | undefined
   readonly #rights: SelectionDefaults['rights']
   /** Those that may have what is asked for; whether the identity may read it is judged whenever it is used. */
   readonly #sensors: readonly Sensor[]
@@ -109,8 +112,8 @@ export class Selection {
     const declared = declaredFor(name, metrics)
     this.#values = convertArguments(list, declared, name)
     this.args = storable(this.#values, declared)
-    this.#kind = first?.kind === 'event' && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
-    this.#isUnknown = !isPattern(name) && first?.type === undefined
+    const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
+    this.#kind = isKnown ? kindOf(metrics) : undefined
     this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
     this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
     for (const label of labelNames) {
@@ -123,7 +126,7 @@ export class Selection {
   }
 
   get kind(): Kind {
-    return this.#isUnknown ? (this.#metrics(() => true)[0]?.kind ?? this.#kind) : this.#kind
+    return this.#kind ?? kindOf(this.#metrics(() => true))
   }
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name nothing that there is now: a disk, say. */

@@ -1,168 +1,118 @@
-/**
- * Arguments of a method as parameters of a control, and their values as QMF's. Maps and lists are given as JSON text.
- * A newcomer asks why `object` of a method is `argument_object` here: `object` says on what the method is called.
- */
+/** Values of parameters as QMF's, and the other way round. Maps and lists are given as JSON text. */
+import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { type Field, nameProblem, type Value } from '../../../protocol/monitor/value.ts'
+import { type Field, nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { FieldTable, FieldValue } from '../../../protocol/qmf/amqp/field-table.ts'
+import { encodeMessage } from '../../../protocol/qmf/encode.ts'
 import { parseObjectId } from '../../../protocol/qmf/object-id.ts'
 import { QmfType, type QmfValue, type SchemaArgument, type SchemaMethod } from '../../../protocol/qmf/types.ts'
 import { StatusError } from '../../errors.ts'
-import { basicTypeOf, toValue, unitOf } from '../../sensors/qmf/values.ts'
-import { type ControlParameter, DRY_RUN_PARAMETER, type Given, KEY_PARAMETER } from '../control.ts'
+import type { QmfObject } from '../../sensors/qmf/broker-object.ts'
+import { MOST_BYTES } from '../../sensors/qmf/requests.ts'
+import { MAX_TEXT, toValue } from '../../sensors/qmf/values.ts'
+import type { Given } from '../control.ts'
+import { defaultOf, inputsOf, isJson, isUuid, parameterName, ranges } from './parameters.ts'
 
-export const BROKER_PARAMETER = 'broker'
-export const OBJECT_PARAMETER = 'object'
-const TAKEN: readonly string[] = [BROKER_PARAMETER, OBJECT_PARAMETER, KEY_PARAMETER, DRY_RUN_PARAMETER]
-
-/** Schemas do not say what is secret: `password` of the broker's `connect` is. */
-const SECRET = /password|passwd|secret|credential|token/i
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const SHORT_BYTES = 255
 const LONG_BYTES = 65_535
-/** JSON that nests deeper is refused before it is looked at. */
+/** JSON that nests deeper is refused. */
 const MOST_NESTING = 16
 
-const RANGES: Readonly<Partial<Record<QmfType, readonly [number, number]>>> = {
-  [QmfType.UINT8]: [0, 0xff],
-  [QmfType.UINT16]: [0, 0xffff],
-  [QmfType.INT8]: [-0x80, 0x7f],
-  [QmfType.INT16]: [-0x8000, 0x7fff],
-}
+type Refuse = (why: string) => StatusError
 
-export function inputsOf({ arguments: all }: SchemaMethod): SchemaArgument[] {
-  return all.filter(({ direction }) => direction !== 'O')
-}
-
-/** Whether it can be called from here: every argument has a type that can be given or shown, and a name. */
-export function isCallable({ arguments: all }: SchemaMethod): boolean {
-  return all.every(({ name, type, direction }) => {
-    const isReadable = type !== QmfType.OBJECT && type !== QmfType.ARRAY
-    return isReadable && (direction === 'O' || nameProblem(parameterName(name)) === undefined)
-  })
-}
-
-function parameterName(argument: string): string {
-  return TAKEN.includes(argument) ? `argument_${argument}` : argument
-}
-
-export function parameterOf(argument: SchemaArgument): ControlParameter {
-  const { name, type, description = '', min, max, maxLength } = argument
-  const byDefault = defaultOf(argument)
-  const unit = unitOf(argument)
-  const isJson = type === QmfType.MAP || type === QmfType.LIST
-  const [least, most] = [min ?? RANGES[type]?.[0], max ?? RANGES[type]?.[1]]
-  const notes = [
-    description,
-    unit !== '' && `in ${unit}`,
-    least !== undefined && `at least ${least}`,
-    most !== undefined && `at most ${most}`,
-    maxLength !== undefined && `at most ${maxLength} bytes`,
-    isJson && `JSON, ${type === QmfType.MAP ? 'like {"key": 1}' : 'like ["one", 2]'}`,
-  ]
-  return {
-    name: parameterName(name),
-    type: basicTypeOf(type),
-    ...(SECRET.test(name) && { secret: true }),
-    ...(byDefault !== undefined && { optional: true, default: byDefault }),
-    description: notes.filter(Boolean).join('; '),
-  }
-}
-
-/** Of the arguments that go in, in their order. Throws StatusError INVALID_ARGUMENT. */
+/** Of the arguments that go in, in their order; `given` has the types of this version. Throws StatusError INVALID_ARGUMENT. */
 export function toArguments(method: SchemaMethod, given: Given): QmfValue[] {
   return inputsOf(method).map((argument) => {
     const name = parameterName(argument.name)
     const value = given.get(name) ?? defaultOf(argument)
-    const refuse = (why: string): StatusError => new StatusError('INVALID_ARGUMENT', `argument ${name}: ${why}`)
+    const refuse: Refuse = (why) => new StatusError('INVALID_ARGUMENT', `argument ${name}: ${why}`)
     if (value === undefined) throw new StatusError('INVALID_ARGUMENT', `${method.name} needs the argument ${name}`)
     if (typeof value === 'string') return text(argument, value, refuse)
-    if (typeof value !== 'number' && typeof value !== 'bigint') return value as boolean
-    const { type, min, max } = argument
-    const [least, most] = RANGES[type] ?? []
-    if (typeof value === 'number' && !Number.isFinite(value) && (min ?? max) !== undefined) throw refuse('no number')
-    for (const bound of [least, min]) if (bound !== undefined && value < bound) throw refuse(`at least ${bound}`)
-    for (const bound of [most, max]) if (bound !== undefined && value > bound) throw refuse(`at most ${bound}`)
-    return value
+    return typeof value === 'number' || typeof value === 'bigint' ? number(argument, value, refuse) : (value as boolean)
   })
 }
 
-/** REC of what a method gave back: the arguments with direction O and IO. */
+/** Whether a call can be sent. Throws StatusError INVALID_ARGUMENT. */
+export function checkFits({ id, known: { schema } }: QmfObject, method: SchemaMethod, values: QmfValue[]): void {
+  const message = { op: 'M', sequence: 0, id, key: schema.key, method: method.name, arguments: values } as const
+  let bytes: number
+  try {
+    bytes = encodeMessage(message, { schema: () => schema, method: () => undefined }).length
+  } catch (error) {
+    if (error instanceof ProtocolError) throw new StatusError('INVALID_ARGUMENT', error.message)
+    throw error
+  }
+  if (bytes <= MOST_BYTES) return
+  throw new StatusError(
+    'INVALID_ARGUMENT',
+    `all arguments together: ${bytes} bytes, where a broker takes ${MOST_BYTES}`,
+  )
+}
+
+/** REC of what a method gave back: the arguments with direction O and IO. What would not fit a frame is VOID. */
 export function toRecord({ arguments: all }: SchemaMethod, values: readonly QmfValue[]): Value {
   const fields: Field[] = []
+  let length = 0
   for (const [at, { name, type }] of all.filter(({ direction }) => direction !== 'I').entries()) {
-    if (nameProblem(name) === undefined) fields.push({ name, ...toValue(type, values[at]) })
+    if (nameProblem(name) !== undefined) continue
+    const value = toValue(type, values[at])
+    if (typeof value.value === 'string') length += value.value.length
+    fields.push({ name, ...(length > MAX_TEXT ? VOID : value) })
   }
   return { type: BasicType.REC, value: fields }
 }
 
-function text(argument: SchemaArgument, value: string, refuse: (why: string) => StatusError): QmfValue {
+function number({ type, min, max }: SchemaArgument, value: number | bigint, refuse: Refuse): number | bigint {
+  if (typeof value === 'number' && !Number.isFinite(value) && (min ?? max) !== undefined) throw refuse('no number')
+  const [least, most] = ranges[type] ?? []
+  for (const bound of [least, min]) if (bound !== undefined && value < bound) throw refuse(`at least ${bound}`)
+  for (const bound of [most, max]) if (bound !== undefined && value > bound) throw refuse(`at most ${bound}`)
+  const isTooLarge = type === QmfType.FLOAT && Number.isFinite(value) && !Number.isFinite(Math.fround(value as number))
+  if (isTooLarge) throw refuse('it does not fit a float of 32 bits')
+  return value
+}
+
+function text(argument: SchemaArgument, value: string, refuse: Refuse): QmfValue {
   const { type, maxLength = LONG_BYTES } = argument
+  // What was given is not repeated: it may be a secret.
   if (type === QmfType.REFERENCE) {
-    if (parseObjectId(value) === undefined) throw refuse(`an object id like 0-0-1-0-2, not ${value}`)
+    if (parseObjectId(value) === undefined) throw refuse('an object id, like 0-0-1-0-2')
     return value
   }
   if (type === QmfType.UUID) {
-    if (!UUID.test(value)) throw refuse(`a UUID, not ${value}`)
+    if (!isUuid(value)) throw refuse('a UUID, like 01234567-89ab-cdef-0123-456789abcdef')
     return value.toLowerCase()
   }
-  if (type === QmfType.MAP || type === QmfType.LIST) return json(type, value, refuse)
+  if (isJson(argument)) return json(type, value, refuse)
   const most = Math.min(maxLength, type === QmfType.SHORT_STRING ? SHORT_BYTES : LONG_BYTES)
   const bytes = Buffer.byteLength(value)
   if (bytes > most) throw refuse(`${bytes} bytes; it may have ${most}`)
   return value
 }
 
-function json(type: QmfType, value: string, refuse: (why: string) => StatusError): QmfValue {
+function json(type: QmfType, value: string, refuse: Refuse): QmfValue {
   let parsed: unknown
   try {
     parsed = JSON.parse(value)
   } catch {
     throw refuse('no JSON')
   }
-  const given = fieldValue(parsed, 0)
-  if (given === undefined) throw refuse(`it nests deeper than ${MOST_NESTING}`)
+  const given = fieldValue(parsed, 0, refuse)
   if (type === QmfType.MAP ? !(given instanceof Map) : !Array.isArray(given)) {
     throw refuse(type === QmfType.MAP ? 'a JSON object, like {"key": 1}' : 'a JSON list, like ["one", 2]')
   }
   return given as QmfValue
 }
 
-/** Whole numbers go as integers. undefined: too deep. */
-function fieldValue(value: unknown, depth: number): FieldValue | undefined {
-  if (depth > MOST_NESTING) return undefined
+/** Whole numbers go as integers. */
+function fieldValue(value: unknown, depth: number, refuse: Refuse): FieldValue {
   if (typeof value === 'number') return Number.isSafeInteger(value) && !isInt32(value) ? BigInt(value) : value
   if (value === null || typeof value !== 'object') return value as FieldValue
-  const entries = Object.entries(value).map(([key, one]) => [key, fieldValue(one, depth + 1)] as const)
-  if (entries.some(([, one]) => one === undefined)) return undefined
-  if (Array.isArray(value)) return entries.map(([, one]) => one as FieldValue)
-  return new Map(entries) as FieldTable
+  if (depth >= MOST_NESTING) throw refuse(`it nests deeper than ${MOST_NESTING}`)
+  const entries = Object.entries(value).map(([key, one]) => [key, fieldValue(one, depth + 1, refuse)] as const)
+  return Array.isArray(value) ? entries.map(([, one]) => one) : (new Map(entries) as FieldTable)
 }
 
 function isInt32(value: number): boolean {
   return value === Math.trunc(value) && Math.abs(value) < 2 ** 31
-}
-
-/** As the parameter's type; undefined where there is none, or none of that type. Brokers give numbers and booleans as texts too. */
-function defaultOf({ type, default: given }: SchemaArgument): Value['value'] | undefined {
-  if (given === undefined) return undefined
-  switch (basicTypeOf(type)) {
-    case BasicType.BOOLEAN:
-      if (typeof given === 'boolean') return given
-      if (['0', 'false', 'n', 'no'].includes(String(given).toLowerCase())) return false
-      return ['1', 'true', 'y', 'yes'].includes(String(given).toLowerCase()) ? true : undefined
-    case BasicType.STRING:
-      return typeof given === 'string' && type !== QmfType.MAP && type !== QmfType.LIST ? given : undefined
-    case BasicType.DOUBLE: {
-      const number = Number(given)
-      return Number.isNaN(number) ? undefined : number
-    }
-    default: {
-      // Also written as 0xFFFFFFFF.
-      const digits = String(given)
-      if (!/^(-?\d{1,20}|0x[\da-f]{1,16})$/i.test(digits)) return undefined
-      const isWide = basicTypeOf(type) === BasicType.INT64 || basicTypeOf(type) === BasicType.UINT64
-      return isWide ? BigInt(digits) : Number(digits)
-    }
-  }
 }

@@ -3,10 +3,11 @@
  * control stands for the method of every broker that has it; versions of it may differ in their arguments.
  */
 import type { Identity } from '../../../auth/permissions.ts'
+import type { Argument } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
-import { QmfStatus, type SchemaMethod } from '../../../protocol/qmf/types.ts'
-import { StatusError } from '../../errors.ts'
+import { QmfStatus, type QmfValue, type Schema, type SchemaMethod } from '../../../protocol/qmf/types.ts'
+import { convertArguments } from '../../metrics/arguments.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { QmfBroker } from '../../sensors/qmf/broker.ts'
 import type { CallResult } from '../../sensors/qmf/console.ts'
@@ -18,19 +19,12 @@ import {
   type ControlResult,
   type ControlSource,
   failed,
+  HIDDEN,
   ok,
-  type Run,
 } from '../control.ts'
-import {
-  BROKER_PARAMETER,
-  inputsOf,
-  isCallable,
-  OBJECT_PARAMETER,
-  parameterOf,
-  toArguments,
-  toRecord,
-} from './arguments.ts'
-import { type Called, calledOn, complete, type Named } from './called.ts'
+import { checkFits, toArguments, toRecord } from './arguments.ts'
+import { type Called, calledOn, complete, methodOf } from './called.ts'
+import { BROKER_PARAMETER, inputsOf, OBJECT_PARAMETER, parameterOf, parametersOf, shortened } from './parameters.ts'
 
 const ANSWER_MS = 30_000
 
@@ -50,11 +44,6 @@ const ownParameters: readonly ControlParameter[] = [
   },
 ]
 
-/** A method, in all versions that brokers have. */
-interface Versions extends Named {
-  readonly versions: SchemaMethod[]
-}
-
 export class QmfControls implements ControlSource {
   readonly #hub: Pick<Hub, 'sensors'>
 
@@ -64,14 +53,23 @@ export class QmfControls implements ControlSource {
 
   *of(identity: Identity): Generator<Control> {
     const sensors = this.#sensors(identity)
-    for (const [name, versions] of methodsOf(sensors)) yield controlOf(name, versions, brokersOf(sensors))
+    const methods = new Map<string, SchemaMethod[]>()
+    for (const schema of schemasOf(sensors)) {
+      if (schema.kind !== 'table') continue
+      const names = new Set(schema.methods.map((method) => fieldMetric(schema.key, method.name)))
+      for (const name of names) {
+        const method = name === undefined ? undefined : methodOf(schema, name)
+        if (name !== undefined && method !== undefined) methods.set(name, [...(methods.get(name) ?? []), method])
+      }
+    }
+    for (const [name, versions] of methods) yield controlOf(name, versions, brokersOf(sensors))
   }
 
   find(name: string, identity: Identity): Control | undefined {
     if (!name.startsWith(QMF_PREFIX)) return undefined
     const sensors = this.#sensors(identity)
-    const versions = methodsOf(sensors).get(name)
-    return versions && controlOf(name, versions, brokersOf(sensors))
+    const versions = schemasOf(sensors).flatMap((schema) => methodOf(schema, name) ?? [])
+    return versions.length === 0 ? undefined : controlOf(name, versions, brokersOf(sensors))
   }
 
   #sensors({ tenant }: Identity): QmfSensor[] {
@@ -85,67 +83,61 @@ function brokersOf(sensors: readonly QmfSensor[]): QmfBroker[] {
   return sensors.flatMap((sensor) => [...sensor.brokers()])
 }
 
-function methodsOf(sensors: readonly QmfSensor[]): Map<string, Versions> {
-  const methods = new Map<string, Versions>()
-  for (const schema of sensors.flatMap((sensor) => [...sensor.schemas()])) {
-    if (schema.kind !== 'table') continue
-    const { packageName, className } = schema.key
-    for (const method of schema.methods) {
-      const name = fieldMetric(schema.key, method.name)
-      if (name === undefined || !isCallable(method)) continue
-      const known = methods.get(name)
-      // `a.b` of `c` and `b` of `c.a` would be called the same: whichever came first has it.
-      const isSame = known?.packageName === packageName && known.className === className
-      if (known === undefined) methods.set(name, { packageName, className, method: method.name, versions: [method] })
-      else if (isSame && known.method === method.name) known.versions.push(method)
-    }
-  }
-  return methods
+function schemasOf(sensors: readonly QmfSensor[]): Schema[] {
+  return sensors.flatMap((sensor) => [...sensor.schemas()])
 }
 
-function controlOf(name: string, named: Versions, brokers: readonly QmfBroker[]): Control {
+/** `versions`: the method as the classes have it that are called so, at least one. */
+function controlOf(name: string, versions: readonly SchemaMethod[], brokers: readonly QmfBroker[]): Control {
+  const [first] = versions
+  const description = versions.find(({ description }) => description)?.description ?? `Calls ${first?.name}.`
+  const parameters = [...ownParameters, ...parametersOf(versions)]
   return {
     name,
-    description: named.versions.find(({ description }) => description)?.description ?? `Calls ${named.method}.`,
-    parameters: [...ownParameters, ...parametersOf(named.versions)],
-    complete: (given) => complete(brokers, named, given),
+    description: shortened(description),
+    parameters,
+    complete: (given) => complete(brokers, name, given),
     prepare(given) {
-      const called = calledOn(brokers, named, given)
-      const values = toArguments(called.method, given)
-      const known = new Set(inputsOf(called.method).map((argument) => parameterOf(argument).name))
-      for (const parameter of parametersOf(named.versions)) {
-        if (given.has(parameter.name) && !known.has(parameter.name)) {
-          throw new StatusError(
-            'INVALID_ARGUMENT',
-            `${name} of ${called.broker.name} takes no argument ${parameter.name}`,
-          )
-        }
-      }
-      return running(called, values)
+      const called = calledOn(brokers, name, given)
+      const { broker, object, method } = called
+      // Of the types that this broker's version wants.
+      const own = [...ownParameters, ...inputsOf(method).map(parameterOf)]
+      const list = parameters.flatMap(({ name, type }) => {
+        return given.has(name) ? [{ name, type, value: given.get(name) } as Argument] : []
+      })
+      const values = toArguments(method, convertArguments(list, own, `${name} of ${broker.name}`))
+      checkFits(object, method, values)
+      const secrets = own.filter(({ secret }) => secret).map(({ name }) => String(given.get(name) ?? ''))
+      return async (signal) => withoutSecrets(await call(called, values, signal), secrets)
     },
   }
 }
 
-/** Of all versions; what one of them does without need not be given. */
-function parametersOf(versions: readonly SchemaMethod[]): ControlParameter[] {
-  const parameters = new Map<string, ControlParameter>()
-  const all = versions.map((method) => inputsOf(method).map(parameterOf))
-  for (const parameter of all.flat()) if (!parameters.has(parameter.name)) parameters.set(parameter.name, parameter)
-  return [...parameters.values()].map((parameter) => {
-    const isEverywhere = all.every((list) => list.some(({ name }) => name === parameter.name))
-    return isEverywhere ? parameter : { ...parameter, optional: true, default: undefined }
+async function call(
+  { broker, object, method }: Called,
+  values: readonly QmfValue[],
+  signal: AbortSignal,
+): Promise<ControlResult> {
+  if (!broker.isUp) return failed(`${broker.name} is not connected: ${broker.detail}`)
+  // Its id may be another's by now.
+  if (!broker.has(object)) return failed(`${object.label} of ${broker.name} is gone: nothing was called`)
+  let stop = (): void => {}
+  const stopped = new Promise<'stopped'>((resolve) => {
+    stop = () => resolve('stopped')
+    signal.addEventListener('abort', stop)
   })
+  try {
+    return resultOf(broker.name, method, await Promise.race([broker.call(object, method, values, ANSWER_MS), stopped]))
+  } finally {
+    // The signal lives as long as the producer.
+    signal.removeEventListener('abort', stop)
+  }
 }
 
-function running({ broker, object, method }: Called, values: Parameters<QmfBroker['call']>[2]): Run {
-  return async (signal) => {
-    if (!broker.isUp) return failed(`${broker.name} is not connected: ${broker.detail}`)
-    const stopped = new Promise<'stopped'>((resolve) => {
-      signal.addEventListener('abort', () => resolve('stopped'), { once: true })
-    })
-    const result = await Promise.race([broker.call(object, method, values, ANSWER_MS), stopped])
-    return resultOf(broker.name, method, result)
-  }
+/** What is said goes into the audit log. */
+function withoutSecrets(result: ControlResult, secrets: readonly string[]): ControlResult {
+  const shown = (text: string, secret: string): string => (secret === '' ? text : text.replaceAll(secret, HIDDEN))
+  return { ...result, detail: secrets.reduce(shown, result.detail) }
 }
 
 function resultOf(broker: string, method: SchemaMethod, result: CallResult | 'stopped'): ControlResult {

@@ -22,6 +22,8 @@ export class Agent {
   readonly banks: string
   /** It did not answer what it was asked last. */
   isSilent = false
+  /** qpidd sends heartbeats also where it is told to broadcast nothing else. */
+  doesPublish = true
   #lastMs = Number.NEGATIVE_INFINITY
   #periodMs = FIRST_MS / MISSING
 
@@ -43,7 +45,8 @@ export class Agent {
   }
 
   isBroadcasting(nowMs: number): boolean {
-    return nowMs - this.#lastMs <= Math.min(Math.max(this.#periodMs * MISSING, LEAST_MS), MOST_MS)
+    const patienceMs = Math.min(Math.max(this.#periodMs * MISSING, LEAST_MS), MOST_MS)
+    return this.doesPublish && nowMs - this.#lastMs <= patienceMs
   }
 }
 
@@ -55,6 +58,16 @@ export function banksOf({ properties }: ObjectSample, { key, properties: items }
   )
   if (typeof brokerBank !== 'number' || typeof agentBank !== 'number') return undefined
   return `${brokerBank}.${agentBank}`
+}
+
+/** Whether a broker broadcasts changes, if the object is what says so. */
+export function publishesOf(
+  { properties }: ObjectSample,
+  { key, properties: items }: TableSchema,
+): boolean | undefined {
+  if (properties === undefined || key.packageName !== BROKER_PACKAGE || key.className !== 'broker') return undefined
+  const publishes = properties[items.findIndex(({ name }) => name === 'mgmtPublish')]
+  return typeof publishes === 'boolean' ? publishes : undefined
 }
 
 /** Of the agent whose heartbeat has that routing key. */

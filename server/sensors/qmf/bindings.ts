@@ -9,6 +9,8 @@ export const REPLY_EXCHANGE = 'amq.direct'
 const ALWAYS = ['schema.#', 'console.heartbeat.#', `console.obj.*.*.${BROKER_PACKAGE}.agent`]
 /** When we do not keep up the broker is to drop the oldest, not to refuse itself the rest. */
 const RING = new Map([['qpid.policy_type', 'ring']])
+/** Of a binding key. What has a longer one cannot be broadcast either. */
+const MOST_KEY_BYTES = 255
 
 export class Bindings {
   readonly replies: string
@@ -27,7 +29,8 @@ export class Bindings {
     link.declareQueue(this.replies)
     link.declareQueue(this.topics, RING)
     link.bind(this.replies, REPLY_EXCHANGE, this.replies)
-    for (const key of new Set([...ALWAYS, ...this.#wanted.keys()])) link.bind(this.topics, EXCHANGE, key)
+    const keys = [...this.#wanted.keys()].filter(isKey)
+    for (const key of new Set([...ALWAYS, ...keys])) link.bind(this.topics, EXCHANGE, key)
     link.subscribe(this.replies, 'rdest')
     link.subscribe(this.topics, 'tdest')
   }
@@ -38,7 +41,7 @@ export class Bindings {
     if (this.#wanted.has(key) === isWanted) return false
     if (isWanted) this.#wanted.set(key, kind === 'table' ? className : undefined)
     else this.#wanted.delete(key)
-    if (ALWAYS.includes(key)) return true
+    if (ALWAYS.includes(key) || !isKey(key)) return true
     if (isWanted) this.#link?.bind(this.topics, EXCHANGE, key)
     else this.#link?.unbind(this.topics, EXCHANGE, key)
     return true
@@ -48,4 +51,8 @@ export class Bindings {
   isWanted(className: string): boolean {
     return [...this.#wanted.values()].includes(className)
   }
+}
+
+function isKey(key: string): boolean {
+  return Buffer.byteLength(key) <= MOST_KEY_BYTES
 }

@@ -4,13 +4,19 @@
  */
 
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { QmfValue } from '../../../protocol/qmf/types.ts'
+import type { Properties, QmfValue } from '../../../protocol/qmf/types.ts'
 import type { Measured } from '../../metrics/metric.ts'
 import type { KnownTable, QmfField } from './catalogue.ts'
 import type { ObjectSample } from './console.ts'
+import { agentOf } from './objects.ts'
 import { type Holder, ObjectSeries } from './series.ts'
 import { isSame, toValue } from './values.ts'
 
+interface Identified extends Pick<Holder, 'id' | 'label' | 'broker'> {
+  readonly known: KnownTable
+  /** As the broker gave the time. */
+  readonly created: bigint
+}
 interface Sample {
   readonly values: readonly (QmfValue | undefined)[]
   /** Microseconds since 1970. */
@@ -23,8 +29,7 @@ export class QmfObject implements Holder {
   /** What it is called. */
   readonly label: string
   readonly broker: string
-  /** How many of its series somebody wants. */
-  wantedSeries = 0
+  readonly #created: bigint
   readonly #wanted: (isWanted: boolean) => void
   readonly #series = new Map<QmfField, ObjectSeries>()
   #properties: Sample | undefined
@@ -33,31 +38,37 @@ export class QmfObject implements Holder {
   #sampled: bigint | undefined
 
   /** `wanted`: somebody wants a series of it, or does not any more. */
-  constructor(known: KnownTable, of: Pick<Holder, 'id' | 'label' | 'broker'>, wanted: (isWanted: boolean) => void) {
+  constructor({ known, id, label, broker, created }: Identified, wanted: (isWanted: boolean) => void) {
     this.known = known
-    this.id = of.id
-    this.label = of.label
-    this.broker = of.broker
+    this.id = id
+    this.label = label
+    this.broker = broker
+    this.#created = created
     this.#wanted = wanted
   }
 
+  /** The same one for as long as somebody wants it. */
   series(field: QmfField): ObjectSeries {
-    let series = this.#series.get(field)
-    if (series === undefined) {
-      series = new ObjectSeries(this, field)
-      this.#series.set(field, series)
-    }
-    return series
+    return this.#series.get(field) ?? new ObjectSeries(this, field)
   }
 
-  /** Those that were ever asked for. */
-  made(): Iterable<ObjectSeries> {
-    return this.#series.values()
+  /** Those that somebody wants. */
+  get wantedSeries(): readonly ObjectSeries[] {
+    return [...this.#series.values()]
   }
 
-  wanted(isWanted: boolean): void {
-    this.wantedSeries += isWanted ? 1 : -1
+  wanted(series: ObjectSeries, isWanted: boolean): void {
+    if (isWanted) this.#series.set(series.field, series)
+    else this.#series.delete(series.field)
     this.#wanted(isWanted)
+  }
+
+  /** Whether a newer object of the same agent has everything that tells objects of this class apart: this one is gone then. */
+  isReplacedBy({ known, id, created, properties }: Omit<Identified, 'label' | 'broker'> & { properties: Properties }) {
+    if (known !== this.known || created <= this.#created || agentOf(id) !== agentOf(this.id)) return false
+    return known.schema.properties.every(({ isIndex }, at) => {
+      return !isIndex || isSame(this.#properties?.values[at], properties[at])
+    })
   }
 
   last({ of, at, item }: QmfField): Measured | undefined {
@@ -78,7 +89,6 @@ export class QmfObject implements Holder {
       this.#statistics = { values: statistics, time }
       this.#sampled = header.sampled
     }
-    if (this.wantedSeries === 0) return
     for (const series of this.#series.values()) {
       if (series.taps.length === 0) continue
       const { of, at, item } = series.field

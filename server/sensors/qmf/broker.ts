@@ -4,15 +4,24 @@
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { ClassKey, ObjectId, Properties, QmfValue, Schema, SchemaMethod } from '../../../protocol/qmf/types.ts'
+import type {
+  ClassKey,
+  ObjectHeader,
+  ObjectId,
+  Properties,
+  QmfValue,
+  Schema,
+  SchemaMethod,
+} from '../../../protocol/qmf/types.ts'
 import type { Measured } from '../../metrics/metric.ts'
 import { QmfObject } from './broker-object.ts'
-import { isTable, type KnownClass, type KnownEvent, type KnownTable, type QmfCatalogue } from './catalogue.ts'
+import { isTable, type KnownTable, type QmfCatalogue, type QmfField } from './catalogue.ts'
+import { type EventClass, expectedOf, isAnyWanted, labelsOf, type TableClass } from './classes.ts'
 import type { CallResult, Console, ConsoleEvents, ObjectSample, QmfEvent } from './console.ts'
 import { eventValue } from './events.ts'
 import { BROKER_UP, labelOf, nameOfObject } from './names.ts'
 import { keyText } from './schemas.ts'
-import { BrokerSeries, type QmfSeries } from './series.ts'
+import { BrokerSeries, type ClassSeries, type QmfSeries } from './series.ts'
 
 /** What brokers share: their sensor. */
 export interface Receiver {
@@ -22,31 +31,17 @@ export interface Receiver {
   /** Whether somebody ever asked for series of that name: only then they are made. */
   isAsked(name: string): boolean
   born(series: QmfSeries): void
+  /** There may be objects of it from now on. */
+  expects(series: ClassSeries): void
   /** `time`: microseconds since 1970. */
   tell(series: QmfSeries, value: Value, time: number): void
   died(series: QmfSeries): void
-  /** Other classes are known than before. */
-  changed(): void
 }
 
 /** A console as long as its connection is there. */
 export type Connected = Pick<Console, 'want' | 'call'>
 
-/** A class of this broker. */
-interface Class<K extends KnownClass> {
-  readonly known: K
-  /** Learned on the connection that there is. */
-  isCurrent: boolean
-  /** Series that somebody wants. */
-  wanted: number
-}
-interface TableClass extends Class<KnownTable> {
-  readonly objects: Map<ObjectId, QmfObject>
-  readonly labels: Set<string>
-}
-interface EventClass extends Class<KnownEvent> {
-  series: BrokerSeries | undefined
-}
+export type BrokerTable = Readonly<Pick<TableClass, 'known' | 'objects' | 'labels'>>
 
 export class QmfBroker implements ConsoleEvents {
   readonly name: string
@@ -59,6 +54,8 @@ export class QmfBroker implements ConsoleEvents {
   readonly #tables = new Map<string, TableClass>()
   readonly #events = new Map<string, EventClass>()
   readonly #objects = new Map<ObjectId, TableClass>()
+  /** Classes that are new on this connection, until all of them are known. */
+  readonly #new = new Set<string>()
   #console: Connected | undefined
   #isUp = false
 
@@ -91,12 +88,13 @@ export class QmfBroker implements ConsoleEvents {
       this.#receiver.catalogue.leave(known)
       before.isCurrent = true
     } else {
-      if (before !== undefined) this.#forget(key, before)
-      const one = { isCurrent: true, wanted: 0 }
-      if (isTable(known)) this.#tables.set(key, { ...one, known, objects: new Map(), labels: new Set() })
-      else this.#events.set(key, { ...one, known, series: undefined })
-      this.#receiver.changed()
+      this.#forget(key)
+      if (!this.#isUp) this.#new.add(key)
+      if (isTable(known)) this.#enter(key, known)
+      else this.#events.set(key, { isCurrent: true, wanted: 0, known, series: undefined })
     }
+    // It was wanted all the time that there was no connection.
+    if (before?.known === known && before.wanted > 0) this.#console?.want(schema, true)
     const event = this.#events.get(key)
     if (event !== undefined) this.#bear(event)
   }
@@ -104,7 +102,8 @@ export class QmfBroker implements ConsoleEvents {
   ready(): void {
     this.isKnown = true
     this.#touch(true)
-    for (const [key, one] of [...this.#tables, ...this.#events]) if (!one.isCurrent) this.#forget(key, one)
+    this.#new.clear()
+    for (const [key, one] of [...this.#tables, ...this.#events]) if (!one.isCurrent) this.#forget(key)
   }
 
   object(_agent: string, sample: ObjectSample): void {
@@ -117,7 +116,7 @@ export class QmfBroker implements ConsoleEvents {
       // What it is called is not known before.
       if (properties === undefined) return
       this.gone(header.id)
-      object = this.#newObject(table, header.id, properties)
+      object = this.#newObject(table, header, properties)
     }
     object.take(sample, this.#timeOf(header.sampled), (series, value, time) => this.#tell(series, value, time))
   }
@@ -130,8 +129,9 @@ export class QmfBroker implements ConsoleEvents {
     table.objects.delete(id)
     table.labels.delete(object.label)
     // Series that die are not told that nobody wants them any more.
-    this.#want(table, -object.wantedSeries)
-    for (const series of object.made()) this.#receiver.died(series)
+    const { wantedSeries } = object
+    this.#want(table, -wantedSeries.length)
+    for (const series of wantedSeries) this.#receiver.died(series)
   }
 
   event(key: ClassKey, event: QmfEvent): void {
@@ -143,7 +143,7 @@ export class QmfBroker implements ConsoleEvents {
   }
 
   heartbeat(time: bigint): void {
-    this.#touch(true, this.#timeOf(time))
+    if (this.#isUp) this.#touch(true, this.#timeOf(time))
   }
 
   /** `reason`: for people. */
@@ -152,20 +152,24 @@ export class QmfBroker implements ConsoleEvents {
     this.detail = reason
     for (const id of [...this.#objects.keys()]) this.gone(id)
     for (const event of this.#events.values()) this.#bury(event)
+    // A broker that never gets `ready` would be remembered with more classes each time.
+    for (const key of this.#new) this.#forget(key)
+    this.#new.clear()
     if (this.#isUp) this.#touch(false)
   }
 
-  /** Of the classes that it has, or had when it was there last. */
-  *schemas(): Generator<Schema> {
-    for (const { known } of [...this.#tables.values(), ...this.#events.values()]) yield known.schema
+  /** Classes that it has, or had when it was there last, with the objects that are there now. */
+  tables(): Iterable<BrokerTable> {
+    return this.#tables.values()
   }
 
-  /** Those alive of a class, or of all; with labels as in the parameter `object`. */
-  *objects(of?: { readonly packageName: string; readonly className: string }): Generator<QmfObject> {
-    for (const { known, objects } of this.#tables.values()) {
-      const { packageName, className } = known.schema.key
-      if (of === undefined || (of.packageName === packageName && of.className === className)) yield* objects.values()
-    }
+  *objects(): Generator<QmfObject> {
+    for (const { objects } of this.#tables.values()) yield* objects.values()
+  }
+
+  /** Whether it is there still. */
+  has(object: QmfObject): boolean {
+    return this.#objects.get(object.id)?.objects.get(object.id) === object
   }
 
   objectsOf(known: KnownTable): Iterable<QmfObject> {
@@ -178,6 +182,15 @@ export class QmfBroker implements ConsoleEvents {
     for (const { series } of this.#events.values()) if (series !== undefined) yield series
   }
 
+  /** Of objects that are not there yet: of one metric, or of all. */
+  *expected(name?: string): Generator<ClassSeries> {
+    for (const table of this.#tables.values()) {
+      for (const field of table.known.fields) {
+        if (name === undefined || field.name === name) yield this.#expectedOf(table, field)
+      }
+    }
+  }
+
   /** As Console.call; undefined where there is no connection. */
   async call(
     object: QmfObject,
@@ -188,13 +201,30 @@ export class QmfBroker implements ConsoleEvents {
     return this.#console?.call(object.id, object.known.schema.key, method, args, timeoutMs)
   }
 
-  #newObject(table: TableClass, id: ObjectId, properties: Properties): QmfObject {
-    const called = nameOfObject(table.known.schema, properties)
-    const label = labelOf(called, id, table.labels.has(called.name))
-    const object = new QmfObject(table.known, { id, label, broker: this.name }, (isWanted) => {
+  #enter(key: string, known: KnownTable): void {
+    const labels = labelsOf(this.#tables.values(), known.schema)
+    const table: TableClass = { isCurrent: true, wanted: 0, known, objects: new Map(), labels, expected: new Map() }
+    this.#tables.set(key, table)
+    for (const field of known.fields) {
+      if (this.#receiver.isAsked(field.name)) this.#receiver.expects(this.#expectedOf(table, field))
+    }
+  }
+
+  #expectedOf(table: TableClass, field: QmfField): ClassSeries {
+    return expectedOf(table, field, this.name, (isWanted) => this.#want(table, isWanted ? 1 : -1))
+  }
+
+  #newObject(table: TableClass, { id, created }: ObjectHeader, properties: Properties): QmfObject {
+    const { known, labels } = table
+    const called = nameOfObject(known.schema, properties)
+    const other = labels.get(called.name)
+    // Made anew before its end was heard of: it goes on under its name.
+    if (other?.isReplacedBy({ known, id, created, properties })) this.gone(other.id)
+    const label = labelOf(called, id, labels)
+    const object = new QmfObject({ known, id, label, broker: this.name, created }, (isWanted) => {
       this.#want(table, isWanted ? 1 : -1)
     })
-    table.labels.add(label)
+    labels.set(label, object)
     table.objects.set(id, object)
     this.#objects.set(id, table)
     for (const field of table.known.fields) {
@@ -217,31 +247,28 @@ export class QmfBroker implements ConsoleEvents {
   }
 
   /** The broker does not have that class any more, or another version of it. */
-  #forget(key: string, one: TableClass | EventClass): void {
+  #forget(key: string): void {
+    const one = this.#tables.get(key) ?? this.#events.get(key)
+    if (one === undefined) return
     if ('objects' in one) {
       for (const id of [...one.objects.keys()]) this.gone(id)
+      for (const series of one.expected.values()) this.#receiver.died(series)
       this.#tables.delete(key)
     } else {
       this.#bury(one)
       this.#events.delete(key)
     }
     this.#receiver.catalogue.leave(one.known)
-    this.#receiver.changed()
   }
 
   #want(one: TableClass | EventClass, more: number): void {
     const before = one.wanted
     one.wanted += more
     const isWanted = one.wanted > 0
-    if (before > 0 === isWanted || (!isWanted && this.#isWanted(one.known.schema))) return
-    this.#console?.want(one.known.schema, isWanted)
-  }
-
-  /** In any version: they come together. */
-  #isWanted({ kind, key: { packageName, className } }: Schema): boolean {
-    return [...(kind === 'table' ? this.#tables : this.#events).values()].some(({ wanted, known: { schema } }) => {
-      return wanted > 0 && schema.key.packageName === packageName && schema.key.className === className
-    })
+    const { schema } = one.known
+    const versions = (schema.kind === 'table' ? this.#tables : this.#events).values()
+    if (before > 0 === isWanted || (!isWanted && isAnyWanted(versions, schema))) return
+    this.#console?.want(schema, isWanted)
   }
 
   #tell(series: QmfSeries, value: Value, time: number): void {

@@ -18,7 +18,7 @@ import type {
   TableSchema,
 } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../clock.ts'
-import { BROKER_AGENT, banksOf, heartbeatOf } from './agent.ts'
+import { BROKER_AGENT, banksOf, heartbeatOf, publishesOf } from './agent.ts'
 import { Bindings, EXCHANGE, REPLY_EXCHANGE } from './bindings.ts'
 import { Calls } from './calls.ts'
 import { type AmqpLink, type ConsoleOptions, consoleLimits } from './console-options.ts'
@@ -27,6 +27,7 @@ import { Discovery } from './discovery.ts'
 import { KnownObjects } from './objects.ts'
 import { Polling } from './polling.ts'
 import { Requests, TIMEOUT_MS } from './requests.ts'
+import { Rounds } from './rounds.ts'
 import type { CallResult, ConsoleEvents, ObjectSample } from './told.ts'
 
 export type { CallResult, ConsoleEvents, MethodReply, ObjectSample, QmfEvent } from './told.ts'
@@ -34,8 +35,6 @@ export type { CallResult, ConsoleEvents, MethodReply, ObjectSample, QmfEvent } f
 const CONTENT_TYPE = 'x-application/qmf'
 /** From the connect to an open session. */
 const PATIENCE_MS = 10_000
-/** How often classes, and objects that nobody wants, are looked for. */
-const ROUND_MS = 60_000
 
 export class Console {
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -54,8 +53,9 @@ export class Console {
   /** The banks of agents by the objects that tell of them. */
   readonly #agents = new Map<ObjectId, string>()
   #state: 'opening' | 'open' | 'discovered' | 'ready' | 'over' = 'opening'
-  /** When it has to be open; then when the next round is due. Monotonic ms. */
-  #dueMs: number
+  readonly #rounds = new Rounds()
+  /** When it has to be open, monotonic ms. */
+  readonly #dueMs: number
 
   constructor({
     session,
@@ -160,7 +160,10 @@ export class Console {
     if (this.#isOver || this.#state === 'opening') return Promise.resolve(undefined)
     const result = this.#calls.call({ id, key, method: method.name, arguments: args, timeoutMs })
     this.#flush()
-    return result
+    return result.then((reply) => {
+      if (typeof reply === 'object') this.#rounds.hasten()
+      return reply
+    })
   }
 
   get #isOver(): boolean {
@@ -176,7 +179,7 @@ export class Console {
       this.#state = 'discovered'
       this.#polling.round(() => {
         this.#state = 'ready'
-        this.#dueMs = this.#clock.monotonicMs() + ROUND_MS
+        this.#rounds.begin(this.#clock.monotonicMs())
         this.#events.ready()
       })
     })
@@ -186,8 +189,8 @@ export class Console {
   #sweep(nowMs: number): void {
     this.#requests.sweep(nowMs)
     this.#polling.sweep(nowMs)
-    if (this.#state === 'ready' && nowMs >= this.#dueMs) {
-      this.#dueMs = nowMs + ROUND_MS
+    if (this.#rounds.isDue(nowMs)) {
+      this.#rounds.begin(nowMs)
       this.#discovery.round(() => this.#polling.round(() => {}))
     }
     this.#flush()
@@ -260,6 +263,8 @@ export class Console {
 
   #took(agent: string, sample: ObjectSample, schema: TableSchema): void {
     this.#events.object(agent, sample)
+    const publishes = publishesOf(sample, schema)
+    if (publishes !== undefined) this.#polling.publishes(agent, publishes)
     const banks = banksOf(sample, schema)
     if (banks === undefined) return
     this.#agents.set(sample.header.id, banks)

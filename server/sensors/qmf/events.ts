@@ -10,13 +10,13 @@ const SEVERITY = 'severity'
 /** Undefined if it does not fit a frame. */
 export function eventValue(schema: EventSchema, { severity, arguments: values }: QmfEvent): Value | undefined {
   const fields: Field[] = []
-  let text = 0
+  let length = 0
   for (const [at, { name, type }] of schema.arguments.entries()) {
     // An argument of that name would be taken for how severe it is.
     if (name === SEVERITY || nameProblem(name) !== undefined) continue
     const value = toValue(type, values[at])
-    if (typeof value.value === 'string') text += value.value.length
-    if (text > MAX_TEXT) return undefined
+    length += name.length + (typeof value.value === 'string' ? value.value.length : 0)
+    if (length > MAX_TEXT) return undefined
     fields.push({ name, ...value })
   }
   fields.push({ name: SEVERITY, type: BasicType.STRING, value: severities[severity] ?? String(severity) })

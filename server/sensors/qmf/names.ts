@@ -68,8 +68,13 @@ export function nameOfObject(schema: TableSchema, properties: Properties): { nam
   return { name: isLong ? name.slice(0, MAX_LABEL).toWellFormed() : name, isOwn: isOwn && !isLong }
 }
 
-/** With the object id where the name alone would not do. */
-export function labelOf({ name, isOwn }: { name: string; isOwn: boolean }, id: string, isTaken: boolean): string {
-  if (name === '') return id
-  return isOwn && !isTaken ? name : `${name}@${id}`
+/** With the object id where the name alone would not do. `taken`: what others of the class are called. */
+export function labelOf(
+  { name, isOwn }: { name: string; isOwn: boolean },
+  id: string,
+  taken: Pick<ReadonlyMap<string, unknown>, 'has'>,
+): string {
+  let label = name === '' ? id : isOwn ? name : `${name}@${id}`
+  while (taken.has(label)) label += `@${id}`
+  return label
 }

@@ -15,6 +15,8 @@ interface Entry {
   readonly owners: readonly ObjectId[]
   /** When it was heard of last; see `mark`. */
   mark: number
+  /** The latest. */
+  sampled: bigint
 }
 
 export interface ObjectsOptions {
@@ -26,6 +28,12 @@ export interface ObjectsOptions {
   /** Statistics came of an object whose properties never did: it has to be asked for. */
   readonly unknown: (agent: string, className: string) => void
 }
+
+/**
+ * Answers and broadcasts come by two queues, each in its order: a sample older than the last by less is dropped. By more
+ * the clock of the broker was set back.
+ */
+const REORDERED_NS = 60_000_000_000n
 
 /** Deleted objects are remembered, since an older answer to G may come by another queue afterwards. */
 const MOST_DELETED = 1_000
@@ -80,12 +88,18 @@ export class KnownObjects {
     for (const [id, entry] of [...this.#entries]) if (entry.agent === agent) this.#remove(id)
   }
 
-  #enter({ id, created, key }: ObjectHeader, schema: TableSchema, properties: Properties | undefined): boolean {
+  #enter(
+    { id, created, sampled, key }: ObjectHeader,
+    schema: TableSchema,
+    properties: Properties | undefined,
+  ): boolean {
     const { counters, most, unknown } = this.#options
     const known = this.#entries.get(id)
     if (known !== undefined) {
       known.mark = ++this.#mark
-      return true
+      const isOld = sampled < known.sampled && sampled > known.sampled - REORDERED_NS
+      if (!isOld) known.sampled = sampled
+      return !isOld
     }
     if (this.#deleted.get(id) === created) return false
     if (this.#entries.size >= most) {
@@ -103,6 +117,7 @@ export class KnownObjects {
       created,
       owners: ownersOf(schema, properties),
       mark: ++this.#mark,
+      sampled,
     }
     this.#entries.set(id, entry)
     const place = `${entry.agent} ${entry.className}`

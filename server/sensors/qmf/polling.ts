@@ -28,12 +28,14 @@ interface Place {
 
 /** By them the console's own objects are told from others', and other agents are found. */
 const FIRST = ['session', 'queue', 'agent', 'connection']
+/** There are more of them than of everything else: where they leave no room, nothing but they is left out. */
+const LAST = ['binding', 'subscription']
 
 /**
  * For how long broadcasts are all that is needed of a class. Each change is told once: not here where the queue overflowed,
- * and to nobody where another console asked for the object before, since for qpidd it is told by that.
+ * and to nobody where anybody asked for the object before (qpid-stat does), since for qpidd it is told by that.
  */
-const TRUSTED_MS = 300_000
+const TRUSTED_MS = 60_000
 
 export class Polling {
   readonly #options: PollingOptions
@@ -59,6 +61,12 @@ export class Polling {
 
   heartbeat(banks: string, nowMs: number): void {
     this.#agents.get(banks)?.heartbeat(nowMs)
+  }
+
+  /** Whether an agent broadcasts changes at all. */
+  publishes(banks: string, doesPublish: boolean): void {
+    const agent = this.#agents.get(banks)
+    if (agent !== undefined) agent.doesPublish = doesPublish
   }
 
   found(banks: string): void {
@@ -87,7 +95,8 @@ export class Polling {
   askAgent(banks: string, className: string): void {
     const agent = this.#agents.get(banks)
     const { nowMs, classes } = this.#options
-    if (agent !== undefined && classes.has(className) && this.#isDue(agent, className, nowMs())) {
+    const { intervalMs } = this.#options
+    if (agent !== undefined && classes.has(className) && this.#isDue(agent, className, nowMs(), intervalMs)) {
       this.#ask(agent, className)
     }
   }
@@ -97,13 +106,15 @@ export class Polling {
     if (this.#done !== undefined) return
     this.#done = done
     this.#isStarted = true
-    const nowMs = this.#options.nowMs()
     const classes = [...this.#options.classes]
-    const rank = (name: string): number => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length)
+    const rank = (name: string): number => {
+      if (FIRST.includes(name)) return FIRST.indexOf(name)
+      return LAST.includes(name) ? FIRST.length + 1 : FIRST.length
+    }
     classes.sort((a, b) => rank(a) - rank(b))
     this.#open++
     for (const agent of [...this.#agents.values()]) {
-      const asked = classes.filter((name) => !this.#isHeardOf(agent, name, nowMs))
+      const asked = classes.filter((name) => !this.#isHeardOf(agent, name))
       for (const name of agent.isSilent && !agent.isBroker ? asked.slice(0, 1) : asked) this.#ask(agent, name, true)
     }
     this.#close()
@@ -111,29 +122,29 @@ export class Polling {
 
   /** To be called every second or so. */
   sweep(nowMs: number): void {
+    const { intervalMs } = this.#options
     for (const agent of this.#agents.values()) {
+      const everyMs = agent.isBroadcasting(nowMs) ? TRUSTED_MS : intervalMs
       for (const className of this.#wanted) {
-        const isPolled = this.#isPolled(agent, className, nowMs)
-        if (isPolled && this.#isDue(agent, className, nowMs)) this.#ask(agent, className)
+        if (this.#isPolled(agent, className) && this.#isDue(agent, className, nowMs, everyMs)) {
+          this.#ask(agent, className)
+        }
       }
     }
   }
 
-  #isPolled(agent: Agent, className: string, nowMs: number): boolean {
-    if (!this.#wanted.has(className) || agent.isBroadcasting(nowMs)) return false
-    return agent.isBroker || this.#options.objects.has(agent.banks, className)
+  /** Asked for again and again, since somebody wants it. */
+  #isPolled(agent: Agent, className: string): boolean {
+    return this.#wanted.has(className) && (agent.isBroker || this.#options.objects.has(agent.banks, className))
   }
 
-  #isDue(agent: Agent, className: string, nowMs: number): boolean {
+  #isDue(agent: Agent, className: string, nowMs: number, everyMs: number): boolean {
     const place = this.#places.get(`${agent.banks} ${className}`)
-    return place === undefined || nowMs >= place.askedMs + this.#options.intervalMs
+    return place === undefined || nowMs >= place.askedMs + everyMs
   }
 
-  #isHeardOf(agent: Agent, className: string, nowMs: number): boolean {
-    const askedMs = this.#places.get(`${agent.banks} ${className}`)?.askedMs
-    if (askedMs === undefined) return false
-    if (this.#wanted.has(className) && agent.isBroadcasting(nowMs)) return nowMs - askedMs < TRUSTED_MS
-    return this.#isPolled(agent, className, nowMs)
+  #isHeardOf(agent: Agent, className: string): boolean {
+    return this.#places.has(`${agent.banks} ${className}`) && this.#isPolled(agent, className)
   }
 
   #ask(agent: Agent, className: string, isOfRound = false): void {

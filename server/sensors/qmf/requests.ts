@@ -47,7 +47,7 @@ export const TIMEOUT_MS = 10_000
 const MOST_UNDER_WAY = 32
 const MOST_WAITING = 10_000
 /** A broker drops longer bodies silently. */
-const MOST_BYTES = 65_536
+export const MOST_BYTES = 65_536
 
 const answersTo: Partial<Record<QmfMessage['op'], string>> = { B: 'b', P: 'pz', Q: 'qz', S: 'sz', G: 'gz', M: 'mz' }
 /** More answers follow these. */
@@ -93,14 +93,14 @@ export class Requests {
 
   flush(nowMs: number): void {
     for (const [to, line] of this.#lines) {
-      const sent: Uint8Array[] = []
+      const sent: Request[] = []
       while (line.waiting[0]?.question.isUrgent || line.underWay + sent.length < MOST_UNDER_WAY) {
         const request = line.waiting.shift()
         if (request === undefined) break
         this.#waiting--
         request.deadlineMs = nowMs + (request.question.timeoutMs ?? TIMEOUT_MS)
         this.#underWay.set(request.message.sequence, request)
-        sent.push(request.bytes)
+        sent.push(request)
       }
       line.underWay += sent.length
       for (const body of bodies(to, sent)) this.#send(to, body)
@@ -182,20 +182,27 @@ export class Requests {
   }
 }
 
-/** A broker reads many requests in one body; other agents are not known to. */
-function bodies(to: string, requests: readonly Uint8Array[]): readonly Uint8Array[] {
-  if (to !== 'broker' && !to.endsWith('.0')) return requests
+/**
+ * A broker reads many requests in one body; other agents are not known to. A call stands alone: qpidd takes whatever
+ * follows it for its arguments.
+ */
+function bodies(to: string, requests: readonly Request[]): readonly Uint8Array[] {
+  const isBroker = to === 'broker' || to.endsWith('.0')
   const all: Uint8Array[] = []
   let batch: Uint8Array[] = []
   let length = 0
-  for (const request of requests) {
-    if (length + request.length > MOST_BYTES) {
+  for (const { bytes, message } of requests) {
+    if (!isBroker || message.op === 'M') {
+      all.push(bytes)
+      continue
+    }
+    if (length + bytes.length > MOST_BYTES) {
       all.push(joined(batch, length))
       batch = []
       length = 0
     }
-    batch.push(request)
-    length += request.length
+    batch.push(bytes)
+    length += bytes.length
   }
   if (batch.length > 0) all.push(joined(batch, length))
   return all

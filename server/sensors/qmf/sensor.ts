@@ -12,7 +12,7 @@ import { QmfBroker, type Receiver } from './broker.ts'
 import { QmfCatalogue } from './catalogue.ts'
 import { newCounters } from './counters.ts'
 import { BROKER_UP, objectParameters, QMF_PREFIX } from './names.ts'
-import { BrokerSeries, ObjectSeries, type QmfSeries } from './series.ts'
+import { BrokerSeries, type ClassSeries, ObjectSeries, type QmfSeries } from './series.ts'
 
 export interface QmfOptions {
   readonly tenant: string
@@ -26,6 +26,8 @@ export interface QmfOptions {
 /** Whom births, values and deaths are told to. */
 export interface QmfHub {
   born(sensor: ListeningSensor, series: Series): void
+  /** Those that somebody wants; also of series that never have a value. */
+  readonly wanted: { born(sensor: ListeningSensor, series: Series): void }
   /** `time`: microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void
   died(series: Series): void
@@ -48,7 +50,6 @@ export class QmfSensor implements ListeningSensor, Receiver {
   readonly #name: string
   readonly #hub: QmfHub
   readonly #brokers: ReadonlyMap<string, QmfBroker>
-  readonly #watchers: (() => void)[] = []
   /** Undefined: everything was asked for. */
   #asked: Set<string> | undefined = new Set()
 
@@ -87,6 +88,11 @@ export class QmfSensor implements ListeningSensor, Receiver {
     }
   }
 
+  *expected(name?: string): Generator<ClassSeries> {
+    this.#ask(name)
+    for (const broker of this.brokers()) yield* broker.expected(name)
+  }
+
   last(series: Series): Measured | undefined {
     return series instanceof ObjectSeries || series instanceof BrokerSeries ? series.last : undefined
   }
@@ -103,11 +109,6 @@ export class QmfSensor implements ListeningSensor, Receiver {
   /** Those of all brokers, each once; of a broker that is gone, those that it had. */
   schemas(): Iterable<Schema> {
     return [...this.catalogue.classes()].map(({ schema }) => schema)
-  }
-
-  /** Tells when `schemas` gives others than before, or others of a broker. */
-  watch(watcher: () => void): void {
-    this.#watchers.push(watcher)
   }
 
   status(): SensorStatus {
@@ -138,6 +139,10 @@ export class QmfSensor implements ListeningSensor, Receiver {
     this.#hub.born(this, series)
   }
 
+  expects(series: ClassSeries): void {
+    this.#hub.wanted.born(this, series)
+  }
+
   tell(series: QmfSeries, value: Value, time: number): void {
     this.counters.values++
     this.meter.take()
@@ -146,10 +151,6 @@ export class QmfSensor implements ListeningSensor, Receiver {
 
   died(series: QmfSeries): void {
     this.#hub.died(series)
-  }
-
-  changed(): void {
-    for (const watcher of this.#watchers) watcher()
   }
 
   get #isClosed(): boolean {

@@ -8,10 +8,10 @@ export interface Holder {
   readonly label: string
   readonly id: string
   last(field: QmfField): Measured | undefined
-  wanted(isWanted: boolean): void
+  wanted(series: ObjectSeries, isWanted: boolean): void
 }
 
-/** Made when somebody asks for it: there may be fifty to an object. */
+/** Made when somebody asks for it, and kept while it is wanted: there may be fifty to an object. */
 export class ObjectSeries implements Series {
   readonly taps: Tap[] = []
   readonly field: QmfField
@@ -35,7 +35,7 @@ export class ObjectSeries implements Series {
   }
 
   wanted(isWanted: boolean): void {
-    this.#holder.wanted(isWanted)
+    this.#holder.wanted(this, isWanted)
   }
 
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
@@ -67,6 +67,13 @@ export class BrokerSeries implements Series {
 
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
     return label === 'broker' && matcher(this.labels.broker as string)
+  }
+}
+
+/** Of objects that are not there yet, whatever they will be called: nobody is sent anything of it, but it can be wanted. */
+export class ClassSeries extends BrokerSeries {
+  override matches(label: LabelName, matcher: (text: string) => boolean): boolean {
+    return label === 'object' || super.matches(label, matcher)
   }
 }
 

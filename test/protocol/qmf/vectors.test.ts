@@ -44,6 +44,13 @@ describe('every vector', () => {
   })
 })
 
+test('a failure ends with its text, though qpidd writes arguments behind it as if it had succeeded', () => {
+  const failure = '414d326d 00000028 00000007 0002 6e6f'
+  const message = { op: 'm', sequence: 40, status: 7, text: 'no', arguments: [] }
+  expect(decodeBody(hex(`${failure} 00000007 0005 68656c6c6f`), noneKnown)).toStrictEqual({ messages: [message] })
+  expect(decodeBody(hex(`${failure} 01`), noneKnown)).toStrictEqual({ messages: [message] })
+})
+
 describe('what ends a body', () => {
   const [p] = vector('p p in one body').messages
   const first = vector('p p in one body').bytes.subarray(0, 28)

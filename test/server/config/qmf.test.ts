@@ -82,6 +82,8 @@ url = "amqp://guest:a%3Ab@[::1]:5673"`
     [`${b1}url = "amqp://h"\ninterval = 5`, /b1: unknown key `interval`: did you mean `interval_ms`/],
     [`${b1}url = "amqp://h"\ninterval_ms = 5`, /b1: `interval_ms`: expected an integer from 1000 to 86400000, found 5/],
     [`${b1}url = "amqp://h"\n${b1}url = "amqp://i"`, /`qmf`: two of them have the same `name`/],
+    ['qmf = "amqp://u:hunter2@h"', /^c\.toml:1: `qmf`: expected tables \[\[qmf]], found another text \(not shown\)$/],
+    ['qmf = ["amqp://u:hunter2@h"]', /`\[\[qmf]]` 1: expected a table, found another text \(not shown\)$/],
     ['[qmf]\nname = "b1"', /`qmf`: expected tables \[\[qmf]], found a table/],
   ])('%j is refused in words', (text, words) => {
     const said = complaint(text)

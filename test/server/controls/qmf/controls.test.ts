@@ -1,4 +1,5 @@
 /** Methods of brokers as controls: with the schemas that a real broker gave, on one object and never on more. */
+import { getEventListeners } from 'node:events'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { QmfType, type TableSchema } from '../../../../protocol/qmf/types.ts'
@@ -76,7 +77,9 @@ describe('the object', () => {
     ['is a pattern that fits one', { object: 'ord*' }],
     ['is none of them', { object: 'other' }],
   ])('is refused when it %s', (_what, given) => {
-    expect(() => fleet.judge(PURGE, { request: 0, filter: '{}', ...given })).toThrow(/orders, bills/)
+    expect(() => fleet.judge(PURGE, { request: 0, filter: '{}', ...given })).toThrow(
+      /object.*: east has 2 of its class$/,
+    )
     expect(fleet.calls).toEqual([])
   })
 
@@ -110,6 +113,7 @@ describe('the broker', () => {
 describe('arguments', () => {
   it.each([
     [{ sequence: 1, body: 'x'.repeat(65_536) }, 'argument body: 65536 bytes; it may have 65535'],
+    [{ sequence: 1, body: 'x'.repeat(65_500) }, /all arguments together: 65\d+ bytes, where a broker takes 65536/],
     [{ body: 'hi' }, 'needs the argument sequence'],
   ])('that do not fit are refused %#', (given, message) => {
     expect(() => fleet.judge(ECHO, given)).toThrow(message)
@@ -118,6 +122,16 @@ describe('arguments', () => {
 
   it.each(['[]', '1', 'no', `${'{"a":'.repeat(20)}1${'}'.repeat(20)}`])('that are no map are refused: %s', (filter) => {
     expect(() => fleet.judge(PURGE, { object: 'orders', request: 0, filter })).toThrow('argument filter')
+  })
+
+  it.each([
+    `{"${'k'.repeat(256)}":1}`,
+    `{"k":"${'x'.repeat(65_536)}"}`,
+    `${'['.repeat(200_000)}${']'.repeat(200_000)}`,
+  ])('that no broker takes are refused before anything runs %#', (filter) => {
+    expect(() => fleet.judge(PURGE, { object: 'orders', request: 0, filter })).toThrow(
+      expect.objectContaining({ status: 'INVALID_ARGUMENT' }),
+    )
   })
 
   it('that are JSON become maps', async () => {
@@ -137,6 +151,7 @@ describe('arguments', () => {
         { name: 'level', type: QmfType.UINT8, direction: 'I', max: 9 },
         { name: 'small', type: QmfType.INT16, direction: 'I', min: -5, default: 0 },
         { name: 'word', type: QmfType.SHORT_STRING, direction: 'I', maxLength: 3, default: '' },
+        { name: 'share', type: QmfType.FLOAT, direction: 'I', default: 0.5 },
       ],
     } as const
     const odd = { ...queue, key: { ...queue.key, className: 'odd' }, methods: [method] }
@@ -148,6 +163,7 @@ describe('arguments', () => {
     expect(() => fleet.judge(set, { level: 256 })).toThrow('argument level: at most 255')
     expect(() => fleet.judge(set, { level: 0, small: -6 })).toThrow('argument small: at least -5')
     expect(() => fleet.judge(set, { level: 0, small: 40_000 })).toThrow('argument small: at most 32767')
+    expect(() => fleet.judge(set, { level: 0, share: 1e39 })).toThrow('argument share: it does not fit a float')
     expect(() => fleet.judge(set, { level: 0, word: 'äö' })).toThrow('argument word: 4 bytes; it may have 3')
   })
 })
@@ -180,6 +196,23 @@ describe('the result', () => {
   ])('of %j is %s', async (answer, outcome, detail) => {
     fleet.answer = answer
     expect(await run()).toMatchObject({ outcome, detail })
+  })
+
+  it('has VOID for what would not fit a frame', async () => {
+    const long = new Map([['k', 'x'.repeat(200_000)]])
+    const all = ['a', 'b'].map((name) => ({ name, type: QmfType.MAP, direction: 'O' as const }))
+    const odd = { ...queue, key: { ...queue.key, className: 'odd' }, methods: [{ name: 'list', arguments: all }] }
+    fleet.connect('west', odd)
+    fleet.object('west', odd, '0-1-1-0-1', 'one')
+    fleet.answer = { status: 0, text: 'OK', arguments: [long, long] }
+    const { value } = await fleet.run('qmf.org.apache.qpid.broker.odd.list', {})
+    expect(value.value).toMatchObject([{ type: BasicType.STRING }, { type: BasicType.VOID }])
+  })
+
+  it('leaves nothing behind at the signal, which lives as long as the producer', async () => {
+    const { signal } = new AbortController()
+    await fleet.judge(ECHO, { sequence: 1, body: '' }).run(signal)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it('is unknown where the producer stops first', async () => {

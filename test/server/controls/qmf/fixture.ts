@@ -13,7 +13,7 @@ import { FakeClock } from '../../../support/fake-clock.ts'
 
 export const identity = { tenant: 'default', name: 'eve', role: 'operator', userId: 7 } as Identity
 const context = { identity } as ControlContext
-const nobody = { born() {}, emit() {}, died() {} }
+const nobody = { born() {}, emit() {}, died() {}, wanted: { born() {} } }
 
 /** As the real broker of the recording described it. */
 export function recorded(className: string): TableSchema {
@@ -73,10 +73,11 @@ export class Fleet {
   /** As the executor does it: converted, completed, judged. Throws StatusError. */
   judge(name: string, args: Readonly<Record<string, string | number | boolean>>) {
     const control = this.control(name)
-    const types = { string: BasicType.STRING, number: BasicType.INT64, boolean: BasicType.BOOLEAN }
     const list = Object.entries(args).map(([key, value]) => {
-      const type = types[typeof value as 'string' | 'number' | 'boolean']
-      return { name: key, type, value: typeof value === 'number' ? BigInt(value) : value } as { name: string } & Value
+      const isInteger = Number.isSafeInteger(value)
+      const types = { string: BasicType.STRING, number: BasicType.DOUBLE, boolean: BasicType.BOOLEAN }
+      const type = isInteger ? BasicType.INT64 : types[typeof value as keyof typeof types]
+      return { name: key, type, value: isInteger ? BigInt(value) : value } as { name: string } & Value
     })
     const { given } = readGiven(list, control)
     return { given, run: control.prepare(given, context) as Run }

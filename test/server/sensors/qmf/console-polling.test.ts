@@ -1,7 +1,7 @@
 /** What is asked for when: wanted classes, broadcasts, rounds, and agents behind the broker. */
 import { describe, expect, it } from 'vitest'
 import type { QmfMessage } from '../../../../protocol/qmf/types.ts'
-import { ConsolePeer, done, headerOf, queue } from './console-peer.ts'
+import { ConsolePeer, done, headerOf, plain, queue } from './console-peer.ts'
 import { schemaOf, tableOf } from './recorded.ts'
 
 const QUEUES = 'topic-me qpid.management console.obj.*.*.org.apache.qpid.broker.queue'
@@ -71,7 +71,7 @@ describe('a wanted class', () => {
     peer.console.want(tableOf('queue'), true)
     peer.serve()
     peer.bodies.length = 0
-    for (let second = 1; second <= 50; second++) {
+    for (let second = 1; second <= 20; second++) {
       peer.pass(1)
       if (second % 10 === 0) peer.heartbeat()
     }
@@ -99,7 +99,26 @@ describe('a wanted class', () => {
     expect(peer.asked()).toEqual(['agent.1.0 G queue'])
   })
 
-  it('is asked for all the same after minutes of broadcasts', () => {
+  it('is polled where heartbeats come from a broker that says that it publishes nothing', () => {
+    const peer = new ConsolePeer().ready()
+    const { properties } = tableOf('broker')
+    const values = properties.map(({ name, type }) => (name === 'mgmtPublish' ? false : plain(type)))
+    peer.tell({ op: 'c', sequence: 0, header: headerOf('broker', '0-0-1-0-2'), properties: values })
+    peer.heartbeat()
+    peer.console.want(tableOf('queue'), true)
+    peer.serve()
+    peer.pass(5)
+    expect(peer.asked()).toEqual(['agent.1.0 G queue'])
+  })
+
+  it('is polled where its name is too long for a binding key', () => {
+    const peer = new ConsolePeer().ready()
+    const key = { ...tableOf('queue').key, packageName: 'p'.repeat(235) }
+    peer.console.want({ ...tableOf('queue'), key }, true)
+    expect([peer.commands, peer.asked()]).toEqual([[], ['agent.1.0 G queue']])
+  })
+
+  it('is asked for once a minute all the same while it is broadcast', () => {
     const peer = new ConsolePeer().ready()
     peer.heartbeat()
     peer.console.want(tableOf('queue'), true)
@@ -112,10 +131,12 @@ describe('a wanted class', () => {
         peer.serve()
       }
     }
-    pass(29)
+    pass(5)
     expect(asksFor(peer, 'queue')).toBe(0)
-    pass(8)
+    pass(1)
     expect(asksFor(peer, 'queue')).toBe(1)
+    pass(6)
+    expect(asksFor(peer, 'queue')).toBe(2)
   })
 })
 
@@ -194,11 +215,40 @@ describe('a round', () => {
     const ops = peer.bodies.flat().map(({ message }) => message.op)
     expect(ops.filter((op) => op === 'P' || op === 'Q')).toEqual(['P', 'Q', 'Q'])
     expect(ops.filter((op) => op === 'G')).toHaveLength(21)
+    const asked = peer.bodies.flat().flatMap(({ message: m }) => (m.op === 'G' ? [m.query.get('_class')] : []))
+    expect(asked.slice(0, 4)).toEqual(['session', 'queue', 'agent', 'connection'])
+    expect(asked.slice(-2).toSorted()).toEqual(['binding', 'subscription'])
     expect(ops).not.toContain('S')
     expect(peer.told).toEqual(['ready'])
     peer.bodies.length = 0
     peer.pass(59)
     expect(peer.bodies).toEqual([])
+    peer.pass(1)
+    expect(peer.asked()).toEqual(['broker P'])
+  })
+})
+
+describe('a round, after a call, which may have made objects,', () => {
+  it('is earlier, but not for a call without a reply, and 10 s after the last', async () => {
+    const peer = new ConsolePeer().ready()
+    const { key, methods } = tableOf('broker')
+    const method = methods.find(({ name }) => name === 'getLogLevel') as (typeof methods)[0]
+    const call = () => peer.console.call('0-0-1-0-2', key, method, [])
+    const lost = call()
+    peer.pass(11)
+    expect([await lost, peer.take(1)[0]?.message.op, peer.take()]).toEqual(['timeout', 'M', []])
+    const done = call()
+    peer.serve()
+    await done
+    expect(asksFor(peer, 'queue')).toBe(0)
+    peer.pass(1)
+    peer.serve()
+    expect(asksFor(peer, 'queue')).toBe(1)
+    const again = call()
+    peer.serve()
+    await again
+    peer.pass(9)
+    expect(peer.take()).toEqual([])
     peer.pass(1)
     expect(peer.asked()).toEqual(['broker P'])
   })

@@ -155,6 +155,21 @@ describe('the console itself', () => {
   })
 })
 
+describe('a sample', () => {
+  it('older than the last is dropped, since answers and broadcasts may pass each other, unless the clock was set', () => {
+    const peer = new ConsolePeer().ready()
+    const told = peer.objects.length
+    const second = 1_000_000_000n
+    const sample = (seconds: bigint) => {
+      const { header, properties } = queue(0, '0-1-1-0-500', 'q') as Extract<ReturnType<typeof queue>, { op: 'g' }>
+      peer.tell({ op: 'c', sequence: 0, header: { ...header, sampled: seconds * second }, properties })
+    }
+    for (const seconds of [200n, 202n, 201n, 202n, 203n, 142n, 143n, 150n]) sample(seconds)
+    const times = peer.objects.slice(told).map(({ header }) => header.sampled / second)
+    expect(times).toEqual([200n, 202n, 202n, 203n, 142n, 143n, 150n])
+  })
+})
+
 describe('deletion', () => {
   it('is told by the recorded delete times', () => {
     const peer = new ConsolePeer({ session: RECORDED }).ready()

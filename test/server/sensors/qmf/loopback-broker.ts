@@ -14,6 +14,8 @@ import type { Issued } from '../../../support/certificates.ts'
 import { recordedAnswers, recordedKnown } from './recorded.ts'
 
 const FRAME_BYTES = 65_535
+/** The answer to A: banks 1.10. */
+const ATTACHED = Uint8Array.from(Buffer.from('414d326100000001000000010000000a', 'hex'))
 
 export class LoopbackBroker {
   readonly port: number
@@ -21,6 +23,8 @@ export class LoopbackBroker {
   readonly logins: string[] = []
   /** `bind <queue> <key>`, `unbind ...`, `G <class>`, `M <method>` */
   readonly asked: string[] = []
+  /** What agents sent, by routing key. */
+  readonly told: (readonly [key: string, body: Uint8Array])[] = []
   /** Logins are refused with this text. */
   refusal: string | undefined
   /** Nothing is said or read. */
@@ -126,13 +130,17 @@ class Peer {
   }
 
   #command({ method, header, body }: Assembly): void {
-    const { asked } = this.#broker
+    const { asked, told } = this.#broker
     const { command } = decodeCommand(method)
     this.#control({ name: 'session.completed', commands: [{ first: 0, last: this.#commands++ }] }, 1)
     if (command.name === 'exchange.bind') asked.push(`bind ${command.key}`)
     if (command.name === 'exchange.unbind') asked.push(`unbind ${command.key}`)
     if (command.name !== 'message.transfer') return
-    const { replyTo, body: request } = decodeDelivery(command.destination, header, body)
+    const { replyTo, routingKey, body: request } = decodeDelivery(command.destination, header, body)
+    const [first] = decodeBody(request, recordedKnown).messages
+    if (replyTo?.routingKey.startsWith('qmfagent') || replyTo === undefined) told.push([routingKey, request])
+    if (first?.op === 'A') this.deliver('qmfagent', replyTo?.routingKey ?? '', ATTACHED)
+    if (replyTo?.routingKey.startsWith('qmfagent') || replyTo === undefined) return
     for (const message of decodeBody(request, recordedKnown).messages) {
       if (message.op === 'G') asked.push(`G ${message.query.get('_class')}`)
       if (message.op === 'M') asked.push(`M ${message.method}`)

@@ -24,8 +24,8 @@ describe('a metric', () => {
 })
 
 /** The label of an object whose class has these index properties. */
-function label(properties: readonly SchemaProperty[], values: Properties, isTaken = false): string {
-  return labelOf(nameOfObject(table('x', properties), values), '0-1-1-0-7', isTaken)
+function label(properties: readonly SchemaProperty[], values: Properties, ...taken: string[]): string {
+  return labelOf(nameOfObject(table('x', properties), values), '0-1-1-0-7', new Set(taken))
 }
 const reference = (name: string) => index(name, QmfType.REFERENCE)
 
@@ -45,7 +45,9 @@ describe('an object', () => {
   })
 
   test('has its object id with it where another is called the same, or the name is cut', () => {
-    expect(label([index('name')], ['q1'], true)).toBe('q1@0-1-1-0-7')
+    expect(label([index('name')], ['q1'], 'q1')).toBe('q1@0-1-1-0-7')
+    expect(label([index('name')], ['q1'], 'q1', 'q1@0-1-1-0-7')).toBe('q1@0-1-1-0-7@0-1-1-0-7')
+    expect(label([], [], '0-1-1-0-7')).toBe('0-1-1-0-7@0-1-1-0-7')
     expect(label([index('name')], [`${'a'.repeat(254)}\u{1f600}`])).toBe(`${'a'.repeat(254)}\ufffd@0-1-1-0-7`)
   })
 })

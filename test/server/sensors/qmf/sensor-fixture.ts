@@ -17,6 +17,9 @@ import { FakeClock } from '../../../support/fake-clock.ts'
 
 /** `born msgDepth@b1/q1`, `msgDepth@b1/q1 = 42 at 5`, `died ...`; times in microseconds behind START. */
 export class FakeHub implements QmfHub {
+  /** Of objects that are not there yet. */
+  readonly expected: Series[] = []
+  readonly wanted = { born: (_sensor: ListeningSensor, series: Series) => void this.expected.push(series) }
   #told: string[] = []
 
   born(_sensor: ListeningSensor, series: Series): void {

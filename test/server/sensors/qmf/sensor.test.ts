@@ -102,18 +102,6 @@ describe('the catalogue', () => {
     expect([...sensor.metrics()].map(({ name }) => name)).toEqual(['qmf.broker.up', `qmf.${PACKAGE}.odd.same`])
     expect(sensor.status().counters).toMatchObject({ badName: 5 })
   })
-
-  test('tells who watches when there are other schemas', () => {
-    const { sensor, connect } = makeSensor()
-    let told = 0
-    sensor.watch(() => told++)
-    connect().learn(queue)
-    expect([told, [...sensor.schemas()]]).toEqual([1, [queue]])
-    connect().learn(queue)
-    expect(told).toBe(1)
-    connect().broker.ready()
-    expect([told, [...sensor.schemas()]]).toEqual([2, []])
-  })
 })
 
 describe('values', () => {
@@ -194,6 +182,41 @@ describe('objects', () => {
 })
 
 describe('what is wanted', () => {
+  test('may be of objects that are not there yet: their class is wanted then, on every connection', () => {
+    const { sensor, hub, connect } = makeSensor()
+    expect([...sensor.expected(DEPTH)]).toEqual([])
+    const said = connect().learn(queue)
+    const [series] = hub.expected
+    expect(series?.labels).toEqual({ name: DEPTH, broker: 'b1' })
+    expect(series?.matches('object', () => false)).toBe(true)
+    expect(['b1', 'b2'].map((name) => series?.matches('broker', (text) => text === name))).toEqual([true, false])
+    series?.wanted?.(true)
+    expect(said.wanted()).toEqual(['+queue'])
+    expect([...sensor.expected(DEPTH)]).toEqual([series])
+    said.broker.ready()
+    said.queue(1, 0, 5)
+    said.broker.down('lost')
+    const again = connect().learn(queue)
+    expect(again.wanted()).toEqual(['+queue'])
+    expect(hub.expected).toEqual([series])
+    series?.wanted?.(false)
+    expect(again.wanted()).toEqual(['-queue'])
+    connect().learn(queue)
+    again.broker.ready()
+    expect(again.wanted()).toEqual([])
+  })
+
+  test('of a class that the broker has no more is forgotten', () => {
+    const { sensor, hub, connect } = makeSensor()
+    void [...sensor.expected(DEPTH)]
+    connect().learn(queue)
+    hub.expected[0]?.wanted?.(true)
+    hub.news()
+    connect().broker.ready()
+    expect(hub.news()).toEqual(['died msgDepth@b1'])
+    expect([...sensor.expected(DEPTH)]).toEqual([])
+  })
+
   test('is asked of the console by class, while anybody wants anything of it', () => {
     const { said, depth, tapped } = open()
     expect(said.wanted()).toEqual(['+queue'])
@@ -277,13 +300,14 @@ describe('a broker', () => {
   test('is found by name, with its objects and calls of their methods', async () => {
     const { sensor, said } = open()
     const broker = sensor.broker('b1')
-    const [object] = broker?.objects({ packageName: PACKAGE, className: 'queue' }) ?? []
+    const [object] = broker?.objects() ?? []
     expect([object?.label, object?.id]).toEqual(['q1', id(1)])
-    expect([...(broker?.objects({ packageName: PACKAGE, className: 'broker' }) ?? [])]).toEqual([])
+    expect(object && broker?.has(object)).toBe(true)
     if (object === undefined) throw new Error('no object')
     const method = { name: 'purge', arguments: [] }
     expect(await broker?.call(object, method, [1])).toMatchObject({ text: `${id(1)} queue.purge(1)` })
     said.broker.down('gone')
     expect(await broker?.call(object, method, [1])).toBeUndefined()
+    expect(broker?.has(object)).toBe(false)
   })
 })
