@@ -106,7 +106,11 @@ function json(type: QmfType, value: string, refuse: Refuse): QmfValue {
 
 /** Whole numbers go as integers. */
 function fieldValue(value: unknown, depth: number, refuse: Refuse): FieldValue {
-  if (typeof value === 'number') return Number.isSafeInteger(value) && !isInt32(value) ? BigInt(value) : value
+  if (typeof value === 'number') {
+    if (!Number.isInteger(value) || isInt32(value)) return value
+    if (!Number.isSafeInteger(value)) throw refuse('a whole number beyond 2^53, which JSON does not keep exact')
+    return BigInt(value)
+  }
   if (value === null || typeof value !== 'object') return value as FieldValue
   if (depth >= MOST_NESTING) throw refuse(`it nests deeper than ${MOST_NESTING}`)
   const entries = Object.entries(value).map(([key, one]) => [key, fieldValue(one, depth + 1, refuse)] as const)

@@ -120,9 +120,12 @@ describe('arguments', () => {
     expect(fleet.calls).toEqual([])
   })
 
-  it.each(['[]', '1', 'no', `${'{"a":'.repeat(20)}1${'}'.repeat(20)}`])('that are no map are refused: %s', (filter) => {
-    expect(() => fleet.judge(PURGE, { object: 'orders', request: 0, filter })).toThrow('argument filter')
-  })
+  it.each(['[]', '1', 'no', '{"a":9007199254740993}', '{"a":[1e300]}', `${'{"a":'.repeat(20)}1${'}'.repeat(20)}`])(
+    'that are no map are refused: %s',
+    (filter) => {
+      expect(() => fleet.judge(PURGE, { object: 'orders', request: 0, filter })).toThrow('argument filter')
+    },
+  )
 
   it.each([
     `{"${'k'.repeat(256)}":1}`,
