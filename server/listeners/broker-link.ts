@@ -2,7 +2,6 @@
  * A connection to a Qpid broker, made again whenever it is lost, for whatever speaks on it. What a broker says is shown to
  * people only without its password.
  */
-import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -17,11 +16,14 @@ const CONNECT_MS = 10_000
 const GOODBYE_MS = 1_000
 const FIRST_MS = 1_000
 const LONGEST_MS = 60_000
+/** A connection that was good for so long was good: what ends earlier may go on to end. */
+const STEADY_MS = 10_000
 /** What waits for a broker that does not read. */
 const MAX_UNSENT_BYTES = 1 << 20
 const MAX_BODY_BYTES = 1 << 20
 /** An idle dead peer is noticed in about 25 s [MON 15]. */
 const KEEP_ALIVE_MS = 15_000
+const NOTHING: Uint8Array = new Uint8Array(0)
 
 /** What speaks on one connection. It tells the end of it by `down`, once. */
 export interface Speaker {
@@ -37,7 +39,7 @@ export interface Wire {
   /** A name for its AMQP session that no other has. */
   readonly session: string
   connect(events: AmqpEvents): AmqpClient
-  /** It is what it was made for: when it is lost, the next one comes soon. */
+  /** It is what it was made for: when it is lost after a while, the next one comes soon. */
   ready(): void
   down(reason: string): void
 }
@@ -46,6 +48,8 @@ export interface Wire {
 export interface Party {
   /** What is logged with the name of the broker, by what happened. */
   readonly said: { readonly ready: string; readonly lost: string }
+  /** What its AMQP sessions are called, a number behind it. No two at a broker may be called the same. */
+  readonly session: string
   open(wire: Wire): Speaker
   /** Where what arrives is taken by, if not by the speaker as it comes. */
   readonly feed?: (speaker: Pick<Speaker, 'push' | 'end'>, socket: Socket) => Pick<Speaker, 'push' | 'end'>
@@ -68,9 +72,15 @@ export class BrokerLink {
   readonly #random: () => number
   /** In a row. */
   #failures = 0
+  /** Made so far. */
+  #connections = 0
+  /** Since when it is what it was made for, monotonic. */
+  #readyMs: number | undefined
   #password: string | undefined
   #socket: Socket | undefined
   #speaker: Speaker | undefined
+  /** Whether something arrived that the speaker was not given yet. */
+  #isBehind = (): boolean => false
   /** Why the speaker is ended, where it cannot know. */
   #reason: string | undefined
   /** Until the next attempt, or for the one under way. */
@@ -98,11 +108,13 @@ export class BrokerLink {
         : connect(to)
       this.#open(socket, isTls ? 'secureConnect' : 'connect')
     } catch (error) {
-      this.#lost((error as Error).message)
+      this.#lost(messageOf(error as Error))
     }
   }
 
+  /** A broker is not silent whose bytes wait here. */
   tick(nowMs: number): void {
+    if (this.#isBehind()) this.#speaker?.push(NOTHING)
     this.#speaker?.tick(nowMs)
   }
 
@@ -111,7 +123,8 @@ export class BrokerLink {
     this.#clock.clear(this.#timer)
     const socket = this.#socket
     if (socket === undefined) return
-    const closed = new Promise((resolve) => socket.once('close', resolve))
+    // It may be gone already, with bytes that were not taken yet.
+    const closed = socket.closed || new Promise((resolve) => socket.once('close', resolve))
     if (this.#speaker === undefined) socket.destroy()
     else this.#end('the server ends')
     await closed
@@ -125,7 +138,7 @@ export class BrokerLink {
     }, CONNECT_MS)
     this.#timer = timer
     socket.on('error', (error) => {
-      reason = error.message
+      reason = messageOf(error)
     })
     const before = (): void => this.#lost(reason)
     socket.once('close', before)
@@ -137,9 +150,17 @@ export class BrokerLink {
       const end = (): void => {
         if (this.#speaker === speaker) this.#end(reason)
       }
-      const taker = { push: (bytes: Uint8Array) => speaker.push(bytes), end }
-      const feed = this.#party.feed?.(taker, socket) ?? taker
-      socket.on('data', (chunk: Uint8Array) => feed.push(chunk))
+      let waiting = 0
+      this.#isBehind = () => waiting > 0
+      const push = (bytes: Uint8Array): void => {
+        waiting -= bytes.length
+        speaker.push(bytes)
+      }
+      const feed = this.#party.feed?.({ push, end }, socket) ?? { push, end }
+      socket.on('data', (chunk: Uint8Array) => {
+        waiting += chunk.length
+        feed.push(chunk)
+      })
       // What came before the end counts: the rest is taken.
       socket.once('close', () => feed.end())
     })
@@ -147,7 +168,7 @@ export class BrokerLink {
 
   #wire(socket: Socket): Wire {
     const { name, user, virtualHost } = this.#table
-    const session = `cinnabar-${randomUUID()}`
+    const session = `${this.#party.session}-${++this.#connections}`
     const write = (bytes: Uint8Array): void => {
       if (!socket.writable) return
       socket.write(bytes)
@@ -161,7 +182,7 @@ export class BrokerLink {
         return new AmqpClient({ ...login, virtualHost, session, maxBodyBytes: MAX_BODY_BYTES, write, events })
       },
       ready: () => {
-        this.#failures = 0
+        this.#readyMs = this.#clock.monotonicMs()
         this.#log.info({ broker: name }, this.#party.said.ready)
       },
       down: (reason) => this.#lost(this.#reason ?? reason),
@@ -179,9 +200,12 @@ export class BrokerLink {
     this.#socket = undefined
     this.#speaker = undefined
     this.#reason = undefined
+    this.#isBehind = () => false
     this.#clock.clear(this.#timer)
     if (socket !== undefined) this.#close(socket)
     const detail = this.#said(reason)
+    if (this.#readyMs !== undefined && this.#clock.monotonicMs() - this.#readyMs >= STEADY_MS) this.#failures = 0
+    this.#readyMs = undefined
     const waitMs = Math.min(FIRST_MS * 2 ** Math.min(this.#failures, 16), LONGEST_MS) * (1 - this.#random() / 2)
     this.#party.down(detail)
     if (this.#isClosed) return
@@ -193,6 +217,7 @@ export class BrokerLink {
 
   /** What was written last goes out, if the broker takes it. */
   #close(socket: Socket): void {
+    if (socket.closed) return
     const timer = this.#clock.setTimeout(() => socket.destroy(), GOODBYE_MS)
     socket.once('close', () => this.#clock.clear(timer))
     socket.resume()
@@ -205,6 +230,12 @@ export class BrokerLink {
       .replaceAll(/\p{Cc}+/gu, ' ')
       .toWellFormed()
   }
+}
+
+/** A name with several addresses (localhost) fails with an error for each of them and no words of its own. */
+function messageOf(error: Error): string {
+  const all: readonly Error[] = error instanceof AggregateError ? error.errors : [error]
+  return all.map(({ message }) => message).join(', ')
 }
 
 /** Without the end of its line. Rejects in words, with the path. */

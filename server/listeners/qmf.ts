@@ -3,6 +3,7 @@
  * of it a second one. A newcomer would read what a broker sends as it comes: what a console is told waits as any feed
  * does, for storage and for the tenant's quota. An agent answers all the same, above all when there is too much of the rest.
  */
+import { randomUUID } from 'node:crypto'
 import { formatBroker } from '../config/broker-url.ts'
 import type { QmfTable } from '../config.ts'
 import type { AgentPost } from '../qmf-agent/post.ts'
@@ -36,7 +37,12 @@ export function connectQmf(
   const links = tables.flatMap((table) => {
     const sensor = sensors.find(({ owner }) => owner.tenant === table.tenant)
     const agent = agents.find(({ broker }) => broker === table.name)
-    const parties = [sensor && consoleParty(table, sensor, pacerOf(sensor), options), agent && agentParty(agent)]
+    // What is ours at the broker, the console's and the agent's, begins alike.
+    const session = `cinnabar-${randomUUID()}`
+    const parties = [
+      sensor && consoleParty(table, sensor, { ...options, pacer: pacerOf(sensor), session }),
+      agent && agentParty(agent, session),
+    ]
     return parties.flatMap((party) => (party === undefined ? [] : [new BrokerLink(table, party, options)]))
   })
   for (const link of links) void link.connect()
@@ -51,11 +57,16 @@ export function connectQmf(
   }
 }
 
-function consoleParty(table: QmfTable, sensor: QmfSensor, pacer: Pacer, { clock }: LinkOptions): Party {
+function consoleParty(
+  table: QmfTable,
+  sensor: QmfSensor,
+  { clock, pacer, session: ours }: LinkOptions & { readonly pacer: Pacer; readonly session: string },
+): Party {
   const broker = sensor.broker(table.name) as QmfBroker
   const cache = new SchemaCache()
   return {
     said: { ready: 'a broker is connected', lost: 'a broker is not connected' },
+    session: `${ours}-console`,
     feed: (speaker, socket) => pacer.feed(speaker, socket),
     open({ session, connect, ready, down }) {
       sensor.counters.connections++
@@ -89,9 +100,10 @@ function consoleParty(table: QmfTable, sensor: QmfSensor, pacer: Pacer, { clock 
   }
 }
 
-function agentParty(agent: AgentPost): Party {
+function agentParty(agent: AgentPost, ours: string): Party {
   return {
     said: { ready: 'the agent is attached to a broker', lost: 'the agent is not attached to a broker' },
+    session: `${ours}-agent`,
     open: ({ session, connect, ready, down }) => agent.open(session, { attached: () => ready(), down }, connect),
     down: (reason) => agent.down(reason),
   }

@@ -14,7 +14,7 @@ import { type QmfMessage, QmfStatus, type Stopped } from '../../protocol/qmf/typ
 import type { Clock } from '../clock.ts'
 import { answer, broadcast, complete, EXCHANGE, known, MOST_BYTES, reply } from './contents.ts'
 import type { AgentCounters } from './counters.ts'
-import type { Banks, Inventory } from './objects.ts'
+import { type Banks, type Inventory, isBanks } from './objects.ts'
 import { PACKAGE, schemas } from './schema.ts'
 import { type Job, Sending, type Sent } from './sending.ts'
 
@@ -52,7 +52,6 @@ const INTERVAL_MS = 10_000
 /** Until it is attached. */
 const PATIENCE_MS = 10_000
 const ATTACH = 1
-const MOST_BANK = { broker: 1 << 20, agent: 1 << 28 }
 /** A label is a str8. */
 const MOST_LABEL = 60
 /** What nobody reads fast enough is to lose its oldest; the others are not to be refused theirs. */
@@ -142,8 +141,8 @@ export class Agent {
 
   #attached({ brokerBank, agentBank }: Banks): void {
     if (this.#state !== 'attaching') return
-    if (brokerBank >= MOST_BANK.broker || agentBank >= MOST_BANK.agent) {
-      this.#down(`the broker gave the agent banks that no object id has: ${brokerBank}.${agentBank}`)
+    if (!isBanks({ brokerBank, agentBank })) {
+      this.#down(`the broker gave the agent banks that no agent has: ${brokerBank}.${agentBank}`)
       return
     }
     this.#state = 'attached'
@@ -210,7 +209,7 @@ export class Agent {
       ? { op: 's', sequence, schema }
       : complete(sequence, QmfStatus.UNKNOWN_OBJECT, 'Class key not found')
     if (to !== undefined) this.#answer([reply(to, message)].values())
-    else if (schema) this.#answer([this.#toBroker(message)].values())
+    else if (schema) this.#answer([this.#toBroker(message)].values(), true)
     else this.#options.counters.unexpected++
   }
 
@@ -234,8 +233,8 @@ export class Agent {
     if (op === 'G' || op === 'S') this.#answer([reply(to, complete(sequence, status, text))].values())
   }
 
-  #answer(job: Job): void {
-    if (this.#sending.offer(job)) this.#options.counters.requests++
+  #answer(job: Job, isForBroker = false): void {
+    if (this.#sending.offer(job, isForBroker)) this.#options.counters.requests++
     else this.#options.counters.requestsFull++
   }
 

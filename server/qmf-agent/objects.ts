@@ -11,6 +11,17 @@ export interface Banks {
   readonly agentBank: number
 }
 
+/** Whether an object id has room for them. The agent bank 0 is the broker's own: what is asked of it never comes here. */
+export function isBanks(value: unknown): value is Banks {
+  if (typeof value !== 'object' || value === null || !('brokerBank' in value) || !('agentBank' in value)) return false
+  const { brokerBank, agentBank } = value
+  return isWithin(brokerBank, 0, 1 << 20) && isWithin(agentBank, 1, 1 << 28)
+}
+
+function isWithin(value: unknown, first: number, end: number): boolean {
+  return Number.isInteger(value) && Number(value) >= first && Number(value) < end
+}
+
 /** In the order of the schema. */
 export interface Row {
   readonly properties: Properties

@@ -3,14 +3,16 @@
  * broker gave. Without the file they are new agents to their brokers, and nothing else is lost.
  */
 import { randomUUID } from 'node:crypto'
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '../log.ts'
-import type { Banks } from './objects.ts'
+import { type Banks, isBanks } from './objects.ts'
 
 const FILE = 'qmf-agent.json'
 /** 12 bits of an object id; 0 is for objects that persist. */
 const MOST_BOOTS = 0xfff
+/** A thousand brokers take a tenth of it. */
+const MOST_BYTES = 1 << 20
 
 export class Remembered {
   readonly systemId: string
@@ -51,6 +53,8 @@ export class Remembered {
 
   #read(): Readonly<Record<string, unknown>> {
     try {
+      const stat = statSync(this.#path)
+      if (!stat.isFile() || stat.size > MOST_BYTES) throw new Error(`this is no file of at most ${MOST_BYTES} bytes`)
       const read: unknown = JSON.parse(readFileSync(this.#path, 'utf8'))
       if (typeof read === 'object' && read !== null) return read as Record<string, unknown>
       this.#log.warn({ file: this.#path }, 'this is not what QMF agents keep: they are new ones')
@@ -76,9 +80,4 @@ export class Remembered {
 
 function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
-}
-
-function isBanks(value: unknown): value is Banks {
-  if (typeof value !== 'object' || value === null || !('brokerBank' in value) || !('agentBank' in value)) return false
-  return [value.brokerBank, value.agentBank].every((bank) => Number.isInteger(bank) && Number(bank) >= 0)
 }

@@ -23,8 +23,16 @@ interface Link {
 const PORTION_BYTES = 32 << 10
 /** Pieces of work without a result, in a portion: other parts of the server have their turn too. */
 const PORTION_PIECES = 4
+/** From one tick to the next: however much is asked for, this takes a small part of the server's time. */
+const TICK_BYTES = 1 << 20
+/** A piece of work without a result takes as long as so many bytes. */
+const PIECE_BYTES = 16 << 10
 const PATIENCE_MS = 5_000
 const MOST_JOBS = 64
+/** The broker asks for each class once, and must not be refused because consoles ask a lot. */
+const MOST_JOBS_WITH_BROKER = 80
+/** Portions that the broker may not have told of; beyond them only time counts. */
+const MOST_SYNCS = 100
 
 export class Sending {
   readonly #link: Link
@@ -33,6 +41,10 @@ export class Sending {
   #jobs: Job[] = []
   /** When the next portion is sent anyway, monotonic; undefined: nothing is awaited. */
   #untilMs: number | undefined
+  /** What the broker has not said it has. */
+  #syncs = 0
+  /** Until the next tick. */
+  #bytesLeft = TICK_BYTES
 
   /** `failed`: something did not fit into its field, and the rest of its job is left out. */
   constructor(link: Link, nowMs: () => number, failed: () => void) {
@@ -41,10 +53,11 @@ export class Sending {
     this.#failed = failed
   }
 
-  /** Done after those before it. False: too many wait. */
-  offer(job: Job): boolean {
-    if (this.#jobs.length >= MOST_JOBS) return false
-    this.#jobs.push(job)
+  /** Done after those before it, or next, where the broker asks. False: too many wait. */
+  offer(job: Job, isForBroker = false): boolean {
+    if (this.#jobs.length >= (isForBroker ? MOST_JOBS_WITH_BROKER : MOST_JOBS)) return false
+    if (isForBroker) this.urge(job)
+    else this.#jobs.push(job)
     this.#send()
     return true
   }
@@ -57,7 +70,8 @@ export class Sending {
 
   /** To be called every second. */
   tick(nowMs: number): void {
-    if (this.#untilMs === undefined || nowMs < this.#untilMs) return
+    this.#bytesLeft = TICK_BYTES
+    if (this.#untilMs !== undefined && nowMs < this.#untilMs) return
     this.#untilMs = undefined
     this.#send()
   }
@@ -71,12 +85,13 @@ export class Sending {
     if (this.#untilMs !== undefined) return
     let bytes = 0
     let pieces = 0
-    while (bytes < PORTION_BYTES && pieces < PORTION_PIECES) {
+    while (bytes < PORTION_BYTES && pieces < PORTION_PIECES && this.#bytesLeft > 0) {
       const job = this.#jobs[0]
       if (job === undefined) break
       const sent = this.#step(job)
       if (sent === undefined) pieces++
       else bytes += sent
+      this.#bytesLeft -= sent ?? PIECE_BYTES
     }
     if (bytes > 0 || pieces > 0) this.#await()
   }
@@ -104,7 +119,10 @@ export class Sending {
   #await(): void {
     const untilMs = this.#nowMs() + PATIENCE_MS
     this.#untilMs = untilMs
+    if (this.#syncs >= MOST_SYNCS) return
+    this.#syncs++
     this.#link.sync(() => {
+      this.#syncs--
       if (this.#untilMs !== untilMs) return
       this.#untilMs = undefined
       this.#send()

@@ -67,5 +67,5 @@ function sensorRow(sensor: Sensor): Row | undefined {
 }
 
 function toCount(count: number): bigint {
-  return BigInt(Math.max(0, Math.round(count)))
+  return Number.isFinite(count) ? BigInt(Math.max(0, Math.round(count))) : 0n
 }

@@ -80,7 +80,12 @@ describe('attaching', () => {
     [
       'answered with what cannot be',
       (peer: AgentPeer) => peer.tell(undefined, { op: 'a', sequence: 1, brokerBank: 1, agentBank: 1 << 28 }),
-      'the broker gave the agent banks that no object id has: 1.268435456',
+      'the broker gave the agent banks that no agent has: 1.268435456',
+    ],
+    [
+      "answered with the broker's own bank",
+      (peer: AgentPeer) => peer.tell(undefined, { op: 'a', sequence: 1, brokerBank: 1, agentBank: 0 }),
+      'the broker gave the agent banks that no agent has: 1.0',
     ],
     ['cut off', (peer: AgentPeer) => peer.closed('gone'), 'gone'],
   ])('that is %s ends it, once', (_, happen, reason) => {
@@ -90,6 +95,12 @@ describe('attaching', () => {
     peer.pass(20)
     expect(peer.down).toEqual([reason])
     expect(peer.attached).toEqual([])
+  })
+
+  it('is done once, however often it is answered', () => {
+    const peer = new AgentPeer().attach()
+    peer.tell(undefined, { op: 'a', sequence: 1, brokerBank: 1, agentBank: 11 })
+    expect([peer.attached, peer.sent]).toEqual([[{ brokerBank: 1, agentBank: 10 }], []])
   })
 
   it('answers nobody before it is done', () => {
@@ -112,6 +123,16 @@ describe('S', () => {
     const body = peer.sent[0]?.body as Uint8Array
     expect(decodeBody(body, noneKnown).messages).toEqual([{ op: 's', sequence: 4, schema }])
     expect(peer.news().map(([to]) => to)).toEqual(['qpid.management broker'])
+  })
+
+  it('of the broker is answered also where consoles ask more than can be answered', () => {
+    const peer = new AgentPeer().attach()
+    const question = call({ id: '0-3-1-10-99', arguments: [1, 'x'.repeat(1_000)] })
+    for (let i = 0; i < 1_000; i++) peer.tell('r', question)
+    expect(peer.counters.requestsFull).toBeGreaterThan(0)
+    for (const { key } of schemas) peer.tell(undefined, { op: 'S', sequence: 4, key })
+    peer.completeAll()
+    expect(peer.messages().filter(({ op }) => op === 's')).toHaveLength(schemas.length)
   })
 
   it('of a console goes to the console; of a class that there is not, it says so', () => {

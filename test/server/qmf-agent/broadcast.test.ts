@@ -167,6 +167,18 @@ describe('ten thousand channels', () => {
     expect(peer.sent).toEqual([])
   })
 
+  it('take a part of a second and no more, whatever is asked for', () => {
+    const peer = many()
+    for (let sequence = 1; sequence <= 64; sequence++) peer.tell('r', ask(sequence))
+    for (let second = 0; second < 5; second++) {
+      for (let portion = 0; portion < 1_000; portion++) peer.complete()
+      const bytes = peer.sent.splice(0).reduce((sum, { body }) => sum + body.length, 0)
+      expect(bytes).toBeGreaterThan(1 << 19)
+      expect(bytes).toBeLessThan((1 << 20) + 65_536)
+      peer.pass(1)
+    }
+  })
+
   it('do not keep the heartbeat waiting behind others, nor a broker that takes nothing', () => {
     const peer = many()
     for (let sequence = 1; sequence <= 64; sequence++) peer.tell('r', ask(sequence))
@@ -179,6 +191,18 @@ describe('ten thousand channels', () => {
       if (peer.news().some(([to]) => to.includes('heartbeat'))) return
     }
     throw new Error('no heartbeat came')
+  })
+})
+
+describe('a broker that never says what it has taken', () => {
+  it('is told on, and nothing piles up for it', () => {
+    const peer = settled()
+    peer.pass(3_600)
+    expect(peer.messages().filter(({ op }) => op === 'h')).toHaveLength(360)
+    expect(peer.awaited).toBeLessThanOrEqual(100)
+    peer.completeAll()
+    peer.pass(10)
+    expect(peer.awaited).toBe(1)
   })
 })
 

@@ -139,9 +139,17 @@ export class AgentPeer {
     for (const done of this.#syncs.splice(0)) done()
   }
 
-  /** And whatever follows from it. */
+  /** Portions of which the broker has not said that it has them. */
+  get awaited(): number {
+    return this.#syncs.length
+  }
+
+  /** And whatever follows from it, also with the next ticks; no time passes. */
   completeAll(): void {
-    while (this.#syncs.length > 0) this.complete()
+    do {
+      while (this.#syncs.length > 0) this.complete()
+      this.agent.tick(this.clock.monotonicMs())
+    } while (this.#syncs.length > 0)
   }
 
   /** Time goes on by so many seconds, with a tick each. */

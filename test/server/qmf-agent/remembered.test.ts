@@ -39,6 +39,18 @@ describe('what agents remember', () => {
     expect([start().boot, start().boot]).toEqual([4095, 1])
   })
 
+  it.each([[1, 0], [1, 1 << 28], [1 << 20, 10], [1, 1e12], [-1, 10], [1, 1.5], ['1', '10'], [1]])(
+    'are no banks that no agent has: %s.%s',
+    (brokerBank?: unknown, agentBank?: unknown) => {
+      writeFileSync(
+        file,
+        JSON.stringify({ banks: { b1: { brokerBank, agentBank }, b2: { brokerBank: 0, agentBank: 1 } } }),
+      )
+      const first = start()
+      expect([first.banks('b1'), first.banks('b2')]).toEqual([undefined, { brokerBank: 0, agentBank: 1 }])
+    },
+  )
+
   it.each(['{"systemId": 5, "boot"', '[]', '5', '{"systemId": "me", "boot": -1, "banks": {"b1": [1]}}'])(
     'is made anew where the file holds %s',
     (text) => {
@@ -49,6 +61,13 @@ describe('what agents remember', () => {
       expect(start().systemId).toBe(first.systemId)
     },
   )
+
+  it('is not read where somebody put something huge there', () => {
+    writeFileSync(file, JSON.stringify({ boot: 7, more: 'x'.repeat(1 << 20) }))
+    expect(start().boot).toBe(1)
+    expect(warned).toEqual(['what QMF agents keep cannot be read: they are new ones'])
+    expect(start().boot).toBe(2)
+  })
 
   it('is said to be lost where it cannot be read or written, and the server goes on', () => {
     mkdirSync(file)

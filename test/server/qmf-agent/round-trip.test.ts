@@ -140,7 +140,8 @@ describe('a console', () => {
     if (channel !== undefined) channel.queued = 42n
     watcher.objects.length = 0
     pass(11, agent, watcher.console)
-    expect(watcher.objects.at(-1)?.statistics?.[0]).toBe(42n)
+    const samples = watcher.objects.filter(({ header }) => header.key.className === 'channel')
+    expect(samples.at(-1)?.statistics?.[0]).toBe(42n)
     if (channel !== undefined) channel.isGone = true
     pass(11, agent, watcher.console)
     expect(watcher.gone).toContain('0-1-1-10-2')
