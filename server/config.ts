@@ -15,6 +15,8 @@ export type Config = DeepReadonly<ReturnType<typeof toConfig>>
 /** A program that may be run as a control. */
 export type ExecTable = Config['exec'][number]
 export type ExecParameter = ExecTable['parameters'][number]
+/** A Qpid broker to connect to. */
+export type QmfTable = Config['qmf'][number]
 
 /**
  * Reads the file (`file`, or CINNABAR_CONFIG) and the environment's overrides. Throws a ConfigError with every problem.
@@ -31,7 +33,7 @@ export function defaultConfig(): Config {
   return loadConfig({ env: {} })
 }
 
-function toConfig({ values, exec, named, sections }: Loaded) {
+function toConfig({ values, exec, qmf, named, sections }: Loaded) {
   const { producer, listen, tls, auth, jwt, http, storage, channels, limits, quota, dial, audit } = values
   const { host, gmetric, smon, mono, log } = values
   return {
@@ -128,5 +130,6 @@ function toConfig({ values, exec, named, sections }: Loaded) {
     },
     log: { level: log.level },
     exec,
+    qmf,
   }
 }

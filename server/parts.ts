@@ -27,6 +27,7 @@ import type { Control } from './controls/control.ts'
 import { Executor } from './controls/executor.ts'
 import { explain } from './controls/explain.ts'
 import { monoControls } from './controls/mono.ts'
+import { QmfControls } from './controls/qmf/controls.ts'
 import { roleControls } from './controls/roles.ts'
 import { sensorControls } from './controls/sensors.ts'
 import { tenantControls } from './controls/tenants.ts'
@@ -48,6 +49,7 @@ import { RuleBook } from './rights/rule-book.ts'
 import { TenantBook } from './rights/tenant-book.ts'
 import { TokenBook } from './rights/token-book.ts'
 import { Notices } from './sensors/notices.ts'
+import { QMF_PREFIX } from './sensors/qmf/names.ts'
 import type { Arrival } from './sessions/arrival.ts'
 import type { Producer } from './sessions/producer.ts'
 import { Sessions } from './sessions/sessions.ts'
@@ -181,7 +183,10 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const destination = (url: string) => dialler.destination(url)
   const monoTenants = [config.mono.tenant, ...config.mono.feeds.map(({ tenant }) => tenant)]
   const mono = config.mono.listeners.length > 0 ? monoControls({ hub, clock, tenants: monoTenants }) : []
-  const tenantsOf = (name: string) => [...options.programs, ...mono].find((one) => one.name === name)?.tenants
+  const tenantsOf = (name: string) => {
+    if (name.startsWith(QMF_PREFIX)) return config.qmf.map(({ tenant }) => tenant)
+    return [...options.programs, ...mono].find((one) => one.name === name)?.tenants
+  }
   const controls = [
     channelConfigure(registry),
     channelPurge(registry),
@@ -200,6 +205,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const refusals = new Refusals(audit, () => clock.monotonicMs())
   const executor = new Executor({
     controls,
+    sources: [new QmfControls(hub)],
     ids,
     journal,
     clock,

@@ -6,11 +6,14 @@ import { listenFeed } from './listeners/feed.ts'
 import { listenGmetric } from './listeners/gmetric.ts'
 import { listenMono } from './listeners/mono.ts'
 import { pacersOf } from './listeners/pacers.ts'
+import { connectQmf } from './listeners/qmf.ts'
 import { listenUdp } from './listeners/udp.ts'
 import type { Parts } from './parts.ts'
+import type { AgentPost } from './qmf-agent/post.ts'
 import type { Feeds as ByTenant } from './sensors/feeds.ts'
 import type { GmetricSensor } from './sensors/gmetric/sensor.ts'
 import type { MonoSensor } from './sensors/mono/sensor.ts'
+import type { QmfSensor } from './sensors/qmf/sensor.ts'
 import type { SmonSensor } from './sensors/smon/sensor.ts'
 
 export interface Feeds {
@@ -32,10 +35,18 @@ export interface Listening {
   readonly gmetric: ByTenant<GmetricSensor>
   readonly smon: ByTenant<SmonSensor>
   readonly mono: ByTenant<MonoSensor>
+  /** Of each tenant that has brokers. */
+  readonly qmf: readonly QmfSensor[]
+  /** Of the brokers that this server is an agent of. */
+  readonly agents: readonly AgentPost[]
 }
 
 /** Rejects with ListenError for an address that the configuration names; nothing is left open then. */
-export async function listenFeeds({ gmetric, smon, mono }: Listening, config: Config, server: Server): Promise<Feeds> {
+export async function listenFeeds(
+  { gmetric, smon, mono, qmf, agents }: Listening,
+  config: Config,
+  server: Server,
+): Promise<Feeds> {
   const open: { close(): Promise<void> }[] = []
   const opened = <T extends { close(): Promise<void> }>(listening: T): T => {
     open.push(listening)
@@ -47,14 +58,15 @@ export async function listenFeeds({ gmetric, smon, mono }: Listening, config: Co
   try {
     const { clock, journal, log } = server.producer
     const ganglia = await listenGmetric(gmetric, config, server.producer.log, opened)
-    return {
+    const bound = {
       gmetric: ganglia.packets,
       gmetricXml: ganglia.xml,
       smonTcp: await listenSmonTcp(smon, config, server, opened),
       smonUdp: await listenSmonUdp(smon, config, server, opened),
       mono: await listenMono(mono, config, { clock, journal, log, behind: server.behind }, opened),
-      close,
     }
+    opened(connectQmf({ sensors: qmf, agents }, config.qmf, { clock, journal, log, behind: server.behind }))
+    return { ...bound, close }
   } catch (error) {
     await close()
     throw error

@@ -3,6 +3,9 @@ import { ADMIN_ROLE, type Identity } from '../auth/permissions.ts'
 import type { Config } from './config.ts'
 import type { Hub } from './metrics/hub.ts'
 import type { Parts } from './parts.ts'
+import { AgentPost } from './qmf-agent/post.ts'
+import { Remembered } from './qmf-agent/remembered.ts'
+import { shownOf } from './qmf-agent/shown.ts'
 import { Feeds } from './sensors/feeds.ts'
 import { GmetricSensor } from './sensors/gmetric/sensor.ts'
 import { systemAccess } from './sensors/host/access.ts'
@@ -16,7 +19,8 @@ import { controlsView } from './sensors/producer/controls.ts'
 import { metricsView } from './sensors/producer/metrics.ts'
 import { ProducerSensor } from './sensors/producer/sensor.ts'
 import { sensorsView } from './sensors/producer/sensors.ts'
-import { statsView } from './sensors/producer/stats.ts'
+import { type Stats, statsView } from './sensors/producer/stats.ts'
+import { QmfSensor } from './sensors/qmf/sensor.ts'
 import { SmonSensor } from './sensors/smon/sensor.ts'
 import type { Producer } from './sessions/producer.ts'
 import { type Feeds as Listening, listenFeeds } from './start-feeds.ts'
@@ -44,7 +48,8 @@ export function addSensors(
   const mono = monoFeeds(config, hub, producer)
   const isMonoOn = config.mono.listeners.length > 0 || config.mono.files.length > 0
   const listening = [...gmetric.all(), ...smon.all(), ...(isMonoOn ? mono.all() : [])]
-  for (const sensor of listening) hub.add(sensor)
+  const qmf = qmfSensors(config, hub, producer)
+  for (const sensor of [...listening, ...qmf]) hub.add(sensor)
   for (const { liveness } of gmetric.all()) hub.add(liveness)
   const overQuota = new OverQuota(producer.quotas, notices, clock)
   const started = clock.monotonicMs()
@@ -52,7 +57,7 @@ export function addSensors(
     connections: producer.quotas.of(tenant).connections.used,
     channels: [...registry.all()].filter(({ owner }) => owner.tenant === tenant).length,
   })
-  const stats = (identity: Identity) => ({
+  const stats = (identity: Identity): Stats => ({
     software: producer.software,
     name: producer.name,
     uptimeSeconds: (clock.monotonicMs() - started) / 1000,
@@ -61,17 +66,18 @@ export function addSensors(
     residentBytes: process.memoryUsage.rss(),
     storage: storage(),
   })
+  const agents = qmfAgents(config, hub, producer, stats)
   const views = [
     metricsView(() => hub.sensors, producer.rights),
     controlsView((identity) => executor.visible(identity)),
     channelsView(() => registry.all()),
-    sensorsView(() => (tls === undefined ? hub.sensors : [...hub.sensors, tls]), hub.fences),
+    sensorsView(() => [...hub.sensors, ...agents, ...(tls === undefined ? [] : [tls])], hub.fences),
     statsView(stats),
   ]
   hub.add(new ProducerSensor(views, clock))
   hub.add(new AuditSensor(producer.audit, producer.log))
   return {
-    listen: () => listenFeeds({ gmetric, smon, mono }, config, { producer, behind }),
+    listen: () => listenFeeds({ gmetric, smon, mono, qmf, agents }, config, { producer, behind }),
     sweep() {
       for (const sensor of listening) sensor.sweep()
       for (const { liveness } of gmetric.all()) liveness.sweep()
@@ -111,5 +117,35 @@ function monoFeeds({ mono: section }: Config, hub: Hub, { clock, quotas }: Produ
       const options = { meter: meter(tenant), named: tenant }
       return { allow, sensor: new MonoSensor({ ...section, tenant, allow }, hub, clock, options) }
     }),
+  })
+}
+
+/** One for each tenant that has brokers. */
+function qmfSensors({ qmf: tables }: Config, hub: Hub, { clock, quotas }: Producer): QmfSensor[] {
+  return [...new Set(tables.map(({ tenant }) => tenant))].map((tenant) => {
+    const brokers = tables.filter((table) => table.tenant === tenant).map(({ name }) => name)
+    const named = tenant === 'default' ? undefined : tenant
+    return new QmfSensor({ tenant, brokers, meter: quotas.of(tenant).values, named }, hub, clock)
+  })
+}
+
+/** One for each broker that is to know of this server. It is shown what a consumer of the broker's tenant is. */
+function qmfAgents(
+  { qmf, producer: { name: label, dataDir } }: Config,
+  hub: Hub,
+  { clock, log, registry }: Producer,
+  stats: (identity: Identity) => Stats,
+): AgentPost[] {
+  const tables = qmf.filter(({ isAgent }) => isAgent)
+  if (tables.length === 0) return []
+  const remembered = new Remembered(dataDir, log)
+  return tables.map(({ name: broker, tenant }) => {
+    const shown = shownOf({
+      tenant,
+      stats: () => stats({ userId: 0, tenant, name: '', role: '' }),
+      channels: () => registry.all(),
+      sensors: () => hub.sensors,
+    })
+    return new AgentPost({ broker, tenant, label, shown, remembered, clock })
   })
 }

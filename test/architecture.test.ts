@@ -30,7 +30,7 @@ const ORDER: readonly (readonly string[])[] = [
   ['clock', 'age', 'log', 'errors', 'config', 'quotas', 'accounts', 'audit', 'rights', 'watched-file', 'jwt-keys-file'],
   ['metrics'],
   ['channels'],
-  ['sensors', 'controls', 'tls'],
+  ['sensors', 'controls', 'tls', 'qmf-agent'],
   ['sessions'],
   ['commands'],
   ['listeners', 'http', 'dialling'],

@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import { execKeys, parameterKeys } from './exec.ts'
 import { notes } from './kinds.ts'
+import { qmfKeys } from './qmf.ts'
 import { type Setting, sectionAbout, sectionNames, settings } from './schema.ts'
 
 const BEGIN =
@@ -14,7 +15,7 @@ export function withConfigurationTables(page: string): string {
   const end = page.indexOf(END)
   if (begin < 0 || end < begin)
     throw new Error(`the page has no ${JSON.stringify(BEGIN)} before ${JSON.stringify(END)}`)
-  return `${page.slice(0, begin)}${BEGIN}\n${[...sectionNames.map(sectionTable), execTables()].join('\n')}\n${page.slice(end)}`
+  return `${page.slice(0, begin)}${BEGIN}\n${[...sectionNames.map(sectionTable), execTables(), qmfTables()].join('\n')}\n${page.slice(end)}`
 }
 
 const HEAD = '| key | default | expected | what it is |\n|---|---|---|---|\n'
@@ -29,6 +30,13 @@ function execTables(): string {
     '### [[exec]]\n\nPrograms that may be run as controls, one table each; only in the file. How to write one: ' +
     `[controls.md](controls.md#exec).\n\n${HEAD}${listRows(execKeys)}\n` +
     `### [[exec.parameter]]\n\nThe parameters of the \`[[exec]]\` above it.\n\n${HEAD}${listRows(parameterKeys)}`
+  )
+}
+
+function qmfTables(): string {
+  return (
+    '### [[qmf]]\n\nQpid brokers that the server connects to, one table each; only in the file. What they give: ' +
+    `[sensors.md](sensors.md#qmf).\n\n${HEAD}${listRows(qmfKeys)}`
   )
 }
 

@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod'
 import type { Override } from './environment.ts'
-import { explainExec } from './explain-exec.ts'
+import { explainTables, isTableList } from './explain-tables.ts'
 import type { ConfigFile } from './file.ts'
 import { described } from './found.ts'
 import { isTable } from './lines.ts'
@@ -17,7 +17,7 @@ export function explain(
   overrides: readonly Override[],
 ): readonly ConfigProblem[] {
   const [section, key, index] = issue.path.map(String)
-  if (section === 'exec') return [explainExec(issue, file)]
+  if (isTableList(section)) return [explainTables(issue, file)]
   if (issue.code === 'unrecognized_keys' && key === undefined) {
     return issue.keys.map((unknown) => ({
       source: file.name,

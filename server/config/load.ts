@@ -11,6 +11,7 @@ import { explain } from './explain.ts'
 import { NO_FILE, type ReadFile, readConfigFile } from './file.ts'
 import { isTable } from './lines.ts'
 import { ConfigError } from './problems.ts'
+import type { ReadQmf } from './qmf.ts'
 import { schema, sectionNames } from './schema.ts'
 
 export interface LoadOptions {
@@ -22,8 +23,9 @@ export interface LoadOptions {
 
 export interface Loaded {
   /** By section. */
-  readonly values: Omit<z.output<typeof schema>, 'exec'>
+  readonly values: Omit<z.output<typeof schema>, 'exec' | 'qmf'>
   readonly exec: readonly ReadExec[]
+  readonly qmf: readonly ReadQmf[]
   /** What file and environment say, before defaults: whether a key was named at all. */
   readonly named: Readonly<Record<string, unknown>>
   /** Sections that the file has, be they empty, or the environment names a key of. */
@@ -42,9 +44,9 @@ export function load({ file, env, readFile = readFileSync }: LoadOptions): Loade
   if (!result.success || all.length > 0) {
     throw new ConfigError(all.sort((a, b) => (a.line ?? Number.MAX_VALUE) - (b.line ?? Number.MAX_VALUE)))
   }
-  const { exec, ...values } = result.data
+  const { exec, qmf, ...values } = result.data
   const sections = new Set([...Object.keys(written.table), ...overrides.map(({ setting }) => setting.section)])
-  return { values, exec, named, sections }
+  return { values, exec, qmf, named, sections }
 }
 
 /** Every section present, the environment's values over the file's. A section that is no table stays wrong, as null. */

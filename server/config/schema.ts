@@ -28,6 +28,7 @@ import {
 } from './kinds.ts'
 import { mono } from './mono.ts'
 import { jwt, tls } from './proofs.ts'
+import { qmfs } from './qmf.ts'
 
 const TEBIBYTE = 2 ** 40
 
@@ -188,6 +189,7 @@ const sectionsOf = z.strictObject({
     })
     .describe('The log: JSON lines on standard error.'),
   exec: execs,
+  qmf: qmfs,
 })
 
 export const schema = sectionsOf.superRefine(({ listen, tls }, context) => {
@@ -207,8 +209,8 @@ export interface Setting extends Notes {
   readonly variable: string
 }
 
-/** `[[exec]]` is no section: a list of tables, only in the file. */
-const { exec: _, ...sectionShapes } = schema.shape
+/** `[[exec]]` and `[[qmf]]` are no sections: lists of tables, only in the file. */
+const { exec: _exec, qmf: _qmf, ...sectionShapes } = schema.shape
 const sections: Readonly<Record<string, z.ZodObject>> = sectionShapes
 
 export const sectionNames: readonly string[] = Object.keys(sections)

@@ -14,10 +14,9 @@ import {
   type ControlResult,
   commonParameters,
   type Given,
+  HIDDEN,
   KEY_PARAMETER,
 } from './control.ts'
-
-const HIDDEN = '***'
 
 /** The audit log, as far as it is needed here. */
 export interface Audit {
@@ -89,7 +88,8 @@ function shown(control: Control, given: Given): Record<string, Value['value']> {
   return Object.fromEntries(
     [...given].map(([name, value]) => {
       const parameter = declared.get(name)
-      return [name, parameter === undefined || parameter.secret ? HIDDEN : value]
+      if (parameter === undefined || parameter.secret) return [name, HIDDEN]
+      return [name, parameter.masked === undefined ? value : parameter.masked(value)]
     }),
   )
 }

@@ -13,8 +13,13 @@ export interface ControlParameter {
   readonly default?: Value['value'] | undefined
   /** In no log and no audit record. */
   readonly secret?: boolean
+  /** The value as these may have it, where something inside it is secret. */
+  readonly masked?: (value: Value['value']) => Value['value']
   readonly description: string
 }
+
+/** What stands in the place of a secret. */
+export const HIDDEN = '***'
 
 /** What every control takes beside its own. */
 export const KEY_PARAMETER = 'idempotency_key'
@@ -60,8 +65,17 @@ export interface Control {
   readonly maxRunning?: number
   /** What it does is stored when OK is answered: it runs before the response [MON 8 Configuring]. A StatusError of its refuses. */
   readonly immediate?: true
+  /** Fills in what was left out and can be only one thing, before rights are judged. `given` is changed. */
+  complete?(given: Map<string, Value['value']>): void
   /** Judges the arguments and changes nothing; gives what runs once "a result is to come" is stored. Throws StatusError. */
   prepare(args: Given, context: ControlContext): Run
+}
+
+/** Controls that come and go, as the methods of a broker do with its schemas. */
+export interface ControlSource {
+  /** Those of an identity's tenant. */
+  of(identity: Identity): Iterable<Control>
+  find(name: string, identity: Identity): Control | undefined
 }
 
 export function ok(detail = '', value: Value = VOID): ControlResult {

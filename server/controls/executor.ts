@@ -19,7 +19,16 @@ import { StatusError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import type { Ids } from '../metrics/ids.ts'
 import { type Audit, Audited } from './audited.ts'
-import { type Control, type ControlContext, type ControlResult, failed, type Given, type Run } from './control.ts'
+import {
+  type Control,
+  type ControlContext,
+  type ControlResult,
+  type ControlSource,
+  failed,
+  type Given,
+  type Run,
+} from './control.ts'
+import { Controls } from './controls.ts'
 import { type Execution, Executions, type Keyed, keyOf } from './executions.ts'
 import { checkGiven, keyedOf, readGiven, textOf } from './given.ts'
 import { type Expected, encoded, Results, UNKNOWN } from './results.ts'
@@ -33,6 +42,8 @@ export interface ControlRights {
 
 export interface ExecutorOptions {
   readonly controls: readonly Control[]
+  /** Of those that come and go. */
+  readonly sources?: readonly ControlSource[]
   readonly ids: Ids
   readonly journal: Journal
   readonly clock: Pick<Clock, 'microseconds' | 'setTimeout' | 'clear'>
@@ -80,7 +91,7 @@ export interface Answered {
 
 export class Executor {
   readonly #options: ExecutorOptions
-  readonly #controls: ReadonlyMap<string, Control>
+  readonly #controls: Controls
   readonly #results: Results
   readonly #executions: Executions
   readonly #audited: Audited
@@ -91,11 +102,11 @@ export class Executor {
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
-    const { controls, journal, age, audit, refusals, executions } = options
+    const { controls, sources = [], rights, journal, age, audit, refusals, executions } = options
     this.#options = options
     // One for each program that runs.
     setMaxListeners(0, this.#stopping.signal)
-    this.#controls = new Map(controls.map((control) => [control.name, control]))
+    this.#controls = new Controls(controls, sources, (identity, control) => rights.isShown(identity, control))
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
     this.#executions = new Executions({ rows: executions, change, age })
@@ -104,18 +115,12 @@ export class Executor {
 
   /** Those an identity is shown. */
   visible(identity: Identity): Control[] {
-    return [...this.#controls.values()].filter((control) => this.#isShown(control, identity))
-  }
-
-  #isShown({ name, tenants }: Control, identity: Identity): boolean {
-    if (tenants !== undefined && !tenants.includes(identity.tenant)) return false
-    return this.#options.rights.isShown(identity, name)
+    return this.#controls.visible(identity)
   }
 
   /** Judges an EXECUTE, which is begun then. Throws StatusError, and then nothing ran. */
   async execute(name: string, list: ArgumentList, context: ControlContext): Promise<Answered> {
-    const named = this.#controls.get(name)
-    const control = named && this.#isShown(named, context.identity) ? named : undefined
+    const control = this.#controls.find(name, context.identity)
     let judged: Judged
     try {
       judged = this.#judge(name, control, list, context)
@@ -139,7 +144,7 @@ export class Executor {
     }
     this.#options.admit(context.identity)
     checkGiven(asked, control)
-    const keyed = key === undefined || isDryRun ? undefined : keyedOf(key, given, control, this.#secret)
+    const keyed = key === undefined || isDryRun ? undefined : keyedOf(key, asked.own, control, this.#secret)
     const user = context.identity.userId
     const known = keyed && this.#executions.find(user, name, keyed)
     if (known === undefined && !isDryRun) this.#needsRoom(control, user, keyed)
@@ -234,7 +239,9 @@ export class Executor {
   }
 
   #count(control: string, more: 1 | -1): void {
-    this.#running.set(control, (this.#running.get(control) ?? 0) + more)
+    const running = (this.#running.get(control) ?? 0) + more
+    if (running === 0) this.#running.delete(control)
+    else this.#running.set(control, running)
     this.#runningAll += more
   }
 

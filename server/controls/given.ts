@@ -21,6 +21,8 @@ const MAX_KEY_BYTES = 128
 /** What was given, split into what the control gets and what is about the EXECUTE itself. */
 export interface Asked {
   readonly given: Given
+  /** The same without what the control filled in by how things are now: of one key it has to be the same each time. */
+  readonly own: Given
   /** All of it, for the audit log. */
   readonly shown: Given
   readonly key: string | undefined
@@ -33,12 +35,14 @@ export function readGiven(list: ArgumentList, control: Control): Asked {
   for (const parameter of control.parameters) {
     if (parameter.default !== undefined && !shown.has(parameter.name)) shown.set(parameter.name, parameter.default)
   }
+  const own = new Map(shown)
+  control.complete?.(shown)
   const key = shown.get(KEY_PARAMETER) as string | undefined
   const isDryRun = shown.get(DRY_RUN_PARAMETER) === true
   const given = new Map(shown)
   given.delete(KEY_PARAMETER)
   given.delete(DRY_RUN_PARAMETER)
-  return { given, shown, key, isDryRun }
+  return { given, own, shown, key, isDryRun }
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */
@@ -60,17 +64,18 @@ export function textOf(value: Value['value'] | undefined): string | undefined {
 }
 
 /**
- * What was asked for under a key. The digest is stored, so nothing secret goes into it, or passwords could be guessed from
+ * What was asked for under a key, and not what the control made of it. The digest is stored, so nothing secret goes into it, or passwords could be guessed from
  * it; the proof takes in everything, under `secret`, which only this process knows.
  */
-export function keyedOf(key: string, given: Given, { parameters }: Control, secret: Uint8Array): Keyed {
-  const digest = createHash('sha256').update(
-    bytesOf(
-      given,
-      parameters.filter((parameter) => !parameter.secret),
-    ),
-  )
-  const proof = createHmac('sha256', secret).update(bytesOf(given, parameters)).digest('base64')
+export function keyedOf(key: string, own: Given, { parameters }: Control, secret: Uint8Array): Keyed {
+  const masked = new Map(own)
+  for (const { name, masked: mask } of parameters) {
+    const value = own.get(name)
+    if (value !== undefined && mask !== undefined) masked.set(name, mask(value))
+  }
+  const shown = parameters.filter((parameter) => !parameter.secret)
+  const digest = createHash('sha256').update(bytesOf(masked, shown))
+  const proof = createHmac('sha256', secret).update(bytesOf(own, parameters)).digest('base64')
   return { key, digest: new Uint8Array(digest.digest()), proof }
 }
 

@@ -14,7 +14,8 @@ export interface Declared {
   readonly type: BasicType
 }
 
-const integers: Partial<Record<BasicType, readonly [bigint, bigint]>> = {
+/** The least and the most of each integer type. */
+export const integers: Partial<Record<BasicType, readonly [bigint, bigint]>> = {
   [BasicType.INT32]: [-(2n ** 31n), 2n ** 31n - 1n],
   [BasicType.UINT32]: [0n, 2n ** 32n - 1n],
   [BasicType.INT64]: [-(2n ** 63n), 2n ** 63n - 1n],

@@ -6,52 +6,23 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../clock.ts'
 import { Count } from '../quotas.ts'
+import { ByName } from './by-name.ts'
 import { Fences } from './fences.ts'
 import type { Instance } from './instance.ts'
 import type { ListeningSensor, Measured, Place, Sensor, Series, Sink, Tap } from './metric.ts'
 import { Poller } from './poller.ts'
+import { Tapping } from './tapping.ts'
 import { Wanted } from './wanted.ts'
 
 /** Of what is bound nowhere. */
 const nowhere: Place = { reached: undefined, reach() {} }
-
-/** An instance tapped into a sink, with the taps it has now. */
-class Tapping {
-  readonly instance: Instance
-  readonly sink: Sink
-  readonly place: Place
-  /** What its tenant has bound. */
-  readonly count: Count
-  /** What ends them, by name: metrics that are polled, and events. */
-  readonly ends = new Map<string, () => void>()
-  readonly series = new Map<Series, Tap>()
-
-  constructor(instance: Instance, sink: Sink, place: Place, count: Count) {
-    this.instance = instance
-    this.sink = sink
-    this.place = place
-    this.count = count
-  }
-
-  /** Undefined if the series was not tapped. */
-  forget(series: Series): Tap | undefined {
-    const tap = this.series.get(series)
-    if (tap === undefined) return undefined
-    this.series.delete(series)
-    this.count.leave()
-    return tap
-  }
-
-  get size(): number {
-    return this.ends.size + this.series.size
-  }
-}
 
 export class Hub {
   readonly fences: Fences
   readonly wanted: Wanted
   readonly #sensors: Sensor[] = []
   readonly #tappings = new Set<Tapping>()
+  readonly #named = new ByName<Tapping>()
   /** Those that did without something because their tenant had no room. */
   readonly #starved = new Set<Tapping>()
   readonly #boundOf: (tenant: string) => Count
@@ -83,10 +54,13 @@ export class Hub {
     this.fences.fence(sensor)
     this.wanted.fenced(sensor)
     const time = this.#clock.microseconds()
-    const series = sensor.polled === false ? new Set(sensor.series()) : new Set<Series>()
+    // Those that somebody has: to ask for all would make all.
+    const series = new Set<Series>()
+    for (const tapping of this.#tappings) {
+      for (const [one, tapped] of tapping.series) if (tapped.sensor === sensor) series.add(one)
+    }
     for (const one of series) {
-      this.emit(one, VOID, time)
-      if (one.taps.length === 0) continue
+      if (!one.isEvent) this.emit(one, VOID, time)
       one.taps.length = 0
     }
     for (const tapping of this.#tappings) {
@@ -127,6 +101,7 @@ export class Hub {
   tap(instance: Instance, sink: Sink, place: Place = nowhere): () => void {
     const tapping = new Tapping(instance, sink, place, this.#boundOf(instance.owner.tenant))
     this.#tappings.add(tapping)
+    this.#named.add(instance.selection.exactName, tapping)
     for (const sensor of instance.selection.listening()) {
       for (const series of sensor.series(instance.selection.exactName)) this.#match(tapping, sensor, series)
     }
@@ -194,10 +169,11 @@ export class Hub {
 
   #untap(tapping: Tapping): void {
     if (!this.#tappings.delete(tapping)) return
+    this.#named.delete(tapping.instance.selection.exactName, tapping)
     this.#starved.delete(tapping)
     tapping.count.used -= tapping.size
     for (const end of tapping.ends.values()) end()
-    for (const [series, tap] of tapping.series) drop(series, tap)
+    for (const [series, { tap }] of tapping.series) drop(series, tap)
   }
 
   /** False, and counted, if the tenant has all it may: it is tried again when there is room. */
@@ -234,7 +210,7 @@ export class Hub {
     }
     if (tapping.series.has(series) || !this.#enter(tapping)) return
     const tap = { head: instance.headOf(series, open), sink, at: series.taps.length }
-    tapping.series.set(series, tap)
+    tapping.series.set(series, { sensor, tap })
     series.taps.push(tap)
   }
 
@@ -246,7 +222,7 @@ export class Hub {
   /** A series is born, or is found by other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
     this.wanted.born(sensor, series)
-    for (const tapping of this.#tappings) this.#match(tapping, sensor, series)
+    for (const tapping of this.#named.of(series.name)) this.#match(tapping, sensor, series)
   }
 
   /** A value of a series; `time` in microseconds since 1970. */
@@ -262,14 +238,14 @@ export class Hub {
     }
   }
 
-  /** Its source is gone: whoever subscribed gets one VOID [MON 9 Kinds]. */
+  /** Its source is gone: whoever subscribed gets one VOID, but of events [MON 9 Kinds]. */
   died(series: Series): void {
     this.wanted.died(series)
     // Most have none.
     if (series.taps.length === 0) return
-    this.emit(series, VOID, this.#clock.microseconds())
+    if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())
     series.taps.length = 0
-    for (const tapping of this.#tappings) tapping.forget(series)
+    for (const tapping of this.#named.of(series.name)) tapping.forget(series)
   }
 
   close(): void {

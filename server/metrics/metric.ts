@@ -85,6 +85,11 @@ export interface ListeningSensor extends Family {
   readonly polled: false
   /** All series alive, or those of one metric. */
   series(name?: string): Iterable<Series>
+  /**
+   * Of what the sensor has to ask for: what there may be one day, as series that match whatever might come, and never have
+   * a value. Who wants them wants the sensor to look.
+   */
+  expected?(name?: string): Iterable<Series>
   /** The last value while it is fresh. */
   last(series: Series): Measured | undefined
 }
@@ -130,6 +135,8 @@ export interface Series {
   readonly taps: Tap[]
   readonly name: string
   readonly labels: Labels
+  /** Its values are events: nobody is sent VOID when it goes [MON 9 Kinds]. */
+  readonly isEvent?: boolean
   /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
   matches(label: LabelName, matcher: (text: string) => boolean): boolean
   /** Of what the sensor has to ask for: an instance selects it (true), or none does any more; not told when it died. */

@@ -17,3 +17,11 @@ export function compilePattern(pattern: string): (text: string) => boolean {
   }
   return matcher(pattern)
 }
+
+/** Whether anything that begins with `prefix` may match a name or pattern. */
+export function mayBegin(name: string, prefix: string): boolean {
+  const star = name.indexOf('*')
+  if (star < 0) return name.startsWith(prefix)
+  const fixed = name.slice(0, star)
+  return fixed.startsWith(prefix) || prefix.startsWith(fixed)
+}

@@ -23,7 +23,7 @@ import {
   type Sensor,
   type Series,
 } from './metric.ts'
-import { compilePattern, isPattern } from './pattern.ts'
+import { compilePattern, isPattern, mayBegin } from './pattern.ts'
 
 const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
@@ -61,6 +61,10 @@ export interface SelectionDefaults {
   readonly restored?: boolean
 }
 
+function kindOf(metrics: readonly Metric[]): Kind {
+  return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
+}
+
 /** The same for two who are shown the same. */
 export function keyOfReader({ userId, scope }: Reader): string {
   return JSON.stringify([userId, scope])
@@ -71,13 +75,14 @@ export class Selection {
   readonly identity: Reader
   /** Converted arguments, as they are stored. */
   readonly args: ArgumentList
-  readonly kind: Kind
   readonly intervalMs: number
   readonly deadlineMs: number
   /** Its values carry labels, and an answer is an ARRAY. */
   readonly isPattern: boolean
   /** An answer is an ARRAY: it may be as large as a frame. */
   readonly isList: boolean
+  /** Undefined: nothing was known of it yet. */
+  readonly #kind: Kind | undefined
   readonly #rights: SelectionDefaults['rights']
   /** Those that may have what is asked for; whether the identity may read it is judged whenever it is used. */
   readonly #sensors: readonly Sensor[]
@@ -98,7 +103,7 @@ export class Selection {
     this.identity = identity
     this.#matchesName = compilePattern(name)
     this.#rights = defaults.rights
-    this.#sensors = sensors.filter((sensor) => mayHold(sensor, name))
+    this.#sensors = sensors.filter(({ family }) => mayBegin(name, family))
     const metrics = defaults.restored ? this.#metrics(() => true) : this.#metrics()
     const first = metrics[0]
     if (!isPattern(name) && first === undefined) {
@@ -107,7 +112,8 @@ export class Selection {
     const declared = declaredFor(name, metrics)
     this.#values = convertArguments(list, declared, name)
     this.args = storable(this.#values, declared)
-    this.kind = first?.kind === 'event' && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
+    const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
+    this.#kind = isKnown ? kindOf(metrics) : undefined
     this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
     this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
     for (const label of labelNames) {
@@ -117,6 +123,10 @@ export class Selection {
     this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
     this.isList = this.isPattern || first?.type === BasicType.ARRAY
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
+  }
+
+  get kind(): Kind {
+    return this.#kind ?? kindOf(this.#metrics(() => true))
   }
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name nothing that there is now: a disk, say. */
@@ -287,11 +297,4 @@ export class Selection {
     if (number >= least && number <= most) return number
     throw new StatusError('INVALID_ARGUMENT', `${name} has to be ${least} to ${most}, not ${number}`)
   }
-}
-
-function mayHold(sensor: Sensor, name: string): boolean {
-  const star = name.indexOf('*')
-  if (star < 0) return name.startsWith(sensor.family)
-  const fixed = name.slice(0, star)
-  return fixed.startsWith(sensor.family) || sensor.family.startsWith(fixed)
 }

@@ -106,6 +106,7 @@ describe('a configuration', () => {
       },
       log: { level: 'info' },
       exec: [],
+      qmf: [],
     })
   })
 
@@ -294,6 +295,7 @@ describe('a configuration', () => {
       },
       log: { level: 'debug' },
       exec: [],
+      qmf: [],
     })
   })
 

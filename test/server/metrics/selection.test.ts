@@ -32,6 +32,14 @@ describe('a name', () => {
   })
 })
 
+test('a pattern that matches nothing yet, as after a start, is of the kind of what it matches once it does', () => {
+  const selection = metrics.select('events.l*')
+  expect(selection.kind).toBe('continuous')
+  const late: Metric = { ...(metrics.things.metric('events.thing') as Metric), name: 'events.late' }
+  metrics.things.metrics = () => [late]
+  expect(selection.kind).toBe('event')
+})
+
 describe('arguments every continuous metric takes', () => {
   test('have defaults and bounds', () => {
     expect(metrics.select('slow.value')).toMatchObject({ intervalMs: 1000, deadlineMs: 10_000 })

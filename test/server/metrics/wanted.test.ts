@@ -36,6 +36,22 @@ test('a series is wanted from the first instance that selects it until the last 
   expect(told).toEqual([true, false])
 })
 
+test('what there may be one day is wanted like what there is, and nobody is sent anything of it', () => {
+  const names: (string | undefined)[] = []
+  const expected = (name?: string) => {
+    names.push(name)
+    return [{ ...series, name: 'test.a', labels: series.labels, taps: series.taps, matches: () => true }]
+  }
+  Object.assign(metrics.push, { expected })
+  series.matches = () => false
+  const instance = chosen('test.a', [text('host', 'nowhere')])
+  expect([told, names]).toEqual([[true], ['test.a']])
+  metrics.hub.tap(instance, new Kept())
+  expect(series.taps).toEqual([])
+  stop(instance)
+  expect(told).toEqual([true, false])
+})
+
 test('an instance that selects others wants nothing of it', () => {
   for (const instance of [chosen('test.b'), chosen('test.a', [text('host', 'h9')]), chosen('*', [], abroad)]) {
     stop(instance)
@@ -73,6 +89,18 @@ test('of a fenced sensor nothing is wanted', () => {
   stop(instance)
   stop(late)
   expect(told).toEqual([true, false, true, false])
+})
+
+test('to fence a sensor makes none of its series: there may be a million that nobody ever asked for', () => {
+  const instance = chosen()
+  metrics.hub.tap(instance, new Kept())
+  const { series: all } = metrics.push
+  metrics.push.series = () => {
+    throw new Error('asked for all of them')
+  }
+  metrics.hub.fence(metrics.push)
+  expect([told, series.taps]).toEqual([[true, false], []])
+  metrics.push.series = all
 })
 
 test('what an instance may not select any more is not wanted by it', () => {

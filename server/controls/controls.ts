@@ -1,0 +1,36 @@
+/** The controls that there are for an identity: those of the server, and those that come and go with what is watched. */
+import type { Identity } from '../../auth/permissions.ts'
+import type { Control, ControlSource } from './control.ts'
+
+/** Whether there are arguments with which somebody may run a control: then the catalogue shows it. */
+export type IsShown = (identity: Identity, control: string) => boolean
+
+export class Controls {
+  readonly #own: ReadonlyMap<string, Control>
+  readonly #sources: readonly ControlSource[]
+  readonly #isShown: IsShown
+
+  constructor(own: readonly Control[], sources: readonly ControlSource[], isShown: IsShown) {
+    this.#own = new Map(own.map((control) => [control.name, control]))
+    this.#sources = sources
+    this.#isShown = isShown
+  }
+
+  /** Those an identity is shown. */
+  visible(identity: Identity): Control[] {
+    const all = [...this.#own.values(), ...this.#sources.flatMap((source) => [...source.of(identity)])]
+    return all.filter((control) => this.#mayKnow(control, identity))
+  }
+
+  /** undefined: there is none, or it is not shown. */
+  find(name: string, identity: Identity): Control | undefined {
+    let control = this.#own.get(name)
+    for (const source of this.#sources) control ??= source.find(name, identity)
+    return control && this.#mayKnow(control, identity) ? control : undefined
+  }
+
+  #mayKnow({ name, tenants }: Control, identity: Identity): boolean {
+    if (tenants !== undefined && !tenants.includes(identity.tenant)) return false
+    return this.#isShown(identity, name)
+  }
+}

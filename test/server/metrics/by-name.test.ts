@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest'
+import { ByName } from '../../../server/metrics/by-name.ts'
+
+test('what names a metric is found by that name alone, a pattern by every name, until it is taken away', () => {
+  const things = new ByName<string>()
+  things.add('a', 'one')
+  things.add('a', 'one')
+  things.add('b', 'two')
+  things.add(undefined, 'three')
+  const found = () => ['a', 'b', 'c'].map((name) => [...things.of(name)].join(' '))
+  expect(found()).toEqual(['one three', 'two three', 'three'])
+  things.delete('a', 'one')
+  things.delete('a', 'one')
+  things.delete(undefined, 'three')
+  expect(found()).toEqual(['', 'two', ''])
+})
