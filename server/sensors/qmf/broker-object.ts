@@ -76,15 +76,19 @@ export class QmfObject implements Holder {
     return sample && { value: toValue(item.type, sample.values[at]), time: sample.time }
   }
 
-  /** Gives the sample to who wants it. `time`: of the sample, microseconds. */
+  /**
+   * Gives the sample to who wants it. `time`: of the sample, microseconds. What is told at the end of an object says that it
+   * is of the last sample, but may tell more: then only what changed since is new. `time` is that of the end there.
+   */
   take(
     { header, properties, statistics }: ObjectSample,
     time: number,
     tell: (series: ObjectSeries, value: Value, time: number) => void,
   ): void {
-    const before = this.#properties
+    const [before, counted] = [this.#properties, this.#statistics]
     if (properties !== undefined) this.#properties = { values: properties, time }
-    const isNew = statistics !== undefined && this.#sampled !== header.sampled
+    const isEnd = header.deleted !== 0n
+    const isNew = statistics !== undefined && (isEnd || this.#sampled !== header.sampled)
     if (isNew) {
       this.#statistics = { values: statistics, time }
       this.#sampled = header.sampled
@@ -92,9 +96,10 @@ export class QmfObject implements Holder {
     for (const series of this.#series.values()) {
       if (series.taps.length === 0) continue
       const { of, at, item } = series.field
+      const changes = (was: Sample | undefined, is: Sample['values']) => !isSame(was?.values[at], is[at])
       if (of === 'statistic') {
-        if (isNew) tell(series, toValue(item.type, statistics[at]), time)
-      } else if (properties !== undefined && (before === undefined || !isSame(before.values[at], properties[at]))) {
+        if (isNew && (!isEnd || changes(counted, statistics))) tell(series, toValue(item.type, statistics[at]), time)
+      } else if (properties !== undefined && (before === undefined || changes(before, properties))) {
         tell(series, toValue(item.type, properties[at]), time)
       }
     }

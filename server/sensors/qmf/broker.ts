@@ -109,16 +109,18 @@ export class QmfBroker implements ConsoleEvents {
   object(_agent: string, sample: ObjectSample): void {
     const { header, properties } = sample
     const table = this.#tables.get(keyText(header.key))
-    if (table === undefined || header.deleted !== 0n) return
+    if (table === undefined) return
+    const isEnd = header.deleted !== 0n
     if (this.#isUp) this.#touch(true)
     let object = table.objects.get(header.id)
     if (object === undefined) {
       // What it is called is not known before.
-      if (properties === undefined) return
+      if (properties === undefined || isEnd) return
       this.gone(header.id)
       object = this.#newObject(table, header, properties)
     }
-    object.take(sample, this.#timeOf(header.sampled), (series, value, time) => this.#tell(series, value, time))
+    const time = this.#timeOf(isEnd ? header.deleted : header.sampled)
+    object.take(sample, time, (series, value, time) => this.#tell(series, value, time))
   }
 
   gone(id: ObjectId): void {

@@ -24,6 +24,7 @@ import { Calls } from './calls.ts'
 import { type AmqpLink, type ConsoleOptions, consoleLimits } from './console-options.ts'
 import { countStopped, type QmfCounters } from './counters.ts'
 import { Discovery } from './discovery.ts'
+import { endsLast } from './endings.ts'
 import { KnownObjects } from './objects.ts'
 import { Polling } from './polling.ts'
 import { Requests, TIMEOUT_MS } from './requests.ts'
@@ -205,7 +206,7 @@ export class Console {
     const nowMs = this.#clock.monotonicMs()
     const { messages, stopped } = decodeBody(body, this.#known)
     this.#counters.messages += messages.length
-    for (const message of messages) {
+    for (const message of endsLast(messages)) {
       if (this.#isOver) return
       this.#take(message, routingKey, nowMs)
     }

@@ -66,14 +66,18 @@ export class KnownObjects {
   }
 
   take(sample: ObjectSample, schema: TableSchema): void {
-    const { header, properties } = sample
+    const { header, properties, statistics } = sample
     if (properties !== undefined) {
       const { isOwn, learned } = this.#own.look(header.id, schema, properties)
       if (learned) this.#leaveOut()
       if (isOwn) return
     } else if (this.#own.has(header.id)) return
-    if (header.deleted !== 0n) this.#bury(header)
-    else if (this.#enter(header, schema, properties)) this.#options.took(agentOf(header.id), sample, schema)
+    if (header.deleted !== 0n) {
+      // What it was worth at its end.
+      const isThere = this.#entries.get(header.id)?.created === header.created
+      if (isThere && statistics !== undefined) this.#options.took(agentOf(header.id), sample, schema)
+      this.#bury(header)
+    } else if (this.#enter(header, schema, properties)) this.#options.took(agentOf(header.id), sample, schema)
   }
 
   /** Those of a class that an agent did not name any more in an answer that began at `mark`. */
