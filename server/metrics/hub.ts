@@ -212,6 +212,8 @@ export class Hub {
     const tap = { head: instance.headOf(series, open), sink, at: series.taps.length }
     tapping.series.set(series, { sensor, tap })
     series.taps.push(tap)
+    const known = series.first?.()
+    if (known !== undefined) sink.append(tap.head, this.#encode(known.value), known.time)
   }
 
   #encode(value: Value): Uint8Array {

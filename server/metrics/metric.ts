@@ -139,6 +139,8 @@ export interface Series {
   readonly isEvent?: boolean
   /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
   matches(label: LabelName, matcher: (text: string) => boolean): boolean
+  /** What whoever binds it is given at once, as of what is polled [MON 9 Kinds]: where nothing changes, nothing else comes. */
+  first?(): Measured | undefined
   /** Of what the sensor has to ask for: an instance selects it (true), or none does any more; not told when it died. */
   wanted?(isWanted: boolean): void
 }

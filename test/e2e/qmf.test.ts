@@ -14,6 +14,8 @@ const PACKAGE = 'org.apache.qpid.broker'
 const BROKERS = 50
 /** Of the recording: those of its two queues while somebody looks, and what a queue has. */
 const [SAMPLES, STATISTICS] = [7, 47]
+/** Statistics and properties of the two, which whoever binds them is given at once. */
+const KNOWN = 108
 const ROUNDS = 20
 /** Of what is played. */
 const LENGTH_MS = 20_000
@@ -102,6 +104,8 @@ it('fifty brokers at once cost little memory, and every value of each comes', { 
   await vi.waitFor(() => {
     for (const { bound } of brokers) expect(bound).toContain(`console.obj.*.*.${PACKAGE}.queue`)
   }, PATIENCE)
+  await vi.waitFor(() => expect(values).toBe(BROKERS * KNOWN), PATIENCE)
+  values = 0
   for (let round = 1; round <= ROUNDS; round++) {
     for (const broker of brokers) {
       broker.ms = 0

@@ -34,6 +34,10 @@ export class ObjectSeries implements Series {
     return this.#holder.last(this.field)
   }
 
+  first(): Measured | undefined {
+    return this.last
+  }
+
   wanted(isWanted: boolean): void {
     this.#holder.wanted(this, isWanted)
   }
@@ -59,6 +63,10 @@ export class BrokerSeries implements Series {
     this.labels = { name, broker }
     this.isEvent = wanted !== undefined
     this.#wanted = wanted ?? (() => {})
+  }
+
+  first(): Measured | undefined {
+    return this.isEvent ? undefined : this.last
   }
 
   wanted(isWanted: boolean): void {

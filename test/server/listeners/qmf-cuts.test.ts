@@ -52,6 +52,7 @@ describe('the whole recording', () => {
     await server.up()
     await server.subscribe(DEPTH, { object: '*' })
     await eventually(() => expect(broker.bound).toContain(QUEUES))
+    await server.root.values(2)
     broker.play()
     const all = expected(['stats'], 'msgDepth')
     const came = (await server.root.values(all.length)).map((value) => ({ time: value.time, ...decoded(value) }))
@@ -78,6 +79,7 @@ it.each([
   await eventually(() =>
     expect(broker.bound.some((key) => metric === 'qmf.broker.up' || key.endsWith(routingKey))).toBe(true),
   )
+  if (metric === 'qmf.broker.up') await server.root.value()
   const told = broadcasts.find((one) => one.routingKey.endsWith(routingKey))!
   const cuts = [...borders(transfer('tdest', told.routingKey, told.body).length)]
   for (const cut of cuts) {

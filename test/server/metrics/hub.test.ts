@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
 import { Kept, Metrics, text } from './fixture.ts'
 
@@ -87,6 +88,19 @@ test('one tap that ends takes no other along', () => {
   end()
   push('test.a', 2)
   expect([sink.numbers, other.numbers]).toEqual([[1], [1, 2]])
+})
+
+test('whoever binds a series that has a first value is given it, and nobody else is', () => {
+  push('test.a', 1)
+  const [series] = [...metrics.push.series('test.a')] as [Series]
+  series.first = () => ({ value: { type: BasicType.UINT32, value: 7 }, time: 5 })
+  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  const other = new Kept()
+  metrics.hub.tap(metrics.instance('test.*'), other)
+  expect(sink.frames.map(({ time }) => time)).toEqual([5])
+  expect([sink.numbers, other.frames.length]).toEqual([[7], 1])
+  push('test.a', 2)
+  expect(sink.numbers).toEqual([7, 2])
 })
 
 test('a series that comes to be found by other names is matched anew', () => {

@@ -116,6 +116,7 @@ describe('a consumer', () => {
     const depth = await subscribe(DEPTH, ['broker', 'b1'], ['object', '0-1-1-0-83'])
     const declared = await subscribe(DECLARED)
     const isUp = await subscribe('qmf.broker.up', ['broker', 'b1'])
+    expect((await root.values(2)).map((value) => decoded(value))).toEqual([0, true])
     broker.kick()
     const [one, two] = await root.values(2)
     expect([one, two].map((value) => [value?.metric, value?.type]).sort()).toEqual(
