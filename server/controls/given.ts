@@ -64,8 +64,8 @@ export function textOf(value: Value['value'] | undefined): string | undefined {
 }
 
 /**
- * What was asked for under a key, and not what the control made of it. The digest is stored, so nothing secret goes into it, or passwords could be guessed from
- * it; the proof takes in everything, under `secret`, which only this process knows.
+ * What was asked for under a key, and not what the control made of it. The digest is stored, so nothing secret goes into it,
+ * or passwords could be guessed from it; the proof takes in everything, under `secret`, which only this process knows.
  */
 export function keyedOf(key: string, own: Given, { parameters }: Control, secret: Uint8Array): Keyed {
   const masked = new Map(own)

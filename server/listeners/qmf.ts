@@ -86,7 +86,7 @@ function consoleParty(
             broker.detail = `connected to ${formatBroker(table)}`
             broker.ready()
           },
-          object: (agent, sample) => broker.object(agent, sample),
+          object: (sample) => broker.object(sample),
           gone: (id) => broker.gone(id),
           event: (key, event) => broker.event(key, event),
           heartbeat: (time) => broker.heartbeat(time),

@@ -8,11 +8,12 @@
  */
 import { ProtocolError } from '../../protocol/errors.ts'
 import type { AmqpClient, AmqpEvents, Delivery } from '../../protocol/qmf/amqp/client.ts'
+import { MAX_BODY_BYTES } from '../../protocol/qmf/bodies.ts'
 import { decodeBody } from '../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../protocol/qmf/encode.ts'
 import { type QmfMessage, QmfStatus, type Stopped } from '../../protocol/qmf/types.ts'
 import type { Clock } from '../clock.ts'
-import { answer, broadcast, complete, EXCHANGE, known, MOST_BYTES, reply } from './contents.ts'
+import { answer, broadcast, complete, EXCHANGE, known, reply } from './contents.ts'
 import type { AgentCounters } from './counters.ts'
 import { type Banks, type Inventory, isBanks } from './objects.ts'
 import { PACKAGE, schemas } from './schema.ts'
@@ -262,7 +263,7 @@ function failed(sequence: number, status: QmfStatus, text = 'InvalidParameter'):
 /** What is no UTF-8 may have got longer. */
 function isSendable(message: QmfMessage): boolean {
   try {
-    return encodeMessage(message, known).length <= MOST_BYTES
+    return encodeMessage(message, known).length <= MAX_BODY_BYTES
   } catch (error) {
     if (error instanceof ProtocolError) return false
     throw error

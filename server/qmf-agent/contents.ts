@@ -1,7 +1,7 @@
 /**
- * What is told of objects: g to who asks (G), c and i to all. Objects are put behind each other into bodies that a broker
- * takes; it drops longer ones without a word [QMF 5.7].
+ * What is told of objects: g to who asks (G), c and i to all, as many in a body as a broker takes.
  */
+import { Bodies } from '../../protocol/qmf/bodies.ts'
 import { encodeMessage } from '../../protocol/qmf/encode.ts'
 import { type Known, type ObjectHeader, type QmfMessage, QmfStatus } from '../../protocol/qmf/types.ts'
 import type { Banks, Inventory, ShownObject } from './objects.ts'
@@ -10,8 +10,6 @@ import type { Sent } from './sending.ts'
 
 export const EXCHANGE = 'qpid.management'
 const REPLY_EXCHANGE = 'amq.direct'
-/** A broker drops longer bodies. */
-export const MOST_BYTES = 65_536
 /** Objects that are looked at in one piece of work. */
 const PIECE = 500
 
@@ -93,30 +91,15 @@ function* objects(
   all: Iterable<ShownObject>,
   messagesOf: (object: ShownObject) => QmfMessage[],
 ): Generator<Sent | undefined> {
-  let parts: Uint8Array[] = []
-  let length = 0
+  const bodies = new Bodies()
   let looked = 0
   for (const object of all) {
     if (++looked % PIECE === 0) yield undefined
-    for (const part of messagesOf(object).map((message) => encodeMessage(message, known))) {
-      if (length + part.length > MOST_BYTES) {
-        yield { to, body: joined(parts, length) }
-        parts = []
-        length = 0
-      }
-      parts.push(part)
-      length += part.length
+    for (const message of messagesOf(object)) {
+      const body = bodies.add(encodeMessage(message, known))
+      if (body !== undefined) yield { to, body }
     }
   }
-  if (length > 0) yield { to, body: joined(parts, length) }
-}
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length)
-  let offset = 0
-  for (const part of parts) {
-    whole.set(part, offset)
-    offset += part.length
-  }
-  return whole
+  const body = bodies.rest()
+  if (body !== undefined) yield { to, body }
 }

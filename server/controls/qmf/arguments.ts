@@ -3,12 +3,12 @@ import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { FieldTable, FieldValue } from '../../../protocol/qmf/amqp/field-table.ts'
+import { MAX_BODY_BYTES } from '../../../protocol/qmf/bodies.ts'
 import { encodeMessage } from '../../../protocol/qmf/encode.ts'
 import { parseObjectId } from '../../../protocol/qmf/object-id.ts'
 import { QmfType, type QmfValue, type SchemaArgument, type SchemaMethod } from '../../../protocol/qmf/types.ts'
 import { StatusError } from '../../errors.ts'
 import type { QmfObject } from '../../sensors/qmf/broker-object.ts'
-import { MOST_BYTES } from '../../sensors/qmf/requests.ts'
 import { MAX_TEXT, toValue } from '../../sensors/qmf/values.ts'
 import type { Given } from '../control.ts'
 import { defaultOf, inputsOf, isJson, isUuid, parameterName, ranges } from './parameters.ts'
@@ -42,10 +42,10 @@ export function checkFits({ id, known: { schema } }: QmfObject, method: SchemaMe
     if (error instanceof ProtocolError) throw new StatusError('INVALID_ARGUMENT', error.message)
     throw error
   }
-  if (bytes <= MOST_BYTES) return
+  if (bytes <= MAX_BODY_BYTES) return
   throw new StatusError(
     'INVALID_ARGUMENT',
-    `all arguments together: ${bytes} bytes, where a broker takes ${MOST_BYTES}`,
+    `all arguments together: ${bytes} bytes, where a broker takes ${MAX_BODY_BYTES}`,
   )
 }
 

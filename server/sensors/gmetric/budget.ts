@@ -7,7 +7,7 @@ const WINDOW_MS = 1000
 
 export class Budgets {
   readonly #perSecond: number
-  readonly #taken = new Map<string, number>()
+  readonly #taken = new Map<string, { packets: number }>()
   #elsewhere = 0
   #windowMs = Number.NEGATIVE_INFINITY
 
@@ -26,7 +26,8 @@ export class Budgets {
     }
     const taken = this.#taken.get(source)
     if (taken === undefined && this.#taken.size >= MAX_SOURCES) return this.#elsewhere++ < this.#perSecond
-    this.#taken.set(source, (taken ?? 0) + 1)
-    return (taken ?? 0) < this.#perSecond
+    if (taken !== undefined) return taken.packets++ < this.#perSecond
+    this.#taken.set(source, { packets: 1 })
+    return true
   }
 }

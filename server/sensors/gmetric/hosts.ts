@@ -46,12 +46,6 @@ interface Taken {
   readonly renamed: readonly Host[]
 }
 
-interface Circumstances {
-  readonly isNew: boolean
-  readonly shadowed: HostState | undefined
-  readonly nowMs: number
-}
-
 export type Accepted =
   | (Taken & { readonly kind: 'value'; readonly reading: Reading })
   | (Taken & { readonly kind: 'metadata' })
@@ -159,7 +153,7 @@ export class Hosts {
     series.latest = latest
     series.bytes = bytes
     series.heardMs = series.host.heardMs = nowMs
-    const renamed = this.#identify(series.host, packet.host, { isNew: more?.hosts === 1, shadowed, nowMs })
+    const renamed = this.#identify(series.host, packet.host, shadowed, more?.hosts === 1, nowMs)
     const born = known === undefined
     if (packet.kind === 'metadata' || !latest) {
       counters.metadata++
@@ -222,7 +216,13 @@ export class Hosts {
    * not moved again before long, and an address goes before an equal name: `shadowed` had the address of a host that is
    * new for its name, and loses it.
    */
-  #identify(host: HostState, said: PacketHost, { isNew, shadowed, nowMs }: Circumstances): readonly Host[] {
+  #identify(
+    host: HostState,
+    said: PacketHost,
+    shadowed: HostState | undefined,
+    isNew: boolean,
+    nowMs: number,
+  ): readonly Host[] {
     if (shadowed) this.#unname(shadowed, nowMs)
     const renamed = shadowed ? [shadowed] : NONE
     if (!said.spoofed) {

@@ -134,7 +134,8 @@ export class GmetricSensor implements ListeningSensor {
       tally.counters.refusedSource++
       return
     }
-    if (!this.#budgets.take(source.address, this.#clock.monotonicMs())) {
+    const nowMs = this.#clock.monotonicMs()
+    if (!this.#budgets.take(source.address, nowMs)) {
       tally.bad('rateLimited', source.address)
       return
     }
@@ -146,7 +147,7 @@ export class GmetricSensor implements ListeningSensor {
       tally.bad(error.code === 'UNKNOWN_MESSAGE' ? 'unknownId' : 'malformed', source.address)
       return
     }
-    this.#accept(packet, source.address)
+    this.#accept(packet, source.address, nowMs)
   }
 
   /** To be called every second or so: forgets what was silent for too long. */
@@ -204,21 +205,20 @@ export class GmetricSensor implements ListeningSensor {
     }
   }
 
-  #accept(packet: GmetricPacket, source: string): void {
+  #accept(packet: GmetricPacket, source: string, nowMs: number): void {
     const isValue = packet.kind !== 'metadata' && packet.kind !== 'request'
     if (isValue && !this.#meter.take()) {
       this.#hosts.tally.counters.overQuota++
       return
     }
-    const now = this.#clock.monotonicMs()
-    const accepted = this.#hosts.accept(packet, source, now)
+    const accepted = this.#hosts.accept(packet, source, nowMs)
     if (accepted.kind === 'refused' || accepted.kind === 'request') return
     // What the older family sends by number has no metadata that could be asked for.
     if (
       this.#ask &&
       packet.kind === 'value' &&
       packet.format !== '' &&
-      this.#requests.due(accepted.series, source, now)
+      this.#requests.due(accepted.series, source, nowMs)
     ) {
       this.#asked++
       this.#ask(encodeRequest(packet.host, packet.metric), source)

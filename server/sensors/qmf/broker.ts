@@ -106,7 +106,7 @@ export class QmfBroker implements ConsoleEvents {
     for (const [key, one] of [...this.#tables, ...this.#events]) if (!one.isCurrent) this.#forget(key)
   }
 
-  object(_agent: string, sample: ObjectSample): void {
+  object(sample: ObjectSample): void {
     const { header, properties } = sample
     const table = this.#tables.get(keyText(header.key))
     if (table === undefined) return

@@ -25,7 +25,7 @@ import { type AmqpLink, type ConsoleOptions, consoleLimits } from './console-opt
 import { countStopped, type QmfCounters } from './counters.ts'
 import { Discovery } from './discovery.ts'
 import { endsLast } from './endings.ts'
-import { KnownObjects } from './objects.ts'
+import { agentOf, KnownObjects } from './objects.ts'
 import { Polling } from './polling.ts'
 import { Requests, TIMEOUT_MS } from './requests.ts'
 import { Rounds } from './rounds.ts'
@@ -93,7 +93,7 @@ export class Console {
       own: { session, queues: [this.#bindings.replies, this.#bindings.topics] },
       most: limits.objects,
       counters,
-      took: (agent, sample, schema) => this.#took(agent, sample, schema),
+      took: (sample, schema) => this.#took(sample, schema),
       gone: (id) => this.#gone(id),
       unknown: (agent, className) => this.#polling.askAgent(agent, className),
     })
@@ -262,10 +262,10 @@ export class Console {
     }
   }
 
-  #took(agent: string, sample: ObjectSample, schema: TableSchema): void {
-    this.#events.object(agent, sample)
+  #took(sample: ObjectSample, schema: TableSchema): void {
+    this.#events.object(sample)
     const publishes = publishesOf(sample, schema)
-    if (publishes !== undefined) this.#polling.publishes(agent, publishes)
+    if (publishes !== undefined) this.#polling.publishes(agentOf(sample.header.id), publishes)
     const banks = banksOf(sample, schema)
     if (banks === undefined) return
     this.#agents.set(sample.header.id, banks)

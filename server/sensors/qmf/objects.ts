@@ -23,7 +23,7 @@ export interface ObjectsOptions {
   readonly own: OwnNames
   readonly most: number
   readonly counters: QmfCounters
-  readonly took: (agent: string, sample: ObjectSample, schema: TableSchema) => void
+  readonly took: (sample: ObjectSample, schema: TableSchema) => void
   readonly gone: (id: ObjectId) => void
   /** Statistics came of an object whose properties never did: it has to be asked for. */
   readonly unknown: (agent: string, className: string) => void
@@ -75,9 +75,9 @@ export class KnownObjects {
     if (header.deleted !== 0n) {
       // What it was worth at its end.
       const isThere = this.#entries.get(header.id)?.created === header.created
-      if (isThere && statistics !== undefined) this.#options.took(agentOf(header.id), sample, schema)
+      if (isThere && statistics !== undefined) this.#options.took(sample, schema)
       this.#bury(header)
-    } else if (this.#enter(header, schema, properties)) this.#options.took(agentOf(header.id), sample, schema)
+    } else if (this.#enter(header, schema, properties)) this.#options.took(sample, schema)
   }
 
   /** Those of a class that an agent did not name any more in an answer that began at `mark`. */

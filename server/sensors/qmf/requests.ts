@@ -4,6 +4,7 @@
  * address; the rest waits, so that a silent agent holds up nobody else.
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
+import { Bodies, MAX_BODY_BYTES } from '../../../protocol/qmf/bodies.ts'
 import type { QmfMessage } from '../../../protocol/qmf/types.ts'
 import type { QmfCounters } from './counters.ts'
 
@@ -46,8 +47,6 @@ export const TIMEOUT_MS = 10_000
 /** To one address. */
 const MOST_UNDER_WAY = 32
 const MOST_WAITING = 10_000
-/** A broker drops longer bodies silently. */
-export const MOST_BYTES = 65_536
 
 const answersTo: Partial<Record<QmfMessage['op'], string>> = { B: 'b', P: 'pz', Q: 'qz', S: 'sz', G: 'gz', M: 'mz' }
 /** More answers follow these. */
@@ -103,7 +102,7 @@ export class Requests {
         sent.push(request)
       }
       line.underWay += sent.length
-      for (const body of bodies(to, sent)) this.#send(to, body)
+      for (const body of bodiesOf(to, sent)) this.#send(to, body)
     }
   }
 
@@ -161,7 +160,7 @@ export class Requests {
   #bytesOf(message: QmfMessage): Uint8Array | string {
     try {
       const bytes = this.#encode(message)
-      return bytes.length > MOST_BYTES ? `${bytes.length} bytes, where a broker takes ${MOST_BYTES}` : bytes
+      return bytes.length > MAX_BODY_BYTES ? `${bytes.length} bytes, where a broker takes ${MAX_BODY_BYTES}` : bytes
     } catch (error) {
       if (error instanceof ProtocolError) return error.message
       throw error
@@ -186,34 +185,9 @@ export class Requests {
  * A broker reads many requests in one body; other agents are not known to. A call stands alone: qpidd takes whatever
  * follows it for its arguments.
  */
-function bodies(to: string, requests: readonly Request[]): readonly Uint8Array[] {
+function bodiesOf(to: string, requests: readonly Request[]): readonly Uint8Array[] {
   const isBroker = to === 'broker' || to.endsWith('.0')
-  const all: Uint8Array[] = []
-  let batch: Uint8Array[] = []
-  let length = 0
-  for (const { bytes, message } of requests) {
-    if (!isBroker || message.op === 'M') {
-      all.push(bytes)
-      continue
-    }
-    if (length + bytes.length > MOST_BYTES) {
-      all.push(joined(batch, length))
-      batch = []
-      length = 0
-    }
-    batch.push(bytes)
-    length += bytes.length
-  }
-  if (batch.length > 0) all.push(joined(batch, length))
-  return all
-}
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length)
-  let offset = 0
-  for (const part of parts) {
-    whole.set(part, offset)
-    offset += part.length
-  }
-  return whole
+  const together = new Bodies()
+  const all = requests.map(({ bytes, message }) => (isBroker && message.op !== 'M' ? together.add(bytes) : bytes))
+  return [...all, together.rest()].filter((body) => body !== undefined)
 }

@@ -34,8 +34,8 @@ export interface ConsoleEvents {
   learned(schema: Schema): void
   /** Once: packages, classes, schemas and objects are known, but for what was not answered. */
   ready(): void
-  /** Not of the console's own; with properties when it is told of first. `agent`: `1.0`. */
-  object(agent: string, sample: ObjectSample): void
+  /** Not of the console's own; with properties when it is told of first. */
+  object(sample: ObjectSample): void
   /** Deleted, or not there any more; only of those that `object` told of. */
   gone(id: ObjectId): void
   /** Not about the console's own. */

@@ -32,7 +32,7 @@ class Watcher {
       events: {
         learned: ({ key }) => this.learned.push(`${key.packageName}.${key.className}`),
         ready: () => {},
-        object: (_agent, sample) => this.objects.push(sample),
+        object: (sample) => this.objects.push(sample),
         gone: (id) => this.gone.push(id),
         event: () => {},
         heartbeat: () => {},

@@ -61,7 +61,7 @@ export class Fleet {
     const properties = schema.properties.map(({ isIndex, type }) => {
       return isIndex && (type === 6 || type === 7) ? name : undefined
     })
-    this.sensor.broker(broker)?.object('1.0', { header, properties })
+    this.sensor.broker(broker)?.object({ header, properties })
   }
 
   control(name: string): Control {

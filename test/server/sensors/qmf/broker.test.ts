@@ -10,7 +10,7 @@ const ROUTES = 'qmf.org.apache.qpid.broker.route.hops'
 /** A queue of that vhost, which was made at that second. */
 function make(broker: QmfBroker, number: number, name: string, created: number, vhost = '0-0-1-0-3', of = queue): void {
   const header = { key: of.key, id: id(number), sampled: BigInt(START), created: BigInt(created), deleted: 0n }
-  broker.object('1.0', { header, properties: [vhost, name, true, new Map()], statistics: [number, 1n, 1n] })
+  broker.object({ header, properties: [vhost, name, true, new Map()], statistics: [number, 1n, 1n] })
 }
 
 function open() {
@@ -48,7 +48,7 @@ test('an object of another agent does not end one of the same name', () => {
   const route = table('route', [index('name')], { statistics: [{ name: 'hops', type: QmfType.UINT32 }] })
   const said = connect().learn(route)
   const sample = (of: string, created: bigint) =>
-    said.broker.object('1.0', {
+    said.broker.object({
       header: { key: route.key, id: of, sampled: 1n, created, deleted: 0n },
       properties: ['a'],
       statistics: [1],

@@ -60,7 +60,7 @@ export class ConsolePeer {
           if (wantsAll) this.console.want(schema, true)
         },
         ready: () => this.told.push('ready'),
-        object: (_agent, sample) => this.objects.push(sample),
+        object: (sample) => this.objects.push(sample),
         gone: (id) => this.gone.push(id),
         event: (key, event) => {
           this.events.push([key, event])

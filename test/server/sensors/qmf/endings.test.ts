@@ -64,7 +64,7 @@ describe('a sensor', () => {
     made.hub.news()
     const end = (ms: number, depth: number): void => {
       const deleted = BigInt(START) + BigInt(ms) * 1_000_000n
-      said.broker.object('1.0', { header: { ...header, deleted }, statistics: [depth, 10n, 1n] })
+      said.broker.object({ header: { ...header, deleted }, statistics: [depth, 10n, 1n] })
     }
     return { ...made, said, end }
   }
@@ -84,7 +84,7 @@ describe('a sensor', () => {
 
   it('makes no object of one that has ended', () => {
     const { said, sensor } = open()
-    said.broker.object('1.0', {
+    said.broker.object({
       header: { ...header, id: '0-1-1-0-2', deleted: 5n },
       properties,
       statistics: [1, 1n, 1n],

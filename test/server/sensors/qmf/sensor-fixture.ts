@@ -132,7 +132,7 @@ class Said {
   sample(schema: TableSchema, id: string, ms: number, properties?: Properties, statistics?: Statistics): void {
     const sampled = BigInt(START) + BigInt(ms) * 1_000_000n
     const header: ObjectHeader = { key: schema.key, sampled, created: 1n, deleted: 0n, id }
-    this.broker.object('1.0', { header, ...(properties && { properties }), ...(statistics && { statistics }) })
+    this.broker.object({ header, ...(properties && { properties }), ...(statistics && { statistics }) })
   }
 
   queue(number: number, ms: number, depth: number, name = `q${number}`): void {

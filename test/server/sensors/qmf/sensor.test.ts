@@ -131,7 +131,7 @@ describe('values', () => {
   test('without a time that could be get that of their arrival', () => {
     const { said, hub, sensor } = open()
     const header = { key: queue.key, sampled: 2n ** 64n - 1n, created: 1n, deleted: 0n, id: id(1) }
-    said.broker.object('1.0', { header, statistics: [9, 1n, 1n] })
+    said.broker.object({ header, statistics: [9, 1n, 1n] })
     expect(hub.news()).toEqual(['msgDepth@b1/q1 = 9 at 0'])
     expect(sensor.status().counters).toMatchObject({ badTime: 1, values: 1 })
   })

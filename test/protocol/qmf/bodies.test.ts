@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { Bodies, MAX_BODY_BYTES } from '../../../protocol/qmf/bodies.ts'
+
+const message = (length: number, byte: number) => new Uint8Array(length).fill(byte)
+
+test('messages stand behind each other, and a body is given out before it gets too long', () => {
+  const bodies = new Bodies()
+  const half = MAX_BODY_BYTES / 2
+  expect(bodies.add(message(half, 1))).toBeUndefined()
+  expect(bodies.add(message(half, 2))).toBeUndefined()
+  expect(bodies.add(message(1, 3))).toEqual(new Uint8Array(Buffer.concat([message(half, 1), message(half, 2)])))
+  expect(bodies.add(message(2, 4))).toBeUndefined()
+  expect(bodies.rest()).toEqual(Uint8Array.of(3, 4, 4))
+  expect(bodies.rest()).toBeUndefined()
+})
+
+test('a message that is too long alone is not put behind an empty body', () => {
+  const bodies = new Bodies()
+  expect(bodies.add(message(MAX_BODY_BYTES + 1, 1))).toBeUndefined()
+  expect(bodies.add(message(1, 2))?.length).toBe(MAX_BODY_BYTES + 1)
+})
