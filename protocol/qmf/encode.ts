@@ -3,8 +3,8 @@
  * and its like stand alone). The text of a reply is always str16: what qpidd does otherwise for one status is not copied.
  */
 import { ProtocolError } from '../errors.ts'
-import { writeFieldTable } from './amqp/field-table.ts'
-import { Writer } from './amqp/writer.ts'
+import { writeFieldTable } from '../amqp/field-table.ts'
+import { Writer } from '../amqp/writer.ts'
 import { inputs, outputs } from './arguments.ts'
 import { writeObjectHeader, writeProperties, writeValues } from './object.ts'
 import { writeObjectId } from './object-id.ts'

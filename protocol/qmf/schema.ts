@@ -7,9 +7,9 @@
  * event   uint16 arguments | maps
  */
 import { ProtocolError } from '../errors.ts'
-import type { Cursor } from './amqp/cursor.ts'
-import { type FieldTable, type FieldValue, Octet, readFieldTable, writeFieldValue } from './amqp/field-table.ts'
-import type { Writer } from './amqp/writer.ts'
+import type { Cursor } from '../amqp/cursor.ts'
+import { type FieldTable, type FieldValue, Octet, readFieldTable, writeFieldValue } from '../amqp/field-table.ts'
+import type { Writer } from '../amqp/writer.ts'
 import {
   Access,
   type ClassKey,

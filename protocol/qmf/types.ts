@@ -2,7 +2,7 @@
  * What QMF v1 messages ("AM2") hold, once decoded. Object ids and hashes are text, since they are only compared, shown and
  * handed back: `flags-boot-brokerBank-agentBank-object` in decimal, and 32 hexadecimal digits.
  */
-import type { FieldTable, FieldValue } from './amqp/field-table.ts'
+import type { FieldTable, FieldValue } from '../amqp/field-table.ts'
 
 /** `0-0-1-0-2`. Boot 0: it persists over restarts of the broker. */
 export type ObjectId = string

@@ -3,7 +3,7 @@
  * type that cannot be read (OBJECT, ARRAY) hides where the next one begins.
  */
 import { ProtocolError } from '../errors.ts'
-import type { Cursor } from './amqp/cursor.ts'
+import type { Cursor } from '../amqp/cursor.ts'
 import {
   type FieldTable,
   type FieldValue,
@@ -12,8 +12,8 @@ import {
   readUuid,
   writeFieldList,
   writeFieldTable,
-} from './amqp/field-table.ts'
-import type { Writer } from './amqp/writer.ts'
+} from '../amqp/field-table.ts'
+import type { Writer } from '../amqp/writer.ts'
 import { readObjectId, writeObjectId } from './object-id.ts'
 import { QmfType, type QmfValue } from './types.ts'
 

@@ -7,7 +7,7 @@
  * it goes, `broker`. And everything for it needs a reply-to, or it is dropped silently.
  */
 import { ProtocolError } from '../../protocol/errors.ts'
-import type { AmqpClient, AmqpEvents, Delivery } from '../../protocol/qmf/amqp/client.ts'
+import type { AmqpClient, AmqpEvents, Delivery } from '../../protocol/amqp/client.ts'
 import { MAX_BODY_BYTES } from '../../protocol/qmf/bodies.ts'
 import { decodeBody } from '../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../protocol/qmf/encode.ts'

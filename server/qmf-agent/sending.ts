@@ -4,7 +4,7 @@
  * who fills a queue that nobody reads) the next portion is sent all the same, so that one console cannot silence the agent.
  */
 import { ProtocolError } from '../../protocol/errors.ts'
-import type { Outgoing } from '../../protocol/qmf/amqp/client.ts'
+import type { Outgoing } from '../../protocol/amqp/client.ts'
 
 export interface Sent {
   readonly to: Outgoing

@@ -2,7 +2,7 @@
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
-import type { FieldTable, FieldValue } from '../../../protocol/qmf/amqp/field-table.ts'
+import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
 import { MAX_BODY_BYTES } from '../../../protocol/qmf/bodies.ts'
 import { encodeMessage } from '../../../protocol/qmf/encode.ts'
 import { parseObjectId } from '../../../protocol/qmf/object-id.ts'

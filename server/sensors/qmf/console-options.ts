@@ -1,5 +1,5 @@
 /** What a console is made with. */
-import type { AmqpClient, AmqpEvents } from '../../../protocol/qmf/amqp/client.ts'
+import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
 import type { Clock } from '../../clock.ts'
 import type { QmfCounters } from './counters.ts'
 import type { SchemaCache } from './schemas.ts'

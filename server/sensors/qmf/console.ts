@@ -4,7 +4,7 @@
  * what there is. It says `down` once and is no good afterwards; a new connection needs a new one.
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
-import type { Delivery } from '../../../protocol/qmf/amqp/client.ts'
+import type { Delivery } from '../../../protocol/amqp/client.ts'
 import { decodeBody } from '../../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../../protocol/qmf/encode.ts'
 import type {

@@ -5,7 +5,7 @@
 import { toBase64 } from '../../../protocol/bytes/base64.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
-import type { FieldTable, FieldValue } from '../../../protocol/qmf/amqp/field-table.ts'
+import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
 import { QmfType, type QmfValue, type SchemaItem } from '../../../protocol/qmf/types.ts'
 
 /** UTF-16 units of a text, or of all texts of an event: with three bytes each they still fit a frame. */

@@ -1,6 +1,6 @@
 /** Any schema, and any values that fit it, for property tests. What cannot be told apart again is not made. */
 import fc from 'fast-check'
-import type { FieldTable, FieldValue } from '../../../protocol/qmf/amqp/field-table.ts'
+import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
 import {
   type ClassKey,
   type ObjectId,

@@ -1,6 +1,6 @@
 /** What an agent shows, as a test says it, and an agent over a link that the test is the broker of. */
 import { ProtocolError } from '../../../protocol/errors.ts'
-import type { AmqpEvents, Delivery, Outgoing } from '../../../protocol/qmf/amqp/client.ts'
+import type { AmqpEvents, Delivery, Outgoing } from '../../../protocol/amqp/client.ts'
 import { decodeBody } from '../../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../../protocol/qmf/encode.ts'
 import type { QmfMessage } from '../../../protocol/qmf/types.ts'

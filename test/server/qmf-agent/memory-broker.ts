@@ -2,7 +2,7 @@
  * A broker in memory as qpidd routes QMF: queues, a topic and a direct exchange, its own part of the management (packages,
  * classes, schemas, agents), which says nothing where there is no reply-to. Over links without bytes; `run` delivers.
  */
-import type { AmqpEvents, Delivery, Outgoing } from '../../../protocol/qmf/amqp/client.ts'
+import type { AmqpEvents, Delivery, Outgoing } from '../../../protocol/amqp/client.ts'
 import { decodeBody } from '../../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../../protocol/qmf/encode.ts'
 import type { Known, QmfMessage, QmfValue, Schema } from '../../../protocol/qmf/types.ts'

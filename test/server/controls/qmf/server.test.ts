@@ -1,6 +1,6 @@
 /** Controls of brokers in a whole server: rules, keys and the audit log see on what they run, and no secrets. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { FieldTable } from '../../../../protocol/qmf/amqp/field-table.ts'
+import type { FieldTable } from '../../../../protocol/amqp/field-table.ts'
 import { QmfType, type TableSchema } from '../../../../protocol/qmf/types.ts'
 import { args, command, status, str, type, u32 } from '../../../support/bytes.ts'
 import { TestProducer } from '../../../support/producer.ts'

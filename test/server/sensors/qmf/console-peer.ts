@@ -1,5 +1,5 @@
 /** A console with what it stands between: an AMQP link that a test is the broker of, and the sensor that it tells. */
-import type { AmqpEvents } from '../../../../protocol/qmf/amqp/client.ts'
+import type { AmqpEvents } from '../../../../protocol/amqp/client.ts'
 import { decodeBody } from '../../../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../../../protocol/qmf/encode.ts'
 import type { ClassKey, Known, ObjectHeader, QmfMessage, QmfValue, Schema } from '../../../../protocol/qmf/types.ts'

@@ -2,7 +2,7 @@
  * Writes the bytes of AMQP 0-10 and QMF into one growing buffer: big-endian, nothing is padded. `bytes()` is a view that
  * further writing makes stale. Integers are cut to their width: whoever has them from outside checks them before.
  */
-import { ProtocolError } from '../../errors.ts'
+import { ProtocolError } from '../errors.ts'
 
 const utf8 = new TextEncoder()
 

@@ -1,6 +1,6 @@
 /** What goes on once the session is attached: commands, completion, credit, heartbeats. */
 import { describe, expect, test } from 'vitest'
-import { hex, join, toHex } from '../../../support/bytes.ts'
+import { hex, join, toHex } from '../../support/bytes.ts'
 import { open } from './broker-end.ts'
 import { command, control, derived, derivedTransfer, frame, live, str8, str16, transfer } from './vectors.ts'
 

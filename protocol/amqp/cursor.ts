@@ -3,7 +3,7 @@
  * before anything is allocated. Text that is not UTF-8 is read as Latin-1, never refused: a queue may be named by any
  * bytes, and one odd name must not cost what else stands in its message.
  */
-import { ProtocolError } from '../../errors.ts'
+import { ProtocolError } from '../errors.ts'
 
 const fromUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 const toUtf8 = new TextEncoder()

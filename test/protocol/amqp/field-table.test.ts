@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ProtocolError } from '../../../../protocol/errors.ts'
-import { Cursor } from '../../../../protocol/qmf/amqp/cursor.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
+import { Cursor } from '../../../protocol/amqp/cursor.ts'
 import {
   type FieldTable,
   type FieldValue,
@@ -8,9 +8,9 @@ import {
   MAX_EMPTY_ITEMS,
   readFieldTable,
   writeFieldTable,
-} from '../../../../protocol/qmf/amqp/field-table.ts'
-import { Writer } from '../../../../protocol/qmf/amqp/writer.ts'
-import { hex, join, toHex, u32 } from '../../../support/bytes.ts'
+} from '../../../protocol/amqp/field-table.ts'
+import { Writer } from '../../../protocol/amqp/writer.ts'
+import { hex, join, toHex, u32 } from '../../support/bytes.ts'
 
 /** By hand: a table of `count` entries that stand in `entries`. */
 function table(count: number, ...entries: readonly Uint8Array[]): Uint8Array {

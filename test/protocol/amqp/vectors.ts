@@ -2,10 +2,10 @@
  * Frames with what they say: `live` went between qpidd 1.40.0 and a console that wrote nothing but raw bytes, `derived` were
  * made with Apache's Python encoder. And frames built by hand, independent of our own encoder.
  */
-import type { Command } from '../../../../protocol/qmf/amqp/commands.ts'
-import type { Control } from '../../../../protocol/qmf/amqp/controls.ts'
-import { hex, join } from '../../../support/bytes.ts'
-import { capturedChunks } from '../../../support/qmf/capture.ts'
+import type { Command } from '../../../protocol/amqp/commands.ts'
+import type { Control } from '../../../protocol/amqp/controls.ts'
+import { hex, join } from '../../support/bytes.ts'
+import { capturedChunks } from '../../support/qmf/capture.ts'
 
 export interface FrameVector {
   readonly name: string

@@ -2,7 +2,7 @@
  * The first 8 bytes of each direction: `AMQP`, then for 0-10 `1 1 0 10`. A server of another version answers with its own
  * and closes.
  */
-import { ProtocolError } from '../../errors.ts'
+import { ProtocolError } from '../errors.ts'
 
 export const PROTOCOL_HEADER: Uint8Array = Uint8Array.of(0x41, 0x4d, 0x51, 0x50, 1, 1, 0, 10)
 

@@ -4,7 +4,7 @@
  *
  *   header, header | start, start-ok | tune, tune-ok | open, open-ok | attach, attached | command-point | commands
  */
-import { ProtocolError } from '../../errors.ts'
+import { ProtocolError } from '../errors.ts'
 import { AcceptMode, AcquireMode, type Command, CreditUnit, FlowMode, UNLIMITED } from './commands.ts'
 import type { ContentHeader, Delivery, Outgoing } from './content.ts'
 import { type Control, decodeControl, encodeControl } from './controls.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { includes, nextSequence, ReceivedCommands } from '../../../../protocol/qmf/amqp/sequence.ts'
+import { includes, nextSequence, ReceivedCommands } from '../../../protocol/amqp/sequence.ts'
 
 function received(first: number, count: number): ReceivedCommands {
   const commands = new ReceivedCommands()

@@ -1,6 +1,6 @@
 /** A client with everything that it wrote and told, and the frames of it that nobody has looked at yet. */
-import { AmqpClient, type AmqpClientOptions, type Delivery } from '../../../../protocol/qmf/amqp/client.ts'
-import { join, toHex } from '../../../support/bytes.ts'
+import { AmqpClient, type AmqpClientOptions, type Delivery } from '../../../protocol/amqp/client.ts'
+import { join, toHex } from '../../support/bytes.ts'
 import { attached, HEADER, offering, openOk, tune } from './vectors.ts'
 
 export interface End {

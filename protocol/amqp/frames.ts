@@ -7,7 +7,7 @@
  * segment and where among the segments a frame stands. What a newcomer gets wrong: first and last *segment* is said by
  * every frame of that segment, first and last *frame* by one.
  */
-import { ProtocolError, type ProtocolErrorCode } from '../../errors.ts'
+import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
 import { Segment } from './segment.ts'
 import { Writer } from './writer.ts'
 

@@ -1,13 +1,13 @@
 /** The recorded connection, frame by frame, and the client at the end of it that the recording has the broker for. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { AmqpClient, type Delivery } from '../../../../protocol/qmf/amqp/client.ts'
-import { decodeCommand, encodeCommand } from '../../../../protocol/qmf/amqp/commands.ts'
-import { decodeHeader, encodeHeader } from '../../../../protocol/qmf/amqp/content.ts'
-import { decodeControl, encodeControl } from '../../../../protocol/qmf/amqp/controls.ts'
-import { type Assembly, encodeFrames, FrameAssembler } from '../../../../protocol/qmf/amqp/frames.ts'
-import { join, toHex } from '../../../support/bytes.ts'
-import { capturedChunks, capturedTransfers } from '../../../support/qmf/capture.ts'
-import { Random } from '../../../support/random.ts'
+import { AmqpClient, type Delivery } from '../../../protocol/amqp/client.ts'
+import { decodeCommand, encodeCommand } from '../../../protocol/amqp/commands.ts'
+import { decodeHeader, encodeHeader } from '../../../protocol/amqp/content.ts'
+import { decodeControl, encodeControl } from '../../../protocol/amqp/controls.ts'
+import { type Assembly, encodeFrames, FrameAssembler } from '../../../protocol/amqp/frames.ts'
+import { join, toHex } from '../../support/bytes.ts'
+import { capturedChunks, capturedTransfers } from '../../support/qmf/capture.ts'
+import { Random } from '../../support/random.ts'
 
 const HEADER_BYTES = 8
 const chunks = capturedChunks()

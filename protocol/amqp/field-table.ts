@@ -6,7 +6,7 @@
  * list   uint32 size | uint32 count | count x (octet | value)
  * array  uint32 size | octet | uint32 count | values
  */
-import { ProtocolError } from '../../errors.ts'
+import { ProtocolError } from '../errors.ts'
 import { type Cursor, decodeLatin1, decodeText, decodeUtf8 } from './cursor.ts'
 import type { Writer } from './writer.ts'
 

@@ -1,8 +1,8 @@
 /** How a connection begins and ends, on bytes. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ProtocolError } from '../../../../protocol/errors.ts'
-import { hex, join, toHex } from '../../../support/bytes.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
+import { hex, join, toHex } from '../../support/bytes.ts'
 import { connect, open } from './broker-end.ts'
 import {
   attached,
