@@ -5,7 +5,7 @@
 import { isTable } from './config/lines.ts'
 import { type Loaded, type LoadOptions, load } from './config/load.ts'
 
-export { type Address, formatAddress, type Network, type Peer } from './config/address.ts'
+export { type Address, formatAddress, type Network, type Peer } from './core/address.ts'
 export type { LoadOptions } from './config/load.ts'
 export { ConfigError, type ConfigProblem } from './config/problems.ts'
 

@@ -1,7 +1,7 @@
 /** The file of `jwt.keys`: read at the start, and again when it changes; a bad one is told, and the keys read before go on. */
 import { AuthError } from '../auth/errors.ts'
 import { JwtKeys } from '../auth/token/jwt-keys.ts'
-import { type FileChange, readAgain, WatchedFile } from './watched-file.ts'
+import { type FileChange, readAgain, WatchedFile } from './core/watched-file.ts'
 
 export class JwtKeysFile {
   readonly keys = new JwtKeys()

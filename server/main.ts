@@ -3,10 +3,10 @@ import { resolve } from 'node:path'
 import { AuthError } from '../auth/errors.ts'
 import { StorageError } from '../storage/store.ts'
 import { type Config, ConfigError, formatAddress, loadConfig } from './config.ts'
-import { ListenError } from './listeners/errors.ts'
-import { createLogger } from './log.ts'
+import { ListenError } from './core/listen-error.ts'
+import { createLogger } from './core/log.ts'
 import { type RunningServer, startServer } from './server.ts'
-import { FileError } from './watched-file.ts'
+import { FileError } from './core/watched-file.ts'
 
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
 const STOP_MS = 5000

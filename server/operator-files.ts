@@ -1,14 +1,14 @@
 /** Certificates and keys of the operator's, read at the start and looked at every second. */
 import type { Certificates } from '../auth/mechanism.ts'
 import type { JwtKeys } from '../auth/token/jwt-keys.ts'
-import type { Clock } from './clock.ts'
+import type { Clock } from './core/clock.ts'
 import type { Config } from './config.ts'
 import { JwtKeysFile } from './jwt-keys-file.ts'
-import type { Logger } from './log.ts'
+import type { Logger } from './core/log.ts'
 import type { Notices } from './sensors/notices.ts'
 import { readCertificates } from './tls/client-trust.ts'
 import { TlsFiles } from './tls/files.ts'
-import { FileError, WatchedFile } from './watched-file.ts'
+import { FileError, WatchedFile } from './core/watched-file.ts'
 
 export class OperatorFiles {
   readonly tls: TlsFiles | undefined

@@ -11,7 +11,7 @@ import type { AccountBook } from './accounts.ts'
 import type { Block } from './channels/block.ts'
 import type { Channel } from './channels/channel.ts'
 import { numberRows } from './channels/registry.ts'
-import { StatusError } from './errors.ts'
+import { StatusError } from './core/errors.ts'
 import type { Instance } from './metrics/instance.ts'
 import type { Producer } from './sessions/producer.ts'
 

@@ -156,7 +156,7 @@ describe('a tree that breaks the rules', () => {
     'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports of ours only: client, server',
     'storage/tested.ts -> test/support.ts: storage imports of ours only: nothing',
     'server/channels/queue.ts -> server/sessions/session.ts: server: channels import nothing above',
-    'server/log.ts -> server/metrics/metric.ts: server: clock, age, log, errors, config, quotas, accounts, audit, rights, watched-file, jwt-keys-file import nothing above',
+    'server/core/log.ts -> server/metrics/metric.ts: server: clock, age, log, errors, config, quotas, accounts, audit, rights, watched-file, jwt-keys-file import nothing above',
     'server/metrics/instance.ts -> server/metrics/metric.ts: no circle',
   ])('is told: %s', (expected) => {
     expect(found).toContain(expected)

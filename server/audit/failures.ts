@@ -5,7 +5,7 @@
  * records cannot be stored.
  */
 import { networkPrefix } from '../../auth/network.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import type { AuditLog } from './log.ts'
 import { cut } from './redaction.ts'
 

@@ -4,7 +4,7 @@
  */
 import { formatIdentity } from '../../auth/identity.ts'
 import type { AuditRow, Change, Recovered, Store } from '../../storage/store.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import { hashOf, NO_HASH } from './record.ts'
 import { argsText, cut } from './redaction.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../auth/scope.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Timer } from '../core/clock.ts'
 import { type Block, FRAME_METRIC } from './block.ts'
 import type { Queue } from './queue.ts'
 import type { Task, Turn } from './turn.ts'

@@ -1,5 +1,5 @@
 /** COMMIT: the value is processed and will not be sent again [MON 6.10]. Plain ones are read in place by the session. */
-import { noSuchTransaction } from '../errors.ts'
+import { noSuchTransaction } from '../core/errors.ts'
 import type { Handler } from '../sessions/handler.ts'
 
 export const commit: Handler<'COMMIT'> = (session, { transaction, through }) => {

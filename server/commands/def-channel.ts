@@ -4,7 +4,7 @@
  */
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { channelParameters, settingsOf } from '../controls/channel-settings.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
 import type { Caller, Handler, Reply } from '../sessions/handler.ts'
 import { needsRoom } from './lookup.ts'

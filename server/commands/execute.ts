@@ -1,5 +1,5 @@
 /** EXECUTE: runs a control; its result is a value of the channel that is current now [MON 10]. */
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import type { Handler } from '../sessions/handler.ts'
 import { needsRoom } from './lookup.ts'
 

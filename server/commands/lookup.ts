@@ -5,7 +5,7 @@
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL, NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import type { Instance } from '../metrics/instance.ts'
 import { readerOf } from '../rights/rights.ts'
 import type { Caller } from '../sessions/handler.ts'

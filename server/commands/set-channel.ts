@@ -1,5 +1,5 @@
 /** SET_CHANNEL: another channel of this identity becomes the current one, in its place in the stream [MON 6.9, 7]. */
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import type { Handler } from '../sessions/handler.ts'
 import { channelOf } from './lookup.ts'
 

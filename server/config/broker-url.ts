@@ -1,5 +1,5 @@
 /** Where a Qpid broker is and who connects, from a URL. It holds a password: nothing here repeats any part of it. */
-import { formatAddress, parseAddress } from './address.ts'
+import { formatAddress, parseAddress } from '../core/address.ts'
 
 export interface BrokerUrl {
   readonly host: string

@@ -2,7 +2,7 @@
  * What may be dialled, as it stands in `dial.allow`: a URL whose host is a name, `*.name`, `*`, an address or a network, and
  * whose port may be `*`. IPv6 stands in brackets with its prefix: `tcp://[fd00::/8]:7650`.
  */
-import { type Network, parseNetwork } from './address.ts'
+import { type Network, parseNetwork } from '../core/address.ts'
 
 /** The schemes that can be dialled [MON 14], each with the port that is meant where none stands. */
 export const dialPorts = { tcp: 7650, tls: 7650, ws: 80, wss: 443, gmetric: 8649 } as const

@@ -4,7 +4,7 @@
  */
 import { isIPv4 } from 'node:net'
 import { z } from 'zod'
-import { parseAddress, parseNetwork, parsePeer } from './address.ts'
+import { parseAddress, parseNetwork, parsePeer } from '../core/address.ts'
 import { parseDestinationPattern } from './destination.ts'
 import { parseDuration } from './duration.ts'
 

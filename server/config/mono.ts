@@ -1,6 +1,6 @@
 /** The section of Mono agents, with its tables. */
 import { z } from 'zod'
-import { parseAddress } from './address.ts'
+import { parseAddress } from '../core/address.ts'
 import { addressOrOff, feeds, integer, key, name, networks, oneOf, tenant } from './kinds.ts'
 
 const DIALECTS = ['gist', 'mono-2014'] as const

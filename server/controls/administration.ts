@@ -9,7 +9,7 @@ import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { AccountBook } from '../accounts.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import { type ControlParameter, type ControlResult, failed, type Given } from './control.ts'
 
 const { ARRAY, REC, STRING } = BasicType

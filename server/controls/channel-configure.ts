@@ -1,7 +1,7 @@
 /** `channel.configure`: changes the settings of a channel; the change is in force and stored when OK is answered [MON 8]. */
 import { BasicType, CURRENT_CHANNEL } from '../../protocol/monitor/constants.ts'
 import type { Registry } from '../channels/registry.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import { channelParameters, settingsOf } from './channel-settings.ts'
 import { type Control, ok } from './control.ts'
 

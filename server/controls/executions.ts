@@ -4,7 +4,7 @@
  * Controls without a key have rows too, under slots that are used again: the name of a slot no key can have.
  */
 import type { Change, ExecutionRow } from '../../storage/store.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 
 const KEPT_MS = 86_400_000
 const MINUTE_MS = 60_000

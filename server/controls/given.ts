@@ -4,7 +4,7 @@ import { toBase64 } from '../../protocol/bytes/base64.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
 import {
   type Control,

@@ -2,7 +2,7 @@
 import { ADMIN_ROLE, type Identity, mayRead } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Change } from '../../storage/store.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import { sensorName } from '../metrics/fences.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'

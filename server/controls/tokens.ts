@@ -4,8 +4,8 @@ import { covers, formatScope, parseScope, type Scope } from '../../auth/scope.ts
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { TokenRow } from '../../storage/store.ts'
 import type { AccountBook } from '../accounts.ts'
-import type { Clock } from '../clock.ts'
-import { StatusError } from '../errors.ts'
+import type { Clock } from '../core/clock.ts'
+import { StatusError } from '../core/errors.ts'
 import type { TokenBook } from '../rights/token-book.ts'
 import {
   administered,

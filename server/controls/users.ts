@@ -7,7 +7,7 @@ import { makeVerifiers, preparePassword } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { AccountBook } from '../accounts.ts'
 import type { Concerned } from '../channels/withdrawal.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import type { RuleBook } from '../rights/rule-book.ts'
 import {
   administered,

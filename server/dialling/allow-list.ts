@@ -6,7 +6,7 @@
 import { BlockList } from 'node:net'
 import { type DestinationPattern, parseDestinationPattern } from '../config/destination.ts'
 import type { Destination } from './destination.ts'
-import { familyOf, isSpecial, isSpecialNetwork } from './special-addresses.ts'
+import { familyOf, isSpecial, isSpecialNetwork } from '../core/special-addresses.ts'
 
 type Host = Pick<Destination, 'host' | 'isAddress'>
 

@@ -6,7 +6,7 @@
 import { isIP } from 'node:net'
 import { MAX_URL_BYTES } from '../../protocol/monitor/constants.ts'
 import { type DialScheme, dialPorts } from '../config/destination.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 
 export interface Destination {
   readonly scheme: DialScheme

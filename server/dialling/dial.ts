@@ -1,7 +1,7 @@
 /** One channel whose connections the producer makes, and how it stands with it. */
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
-import type { Timer } from '../clock.ts'
+import type { Timer } from '../core/clock.ts'
 import type { Door } from '../sessions/arrival.ts'
 import type { Destination } from './destination.ts'
 

@@ -9,7 +9,7 @@ import { readMessage, type ValueMessage } from '../../protocol/monitor/message.t
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { GmetricPackets } from './gmetric-packets.ts'
-import { familyOf } from './special-addresses.ts'
+import { familyOf } from '../core/special-addresses.ts'
 
 /** Values in one turn of the event loop, with their datagrams. */
 const AT_ONCE = 64

@@ -4,7 +4,7 @@ import { BlockList } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Address } from '../config.ts'
 import type { Destination } from './destination.ts'
-import { familyOf } from './special-addresses.ts'
+import { familyOf } from '../core/special-addresses.ts'
 
 /** All addresses of a name, as the system resolves it. */
 export type Resolver = (name: string) => Promise<readonly string[]>

@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:fs'
 import { type FileHandle, open as openFile } from 'node:fs/promises'
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Timer } from '../core/clock.ts'
 import type { Paced, Pacer, Taker } from './pacer.ts'
 
 const LOOK_MS = 500

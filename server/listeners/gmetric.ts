@@ -1,11 +1,11 @@
 /** What [gmetric] opens: the socket that packets are sent to, a multicast group, and the XML for gmetad. */
 import { type Address, type Config, formatAddress } from '../config.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../core/log.ts'
 import type { Feeds } from '../sensors/feeds.ts'
 import type { GmetricSensor } from '../sensors/gmetric/sensor.ts'
 import { Sources } from '../sensors/sources.ts'
 import { type DocumentsListening, listenDocuments } from './documents.ts'
-import { ListenError } from './errors.ts'
+import { ListenError } from '../core/listen-error.ts'
 import { listenUdp, type UdpListening, type UdpOptions } from './udp.ts'
 
 const GANGLIA_PORT = 8649

@@ -1,8 +1,8 @@
 /** Where Mono agents connect, and the files that they write instead. */
 
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import { type Address, type Config, formatAddress } from '../config.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../core/log.ts'
 import type { Feeds } from '../sensors/feeds.ts'
 import type { MonoSensor } from '../sensors/mono/sensor.ts'
 import { listenFeed } from './feed.ts'

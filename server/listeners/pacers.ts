@@ -1,5 +1,5 @@
 /** Streams of each tenant wait for what that tenant's quota lets in, and for nobody else's. */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import { Pacer } from './pacer.ts'
 
 interface Metered {

@@ -10,7 +10,7 @@ import type { Address } from '../config.ts'
 import type { Arrival, Securable } from '../sessions/arrival.ts'
 import type { TlsFiles } from '../tls/files.ts'
 import { peerFacts } from '../tls/peer.ts'
-import { bindTcp } from './bind.ts'
+import { bindTcp } from '../core/bind.ts'
 
 const KEEP_ALIVE_MS = 15_000
 

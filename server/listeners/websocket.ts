@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import { WebSocketLink } from '../../protocol/link/websocket.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import type { Arrival } from '../sessions/arrival.ts'
 import { JsonLink } from '../sessions/json-link.ts'
 

@@ -7,7 +7,7 @@ import type { Argument, ArgumentList } from '../../protocol/monitor/arguments.ts
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { typeName } from '../../protocol/monitor/json.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 
 export interface Declared {
   readonly name: string

@@ -1,7 +1,7 @@
 /** All metric instances, by id and by owner. An id that is not there and one that is not theirs are the same answer. */
 import type { Identity, Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import type { Hub } from './hub.ts'
 import type { Ids } from './ids.ts'
 import { Instance } from './instance.ts'

@@ -3,8 +3,8 @@
  * [MON 8 Answers]. Most sensors answer at once and are never under way.
  */
 import { VOID } from '../../protocol/monitor/value.ts'
-import type { Clock } from '../clock.ts'
-import { StatusError } from '../errors.ts'
+import type { Clock } from '../core/clock.ts'
+import { StatusError } from '../core/errors.ts'
 import { measure } from './answer.ts'
 import type { Fences } from './fences.ts'
 import type { Measured } from './metric.ts'

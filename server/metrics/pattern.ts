@@ -1,6 +1,6 @@
 /** Patterns of metric names and of arguments that select a source: `*` is any run of bytes, dots too; at most 8 [MON 9 Patterns]. */
 import { matcher } from '../../auth/pattern.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 
 export { matcher }
 

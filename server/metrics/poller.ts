@@ -1,7 +1,7 @@
 /** Readings of polled sensors, shared: identical metric, arguments and interval are one timer and one measurement. */
 import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Timer } from '../core/clock.ts'
 import { Fences } from './fences.ts'
 import type { Measured } from './metric.ts'
 import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'

@@ -1,6 +1,6 @@
 /** The agent at one broker, as it outlives connections: what it shows, and how it stands. */
 import type { AmqpEvents } from '../../protocol/amqp/client.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import type { SensorStatus } from '../metrics/metric.ts'
 import { Agent, type AgentEvents, type AgentLink } from './agent.ts'
 import { newAgentCounters } from './counters.ts'

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../core/log.ts'
 import { type Banks, isBanks } from './objects.ts'
 
 const FILE = 'qmf-agent.json'

@@ -2,7 +2,7 @@
 import { ADMIN_ROLE, type Identity, type Owner } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field } from '../../protocol/monitor/value.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import type { EventSensor, Measured, Metric } from '../metrics/metric.ts'
 
 const { STRING, REC } = BasicType

@@ -6,7 +6,7 @@ import { MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/byt
 import type { Capabilities } from '../../protocol/monitor/capabilities.ts'
 import { PROTOCOL_MAJOR, PROTOCOL_MINOR } from '../../protocol/monitor/constants.ts'
 import type { StatusName } from '../../protocol/monitor/status.ts'
-import { StatusError } from '../errors.ts'
+import { StatusError } from '../core/errors.ts'
 import type { Door } from './arrival.ts'
 import type { Producer } from './producer.ts'
 

@@ -3,7 +3,7 @@
  * connection has had: a channel that is left and taken again starts no new account.
  */
 import type { Link } from '../../protocol/link/link.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../core/clock.ts'
 import { Stall } from './stall.ts'
 
 export type OutgoingKind = 'responses' | 'answers' | 'values'

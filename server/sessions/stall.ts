@@ -1,5 +1,5 @@
 /** A peer that takes no byte for 30 s while bytes wait is closed [MON 15]; its channel stays. */
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Timer } from '../core/clock.ts'
 
 const STALL_MS = 30_000
 

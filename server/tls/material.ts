@@ -1,7 +1,7 @@
 /** The files of `[tls]`, read and checked together: what new handshakes are led with, and whom to trust. */
 import { constants, createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto'
 import { createSecureContext, type TlsOptions } from 'node:tls'
-import type { WatchedFile } from '../watched-file.ts'
+import type { WatchedFile } from '../core/watched-file.ts'
 import { ClientTrust, readCertificates, readRevoked } from './client-trust.ts'
 
 export interface MaterialFiles {

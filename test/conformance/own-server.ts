@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { PasswordHasher } from '../../auth/password.ts'
 import { makeVerifiers } from '../../auth/verifiers.ts'
 import { defaultConfig } from '../../server/config.ts'
-import { createLogger } from '../../server/log.ts'
+import { createLogger } from '../../server/core/log.ts'
 import { startServer } from '../../server/server.ts'
 import type { Credentials } from './stage.ts'
 

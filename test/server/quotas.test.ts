@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../server/config.ts'
-import { StatusError } from '../../server/errors.ts'
+import { StatusError } from '../../server/core/errors.ts'
 import { type Quota, Quotas, type TenantUse } from '../../server/quotas.ts'
 
 function rig(quota: Partial<Quota>): { use: TenantUse; clock: { now: number }; set(quota: Partial<Quota>): void } {

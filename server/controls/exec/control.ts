@@ -1,7 +1,7 @@
 /** A program as a control [MON 10]: from an `[[exec]]` table, which no command can change. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../core/clock.ts'
 import { fill } from '../../config/template.ts'
 import type { ExecTable } from '../../config.ts'
 import type { Control, ControlResult } from '../control.ts'

@@ -3,7 +3,7 @@
  * has ended, or its time is over, is killed; nobody waits for a pipe that somebody has taken along.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../core/clock.ts'
 
 /** From SIGTERM to SIGKILL. */
 const GRACE_MS = 2_000

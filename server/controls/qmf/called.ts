@@ -4,7 +4,7 @@
  * Refusals name no objects: whoever asks may not be allowed to know of them.
  */
 import type { Schema, SchemaMethod } from '../../../protocol/qmf/types.ts'
-import { StatusError } from '../../errors.ts'
+import { StatusError } from '../../core/errors.ts'
 import type { BrokerTable, QmfBroker } from '../../sensors/qmf/broker.ts'
 import type { QmfObject } from '../../sensors/qmf/broker-object.ts'
 import { fieldMetric, QMF_PREFIX } from '../../sensors/qmf/names.ts'

@@ -5,7 +5,7 @@
 import type { Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { LabelName, Labels, ListeningSensor, Measured, Metric, Series, Tap } from '../../metrics/metric.ts'
 import { type Host, isLate, type Origin } from './host.ts'
 import type { Hosts } from './hosts.ts'

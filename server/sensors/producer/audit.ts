@@ -8,7 +8,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { AuditRow } from '../../../storage/store.ts'
 import type { AuditLog } from '../../audit/log.ts'
-import type { Logger } from '../../log.ts'
+import type { Logger } from '../../core/log.ts'
 import type { Arguments, EventSensor, Measured, Metric, Place } from '../../metrics/metric.ts'
 
 const { OPAQUE, REC, STRING, UINT64 } = BasicType

@@ -5,7 +5,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
-import { StatusError } from '../../errors.ts'
+import { StatusError } from '../../core/errors.ts'
 import { RecordList } from '../../metrics/answer.ts'
 import type { View } from './sensor.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Owner, Reader } from '../../../auth/permissions.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { Arguments, Labels, Measured, Metric, PolledSensor } from '../../metrics/metric.ts'
 
 export interface View {

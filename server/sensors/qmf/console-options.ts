@@ -1,6 +1,6 @@
 /** What a console is made with. */
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { QmfCounters } from './counters.ts'
 import type { SchemaCache } from './schemas.ts'
 import type { ConsoleEvents } from './told.ts'

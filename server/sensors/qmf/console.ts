@@ -17,7 +17,7 @@ import type {
   SchemaMethod,
   TableSchema,
 } from '../../../protocol/qmf/types.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../core/clock.ts'
 import { BROKER_AGENT, banksOf, heartbeatOf, publishesOf } from './agent.ts'
 import { Bindings, EXCHANGE, REPLY_EXCHANGE } from './bindings.ts'
 import { Calls } from './calls.ts'

@@ -5,7 +5,7 @@
  */
 import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
 import type { Schema } from '../../../protocol/qmf/types.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { ListeningSensor, Measured, Metric, SensorStatus, Series } from '../../metrics/metric.ts'
 import { feedName, type Meter, UNMETERED } from '../feeds.ts'
 import { QmfBroker, type Receiver } from './broker.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { AllowList } from '../../../server/dialling/allow-list.ts'
 import { parseDestination } from '../../../server/dialling/destination.ts'
-import { isSpecial } from '../../../server/dialling/special-addresses.ts'
+import { isSpecial } from '../../../server/core/special-addresses.ts'
 
 const permits = (entry: string, url: string): boolean => new AllowList([entry]).permits(parseDestination(url))
 const reaches = (entries: readonly string[], url: string, address: string): boolean =>

@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { ListenError } from '../../../server/listeners/errors.ts'
+import { ListenError } from '../../../server/core/listen-error.ts'
 import { dropsIn, listenUdp, type UdpListening, type UdpOptions } from '../../../server/listeners/udp.ts'
 
 const open: { close(): unknown }[] = []

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { StatusError } from '../../../server/errors.ts'
+import { StatusError } from '../../../server/core/errors.ts'
 import { Ids } from '../../../server/metrics/ids.ts'
 import { Instances } from '../../../server/metrics/instances.ts'
 import { SlowSensor } from '../../support/test-sensor.ts'

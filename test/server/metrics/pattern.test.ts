@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { StatusError } from '../../../server/errors.ts'
+import { StatusError } from '../../../server/core/errors.ts'
 import { compilePattern, isPattern } from '../../../server/metrics/pattern.ts'
 
 /** What a star means, said in the slowest and plainest way. */

@@ -1,7 +1,7 @@
 /** A Mono sensor behind a hub that writes down what it is told, and agents that say what the test says. */
 
 import type { Value } from '../../../../protocol/monitor/value.ts'
-import { parseNetwork } from '../../../../server/config/address.ts'
+import { parseNetwork } from '../../../../server/core/address.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
 import { type MonoConfig, type MonoFeed, type MonoHub, MonoSensor } from '../../../../server/sensors/mono/sensor.ts'
 import type { MonoSeries } from '../../../../server/sensors/mono/series.ts'

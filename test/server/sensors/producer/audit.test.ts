@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Identity } from '../../../../auth/permissions.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
-import { createLogger } from '../../../../server/log.ts'
+import { createLogger } from '../../../../server/core/log.ts'
 import type { Metric, Place } from '../../../../server/metrics/metric.ts'
 import { AuditSensor } from '../../../../server/sensors/producer/audit.ts'
 import type { AuditRow } from '../../../../storage/store.ts'

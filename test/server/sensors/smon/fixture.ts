@@ -1,5 +1,5 @@
 /** An smon sensor behind a hub that writes down what it is told, and streams made by hand. */
-import { parseNetwork } from '../../../../server/config/address.ts'
+import { parseNetwork } from '../../../../server/core/address.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
 import { type SmonConfig, type SmonHub, SmonSensor } from '../../../../server/sensors/smon/sensor.ts'
 import { hex } from '../../../support/bytes.ts'

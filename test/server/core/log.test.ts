@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLogger } from '../../server/log.ts'
+import { createLogger } from '../../../server/core/log.ts'
 
 function logger(level = 'info') {
   const lines: Record<string, unknown>[] = []

@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import { expect, test } from 'vitest'
-import { parseAddress, parseNetwork } from '../../../server/config/address.ts'
+import { parseAddress, parseNetwork } from '../../../server/core/address.ts'
 
 test.each([
   ['127.0.0.1:7650', '127.0.0.1', 7650],

@@ -2,8 +2,8 @@
  * How errors become statuses of the wire [MON 4]; the only place that does. A StatusError is the request's fault and goes
  * to the consumer with its sentence; anything else is ours: logged, and answered INTERNAL.
  */
-import { ProtocolError } from '../protocol/errors.ts'
-import { type StatusName, statuses } from '../protocol/monitor/status.ts'
+import { ProtocolError } from '../../protocol/errors.ts'
+import { type StatusName, statuses } from '../../protocol/monitor/status.ts'
 
 export class StatusError extends Error {
   override readonly name = 'StatusError'

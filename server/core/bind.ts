@@ -1,7 +1,7 @@
 /** Binds a TCP server, or says in words why not. */
 import type { Server } from 'node:net'
 import type { Address } from '../config.ts'
-import { listenError } from './errors.ts'
+import { listenError } from './listen-error.ts'
 
 /** Connections that may wait to be accepted: a fleet comes back all at once. */
 const BACKLOG = 4096

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { stamps, systemClock } from '../../server/clock.ts'
+import { stamps, systemClock } from '../../../server/core/clock.ts'
 
 describe('stamps', () => {
   /** A wall and a monotonic clock in milliseconds; the wall shows whole ones, as Date.now does. */
