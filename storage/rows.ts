@@ -53,7 +53,7 @@ export interface DialRow {
   readonly lastSuccess: number
 }
 /**
- * One line of the audit log. `hash` = SHA-256 over the hash of the record before it and this one (server/audit/record.ts).
+ * One line of the audit log. `hash` = SHA-256 over the hash of the record before it and this one (server/accounts/audit/record.ts).
  * Rows are only ever added at the end and, when they are too old, taken away at the beginning.
  */
 export interface AuditRow {

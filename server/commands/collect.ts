@@ -1,6 +1,6 @@
 /** COLLECT: makes a metric instance; nothing is measured until somebody wants it [MON 6.5]. */
 
-import { readerOf } from '../rights/rights.ts'
+import { readerOf } from '../accounts/rights.ts'
 import type { Handler } from '../sessions/handler.ts'
 import { needsCover, withCurrentChannel } from './lookup.ts'
 

@@ -7,7 +7,7 @@ import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL, NoticeCode } from '../../prot
 import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Instance } from '../metrics/instance.ts'
-import { readerOf } from '../rights/rights.ts'
+import { readerOf } from '../accounts/rights.ts'
 import type { Caller } from '../sessions/handler.ts'
 
 export function noSuchId(): StatusError {

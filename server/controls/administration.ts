@@ -8,7 +8,7 @@ import type { Account, Credential } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
-import type { AccountBook } from '../accounts.ts'
+import type { AccountBook } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import { type ControlParameter, type ControlResult, failed, type Given } from './control.ts'
 

@@ -4,8 +4,8 @@
  */
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
-import type { AuditEntry } from '../audit/log.ts'
-import type { Refusals } from '../audit/refusals.ts'
+import type { AuditEntry } from '../accounts/audit/log.ts'
+import type { Refusals } from '../accounts/audit/refusals.ts'
 import type { StatusError } from '../core/errors.ts'
 import {
   type Control,

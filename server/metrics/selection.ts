@@ -7,7 +7,7 @@ import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Rights } from '../rights/rights.ts'
+import type { Rights } from '../accounts/rights.ts'
 import { convertArguments } from './arguments.ts'
 import { deadline, declaredFor, interval, storable } from './declared.ts'
 import {

@@ -1,5 +1,5 @@
 /** An instance tapped into a sink, with the taps it has now. */
-import type { Count } from '../quotas.ts'
+import type { Count } from '../accounts/quotas.ts'
 import type { Instance } from './instance.ts'
 import type { ListeningSensor, Place, Series, Sink, Tap } from './metric.ts'
 

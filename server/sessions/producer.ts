@@ -1,10 +1,10 @@
 /** What a session and its commands need of the server around them. Made once, in `server.ts`. */
 import type { Authenticator } from '../../auth/authenticator.ts'
 import type { ScramVerifier } from '../../auth/scram/keys.ts'
-import type { AccountBook } from '../accounts.ts'
-import type { AuthFailures } from '../audit/failures.ts'
-import type { AuditLog } from '../audit/log.ts'
-import type { Refusals } from '../audit/refusals.ts'
+import type { AccountBook } from '../accounts/users.ts'
+import type { AuthFailures } from '../accounts/audit/failures.ts'
+import type { AuditLog } from '../accounts/audit/log.ts'
+import type { Refusals } from '../accounts/audit/refusals.ts'
 import type { Bindings } from '../channels/bindings.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
@@ -19,8 +19,8 @@ import type { Answers } from '../metrics/answers.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { Measurements } from '../metrics/measurements.ts'
-import type { Quotas } from '../quotas.ts'
-import type { Rights } from '../rights/rights.ts'
+import type { Quotas } from '../accounts/quotas.ts'
+import type { Rights } from '../accounts/rights.ts'
 
 /** Where a URL of DEF_CHANNEL leads. */
 export interface Destination {

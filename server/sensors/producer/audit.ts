@@ -7,7 +7,7 @@ import { ADMIN_ROLE, type Identity, type Owner } from '../../../auth/permissions
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { AuditRow } from '../../../storage/store.ts'
-import type { AuditLog } from '../../audit/log.ts'
+import type { AuditLog } from '../../accounts/audit/log.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Arguments, EventSensor, Measured, Metric, Place } from '../../metrics/metric.ts'
 

@@ -5,7 +5,7 @@ import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { RecordList } from '../../metrics/answer.ts'
 import type { Arguments, Metric, Sensor } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
-import type { Rights } from '../../rights/rights.ts'
+import type { Rights } from '../../accounts/rights.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, UINT32, BOOLEAN, ARRAY, REC } = BasicType

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { AuditLog } from '../../../server/audit/log.ts'
-import { verifyAudit } from '../../../server/audit/verify.ts'
-import { Journal } from '../../../server/channels/journal.ts'
-import { Turn } from '../../../server/channels/turn.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
-import { FakeClock } from '../../support/fake-clock.ts'
+import { AuditLog } from '../../../../server/accounts/audit/log.ts'
+import { verifyAudit } from '../../../../server/accounts/audit/verify.ts'
+import { Journal } from '../../../../server/channels/journal.ts'
+import { Turn } from '../../../../server/channels/turn.ts'
+import { SqliteStore } from '../../../../storage/sqlite/store.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 
 test('what the server wrote is whole, whatever texts were in it', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'chain-'))

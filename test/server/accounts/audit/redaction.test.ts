@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { argsText, cut } from '../../../server/audit/redaction.ts'
+import { argsText, cut } from '../../../../server/accounts/audit/redaction.ts'
 
 describe('arguments of a record', () => {
   test.each(['password', 'secret', 'hash', 'token', 'data', 'Password'])('named %s are not written down', (name) => {

@@ -3,7 +3,7 @@
  * same bytes; what is released here may never change, or no log verifies any more.
  */
 import { createHash } from 'node:crypto'
-import type { AuditRow } from '../../storage/store.ts'
+import type { AuditRow } from '../../../storage/store.ts'
 
 export const HASH_BYTES = 32
 /** What stands for the hash of the record before the first. */

@@ -1,5 +1,5 @@
 /** What users may not do, in the audit log. Who is refused over and over must not fill it: the rest is counted in the next record. */
-import type { Identity } from '../../auth/permissions.ts'
+import type { Identity } from '../../../auth/permissions.ts'
 import type { AuditEntry, AuditLog } from './log.ts'
 
 /** EXECUTE and DEF_CHANNEL. */

@@ -2,11 +2,11 @@
  * Every place of a command where an id of somebody else could be put: generated from the table of commands, the controls
  * and the metrics that whoever asks is shown. The rest of each command is the asker's own.
  */
-import { commands } from '../../../protocol/monitor/commands/index.ts'
-import { type FieldKind, transactionId, uint32 } from '../../../protocol/monitor/fields.ts'
-import { args, command, frame, str, type, u32, u64 } from '../../support/bytes.ts'
-import { decoded } from '../../support/records.ts'
-import type { Seat } from '../../support/seat.ts'
+import { commands } from '../../../../protocol/monitor/commands/index.ts'
+import { type FieldKind, transactionId, uint32 } from '../../../../protocol/monitor/fields.ts'
+import { args, command, frame, str, type, u32, u64 } from '../../../support/bytes.ts'
+import { decoded } from '../../../support/records.ts'
+import type { Seat } from '../../../support/seat.ts'
 import type { IdKind } from './victim.ts'
 
 export interface Slot {

@@ -3,9 +3,9 @@
  * command is tried with each kind of foreign id, and then both at random; the measure is the answer to an id that never was.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { TestProducer } from '../../support/producer.ts'
-import { Random } from '../../support/random.ts'
-import type { Seat } from '../../support/seat.ts'
+import { TestProducer } from '../../../support/producer.ts'
+import { Random } from '../../../support/random.ts'
+import type { Seat } from '../../../support/seat.ts'
 import { type Slot, slotsOf } from './slots.ts'
 import { type IdKind, type Ids, makeVictim, picture, type Victim } from './victim.ts'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { auditTexts, hashOf, NO_HASH } from '../../../server/audit/record.ts'
+import { auditTexts, hashOf, NO_HASH } from '../../../../server/accounts/audit/record.ts'
 
 const record = {
   number: 1,

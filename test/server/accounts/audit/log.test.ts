@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { AuditLog } from '../../../server/audit/log.ts'
-import { hashOf, NO_HASH } from '../../../server/audit/record.ts'
-import { Journal } from '../../../server/channels/journal.ts'
-import { Turn } from '../../../server/channels/turn.ts'
-import { MemoryStore } from '../../../storage/memory/store.ts'
-import type { AuditRow } from '../../../storage/store.ts'
-import { FakeClock } from '../../support/fake-clock.ts'
+import { AuditLog } from '../../../../server/accounts/audit/log.ts'
+import { hashOf, NO_HASH } from '../../../../server/accounts/audit/record.ts'
+import { Journal } from '../../../../server/channels/journal.ts'
+import { Turn } from '../../../../server/channels/turn.ts'
+import { MemoryStore } from '../../../../storage/memory/store.ts'
+import type { AuditRow } from '../../../../storage/store.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 
 const bob = { tenant: 'acme', name: 'bob' }
 const entry = { action: 'execute', identity: bob, address: '192.0.2.1', object: 'exec.restart', outcome: 'ok' }

@@ -3,7 +3,7 @@
  * whoever did not also compute all hashes behind it anew; against that only a hash helps that was noted elsewhere, as every
  * consumer of `producer.audit` has them.
  */
-import { type AuditFile, type FoundEnds, type FoundRecord, withAuditFile } from '../../storage/sqlite/audit-file.ts'
+import { type AuditFile, type FoundEnds, type FoundRecord, withAuditFile } from '../../../storage/sqlite/audit-file.ts'
 import { auditTexts, type Hashed, hashOf, NO_HASH } from './record.ts'
 
 export type AuditFinding =

@@ -4,8 +4,8 @@
  * what is judged beyond so many in a minute, since failures that name nobody are never throttled, and everything while
  * records cannot be stored.
  */
-import { networkPrefix } from '../../auth/network.ts'
-import type { Clock } from '../core/clock.ts'
+import { networkPrefix } from '../../../auth/network.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { AuditLog } from './log.ts'
 import { cut } from './redaction.ts'
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { AuthFailures } from '../../../server/audit/failures.ts'
-import type { AuditEntry } from '../../../server/audit/log.ts'
-import { FakeClock } from '../../support/fake-clock.ts'
+import { AuthFailures } from '../../../../server/accounts/audit/failures.ts'
+import type { AuditEntry } from '../../../../server/accounts/audit/log.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 
 const guess = { identity: 'acme/bob', address: '192.0.2.7', method: 'password', throttled: false }
 const refused = { ...guess, throttled: true }

@@ -1,7 +1,7 @@
 /** The users of all tenants, in memory and in the store. Ids are never given twice [MON 5]. */
-import type { Account, Accounts } from '../auth/mechanism.ts'
-import type { Identity } from '../auth/permissions.ts'
-import type { Change, UserRow } from '../storage/store.ts'
+import type { Account, Accounts } from '../../auth/mechanism.ts'
+import type { Identity } from '../../auth/permissions.ts'
+import type { Change, UserRow } from '../../storage/store.ts'
 
 /** The tenants, as far as users make them. */
 export interface Tenants {

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { auditTexts, hashOf, NO_HASH } from '../../../server/audit/record.ts'
-import { verifyAudit } from '../../../server/audit/verify.ts'
-import { Audit } from '../../../storage/sqlite/audit.ts'
-import { migrate } from '../../../storage/sqlite/migrations.ts'
-import type { AuditRow } from '../../../storage/store.ts'
+import { auditTexts, hashOf, NO_HASH } from '../../../../server/accounts/audit/record.ts'
+import { verifyAudit } from '../../../../server/accounts/audit/verify.ts'
+import { Audit } from '../../../../storage/sqlite/audit.ts'
+import { migrate } from '../../../../storage/sqlite/migrations.ts'
+import type { AuditRow } from '../../../../storage/store.ts'
 
 const RECORDS = 12
 /** Records 1 to 3 were taken away because of their age. */

@@ -2,9 +2,9 @@
  * Somebody whose things others must not reach: a consumer with one of everything that has an id, and a picture of all that
  * it has, to be compared.
  */
-import { args, command, type, u32 } from '../../support/bytes.ts'
-import type { TestProducer } from '../../support/producer.ts'
-import type { Seat } from '../../support/seat.ts'
+import { args, command, type, u32 } from '../../../support/bytes.ts'
+import type { TestProducer } from '../../../support/producer.ts'
+import type { Seat } from '../../../support/seat.ts'
 
 export type IdKind = 'channel' | 'metric' | 'transaction'
 /** What an id is, and the id. */

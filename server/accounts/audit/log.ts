@@ -2,9 +2,9 @@
  * The audit log: numbers the records, chains them by their hashes, and puts each into the batch under way. A record is
  * there when that batch is: whoever acts on one waits for `journal.whenStored()`, and so is whoever watches told only then.
  */
-import { formatIdentity } from '../../auth/identity.ts'
-import type { AuditRow, Change, Recovered, Store } from '../../storage/store.ts'
-import type { Clock } from '../core/clock.ts'
+import { formatIdentity } from '../../../auth/identity.ts'
+import type { AuditRow, Change, Recovered, Store } from '../../../storage/store.ts'
+import type { Clock } from '../../core/clock.ts'
 import { hashOf, NO_HASH } from './record.ts'
 import { argsText, cut } from './redaction.ts'
 
