@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { AuthError } from '../auth/errors.ts'
 import { StorageError } from '../storage/store.ts'
-import { type Config, ConfigError, formatAddress, loadConfig } from './config.ts'
+import { type Config, ConfigError, formatAddress, loadConfig } from './config/config.ts'
 import { ListenError } from './core/listen-error.ts'
 import { createLogger } from './core/log.ts'
 import { type RunningServer, startServer } from './server.ts'

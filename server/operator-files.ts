@@ -2,7 +2,7 @@
 import type { Certificates } from '../auth/mechanism.ts'
 import type { JwtKeys } from '../auth/token/jwt-keys.ts'
 import type { Clock } from './core/clock.ts'
-import type { Config } from './config.ts'
+import type { Config } from './config/config.ts'
 import { JwtKeysFile } from './jwt-keys-file.ts'
 import type { Logger } from './core/log.ts'
 import type { Notices } from './sensors/notices.ts'

@@ -1,7 +1,7 @@
 /**
  * Opens what sensors listen on. Only when bindings are back from the store: a value that arrives before would be nobody's.
  */
-import { type Address, type Config, formatAddress } from './config.ts'
+import { type Address, type Config, formatAddress } from './config/config.ts'
 import { listenFeed } from './listeners/feed.ts'
 import { listenGmetric } from './listeners/gmetric.ts'
 import { listenMono } from './listeners/mono.ts'

@@ -1,5 +1,5 @@
 /** Opens what consumers connect to, the Monitoring Protocol over TCP last. */
-import type { Address, Config } from './config.ts'
+import type { Address, Config } from './config/config.ts'
 import { listenHttp } from './http/app.ts'
 import { type Listening, listenTcp } from './listeners/tcp.ts'
 import type { Parts } from './parts.ts'

@@ -1,6 +1,6 @@
 /** Makes the sensors and joins them to the hub. */
 import { ADMIN_ROLE, type Identity } from '../auth/permissions.ts'
-import type { Config } from './config.ts'
+import type { Config } from './config/config.ts'
 import type { Hub } from './metrics/hub.ts'
 import type { Parts } from './parts.ts'
 import { AgentPost } from './qmf-agent/post.ts'

@@ -3,7 +3,7 @@
  * the limits come from the tenant or the configuration. When one is lowered, what is there stays.
  */
 import type { Clock } from '../core/clock.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { StatusError } from '../core/errors.ts'
 
 export type Quota = Config['quota']

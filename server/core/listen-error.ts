@@ -1,5 +1,5 @@
 /** Why an address could not be bound, as a sentence for a person: address, likely reason, key to change. */
-import { type Address, formatAddress } from '../config.ts'
+import { type Address, formatAddress } from '../config/config.ts'
 
 export class ListenError extends Error {
   override readonly name = 'ListenError'

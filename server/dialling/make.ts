@@ -2,7 +2,7 @@
 import { mayRead } from '../../auth/permissions.ts'
 import type { Recovered } from '../../storage/store.ts'
 import type { Registry } from '../channels/registry.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
 import type { Rights } from '../accounts/rights.ts'

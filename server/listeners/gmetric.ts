@@ -1,5 +1,5 @@
 /** What [gmetric] opens: the socket that packets are sent to, a multicast group, and the XML for gmetad. */
-import { type Address, type Config, formatAddress } from '../config.ts'
+import { type Address, type Config, formatAddress } from '../config/config.ts'
 import type { Logger } from '../core/log.ts'
 import type { Feeds } from '../sensors/feeds.ts'
 import type { GmetricSensor } from '../sensors/gmetric/sensor.ts'

@@ -1,7 +1,7 @@
 /** Where Mono agents connect, and the files that they write instead. */
 
 import type { Clock } from '../core/clock.ts'
-import { type Address, type Config, formatAddress } from '../config.ts'
+import { type Address, type Config, formatAddress } from '../config/config.ts'
 import type { Logger } from '../core/log.ts'
 import type { Feeds } from '../sensors/feeds.ts'
 import type { MonoSensor } from '../sensors/mono/sensor.ts'

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { formatBroker } from '../config/broker-url.ts'
-import type { QmfTable } from '../config.ts'
+import type { QmfTable } from '../config/config.ts'
 import type { AgentPost } from '../qmf-agent/post.ts'
 import type { QmfBroker } from '../sensors/qmf/broker.ts'
 import { Console } from '../sensors/qmf/console.ts'

@@ -3,8 +3,8 @@ import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { fill } from '../../config/template.ts'
-import type { ExecTable } from '../../config.ts'
-import { ConfigError, type ConfigProblem } from '../../config.ts'
+import type { ExecTable } from '../../config/config.ts'
+import { ConfigError, type ConfigProblem } from '../../config/config.ts'
 
 export const FIXED_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 

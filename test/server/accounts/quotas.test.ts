@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defaultConfig } from '../../../server/config.ts'
+import { defaultConfig } from '../../../server/config/config.ts'
 import { StatusError } from '../../../server/core/errors.ts'
 import { type Quota, Quotas, type TenantUse } from '../../../server/accounts/quotas.ts'
 

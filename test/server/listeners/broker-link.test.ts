@@ -3,7 +3,7 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { QmfTable } from '../../../server/config.ts'
+import type { QmfTable } from '../../../server/config/config.ts'
 import { BrokerLink, type Party, type Speaker, type Wire } from '../../../server/listeners/broker-link.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 

@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { parseNetwork } from '../../../server/core/address.ts'
-import type { Network } from '../../../server/config.ts'
+import type { Network } from '../../../server/config/config.ts'
 import { args, command, str, type } from '../../support/bytes.ts'
 import { told } from '../../support/ganglia.ts'
 import { hostsOf } from '../../support/ganglia-xml.ts'

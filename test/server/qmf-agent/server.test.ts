@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { decodeBody } from '../../../protocol/qmf/decode.ts'
 import type { QmfMessage } from '../../../protocol/qmf/types.ts'
-import { loadConfig } from '../../../server/config.ts'
+import { loadConfig } from '../../../server/config/config.ts'
 import type { SensorStatus } from '../../../server/metrics/metric.ts'
 import { known } from '../../../server/qmf-agent/contents.ts'
 import { shownOf } from '../../../server/qmf-agent/shown.ts'

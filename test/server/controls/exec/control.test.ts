@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
 import { systemClock } from '../../../../server/core/clock.ts'
-import { ConfigError } from '../../../../server/config.ts'
+import { ConfigError } from '../../../../server/config/config.ts'
 import type { ControlContext, ControlResult, Given } from '../../../../server/controls/control.ts'
 import { execControl, execControls } from '../../../../server/controls/exec/control.ts'
 import { findAll, type Machine } from '../../../../server/controls/exec/found.ts'

@@ -2,12 +2,12 @@
  * The configuration as the rest of the server sees it: checked, complete and read-only. Units are in the names,
  * an address that is off is undefined. The keys themselves are declared in config/schema.ts.
  */
-import { isTable } from './config/lines.ts'
-import { type Loaded, type LoadOptions, load } from './config/load.ts'
+import { isTable } from './lines.ts'
+import { type Loaded, type LoadOptions, load } from './load.ts'
 
-export { type Address, formatAddress, type Network, type Peer } from './core/address.ts'
-export type { LoadOptions } from './config/load.ts'
-export { ConfigError, type ConfigProblem } from './config/problems.ts'
+export { type Address, formatAddress, type Network, type Peer } from '../core/address.ts'
+export type { LoadOptions } from './load.ts'
+export { ConfigError, type ConfigProblem } from './problems.ts'
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 

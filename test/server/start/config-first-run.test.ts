@@ -3,14 +3,14 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { PasswordHasher } from '../../auth/password.ts'
-import { deriveKeys } from '../../auth/scram/keys.ts'
-import { AccountBook } from '../../server/accounts/users.ts'
-import type { AuditEntry } from '../../server/accounts/audit/log.ts'
-import { defaultConfig } from '../../server/config.ts'
-import { firstRun } from '../../server/first-run.ts'
-import { TenantBook } from '../../server/accounts/tenants.ts'
-import type { Change } from '../../storage/store.ts'
+import { PasswordHasher } from '../../../auth/password.ts'
+import { deriveKeys } from '../../../auth/scram/keys.ts'
+import { AccountBook } from '../../../server/accounts/users.ts'
+import type { AuditEntry } from '../../../server/accounts/audit/log.ts'
+import { defaultConfig } from '../../../server/config/config.ts'
+import { firstRun } from '../../../server/first-run.ts'
+import { TenantBook } from '../../../server/accounts/tenants.ts'
+import type { Change } from '../../../storage/store.ts'
 
 const hasher = new PasswordHasher({ rounds: 4 })
 let dataDir: string
