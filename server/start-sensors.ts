@@ -24,7 +24,7 @@ import { QmfSensor } from './sensors/qmf/sensor.ts'
 import { SmonSensor } from './sensors/smon/sensor.ts'
 import type { Producer } from './sessions/producer.ts'
 import { type Feeds as Listening, listenFeeds } from './start-feeds.ts'
-import type { TlsFiles } from './tls/files.ts'
+import type { TlsFiles } from './connections/tls/files.ts'
 
 export interface Sensors {
   /** Opens what they listen on. Rejects with ListenError for an address that the configuration names. */

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { args, command, status, str, toHex, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import type { Seat } from '../../support/seat.ts'
-import { Callee, failed, login, redialled, SECRET, until } from '../dialling/callee.ts'
+import { Callee, failed, login, redialled, SECRET, until } from '../connections/outbound/callee.ts'
 
 const secretOf = (text: string) => ['secret', type.opaque, str(text)] as const
 const secret = secretOf(SECRET)

@@ -1,0 +1,73 @@
+/** Joins the dialler to the rest of the server. */
+import { mayRead } from '../../../auth/permissions.ts'
+import type { Recovered } from '../../../storage/store.ts'
+import type { Registry } from '../../channels/registry.ts'
+import type { Config } from '../../config/config.ts'
+import type { Hub } from '../../metrics/hub.ts'
+import type { Sensor } from '../../metrics/metric.ts'
+import type { Rights } from '../../accounts/rights.ts'
+import type { Producer } from '../../sessions/producer.ts'
+import { AllowList } from './allow-list.ts'
+import { reach } from './connect.ts'
+import { Dialler, type DiallerOptions } from './dialler.ts'
+import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
+import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
+import { type Resolver, systemResolver } from './resolve.ts'
+
+export interface DialParts extends Pick<Producer, 'clock' | 'log' | 'audit' | 'journal' | 'accounts' | 'quotas'> {
+  readonly config: Pick<Config, 'dial' | 'producer'>
+  readonly registry: Registry
+  readonly hub: Pick<Hub, 'sensors'>
+  readonly rights: Rights
+  readonly recovered: Pick<Recovered, 'secret'>
+  readonly accept: DiallerOptions['accept']
+  /** Instead of the system's. */
+  readonly resolve?: Resolver | undefined
+}
+
+export function makeDialler(parts: DialParts): Dialler {
+  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, recovered, accept } = parts
+  const { ca } = config.dial
+  return new Dialler({
+    clock,
+    log,
+    audit,
+    stored: () => journal.whenStored(),
+    allow: new AllowList(config.dial.allow),
+    mayDial: (identity, object) => {
+      return rights.judge(identity, { command: 'DEF_CHANNEL', object, argument: () => undefined }).allowed
+    },
+    account: (id) => accounts.byId(id),
+    rate: (tenant) => quotas.of(tenant).dials,
+    resolve: parts.resolve ?? systemResolver,
+    reach: (destination, address, signal) => reach(destination, address, { clock, ca }, signal),
+    oneWay: oneWayOf(parts),
+    attach: (channel, connection) => registry.attach(channel, connection),
+    accept,
+    serverSecret: recovered.secret,
+    random: Math.random,
+  })
+}
+
+function oneWayOf({ config, clock, log, registry, hub }: DialParts): DiallerOptions['oneWay'] {
+  return async (channel, { port, url }, address) => {
+    const packets = new GmetricPackets({
+      name: config.producer.name,
+      now: () => clock.monotonicMs(),
+      metric: (name) => {
+        const isIts = ({ family, owner }: Sensor): boolean => name.startsWith(family) && mayRead(channel.owner, owner)
+        return hub.sensors.find(isIts)?.metric(name)
+      },
+    })
+    const datagrams = await openDatagrams(address, port)
+    return new GmetricSender({
+      channel,
+      datagrams,
+      packets,
+      ended: (sender, counts) => {
+        log.info({ channel: channel.id, url, ...counts }, 'values were sent by gmetric')
+        registry.detach(channel, sender)
+      },
+    })
+  }
+}

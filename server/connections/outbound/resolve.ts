@@ -1,0 +1,45 @@
+/** From a destination to the addresses that a connection to it would go to, and which of them are this machine's own. */
+import { lookup } from 'node:dns/promises'
+import { BlockList } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import type { Address } from '../../config/config.ts'
+import type { Destination } from './destination.ts'
+import { familyOf } from '../../core/special-addresses.ts'
+
+/** All addresses of a name, as the system resolves it. */
+export type Resolver = (name: string) => Promise<readonly string[]>
+
+export const systemResolver: Resolver = async (name) => {
+  const found = await lookup(name, { all: true, verbatim: true })
+  return found.map(({ address }) => address)
+}
+
+type Bound = Pick<Address, 'port'> | undefined
+
+/** A port that the producer itself listens on. */
+export interface OwnPort {
+  readonly transport: 'tcp' | 'udp'
+  readonly port: number
+}
+
+/** Of what is bound; undefined: off. */
+export function ownPorts(tcp: readonly Bound[], udp: readonly Bound[]): OwnPort[] {
+  const portsOf = (transport: OwnPort['transport'], addresses: readonly Bound[]): OwnPort[] =>
+    addresses.flatMap((address) => (address === undefined ? [] : [{ transport, port: address.port }]))
+  return [...portsOf('tcp', tcp), ...portsOf('udp', udp)]
+}
+
+/** Whether a connection would reach a listener of the producer itself: its own port on any address of this machine. */
+export function isOwn({ scheme, port }: Destination, address: string, own: readonly OwnPort[]): boolean {
+  const transport = scheme === 'gmetric' ? 'udp' : 'tcp'
+  if (!own.some((one) => one.transport === transport && one.port === port)) return false
+  // IPv4 written as IPv6 is found too: a BlockList knows that form.
+  const here = new BlockList()
+  here.addSubnet('127.0.0.0', 8, 'ipv4')
+  here.addSubnet('0.0.0.0', 8, 'ipv4')
+  here.addSubnet('::', 127, 'ipv6')
+  for (const found of Object.values(networkInterfaces()).flat()) {
+    if (found) here.addAddress(found.address, familyOf(found.address))
+  }
+  return here.check(address, familyOf(address))
+}
