@@ -1,6 +1,6 @@
 /** The tables of docs/configuration.md. The page around them is written by hand; a test keeps the tables true. */
 import type { z } from 'zod'
-import { execKeys, parameterKeys } from './exec.ts'
+import { execKeys, parameterKeys } from '../controls/exec/config.ts'
 import { notes } from './kinds.ts'
 import { qmfKeys } from './qmf.ts'
 import { type Setting, sectionAbout, sectionNames, settings } from './schema.ts'

@@ -3,7 +3,7 @@
  * it has a name.
  */
 import type { z } from 'zod'
-import { execKeys, parameterKeys } from './exec.ts'
+import { execKeys, parameterKeys } from '../controls/exec/config.ts'
 import type { ConfigFile } from './file.ts'
 import { described } from './found.ts'
 import { notes } from './kinds.ts'

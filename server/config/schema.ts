@@ -5,7 +5,7 @@
  */
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import { execs } from './exec.ts'
+import { execs } from '../controls/exec/config.ts'
 import { gmetric } from './gmetric.ts'
 import {
   addressOrOff,

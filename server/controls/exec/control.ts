@@ -2,7 +2,7 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
-import { fill } from '../../config/template.ts'
+import { fill } from './template.ts'
 import type { ExecTable } from '../../config/config.ts'
 import type { Control, ControlResult } from '../control.ts'
 import { FIXED_PATH, type Found, findAll } from './found.ts'

@@ -2,7 +2,7 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { fill } from '../../config/template.ts'
+import { fill } from './template.ts'
 import type { ExecTable } from '../../config/config.ts'
 import { ConfigError, type ConfigProblem } from '../../config/config.ts'
 

@@ -3,7 +3,7 @@
  * judged at the start (controls/exec/programs.ts); everything that can be judged by reading is judged here.
  */
 import { z } from 'zod'
-import { duration, integer, key, needed, oneOf, optional, tenant, text, toggle } from './kinds.ts'
+import { duration, integer, key, needed, oneOf, optional, tenant, text, toggle } from '../../config/kinds.ts'
 import { parametersOf, parseTemplate, type Template } from './template.ts'
 
 /** A value of a parameter is never longer, whatever the table says: it is matched against a pattern. */
