@@ -18,7 +18,7 @@ import { makeParts, type Parts } from './parts.ts'
 import { recover } from './recovery.ts'
 import type { Sessions } from './sessions/sessions.ts'
 import { openListeners } from './connections/listen.ts'
-import { addSensors, type Sensors } from './start-sensors.ts'
+import { addSensors, type Sensors } from './sources/table.ts'
 
 export type { Identity, Owner } from '../auth/permissions.ts'
 export { BasicType } from '../protocol/monitor/constants.ts'

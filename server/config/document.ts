@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { execKeys, parameterKeys } from '../controls/exec/config.ts'
 import { notes } from './kinds.ts'
-import { qmfKeys } from './qmf.ts'
+import { qmfKeys } from '../sources/qmf/config.ts'
 import { type Setting, sectionAbout, sectionNames, settings } from './schema.ts'
 
 const BEGIN =

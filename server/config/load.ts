@@ -11,7 +11,7 @@ import { explain } from './explain.ts'
 import { NO_FILE, type ReadFile, readConfigFile } from './file.ts'
 import { isTable } from './lines.ts'
 import { ConfigError } from './problems.ts'
-import type { ReadQmf } from './qmf.ts'
+import type { ReadQmf } from '../sources/qmf/config.ts'
 import { schema, sectionNames } from './schema.ts'
 
 export interface LoadOptions {

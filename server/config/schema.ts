@@ -6,7 +6,7 @@
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { execs } from '../controls/exec/config.ts'
-import { gmetric } from './gmetric.ts'
+import { gmetric } from '../sources/gmetric/config.ts'
 import {
   addressOrOff,
   destinations,
@@ -26,9 +26,9 @@ import {
   tenant,
   toggle,
 } from './kinds.ts'
-import { mono } from './mono.ts'
+import { mono } from '../sources/mono/config.ts'
 import { jwt, tls } from './proofs.ts'
-import { qmfs } from './qmf.ts'
+import { qmfs } from '../sources/qmf/config.ts'
 
 const TEBIBYTE = 2 ** 40
 

@@ -11,10 +11,10 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Instance } from '../../metrics/instance.ts'
 import { type LabelName, labelNames, type Metric } from '../../metrics/metric.ts'
-import { Extras } from '../../sensors/gmetric/extras.ts'
-import type { Host, Origin } from '../../sensors/gmetric/host.ts'
-import { HostLiveness } from '../../sensors/gmetric/liveness.ts'
-import { GmetricSensor } from '../../sensors/gmetric/sensor.ts'
+import { Extras } from './extras.ts'
+import type { Host, Origin } from './host.ts'
+import { HostLiveness } from './liveness.ts'
+import { GmetricSensor } from './sensor.ts'
 
 const { INT32, UINT32, INT64, UINT64, DOUBLE, BOOLEAN, STRING, REC } = BasicType
 

@@ -14,7 +14,7 @@ import {
   text as packetText,
   SENDER,
   xdr,
-} from '../../sensors/gmetric/fixture.ts'
+} from './fixture.ts'
 
 const { INT32, UINT32, INT64, UINT64, DOUBLE, BOOLEAN, STRING, OPAQUE, REC, ARRAY, VOID } = BasicType
 

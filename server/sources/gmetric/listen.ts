@@ -1,0 +1,113 @@
+/** What [gmetric] opens: the socket that packets are sent to, a multicast group, and the XML for gmetad. */
+import { type Address, type Config, formatAddress } from '../../config/config.ts'
+import type { Logger } from '../../core/log.ts'
+import type { Feeds } from '../by-tenant.ts'
+import type { GmetricSensor } from './sensor.ts'
+import { Sources } from '../allowed.ts'
+import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
+import { ListenError } from '../../core/listen-error.ts'
+import { listenUdp, type UdpListening, type UdpOptions } from '../io/udp.ts'
+
+const GANGLIA_PORT = 8649
+
+export interface GmetricListening {
+  /** Where packets are taken; undefined: off, or its default address was not free. */
+  readonly packets: Address | undefined
+  readonly xml: Address | undefined
+}
+
+type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
+
+/** What is opened is given to `opened`, also when a later one fails. Rejects with ListenError. */
+export async function listenGmetric(
+  sensors: Feeds<GmetricSensor>,
+  { gmetric: config }: Pick<Config, 'gmetric'>,
+  log: Pick<Logger, 'warn' | 'error'>,
+  opened: Opened,
+): Promise<GmetricListening> {
+  const common: Pick<UdpOptions, 'rival' | 'packet' | 'failed'> = {
+    rival: 'gmond, or another server,',
+    packet: (bytes, source) => sensors.of(source).packet(bytes, source),
+    failed: (error) => {
+      log.error({ err: error }, 'the gmetric listener failed')
+      for (const sensor of sensors.all()) sensor.failed(error.message)
+    },
+  }
+  let direct: UdpListening | undefined
+  let failure: ListenError | undefined
+  if (config.listen !== undefined) {
+    try {
+      direct = opened(await listenUdp({ ...common, address: config.listen, key: 'gmetric.listen' }))
+    } catch (error) {
+      if (config.listenNamed || !(error instanceof ListenError)) throw error
+      failure = error
+      log.warn(`${error.message}: the server starts without gmetric`)
+    }
+  }
+  const port = direct?.address.port ?? (config.listen?.port || GANGLIA_PORT)
+  let group: UdpListening | undefined
+  if (config.multicast !== undefined) {
+    const address = { host: config.multicast, port }
+    const groupOn = config.multicastInterface ?? ''
+    const key = 'gmetric.multicast'
+    if (direct?.isEverywhere) direct.join(config.multicast, groupOn, key)
+    group = direct?.isEverywhere ? direct : opened(await listenUdp({ ...common, address, groupOn, key }))
+  }
+  const xml = config.xml === undefined ? undefined : opened(await listenXml(sensors.own, config.xml, config, log))
+  tell(sensors, { direct, group, xml, failure })
+  ask(sensors, config, { direct, group, port })
+  return { packets: direct?.address, xml: xml?.address }
+}
+
+function listenXml(
+  sensor: GmetricSensor,
+  address: Address,
+  config: Config['gmetric'],
+  log: Pick<Logger, 'error'>,
+): Promise<DocumentsListening> {
+  const sources = new Sources(config.xmlAllow)
+  return listenDocuments({
+    address,
+    key: 'gmetric.xml',
+    // While it is fenced nobody may. Not an empty document: a cluster without hosts would be a value too.
+    allowed: (source) => !sensor.isFenced && sources.of(source).allowed,
+    document: () => sensor.document(config.cluster),
+    failed: (error) => log.error({ err: error }, 'the XML for gmetad could not be made'),
+  })
+}
+
+interface Open {
+  readonly direct: UdpListening | undefined
+  readonly group: UdpListening | undefined
+  readonly xml: DocumentsListening | undefined
+  readonly failure: ListenError | undefined
+}
+
+/** Each sensor learns where it is fed; the XML is of the section's own tenant alone, and so is what is counted of it. */
+function tell(sensors: Feeds<GmetricSensor>, { direct, group, xml, failure }: Open): void {
+  const packets = [...new Set([direct, group])].filter((each) => each !== undefined)
+  const kernelDrops = (): number | undefined => {
+    const drops = packets.map((each) => each.kernelDrops()).filter((each) => each !== undefined)
+    return drops.length === 0 ? undefined : drops.reduce((sum, each) => sum + each)
+  }
+  const heard = packets.map(({ address }) => `udp ${formatAddress(address)}`)
+  for (const sensor of sensors.all()) {
+    const isShown = xml !== undefined && sensor === sensors.own
+    const detail = [...heard, ...(isShown ? [`xml ${formatAddress(xml.address)}`] : [])].join(', ')
+    if (detail !== '') sensor.listens(detail, kernelDrops)
+    if (isShown) sensor.shows(xml.counts)
+    if (failure && heard.length === 0) sensor.failed(failure.message)
+  }
+}
+
+function ask(
+  sensors: Feeds<GmetricSensor>,
+  { requestMetadata, multicast }: Config['gmetric'],
+  { direct, group, port }: Pick<Open, 'direct' | 'group'> & { readonly port: number },
+): void {
+  const from = requestMetadata === 'multicast' ? group : (direct ?? group)
+  if (requestMetadata === 'off' || from === undefined) return
+  const isGroup = requestMetadata === 'multicast' && multicast !== undefined
+  for (const sensor of sensors.all())
+    sensor.asks((request, source) => from.send(request, isGroup ? multicast : source, port))
+}

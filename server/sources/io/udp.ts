@@ -1,0 +1,142 @@
+/**
+ * Datagrams from a UDP socket. They cannot be paced: what nobody reads in time the kernel throws away, and only its
+ * own table tells how many. So the receive buffer is as large as it is given, and `kernelDrops` reads that table.
+ */
+import { createSocket, type Socket } from 'node:dgram'
+import { lookup } from 'node:dns/promises'
+import { readFileSync } from 'node:fs'
+import { isIPv4 } from 'node:net'
+import type { Address } from '../../config/config.ts'
+import { listenError } from '../../core/listen-error.ts'
+
+/** Linux gives at most `net.core.rmem_max`, without a word. */
+const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
+
+export interface UdpOptions {
+  readonly address: Address
+  /** `address` is a multicast group to join, on the interface with this address or, if it is '', on one of the system's. */
+  readonly groupOn?: string
+  /** Of the configuration, to be named when the address cannot be bound. */
+  readonly key: string
+  /** What else is usually found on this port. */
+  readonly rival: string
+  /** `bytes` is only valid during the call. */
+  readonly packet: (bytes: Uint8Array, source: string, port: number) => void
+  /** The socket is lost after it was bound; it is closed already. */
+  readonly failed: (error: Error) => void
+}
+
+export interface UdpListening {
+  readonly address: Address
+  /** Datagrams that the kernel threw away since the socket was bound; undefined where it does not say (not Linux). */
+  kernelDrops(): number | undefined
+  /** It has its port on all addresses: what a group gets there it gets too, so nothing else may be bound to the group. */
+  readonly isEverywhere: boolean
+  /** Takes what a group gets, as by `groupOn`. Throws ListenError that names `key`. */
+  join(group: string, groupOn: string, key: string): void
+  /** Sends one from the same socket. What the system says against it is not told: UDP promises nothing. */
+  send(packet: Uint8Array, host: string, port: number): void
+  close(): Promise<void>
+}
+
+/** Binds; a port that another socket has is never shared with it, but for a group's. Rejects with ListenError. */
+export async function listenUdp({ address, groupOn, key, rival, packet, failed }: UdpOptions): Promise<UdpListening> {
+  const socket = await bind(address, groupOn).catch((error: unknown) => {
+    throw listenError(isInUse(error) ? inUse(rival, error) : error, address, key)
+  })
+  try {
+    socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
+  } catch {
+    // The system's own size it is, then.
+  }
+  const bound = socket.address()
+  let open = true
+  const close = (): Promise<void> => {
+    if (!open) return Promise.resolve()
+    open = false
+    return new Promise((resolve) => socket.close(resolve))
+  }
+  socket.on('message', (bytes, { address: source, port }) => packet(bytes, source, port))
+  socket.on('error', (error) => {
+    void close()
+    failed(error)
+  })
+  return {
+    address: { host: bound.address, port: bound.port },
+    isEverywhere: bound.address === '0.0.0.0' || bound.address === '::',
+    join(group, interfaceAddress, groupKey) {
+      try {
+        join(socket, group, interfaceAddress)
+      } catch (error) {
+        throw listenError(error, { host: group, port: bound.port }, groupKey)
+      }
+    },
+    send(bytes, host, port) {
+      const mapped = bound.family === 'IPv6' && isIPv4(host) ? `::ffff:${host}` : host
+      if (open) socket.send(bytes, port, mapped, () => {})
+    },
+    kernelDrops: () => (open ? kernelDrops(bound.address, bound.port) : undefined),
+    close,
+  }
+}
+
+async function bind({ host, port }: Address, groupOn: string | undefined): Promise<Socket> {
+  const { address, family } = await lookup(host)
+  const socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', reuseAddr: groupOn !== undefined })
+  return new Promise((resolve, reject) => {
+    const failed = (error: unknown): void => {
+      socket.close()
+      reject(error)
+    }
+    socket.once('error', failed)
+    // A socket bound to the group takes nothing else, but Windows has no such thing.
+    const isAny = groupOn !== undefined && process.platform === 'win32'
+    socket.bind({ address: isAny ? '0.0.0.0' : address, port }, () => {
+      socket.removeAllListeners('error')
+      try {
+        if (groupOn !== undefined) join(socket, address, groupOn)
+        resolve(socket)
+      } catch (error) {
+        failed(error)
+      }
+    })
+  })
+}
+
+function join(socket: Socket, group: string, groupOn: string): void {
+  socket.addMembership(group, groupOn || undefined)
+  if (groupOn !== '') socket.setMulticastInterface(groupOn)
+}
+
+function isInUse(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+}
+
+function inUse(rival: string, cause: unknown): Error {
+  return new Error(`${rival} has it: stop that one or choose another port`, { cause })
+}
+
+function kernelDrops(address: string, port: number): number | undefined {
+  try {
+    return dropsIn(readFileSync(address.includes(':') ? '/proc/net/udp6' : '/proc/net/udp', 'latin1'), address, port)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The last column of /proc/net/udp or udp6, by the local address in the second: hexadecimal, each 4 bytes of it in the
+ * machine's own order. Over IPv6 the port alone has to do. undefined: no such line.
+ */
+export function dropsIn(table: string, address: string, port: number): number | undefined {
+  const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const local = address.includes(':') ? ending : ipv4Word(address) + ending
+  const line = table.split('\n').find((candidate) => candidate.trim().split(/\s+/)[1]?.endsWith(local))
+  const drops = line?.trim().split(/\s+/).at(-1)
+  return drops === undefined ? undefined : Number(drops)
+}
+
+function ipv4Word(address: string): string {
+  const word = new Uint32Array(Uint8Array.from(address.split('.'), Number).buffer)[0] as number
+  return word.toString(16).toUpperCase().padStart(8, '0')
+}

@@ -1,0 +1,40 @@
+/** Tells a tenant that it would have more than it may, where no command could be refused: at most once a minute, with how much. */
+import type { Clock } from '../core/clock.ts'
+import type { Quotas } from '../accounts/quotas.ts'
+import type { Notices } from './producer/notices.ts'
+
+const MINUTE_MS = 60_000
+
+export class OverQuota {
+  readonly #quotas: Quotas
+  readonly #notices: Pick<Notices, 'emit'>
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #told = new Map<string, { readonly refused: number; readonly atMs: number }>()
+
+  constructor(quotas: Quotas, notices: Pick<Notices, 'emit'>, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#quotas = quotas
+    this.#notices = notices
+    this.#clock = clock
+  }
+
+  /** To be called every second or so. */
+  tell(): void {
+    for (const [tenant, { values, instances }] of this.#quotas.all()) {
+      this.#tell(tenant, 'values', values, (more) => {
+        return `the feeds of tenant ${tenant} bring in more than ${values.limit} values a second: ${more} were kept out`
+      })
+      this.#tell(tenant, 'instances', instances, (more) => {
+        return `tenant ${tenant} has ${instances.limit} metrics bound, all it may: ${more} matches of patterns were left out`
+      })
+    }
+  }
+
+  #tell(tenant: string, what: string, { refused }: { readonly refused: number }, say: (more: number) => string): void {
+    const now = this.#clock.monotonicMs()
+    const key = `${what} ${tenant}`
+    const told = this.#told.get(key) ?? { refused: 0, atMs: Number.NEGATIVE_INFINITY }
+    if (refused === told.refused || now - told.atMs < MINUTE_MS) return
+    this.#notices.emit({ severity: 'warning', subject: 'quota', detail: say(refused - told.refused) }, { tenant })
+    this.#told.set(key, { refused, atMs: now })
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * Qpid brokers of one tenant as metrics `qmf.<package>.<class>.<property or statistic>` and events `qmf.<package>.<event>`.
+ * It knows no socket: listeners/qmf.ts connects, and gives each connection's console the broker to tell. Until the schemas
+ * of all brokers were known once, any well-formed name may turn out to be a metric.
+ */
+import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
+import type { Schema } from '../../../protocol/qmf/types.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { ListeningSensor, Measured, Metric, SensorStatus, Series } from '../../metrics/metric.ts'
+import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { QmfBroker, type Receiver } from './broker.ts'
+import { QmfCatalogue } from './catalogue.ts'
+import { newCounters } from './counters.ts'
+import { BROKER_UP, objectParameters, QMF_PREFIX } from './names.ts'
+import { BrokerSeries, type ClassSeries, ObjectSeries, type QmfSeries } from './series.ts'
+
+export interface QmfOptions {
+  readonly tenant: string
+  /** Names of its brokers. */
+  readonly brokers: readonly string[]
+  readonly meter?: Meter
+  /** The tenant, where it is not `default`. */
+  readonly named?: string | undefined
+}
+
+/** Whom births, values and deaths are told to. */
+export interface QmfHub {
+  born(sensor: ListeningSensor, series: Series): void
+  /** Those that somebody wants; also of series that never have a value. */
+  readonly wanted: { born(sensor: ListeningSensor, series: Series): void }
+  /** `time`: microseconds since 1970. */
+  emit(series: Series, value: Value, time: number): void
+  died(series: Series): void
+}
+
+/** Names remembered that somebody asked for; beyond them series are made of everything. */
+const MAX_ASKED = 10_000
+/** Brokers that the status tells of, those without a connection first. */
+const SHOWN = 10
+
+export class QmfSensor implements ListeningSensor, Receiver {
+  readonly family = QMF_PREFIX
+  readonly polled = false
+  readonly owner: { readonly tenant: string }
+  readonly counters = { ...newCounters(), connections: 0, values: 0, badTime: 0, tooLong: 0 }
+  readonly clock: Pick<Clock, 'microseconds'>
+  /** Brokers are read on only while it lets values in: they lose nothing. */
+  readonly meter: Meter
+  readonly catalogue = new QmfCatalogue()
+  readonly #name: string
+  readonly #hub: QmfHub
+  readonly #brokers: ReadonlyMap<string, QmfBroker>
+  /** Undefined: everything was asked for. */
+  #asked: Set<string> | undefined = new Set()
+
+  constructor(options: QmfOptions, hub: QmfHub, clock: Pick<Clock, 'microseconds'>) {
+    this.#name = feedName('qmf', options.named)
+    this.owner = { tenant: options.tenant }
+    this.meter = options.meter ?? UNMETERED
+    this.#hub = hub
+    this.clock = clock
+    this.#brokers = new Map(options.brokers.map((name) => [name, new QmfBroker(name, this)]))
+  }
+
+  metrics(): Iterable<Metric> {
+    return this.catalogue.metrics()
+  }
+
+  metric(name: string): Metric | undefined {
+    return this.catalogue.metric(name) ?? (this.#isClosed ? undefined : unknownMetric(name))
+  }
+
+  *series(name?: string): Generator<QmfSeries> {
+    this.#ask(name)
+    if (name === undefined || name === BROKER_UP) for (const { up } of this.brokers()) yield up
+    if (name === undefined) {
+      for (const broker of this.brokers()) {
+        yield* broker.series()
+        for (const object of broker.objects()) for (const field of object.known.fields) yield object.series(field)
+      }
+      return
+    }
+    if (this.catalogue.metric(name)?.kind === 'event') {
+      for (const broker of this.brokers()) for (const one of broker.series()) if (one.name === name) yield one
+    }
+    for (const [known, field] of this.catalogue.fields(name)) {
+      for (const broker of this.brokers()) for (const object of broker.objectsOf(known)) yield object.series(field)
+    }
+  }
+
+  *expected(name?: string): Generator<ClassSeries> {
+    this.#ask(name)
+    for (const broker of this.brokers()) yield* broker.expected(name)
+  }
+
+  last(series: Series): Measured | undefined {
+    return series instanceof ObjectSeries || series instanceof BrokerSeries ? series.last : undefined
+  }
+
+  brokers(): Iterable<QmfBroker> {
+    return this.#brokers.values()
+  }
+
+  /** As the configuration calls it. */
+  broker(name: string): QmfBroker | undefined {
+    return this.#brokers.get(name)
+  }
+
+  /** Those of all brokers, each once; of a broker that is gone, those that it had. */
+  schemas(): Iterable<Schema> {
+    return [...this.catalogue.classes()].map(({ schema }) => schema)
+  }
+
+  status(): SensorStatus {
+    const brokers = [...this.brokers()]
+    const shown = brokers.toSorted((a, b) => Number(a.isUp) - Number(b.isUp)).slice(0, SHOWN)
+    const details = shown.map(({ name, detail }) => `${name}: ${detail}`)
+    const more = brokers.length - shown.length
+    const up = brokers.filter(({ isUp }) => isUp).length
+    return {
+      name: this.#name,
+      state: up > 0 ? 'listening' : 'failed',
+      detail: [...details, ...(more > 0 ? [`and ${more} more`] : [])].join('; '),
+      counters: {
+        ...this.counters,
+        badName: this.catalogue.badName,
+        brokers: brokers.length,
+        brokersUp: up,
+        objects: brokers.reduce((sum, { objectCount }) => sum + objectCount, 0),
+      },
+    }
+  }
+
+  isAsked(name: string): boolean {
+    return this.#asked === undefined || this.#asked.has(name)
+  }
+
+  born(series: QmfSeries): void {
+    this.#hub.born(this, series)
+  }
+
+  expects(series: ClassSeries): void {
+    this.#hub.wanted.born(this, series)
+  }
+
+  tell(series: QmfSeries, value: Value, time: number): void {
+    this.counters.values++
+    this.meter.take()
+    this.#hub.emit(series, value, time)
+  }
+
+  died(series: QmfSeries): void {
+    this.#hub.died(series)
+  }
+
+  get #isClosed(): boolean {
+    for (const { isKnown } of this.brokers()) if (!isKnown) return false
+    return true
+  }
+
+  #ask(name: string | undefined): void {
+    if (name === undefined) this.#asked = undefined
+    if (this.#asked === undefined || name === undefined || this.#asked.has(name)) return
+    if (this.#asked.size >= MAX_ASKED) this.#asked = undefined
+    else this.#asked.add(name)
+  }
+}
+
+function unknownMetric(name: string): Metric | undefined {
+  const isOurs = name.startsWith(QMF_PREFIX) && name.length > QMF_PREFIX.length && nameProblem(name) === undefined
+  if (!isOurs) return undefined
+  return { name, kind: 'continuous', type: undefined, unit: '', description: '', parameters: objectParameters }
+}

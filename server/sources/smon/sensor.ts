@@ -1,0 +1,292 @@
+/**
+ * smon streams as metrics `smon.<name>` with a source and, where the stream has one, an index. It knows no socket:
+ * listeners open a stream per connection and hand in bytes, or hand in datagrams. A source that is gone takes its series
+ * along, which tells subscribers VOID.
+ */
+import type { Owner } from '../../../auth/permissions.ts'
+import type { ProtocolError } from '../../../protocol/errors.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { SmonLimits } from '../../../protocol/smon/decode.ts'
+import type { Clock } from '../../core/clock.ts'
+import { type Config, formatAddress } from '../../config/config.ts'
+import { Catalogue } from '../../metrics/catalogue.ts'
+import type { ListeningSensor, Measured, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
+import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { Sources } from '../allowed.ts'
+import { SmonSeries } from './series.ts'
+import { Source } from './source.ts'
+import { type Receiver, SMON_PREFIX, SmonStream } from './stream.ts'
+
+export type SmonConfig = Pick<
+  Config['smon'],
+  'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'
+>
+
+export interface SmonOptions {
+  readonly meter?: Meter
+  /** The tenant, where it is not the section's own. */
+  readonly named?: string
+}
+
+/** Whom births, values and deaths are told to. */
+export interface SmonHub {
+  born(sensor: ListeningSensor, series: Series): void
+  /** `tail`: basic type and value; `time`: microseconds since 1970. */
+  emitEncoded(series: Series, tail: Uint8Array, time: number): void
+  died(series: Series): void
+}
+
+/** One connection's bytes. */
+export interface SmonFeed {
+  /** Nothing in them makes it throw. */
+  push(bytes: Uint8Array): void
+  end(): void
+}
+
+/** A sender of datagrams is forgotten after so long a silence: as gmetric, four times its usual minute. */
+const DATAGRAM_SOURCE_MS = 240_000
+const MAX_STRING_BYTES = 65_536
+/** Names and texts of one stream. */
+const MAX_STREAM_BYTES = 1 << 20
+const MAX_INDEX_DEPTH = 16
+/** A name with `smon.` before it has to be a name [MON 1]; a longer one costs its stream nothing. */
+const MAX_NAME_BYTES = 1_024
+
+const PARAMETERS: readonly Parameter[] = [
+  {
+    name: 'source',
+    type: BasicType.STRING,
+    description: 'The source: its address and port, or the name that the configuration gives it.',
+    selects: 'any',
+  },
+  {
+    name: 'index',
+    type: BasicType.STRING,
+    description: 'The numbers of the index with commas between them, like 3,0. Left out: values without an index.',
+    selects: 'any',
+  },
+]
+
+export class SmonSensor implements ListeningSensor, Receiver {
+  readonly family = SMON_PREFIX
+  readonly polled = false
+  readonly owner: Owner
+  readonly counters = {
+    streams: 0,
+    datagrams: 0,
+    values: 0,
+    badName: 0,
+    invalid: 0,
+    resets: 0,
+    skippedBytes: 0,
+    cutOff: 0,
+    refusedSource: 0,
+    sourcesFull: 0,
+    metricsFull: 0,
+    overQuota: 0,
+  }
+  /** Streams are read on only while it lets values in: they lose nothing. */
+  readonly meter: Meter
+  readonly #name: string
+  readonly #hub: SmonHub
+  readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  readonly #config: SmonConfig
+  readonly #allowed: Sources
+  readonly #limits: SmonLimits
+  readonly #catalogue = new Catalogue<SmonSeries>(SMON_PREFIX, PARAMETERS)
+  readonly #sources = new Map<string, Source>()
+  readonly #streams = new Set<SmonStream>()
+  #metrics = 0
+  #listening: string[] = []
+  #kernelDrops: () => number | undefined = () => undefined
+  #lastError = ''
+  #failure = ''
+
+  constructor(
+    config: SmonConfig,
+    hub: SmonHub,
+    clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
+    { meter = UNMETERED, named }: SmonOptions = {},
+  ) {
+    this.#name = feedName('smon', named)
+    this.meter = meter
+    this.owner = { tenant: config.tenant }
+    this.#config = config
+    this.#hub = hub
+    this.#clock = clock
+    this.#allowed = new Sources(config.allow)
+    this.#limits = {
+      maxTokens: config.maxTokens,
+      maxNameBytes: MAX_NAME_BYTES,
+      maxStringBytes: MAX_STRING_BYTES,
+      maxBytes: MAX_STREAM_BYTES,
+      maxIndexDepth: MAX_INDEX_DEPTH,
+    }
+  }
+
+  metrics(): Iterable<Metric> {
+    return this.#catalogue.metrics()
+  }
+
+  metric(name: string): Metric | undefined {
+    return this.#catalogue.metric(name)
+  }
+
+  series(name?: string): Iterable<SmonSeries> {
+    return this.#catalogue.series(name)
+  }
+
+  last(series: Series): Measured | undefined {
+    if (!(series instanceof SmonSeries) || series.time === 0) return undefined
+    return { value: series.value(), time: series.time }
+  }
+
+  /** A connection from there; undefined: it is refused, and counted. */
+  open(address: string, port: number): SmonFeed | undefined {
+    const source = this.#source(address, port)
+    if (source === undefined) return undefined
+    source.streams++
+    this.counters.streams++
+    const stream = new SmonStream(source, this, this.#limits)
+    this.#streams.add(stream)
+    return {
+      push: (bytes) => stream.push(bytes, this.#clock.microseconds()),
+      end: () => this.#close(stream),
+    }
+  }
+
+  /** A datagram: a stream of its own, whole. */
+  datagram(bytes: Uint8Array, address: string, port: number): void {
+    this.counters.datagrams++
+    const source = this.#source(address, port)
+    if (source === undefined) return
+    source.datagramMs = this.#clock.monotonicMs()
+    if (this.meter.waitMs > 0) {
+      this.counters.overQuota++
+      return
+    }
+    const stream = new SmonStream(source, this, this.#limits)
+    stream.push(bytes, this.#clock.microseconds())
+    this.#count(stream)
+  }
+
+  /** To be called every second or so: forgets who sent datagrams and has been silent for too long. */
+  sweep(): void {
+    const now = this.#clock.monotonicMs()
+    for (const source of this.#sources.values()) {
+      if (source.datagramMs === undefined || now - source.datagramMs <= DATAGRAM_SOURCE_MS) continue
+      source.datagramMs = undefined
+      this.#leave(source)
+    }
+  }
+
+  listens(detail: string, kernelDrops?: () => number | undefined): void {
+    this.#listening.push(detail)
+    if (kernelDrops) this.#kernelDrops = kernelDrops
+  }
+
+  /** A listener is lost. */
+  failed(detail: string): void {
+    this.#failure = detail
+  }
+
+  status(): SensorStatus {
+    const invalid = [...this.#streams].filter(({ valid }) => !valid)
+    const skipped = invalid.reduce((sum, stream) => sum + stream.skipped, this.counters.skippedBytes)
+    const kernelDrops = this.#kernelDrops()
+    return {
+      name: this.#name,
+      state: this.#failure !== '' ? 'failed' : this.#listening.length > 0 ? 'listening' : 'off',
+      detail: [
+        this.#failure,
+        ...this.#listening,
+        invalid.length > 0 && `${invalid.length} streams invalid now`,
+        this.#lastError,
+      ]
+        .filter(Boolean)
+        .join('; '),
+      counters: {
+        ...this.counters,
+        skippedBytes: skipped,
+        openStreams: this.#streams.size,
+        sources: this.#sources.size,
+        metrics: this.#metrics,
+        ...(kernelDrops !== undefined && { kernelDrops }),
+      },
+    }
+  }
+
+  hasRoom(): boolean {
+    if (this.#metrics < this.#config.maxMetrics) return true
+    this.counters.metricsFull++
+    return false
+  }
+
+  born(series: SmonSeries): void {
+    this.#metrics++
+    this.#catalogue.add(series)
+    this.#hub.born(this, series)
+  }
+
+  typed(series: SmonSeries, type: BasicType): void {
+    this.#catalogue.update(series, { type, unit: undefined, description: undefined })
+  }
+
+  took(series: SmonSeries): void {
+    this.counters.values++
+    this.meter.take()
+    this.#hub.emitEncoded(series, series.tail, series.time)
+  }
+
+  invalid(source: Source, error: ProtocolError): void {
+    this.counters.invalid++
+    this.#lastError = `last error: ${source.name}: ${error.message}`
+  }
+
+  #source(from: string, port: number): Source | undefined {
+    const { address, allowed } = this.#allowed.of(from)
+    if (!allowed) {
+      this.counters.refusedSource++
+      return undefined
+    }
+    const name = this.#nameOf(address, port)
+    const known = this.#sources.get(name)
+    if (known !== undefined) return known
+    if (this.#sources.size >= this.#config.maxSources) {
+      this.counters.sourcesFull++
+      return undefined
+    }
+    const source = new Source(name)
+    this.#sources.set(name, source)
+    return source
+  }
+
+  #nameOf(address: string, port: number): string {
+    const of = (wanted: number | undefined) =>
+      this.#config.sources.find((named) => named.address === address && named.port === wanted)?.name
+    return of(port) ?? of(undefined) ?? formatAddress({ host: address, port })
+  }
+
+  #close(stream: SmonStream): void {
+    if (!this.#streams.delete(stream)) return
+    this.#count(stream)
+    stream.source.streams--
+    this.#leave(stream.source)
+  }
+
+  /** What a stream that has ended leaves behind. */
+  #count(stream: SmonStream): void {
+    this.counters.skippedBytes += stream.skipped
+    if (stream.valid && !stream.complete) this.counters.cutOff++
+  }
+
+  #leave(source: Source): void {
+    if (source.streams > 0 || source.datagramMs !== undefined) return
+    this.#sources.delete(source.name)
+    for (const series of source.series()) {
+      this.#metrics--
+      this.#catalogue.remove(series)
+      this.#hub.died(series)
+    }
+  }
+}

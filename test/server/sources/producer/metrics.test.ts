@@ -1,0 +1,104 @@
+/** `producer.metrics` and `producer.controls`: what an identity is shown of the catalogue. */
+import { beforeEach, describe, expect, test } from 'vitest'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
+import { controlsView } from '../../../../server/sources/producer/controls.ts'
+import { metricsView } from '../../../../server/sources/producer/metrics.ts'
+import { ProducerSensor, type View } from '../../../../server/sources/producer/sensor.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
+import type { Json } from '../../../support/records.ts'
+import { abroad, Metrics, rights, tester } from '../../metrics/fixture.ts'
+
+let metrics: Metrics
+let view: View
+beforeEach(() => {
+  metrics = new Metrics()
+  for (const name of ['test.b', 'test.a', 'test.c']) metrics.push.push(name, { type: 2, value: 1 }, 1)
+  metrics.push.push('test.a', { type: 2, value: 1 }, 1, 'h2')
+  view = metricsView(() => metrics.hub.sensors, rights)
+})
+
+function shown(of: View, identity = tester, args: Record<string, string | number> = {}): Json[] {
+  return valueToJson(of.show(identity, new Map(Object.entries(args)))) as Json[]
+}
+const names = (list: Json[]): string[] => list.map(({ name, more }) => (more ? 'more' : name))
+
+describe('producer.metrics', () => {
+  test('lists every metric once, ascending by name', () => {
+    expect(names(shown(view))).toEqual(['events.thing', 'slow.value', 'test.a', 'test.b', 'test.c'])
+  })
+
+  test('tells name, kind, type, unit, description and parameters', () => {
+    const [slow] = shown(view, tester, { match: 'slow.*' })
+    expect(slow).toEqual({
+      name: 'slow.value',
+      kind: 'continuous',
+      type: 'uint32',
+      unit: '1',
+      description: 'late',
+      parameters: [{ name: 'which', type: 'uint32', optional: true, description: 'makes readings differ' }],
+    })
+    // Of an open family nothing is known before a value was seen.
+    expect(shown(view, tester, { match: 'test.a' })[0].type).toBe('')
+  })
+
+  test('shows nobody the feeds of another tenant; the role admin sees all', () => {
+    expect(names(shown(view, abroad))).toEqual(['events.thing', 'slow.value'])
+    expect(names(shown(view, { ...abroad, role: 'admin' }))).toHaveLength(5)
+  })
+
+  test('`match`, `after` and `limit` narrow it; what was cut off is said', () => {
+    expect(names(shown(view, tester, { match: 'test.*' }))).toEqual(['test.a', 'test.b', 'test.c'])
+    expect(names(shown(view, tester, { after: 'test.a' }))).toEqual(['test.b', 'test.c'])
+    expect(names(shown(view, tester, { match: '*', after: 'slow', limit: 2 }))).toEqual([
+      'slow.value',
+      'test.a',
+      'more',
+    ])
+    expect(names(shown(view, tester, { match: 'test.*', limit: 3 }))).toEqual(['test.a', 'test.b', 'test.c'])
+    expect(names(shown(view, tester, { limit: 0 }))).toEqual(['more'])
+    expect(names(shown(view, tester, { after: 'zzz' }))).toEqual([])
+  })
+
+  test('paging by `after` shows everything once', () => {
+    const seen: string[] = []
+    for (let after = ''; ; after = seen.at(-1) as string) {
+      const page = names(shown(view, tester, { after, limit: 2 }))
+      const more = page.at(-1) === 'more'
+      seen.push(...(more ? page.slice(0, -1) : page))
+      if (!more) break
+    }
+    expect(seen).toEqual(['events.thing', 'slow.value', 'test.a', 'test.b', 'test.c'])
+  })
+
+  test('a pattern with too many stars is refused when it is collected, not when it is measured', () => {
+    const sensor = new ProducerSensor([view, controlsView(() => [])], new FakeClock())
+    const args = new Map([['match', '*'.repeat(9)]])
+    for (const metric of sensor.metrics()) {
+      expect(() => sensor.check(metric, args)).toThrow(expect.objectContaining({ status: 'INVALID_ARGUMENT' }))
+      sensor.check(metric, new Map([['match', '*']]))
+    }
+  })
+})
+
+describe('producer.controls', () => {
+  const control = (name: string) => ({
+    name,
+    description: 'd',
+    parameters: [{ name: 'p', type: BasicType.UINT64, optional: true, description: 'q' }],
+  })
+  const controls = controlsView((identity) => (identity === tester ? [control('b.y'), control('a.x')] : []))
+
+  test('lists what the identity is shown, ascending, with its arguments', () => {
+    expect(shown(controls)).toEqual([
+      {
+        name: 'a.x',
+        description: 'd',
+        parameters: [{ name: 'p', type: 'uint64', optional: true, description: 'q' }],
+      },
+      expect.objectContaining({ name: 'b.y' }),
+    ])
+    expect(shown(controls, abroad)).toEqual([])
+    expect(names(shown(controls, tester, { match: 'b.*' }))).toEqual(['b.y'])
+  })
+})

@@ -1,0 +1,82 @@
+/** `producer.sensors`, `producer.stats` and `producer.notices`. */
+import { describe, expect, test } from 'vitest'
+import type { Owner } from '../../../../auth/permissions.ts'
+import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
+import type { Measured } from '../../../../server/metrics/metric.ts'
+import { Notices } from '../../../../server/sources/producer/notices.ts'
+import { sensorsView } from '../../../../server/sources/producer/sensors.ts'
+import { statsView } from '../../../../server/sources/producer/stats.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
+import { abroad, tester } from '../../metrics/fixture.ts'
+
+const none = new Map()
+
+test('producer.sensors shows the state and counters of what the identity may read and has a status', () => {
+  const watched = (name: string, owner: Owner) => ({
+    owner,
+    status: () => ({ name, state: 'listening', detail: 'udp 1', counters: { packets: 3, refused: 0 } }),
+  })
+  const quiet = { owner: 'producer' } as const
+  const view = sensorsView(() => [watched('gmetric', { tenant: 'default' }), quiet, watched('host', 'producer')])
+  expect(valueToJson(view.show(tester, none))).toEqual([
+    { name: 'gmetric', state: 'listening', detail: 'udp 1', counters: { packets: 3, refused: 0 } },
+    expect.objectContaining({ name: 'host' }),
+  ])
+  expect(valueToJson(view.show(abroad, none))).toEqual([expect.objectContaining({ name: 'host' })])
+})
+
+test('producer.stats is one REC with these fields', () => {
+  const view = statsView(() => ({
+    software: 'cinnabar/1',
+    name: 'n1',
+    uptimeSeconds: 1.5,
+    connections: 1,
+    channels: 2,
+    unstoredBytes: 3.4,
+    residentBytes: 4,
+    storage: 'ok',
+  }))
+  expect(Object.entries(valueToJson(view.show(tester, none)) as object)).toEqual([
+    ['software', 'cinnabar/1'],
+    ['name', 'n1'],
+    ['uptime', 1.5],
+    ['connections', 1],
+    ['channels', 2],
+    ['unstored_bytes', 3],
+    ['resident_bytes', 4],
+    ['storage', 'ok'],
+  ])
+})
+
+describe('producer.notices', () => {
+  const clock = new FakeClock()
+  const event = { severity: 'warning', subject: 'channel', detail: 'gone' } as const
+
+  function heard(user?: number): string[] {
+    const notices = new Notices(clock)
+    const [metric] = [...notices.metrics()] as [never]
+    const seen: string[] = []
+    for (const identity of [tester, abroad, { ...abroad, userId: 3, name: 'root', role: 'admin' }]) {
+      notices.subscribe(metric, identity, () => seen.push(identity.name))
+    }
+    notices.emit(event, user)
+    return seen
+  }
+
+  test('reach everybody if they are the producer’s, the one user and the role admin if they are a user’s', () => {
+    expect(heard()).toEqual(['tester', 'abroad', 'root'])
+    expect(heard(tester.userId)).toEqual(['tester', 'root'])
+    expect(heard(abroad.userId)).toEqual(['abroad', 'root'])
+  })
+
+  test('are RECs with their time, and stop coming', () => {
+    const notices = new Notices(clock)
+    const [metric] = [...notices.metrics()] as [never]
+    const seen: Measured[] = []
+    const end = notices.subscribe(metric, tester, (measured) => seen.push(measured))
+    notices.emit(event)
+    end()
+    notices.emit(event)
+    expect(seen.map(({ value, time }) => [valueToJson(value), time])).toEqual([[event, clock.microseconds()]])
+  })
+})

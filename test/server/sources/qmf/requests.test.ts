@@ -1,0 +1,38 @@
+/** What stands in one body: a broker reads on behind most requests, but not behind a call. */
+import { expect, it } from 'vitest'
+import { decodeBody } from '../../../../protocol/qmf/decode.ts'
+import { encodeMessage } from '../../../../protocol/qmf/encode.ts'
+import type { Known, QmfMessage } from '../../../../protocol/qmf/types.ts'
+import { newCounters } from '../../../../server/sources/qmf/counters.ts'
+import { Requests } from '../../../../server/sources/qmf/requests.ts'
+import { recordedKnown, tableOf } from './recorded.ts'
+
+const known: Known = recordedKnown
+const { key } = tableOf('broker')
+
+it('requests to a broker share a body, but each call has its own', () => {
+  const bodies: string[] = []
+  const requests = new Requests({
+    encode: (message) => encodeMessage(message, known),
+    send: (to, body) => {
+      const { messages } = decodeBody(body, known)
+      bodies.push(`${to} ${messages.map(({ op }) => op).join('')}`)
+    },
+    counters: newCounters(),
+  })
+  const ask = (to: string, message: (sequence: number) => QmfMessage, isUrgent = false) =>
+    requests.ask({ to, message, ended: () => {}, isUrgent })
+  const get = (sequence: number): QmfMessage => ({ op: 'G', sequence, query: new Map([['_class', 'queue']]) })
+  const call = (sequence: number): QmfMessage => {
+    return { op: 'M', sequence, id: '0-0-1-0-2', key, method: 'getLogLevel', arguments: [] }
+  }
+  for (const to of ['agent.1.0', 'agent.1.10']) {
+    ask(to, get)
+    ask(to, get)
+    ask(to, call, true)
+    ask(to, call, true)
+  }
+  requests.flush(0)
+  expect(bodies.slice(0, 3)).toEqual(['agent.1.0 M', 'agent.1.0 M', 'agent.1.0 GG'])
+  expect(bodies.slice(3)).toEqual(['M', 'M', 'G', 'G'].map((op) => `agent.1.10 ${op}`))
+})
