@@ -8,7 +8,7 @@ export function addServe(program: Command): void {
     .description('run the server until SIGINT or SIGTERM')
     .option('--config <file>', 'TOML file (CINNABAR_CONFIG); every key has a default')
     .action(async (options: { config?: string }) => {
-      const { serve } = await import('../../server/main.ts')
+      const { serve } = await import('../../server/start/main.ts')
       const exitCode = await serve(options)
       if (exitCode !== 0) throw new Failure(exitCode, '')
     })

@@ -2,7 +2,7 @@
 import type { Address, Config } from '../config/config.ts'
 import { listenHttp } from './http/app.ts'
 import { type Listening, listenTcp } from './tcp.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../start/parts.ts'
 import type { TlsFiles } from './tls/files.ts'
 
 export interface Listeners {

@@ -2,7 +2,7 @@
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import type { Config } from '../config/config.ts'
 import type { Hub } from '../metrics/hub.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../start/parts.ts'
 import { AgentPost } from './qmf/agent/post.ts'
 import { Remembered } from './qmf/agent/remembered.ts'
 import { shownOf } from './qmf/agent/shown.ts'

@@ -6,7 +6,7 @@ import { PasswordHasher } from '../../auth/password.ts'
 import { makeVerifiers } from '../../auth/verifiers.ts'
 import { defaultConfig } from '../../server/config/config.ts'
 import { createLogger } from '../../server/core/log.ts'
-import { startServer } from '../../server/server.ts'
+import { startServer } from '../../server/start/server.ts'
 import type { Credentials } from './stage.ts'
 
 /** The fewest that are allowed: a run logs in hundreds of times. */

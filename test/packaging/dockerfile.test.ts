@@ -91,7 +91,7 @@ describe('Dockerfile', () => {
 
   it('does not run as root, and is stopped by a signal that the server knows', () => {
     expect(last('USER')).toBe('node')
-    expect(read('server/main.ts')).toContain(`'${last('STOPSIGNAL')}'`)
+    expect(read('server/start/main.ts')).toContain(`'${last('STOPSIGNAL')}'`)
   })
 
   it('says what is not promised', () => {

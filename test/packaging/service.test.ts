@@ -50,10 +50,10 @@ describe('packaging/cinnabar.service', () => {
   })
 
   it('gives the server more time to stop than it takes', () => {
-    const stopMs = Number(/^const STOP_MS = (\d+)$/m.exec(read('server/main.ts'))?.[1])
+    const stopMs = Number(/^const STOP_MS = (\d+)$/m.exec(read('server/start/main.ts'))?.[1])
     expect(stopMs).toBeGreaterThan(0)
     expect(Number(one('TimeoutStopSec')) * 1000).toBeGreaterThan(stopMs)
-    expect(read('server/main.ts')).toContain(`'${one('KillSignal')}'`)
+    expect(read('server/start/main.ts')).toContain(`'${one('KillSignal')}'`)
   })
 
   it('leaves room for as many connections as the configuration allows', () => {

@@ -8,7 +8,7 @@ import { deriveKeys } from '../../../auth/scram/keys.ts'
 import { AccountBook } from '../../../server/accounts/users.ts'
 import type { AuditEntry } from '../../../server/accounts/audit/log.ts'
 import { defaultConfig } from '../../../server/config/config.ts'
-import { firstRun } from '../../../server/first-run.ts'
+import { firstRun } from '../../../server/start/first-run.ts'
 import { TenantBook } from '../../../server/accounts/tenants.ts'
 import type { Change } from '../../../storage/store.ts'
 

@@ -3,30 +3,30 @@
  * last, so that whoever can connect finds everything else open.
  */
 import { createRequire } from 'node:module'
-import { PasswordHasher } from '../auth/password.ts'
-import { SqliteStore } from '../storage/sqlite/store.ts'
-import type { Store } from '../storage/store.ts'
-import { type Clock, systemClock } from './core/clock.ts'
-import type { Address, Config } from './config/config.ts'
-import { execControls } from './controls/exec/control.ts'
-import { ownPorts, type Resolver } from './connections/outbound/resolve.ts'
+import { PasswordHasher } from '../../auth/password.ts'
+import { SqliteStore } from '../../storage/sqlite/store.ts'
+import type { Store } from '../../storage/store.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
+import type { Address, Config } from '../config/config.ts'
+import { execControls } from '../controls/exec/control.ts'
+import { ownPorts, type Resolver } from '../connections/outbound/resolve.ts'
 import { firstRun } from './first-run.ts'
-import { createLogger, type Logger } from './core/log.ts'
-import type { Hub } from './metrics/hub.ts'
-import { OperatorFiles } from './connections/tls/operator-files.ts'
+import { createLogger, type Logger } from '../core/log.ts'
+import type { Hub } from '../metrics/hub.ts'
+import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { makeParts, type Parts } from './parts.ts'
 import { recover } from './recovery.ts'
-import type { Sessions } from './sessions/sessions.ts'
-import { openListeners } from './connections/listen.ts'
-import { addSensors, type Sensors } from './sources/table.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import { openListeners } from '../connections/listen.ts'
+import { addSensors, type Sensors } from '../sources/table.ts'
 
-export type { Identity, Owner } from '../auth/permissions.ts'
-export { BasicType } from '../protocol/monitor/constants.ts'
-export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
-export { type AuditFinding, verifyAudit } from './accounts/audit/verify.ts'
-export { type Config, ConfigError, defaultConfig, loadConfig } from './config/config.ts'
-export { StatusError } from './core/errors.ts'
-export type { Hub } from './metrics/hub.ts'
+export type { Identity, Owner } from '../../auth/permissions.ts'
+export { BasicType } from '../../protocol/monitor/constants.ts'
+export { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
+export { type AuditFinding, verifyAudit } from '../accounts/audit/verify.ts'
+export { type Config, ConfigError, defaultConfig, loadConfig } from '../config/config.ts'
+export { StatusError } from '../core/errors.ts'
+export type { Hub } from '../metrics/hub.ts'
 export type {
   Arguments,
   EventSensor,
@@ -40,7 +40,7 @@ export type {
   SensorStatus,
   Series,
   Tap,
-} from './metrics/metric.ts'
+} from '../metrics/metric.ts'
 
 export interface ServerOptions {
   readonly config: Config

@@ -3,17 +3,17 @@
  * Order matters: instances before bindings, blocks before GAPs.
  */
 
-import type { Identity } from '../auth/permissions.ts'
-import { XdrReader } from '../protocol/bytes/reader.ts'
-import { readArguments } from '../protocol/monitor/arguments.ts'
-import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../storage/store.ts'
-import type { AccountBook } from './accounts/users.ts'
-import type { Block } from './channels/block.ts'
-import type { Channel } from './channels/channel.ts'
-import { numberRows } from './channels/registry.ts'
-import { StatusError } from './core/errors.ts'
-import type { Instance } from './metrics/instance.ts'
-import type { Producer } from './sessions/producer.ts'
+import type { Identity } from '../../auth/permissions.ts'
+import { XdrReader } from '../../protocol/bytes/reader.ts'
+import { readArguments } from '../../protocol/monitor/arguments.ts'
+import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../../storage/store.ts'
+import type { AccountBook } from '../accounts/users.ts'
+import type { Block } from '../channels/block.ts'
+import type { Channel } from '../channels/channel.ts'
+import { numberRows } from '../channels/registry.ts'
+import { StatusError } from '../core/errors.ts'
+import type { Instance } from '../metrics/instance.ts'
+import type { Producer } from '../sessions/producer.ts'
 
 export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { command } from '../support/bytes.ts'
-import { ServerProcess } from '../support/server-process.ts'
+import { command } from '../../support/bytes.ts'
+import { ServerProcess } from '../../support/server-process.ts'
 
 let directory: string
 let config: string

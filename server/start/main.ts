@@ -1,12 +1,12 @@
 /** `cinnabar serve`: configuration, start, what is printed, signals, exit codes: 0 stopped, 1 failed, 2 bad configuration. */
 import { resolve } from 'node:path'
-import { AuthError } from '../auth/errors.ts'
-import { StorageError } from '../storage/store.ts'
-import { type Config, ConfigError, formatAddress, loadConfig } from './config/config.ts'
-import { ListenError } from './core/listen-error.ts'
-import { createLogger } from './core/log.ts'
+import { AuthError } from '../../auth/errors.ts'
+import { StorageError } from '../../storage/store.ts'
+import { type Config, ConfigError, formatAddress, loadConfig } from '../config/config.ts'
+import { ListenError } from '../core/listen-error.ts'
+import { createLogger } from '../core/log.ts'
 import { type RunningServer, startServer } from './server.ts'
-import { FileError } from './core/watched-file.ts'
+import { FileError } from '../core/watched-file.ts'
 
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
 const STOP_MS = 5000
