@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Database } from 'better-sqlite3'
-import { RowSum } from './checksum.ts'
+import { RowSum } from './damage/checksum.ts'
 
 /** 'Cinn', in the header of the database file: whose file it is. */
 export const APPLICATION_ID = 0x43696e6e

@@ -4,7 +4,7 @@
  */
 import type { Database, Statement } from 'better-sqlite3'
 import { CHANNEL_WIDTH } from '../store.ts'
-import { RowSum } from './checksum.ts'
+import { RowSum } from './damage/checksum.ts'
 
 /**
  * Ids that are skipped on each channel when transactions are lost: more than a log can have reserved, and so few that a

@@ -20,9 +20,9 @@ import {
   type StopRow,
 } from '../store.ts'
 import type { AuditChange } from './audit.ts'
-import { RowSum } from './checksum.ts'
+import { RowSum } from './damage/checksum.ts'
 import { Numbers } from './numbers.ts'
-import { inOrder, type Ordered } from './order.ts'
+import { inOrder, type Ordered } from './damage/order.ts'
 import type { RightsChange } from './rights.ts'
 import { type StoredScram, scramColumns, scramOf } from './scram.ts'
 import type { UsersChange } from './users.ts'

@@ -1,6 +1,6 @@
 /** The short form of the command rig; `npm run chaos -- --commands 100000` is the long one. */
 import { describe, expect, it } from 'vitest'
-import { MemoryStore } from '../../storage/memory/store.ts'
+import { MemoryStore } from '../support/memory-store/store.ts'
 import { cases } from './commands/cases.ts'
 import { runText } from './commands/sequence.ts'
 import { SqliteBacked } from './commands/sqlite-backed.ts'

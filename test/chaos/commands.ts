@@ -3,7 +3,7 @@
  * with which ids, what is answered, what the ledger says, after every single one. fast-check makes and shrinks them.
  */
 import fc from 'fast-check'
-import { MemoryStore } from '../../storage/memory/store.ts'
+import { MemoryStore } from '../support/memory-store/store.ts'
 import { runSequence, sequences } from './commands/sequence.ts'
 import { prepareGround } from './commands/stage.ts'
 import { type Counts, newCounts } from './commands/walk.ts'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MemoryStore } from '../../storage/memory/store.ts'
+import { MemoryStore } from '../support/memory-store/store.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Recovered, Store } from '../../storage/store.ts'
 import { batch, EventLog, type TestBatch } from './store-batch.ts'

@@ -4,10 +4,10 @@
  * twice.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { applyBatch } from '../../../storage/memory/changes.ts'
-import { type Contents, emptyContents, recovered as recoveredOf } from '../../../storage/memory/contents.ts'
+import { applyBatch } from '../../support/memory-store/changes.ts'
+import { type Contents, emptyContents, recovered as recoveredOf } from '../../support/memory-store/contents.ts'
 import { openDatabase } from '../../../storage/sqlite/database.ts'
-import { recover } from '../../../storage/sqlite/recovery.ts'
+import { recover } from '../../../storage/sqlite/damage/recovery.ts'
 import { Reserve } from '../../../storage/sqlite/reserve.ts'
 import { openTables } from '../../../storage/sqlite/tables.ts'
 import { Writer, type WriterEvents } from '../../../storage/sqlite/writer.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueSettings } from '../../../server/channels/queue-state.ts'
-import { MemoryStore } from '../../../storage/memory/store.ts'
+import { MemoryStore } from '../../support/memory-store/store.ts'
 import { Rig } from './rig.ts'
 
 /** Two channels of a tenant that may hold 3,000 bytes together. */

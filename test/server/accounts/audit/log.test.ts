@@ -3,7 +3,7 @@ import { AuditLog } from '../../../../server/accounts/audit/log.ts'
 import { hashOf, NO_HASH } from '../../../../server/accounts/audit/record.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
 import { Turn } from '../../../../server/channels/turn.ts'
-import { MemoryStore } from '../../../../storage/memory/store.ts'
+import { MemoryStore } from '../../../support/memory-store/store.ts'
 import type { AuditRow } from '../../../../storage/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 

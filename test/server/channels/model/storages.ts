@@ -2,7 +2,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MemoryStore } from '../../../../storage/memory/store.ts'
+import { MemoryStore } from '../../../support/memory-store/store.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import type { AuditRow, Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
 import type { Storage } from './world.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RowSum } from '../../../storage/sqlite/checksum.ts'
+import { RowSum } from '../../../../storage/sqlite/damage/checksum.ts'
 
 test('it is that of the numbers as 64-bit floats, big-endian', () => {
   // zlib.crc32(struct.pack('>d', 1.0)) and ('>ddd', 7, 2**53 - 1, 0.5) of Python

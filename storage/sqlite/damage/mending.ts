@@ -3,8 +3,8 @@
  * twice, the ledger balances [MON 8 Ledger], and the channel has to tell: with ids reserved beyond the next one it looks as
  * after an unclean end [MON 8 Durability]. Values come again rather than being lost.
  */
-import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../store.ts'
-import { FLOOR, NEXT, type NumbersFound, RESERVED, SKIPPED_IDS } from './numbers.ts'
+import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../store.ts'
+import { FLOOR, NEXT, type NumbersFound, RESERVED, SKIPPED_IDS } from '../numbers.ts'
 
 const ACCEPTED = 4
 const COMMITTED = 5

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Blocks } from '../../../storage/sqlite/blocks.ts'
-import { openDatabase } from '../../../storage/sqlite/database.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
-import { BLOCK_WIDTH, StorageError } from '../../../storage/store.ts'
-import { batch, EventLog, frames, type TestBlock } from '../../contracts/store-batch.ts'
+import { Blocks } from '../../../../storage/sqlite/blocks.ts'
+import { openDatabase } from '../../../../storage/sqlite/database.ts'
+import { SqliteStore } from '../../../../storage/sqlite/store.ts'
+import { BLOCK_WIDTH, StorageError } from '../../../../storage/store.ts'
+import { batch, EventLog, frames, type TestBlock } from '../../../contracts/store-batch.ts'
 
 const PAGE = 16_384
 /** Five pages of frames that hold one byte only, so that they are found in the file. */

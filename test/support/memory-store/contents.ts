@@ -14,7 +14,7 @@ import type {
   TenantRow,
   TokenRow,
   UserRow,
-} from '../store.ts'
+} from '../../../storage/store.ts'
 
 export interface StoredBlock {
   /** BLOCK_WIDTH numbers, offset 0. */

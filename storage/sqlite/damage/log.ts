@@ -6,7 +6,7 @@
  */
 import { closeSync, copyFileSync, existsSync, openSync, readSync, renameSync } from 'node:fs'
 import { endianness } from 'node:os'
-import { refuse } from './errors.ts'
+import { refuse } from '../errors.ts'
 
 const HEADER_BYTES = 32
 const FRAME_BYTES = 24

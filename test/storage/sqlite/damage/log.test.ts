@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openDatabase } from '../../../storage/sqlite/database.ts'
-import { examineLog } from '../../../storage/sqlite/log.ts'
-import { NEXT, Numbers, RESERVED } from '../../../storage/sqlite/numbers.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
-import { StorageError } from '../../../storage/store.ts'
-import { EventLog } from '../../contracts/store-batch.ts'
+import { openDatabase } from '../../../../storage/sqlite/database.ts'
+import { examineLog } from '../../../../storage/sqlite/damage/log.ts'
+import { NEXT, Numbers, RESERVED } from '../../../../storage/sqlite/numbers.ts'
+import { SqliteStore } from '../../../../storage/sqlite/store.ts'
+import { StorageError } from '../../../../storage/store.ts'
+import { EventLog } from '../../../contracts/store-batch.ts'
 
 const PAGE = 16_384
 const FRAME = PAGE + 24

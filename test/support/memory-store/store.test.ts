@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MemoryStore } from '../../../storage/memory/store.ts'
+import { MemoryStore } from './store.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
-import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
-import { batch, EventLog, frames, gapRow, type TestBlock } from '../../contracts/store-batch.ts'
+import { SqliteStore } from '../../../../storage/sqlite/store.ts'
+import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../../storage/store.ts'
+import { batch, EventLog, frames, gapRow, type TestBlock } from '../../../contracts/store-batch.ts'
 
 const SKIPPED = 2 ** 36
 const ORIGIN = 2 ** 51

@@ -3,16 +3,16 @@
  * starting: a block is set aside as a damaged one, and each channel that may miss something else has to say so. What was
  * mended is written before anything is served; without room for that it is found again at the next start.
  */
-import { BLOCK_WIDTH, type Recovered } from '../store.ts'
-import { BLOCK_ORDER, type BlocksFound, type SettledFound } from './blocks.ts'
-import type { OpenDatabase } from './database.ts'
-import { isNoRoom, isUnreadable } from './errors.ts'
+import { BLOCK_WIDTH, type Recovered } from '../../store.ts'
+import { BLOCK_ORDER, type BlocksFound, type SettledFound } from '../blocks.ts'
+import type { OpenDatabase } from '../database.ts'
+import { isNoRoom, isUnreadable } from '../errors.ts'
 import type { LogFinding } from './log.ts'
 import { mend } from './mending.ts'
-import { isFirst, type NumbersFound } from './numbers.ts'
+import { isFirst, type NumbersFound } from '../numbers.ts'
 import { channelsOfMissing, isIndexed, type Ordered } from './order.ts'
-import { GAP_ORDER, type GapsFound } from './state.ts'
-import type { Tables } from './tables.ts'
+import { GAP_ORDER, type GapsFound } from '../state.ts'
+import type { Tables } from '../tables.ts'
 
 interface Found {
   readonly numbers: NumbersFound
