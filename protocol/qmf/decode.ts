@@ -4,9 +4,10 @@
  *
  * message   "AM2" | op | uint32 sequence | what the op says
  */
-import { ProtocolError } from '../errors.ts'
+
 import { Cursor } from '../amqp/cursor.ts'
 import { readFieldTable, readUuid } from '../amqp/field-table.ts'
+import { ProtocolError } from '../errors.ts'
 import { inputs, outputs } from './arguments.ts'
 import { readObjectHeader, readProperties, readValues } from './object.ts'
 import { readObjectId } from './object-id.ts'

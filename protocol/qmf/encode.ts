@@ -2,9 +2,10 @@
  * One message -> its bytes, for a console and for an agent. Several may be put behind each other into one AMQP body (a `z`
  * and its like stand alone). The text of a reply is always str16: what qpidd does otherwise for one status is not copied.
  */
-import { ProtocolError } from '../errors.ts'
+
 import { writeFieldTable } from '../amqp/field-table.ts'
 import { Writer } from '../amqp/writer.ts'
+import { ProtocolError } from '../errors.ts'
 import { inputs, outputs } from './arguments.ts'
 import { writeObjectHeader, writeProperties, writeValues } from './object.ts'
 import { writeObjectId } from './object-id.ts'

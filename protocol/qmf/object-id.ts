@@ -2,9 +2,10 @@
  * The 128 bits of an object id and their text, which is also what a query for `_objectid` takes:
  * flags (4) | boot sequence (12) | broker bank (20) | agent bank (28) | object number (64)   -   `0-0-1-0-2`
  */
-import { ProtocolError } from '../errors.ts'
+
 import type { Cursor } from '../amqp/cursor.ts'
 import type { Writer } from '../amqp/writer.ts'
+import { ProtocolError } from '../errors.ts'
 import type { ObjectId } from './types.ts'
 
 export interface ObjectIdParts {

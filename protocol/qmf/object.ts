@@ -2,9 +2,10 @@
  * What `g`, `c` and `i` hold of an object. The presence mask stands in front of all properties and has a bit for each
  * optional one only, in the order of the schema, the least significant bit of a byte first; an absent property has no bytes.
  */
-import { ProtocolError } from '../errors.ts'
+
 import type { Cursor } from '../amqp/cursor.ts'
 import type { Writer } from '../amqp/writer.ts'
+import { ProtocolError } from '../errors.ts'
 import { readObjectId, writeObjectId } from './object-id.ts'
 import { readClassKey, writeClassKey } from './schema.ts'
 import type { ObjectHeader, Properties, QmfValue, SchemaItem, TableSchema } from './types.ts'

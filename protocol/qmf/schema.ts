@@ -6,10 +6,11 @@
  * table   uint16 properties | uint16 statistics | uint16 methods | maps; behind the map of a method those of its arguments
  * event   uint16 arguments | maps
  */
-import { ProtocolError } from '../errors.ts'
+
 import type { Cursor } from '../amqp/cursor.ts'
 import { type FieldTable, type FieldValue, Octet, readFieldTable, writeFieldValue } from '../amqp/field-table.ts'
 import type { Writer } from '../amqp/writer.ts'
+import { ProtocolError } from '../errors.ts'
 import {
   Access,
   type ClassKey,

@@ -2,7 +2,7 @@
  * One value of a property, a statistic or an argument. The bytes do not say their type: the schema does, so a value of a
  * type that cannot be read (OBJECT, ARRAY) hides where the next one begins.
  */
-import { ProtocolError } from '../errors.ts'
+
 import type { Cursor } from '../amqp/cursor.ts'
 import {
   type FieldTable,
@@ -14,6 +14,7 @@ import {
   writeFieldTable,
 } from '../amqp/field-table.ts'
 import type { Writer } from '../amqp/writer.ts'
+import { ProtocolError } from '../errors.ts'
 import { readObjectId, writeObjectId } from './object-id.ts'
 import { QmfType, type QmfValue } from './types.ts'
 

@@ -2,8 +2,9 @@
  * What each tenant has of what it may have. Every path that takes something asks here, and gives it back when it ends;
  * the limits come from the tenant or the configuration. When one is lowered, what is there stays.
  */
-import type { Clock } from '../core/clock.ts'
+
 import type { Config } from '../config/config.ts'
+import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 
 export type Quota = Config['quota']

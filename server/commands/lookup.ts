@@ -4,10 +4,10 @@
  */
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL, NoticeCode } from '../../protocol/monitor/constants.ts'
+import { readerOf } from '../accounts/rights.ts'
 import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Instance } from '../metrics/instance.ts'
-import { readerOf } from '../accounts/rights.ts'
 import type { Caller } from '../sessions/handler.ts'
 
 export function noSuchId(): StatusError {

@@ -1,7 +1,7 @@
 /** QUERY: COLLECT, GET and STOP in one, for continuous metrics; at most one value, and its id dies with it [MON 6.11]. */
 import { writeValueMessage } from '../../protocol/monitor/message.ts'
-import { StatusError } from '../core/errors.ts'
 import { readerOf } from '../accounts/rights.ts'
+import { StatusError } from '../core/errors.ts'
 import type { Handler } from '../sessions/handler.ts'
 import { needsCover, withCurrentChannel } from './lookup.ts'
 

@@ -1,8 +1,8 @@
 /** The tables of docs/configuration.md. The page around them is written by hand; a test keeps the tables true. */
 import type { z } from 'zod'
 import { execKeys, parameterKeys } from '../controls/exec/config.ts'
-import { notes } from './kinds.ts'
 import { qmfKeys } from '../sources/qmf/config.ts'
+import { notes } from './kinds.ts'
 import { type Setting, sectionAbout, sectionNames, settings } from './schema.ts'
 
 const BEGIN =

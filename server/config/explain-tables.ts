@@ -4,12 +4,12 @@
  */
 import type { z } from 'zod'
 import { execKeys, parameterKeys } from '../controls/exec/config.ts'
+import { qmfKeys } from '../sources/qmf/config.ts'
 import type { ConfigFile } from './file.ts'
 import { described } from './found.ts'
 import { notes } from './kinds.ts'
 import { isTable } from './lines.ts'
 import { type ConfigProblem, didYouMean } from './problems.ts'
-import { qmfKeys } from '../sources/qmf/config.ts'
 
 const tables: Readonly<Record<string, Readonly<Record<string, z.ZodType>>>> = { exec: execKeys, qmf: qmfKeys }
 /** They may hold a secret. */

@@ -5,13 +5,13 @@
 import { readFileSync } from 'node:fs'
 import type { TomlTable } from 'smol-toml'
 import type { z } from 'zod'
-import { type Override, readEnvironment } from './environment.ts'
 import type { ReadExec } from '../controls/exec/config.ts'
+import type { ReadQmf } from '../sources/qmf/config.ts'
+import { type Override, readEnvironment } from './environment.ts'
 import { explain } from './explain.ts'
 import { NO_FILE, type ReadFile, readConfigFile } from './file.ts'
 import { isTable } from './lines.ts'
 import { ConfigError } from './problems.ts'
-import type { ReadQmf } from '../sources/qmf/config.ts'
 import { schema, sectionNames } from './schema.ts'
 
 export interface LoadOptions {

@@ -7,6 +7,8 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { execs } from '../controls/exec/config.ts'
 import { gmetric } from '../sources/gmetric/config.ts'
+import { mono } from '../sources/mono/config.ts'
+import { qmfs } from '../sources/qmf/config.ts'
 import {
   addressOrOff,
   destinations,
@@ -26,9 +28,7 @@ import {
   tenant,
   toggle,
 } from './kinds.ts'
-import { mono } from '../sources/mono/config.ts'
 import { jwt, tls } from './proofs.ts'
-import { qmfs } from '../sources/qmf/config.ts'
 
 const TEBIBYTE = 2 ** 40
 

@@ -1,8 +1,8 @@
 /** Opens what consumers connect to, the Monitoring Protocol over TCP last. */
 import type { Address, Config } from '../config/config.ts'
+import type { Parts } from '../start/parts.ts'
 import { listenHttp } from './http/app.ts'
 import { type Listening, listenTcp } from './tcp.ts'
-import type { Parts } from '../start/parts.ts'
 import type { TlsFiles } from './tls/files.ts'
 
 export interface Listeners {

@@ -7,10 +7,10 @@ import { isLoopback } from '../../auth/network.ts'
 import { TlsLink } from '../../protocol/link/layers/tls.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { Address } from '../config/config.ts'
+import { bindTcp } from '../core/bind.ts'
 import type { Arrival, Securable } from '../sessions/arrival.ts'
 import type { TlsFiles } from './tls/files.ts'
 import { peerFacts } from './tls/peer.ts'
-import { bindTcp } from '../core/bind.ts'
 
 const KEEP_ALIVE_MS = 15_000
 

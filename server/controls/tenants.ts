@@ -2,10 +2,10 @@
 import { prepareName } from '../../auth/identity.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field } from '../../protocol/monitor/value.ts'
-import type { AccountBook } from '../accounts/users.ts'
-import { StatusError } from '../core/errors.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Quota, TenantBook } from '../accounts/tenants.ts'
+import type { AccountBook } from '../accounts/users.ts'
+import { StatusError } from '../core/errors.ts'
 import { judged, records, tenantParameter, text, textOf } from './administration.ts'
 import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
 

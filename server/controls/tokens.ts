@@ -3,10 +3,10 @@ import { formatIdentity } from '../../auth/identity.ts'
 import { covers, formatScope, parseScope, type Scope } from '../../auth/scope.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { TokenRow } from '../../storage/store.ts'
+import type { TokenBook } from '../accounts/tokens.ts'
 import type { AccountBook } from '../accounts/users.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
-import type { TokenBook } from '../accounts/tokens.ts'
 import {
   administered,
   judged,

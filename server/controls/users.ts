@@ -5,10 +5,10 @@ import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../auth/permissions.ts'
 import { makeVerifiers, preparePassword } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { RuleBook } from '../accounts/rules.ts'
 import type { AccountBook } from '../accounts/users.ts'
 import type { Concerned } from '../channels/withdrawal.ts'
 import { StatusError } from '../core/errors.ts'
-import type { RuleBook } from '../accounts/rules.ts'
 import {
   administered,
   judged,

@@ -4,8 +4,8 @@
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
-import type { Clock } from '../core/clock.ts'
 import { Count } from '../accounts/quotas.ts'
+import type { Clock } from '../core/clock.ts'
 import { ByName } from './by-name.ts'
 import { Fences } from './fences.ts'
 import type { Instance } from './instance.ts'

@@ -1,6 +1,7 @@
 /** Tells a tenant that it would have more than it may, where no command could be refused: at most once a minute, with how much. */
-import type { Clock } from '../core/clock.ts'
+
 import type { Quotas } from '../accounts/quotas.ts'
+import type { Clock } from '../core/clock.ts'
 import type { Notices } from './producer/notices.ts'
 
 const MINUTE_MS = 60_000

@@ -5,8 +5,8 @@ import { StorageError } from '../../storage/store.ts'
 import { type Config, ConfigError, formatAddress, loadConfig } from '../config/config.ts'
 import { ListenError } from '../core/listen-error.ts'
 import { createLogger } from '../core/log.ts'
-import { type RunningServer, startServer } from './server.ts'
 import { FileError } from '../core/watched-file.ts'
+import { type RunningServer, startServer } from './server.ts'
 
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
 const STOP_MS = 5000

@@ -9,8 +9,8 @@ import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
 import { type Batch, BLOCK_WIDTH, MOVE_WIDTH, SETTLED_WIDTH } from '../store.ts'
 import { RowSum } from './damage/checksum.ts'
-import { codeOf, isUnreadable } from './errors.ts'
 import { inOrder, type Ordered } from './damage/order.ts'
+import { codeOf, isUnreadable } from './errors.ts'
 
 /** What the place's checksum is over, in that order; then `checksum`. */
 const PLACE = 'id, channel, lane, first, count, stamp, "from", "to", metric'

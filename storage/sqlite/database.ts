@@ -6,8 +6,8 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { examineLog, type LogFinding } from './damage/log.ts'
+import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
 import { Numbers } from './numbers.ts'
 

@@ -4,9 +4,9 @@
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { AuditRow, Batch, Recovered, StorageErrorCode } from '../store.ts'
+import { recover } from './damage/recovery.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
 import { isNoRoom, storageError } from './errors.ts'
-import { recover } from './damage/recovery.ts'
 import { Reserve } from './reserve.ts'
 import { openTables } from './tables.ts'
 import { Writer } from './writer.ts'

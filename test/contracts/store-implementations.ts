@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MemoryStore } from '../support/memory-store/store.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Recovered, Store } from '../../storage/store.ts'
+import { MemoryStore } from '../support/memory-store/store.ts'
 import { batch, EventLog, type TestBatch } from './store-batch.ts'
 
 /** A store with one life after another: `reopen` closes it and opens what it left. */

@@ -10,7 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import { ListenError } from '../../core/listen-error.ts'
 
 /** Made by the build. Sources stand two folders below the package, compiled files three. */
-const BUNDLE = import.meta.url.endsWith('.ts') ? '../../dist/web' : '../../web'
+const BUNDLE = import.meta.url.endsWith('.ts') ? '../../../dist/web' : '../../../web'
 
 export interface PagesOptions {
   /** Of the operator's pages; undefined: none. */

@@ -5,8 +5,8 @@
  */
 import { BlockList } from 'node:net'
 import { type DestinationPattern, parseDestinationPattern } from '../../config/destination.ts'
-import type { Destination } from './destination.ts'
 import { familyOf, isSpecial, isSpecialNetwork } from '../../core/special-addresses.ts'
+import type { Destination } from './destination.ts'
 
 type Host = Pick<Destination, 'host' | 'isAddress'>
 

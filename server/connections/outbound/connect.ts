@@ -11,9 +11,9 @@ import { isLoopback } from '../../../auth/network.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { StreamLink } from '../../../protocol/link/stream.ts'
 import type { Clock } from '../../core/clock.ts'
-import { acceptWebSocket } from '../websocket.ts'
 import type { Arrival } from '../../sessions/arrival.ts'
 import { peerFacts } from '../tls/peer.ts'
+import { acceptWebSocket } from '../websocket.ts'
 import type { Destination } from './destination.ts'
 
 /** An idle dead peer is noticed in about 25 s [MON 15]. */

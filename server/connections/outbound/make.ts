@@ -1,17 +1,17 @@
 /** Joins the dialler to the rest of the server. */
 import { mayRead } from '../../../auth/permissions.ts'
 import type { Recovered } from '../../../storage/store.ts'
+import type { Rights } from '../../accounts/rights.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Config } from '../../config/config.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Sensor } from '../../metrics/metric.ts'
-import type { Rights } from '../../accounts/rights.ts'
 import type { Producer } from '../../sessions/producer.ts'
+import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
+import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
 import { AllowList } from './allow-list.ts'
 import { reach } from './connect.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
-import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
-import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
 import { type Resolver, systemResolver } from './resolve.ts'
 
 export interface DialParts extends Pick<Producer, 'clock' | 'log' | 'audit' | 'journal' | 'accounts' | 'quotas'> {

@@ -3,8 +3,8 @@ import { lookup } from 'node:dns/promises'
 import { BlockList } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Address } from '../../config/config.ts'
-import type { Destination } from './destination.ts'
 import { familyOf } from '../../core/special-addresses.ts'
+import type { Destination } from './destination.ts'
 
 /** All addresses of a name, as the system resolves it. */
 export type Resolver = (name: string) => Promise<readonly string[]>

@@ -1,14 +1,14 @@
 /** Certificates and keys of the operator's, read at the start and looked at every second. */
 import type { Certificates } from '../../../auth/mechanism.ts'
 import type { JwtKeys } from '../../../auth/token/jwt-keys.ts'
-import type { Clock } from '../../core/clock.ts'
 import type { Config } from '../../config/config.ts'
-import { JwtKeysFile } from './jwt-keys-file.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
+import { FileError, WatchedFile } from '../../core/watched-file.ts'
 import type { Notices } from '../../sources/producer/notices.ts'
 import { readCertificates } from './client-trust.ts'
 import { TlsFiles } from './files.ts'
-import { FileError, WatchedFile } from '../../core/watched-file.ts'
+import { JwtKeysFile } from './jwt-keys-file.ts'
 
 export class OperatorFiles {
   readonly tls: TlsFiles | undefined

@@ -2,9 +2,9 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { fill } from './template.ts'
 import type { ExecTable } from '../../config/config.ts'
 import { ConfigError, type ConfigProblem } from '../../config/config.ts'
+import { fill } from './template.ts'
 
 export const FIXED_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 

@@ -4,11 +4,11 @@
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import { MAX_VALUE_BYTES, wholePattern } from './config.ts'
-import type { Template } from './template.ts'
 import type { ExecParameter } from '../../config/config.ts'
 import { StatusError } from '../../core/errors.ts'
 import type { ControlParameter, Given } from '../control.ts'
+import { MAX_VALUE_BYTES, wholePattern } from './config.ts'
+import type { Template } from './template.ts'
 
 const types = {
   string: BasicType.STRING,

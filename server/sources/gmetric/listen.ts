@@ -1,12 +1,12 @@
 /** What [gmetric] opens: the socket that packets are sent to, a multicast group, and the XML for gmetad. */
 import { type Address, type Config, formatAddress } from '../../config/config.ts'
-import type { Logger } from '../../core/log.ts'
-import type { Feeds } from '../by-tenant.ts'
-import type { GmetricSensor } from './sensor.ts'
-import { Sources } from '../allowed.ts'
-import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 import { ListenError } from '../../core/listen-error.ts'
+import type { Logger } from '../../core/log.ts'
+import { Sources } from '../allowed.ts'
+import type { Feeds } from '../by-tenant.ts'
 import { listenUdp, type UdpListening, type UdpOptions } from '../io/udp.ts'
+import type { GmetricSensor } from './sensor.ts'
+import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 
 const GANGLIA_PORT = 8649
 

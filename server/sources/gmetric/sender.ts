@@ -8,8 +8,8 @@ import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { readMessage, type ValueMessage } from '../../../protocol/monitor/message.ts'
 import type { Channel } from '../../channels/channel.ts'
 import type { Connection } from '../../channels/outbox.ts'
-import type { GmetricPackets } from './send-packets.ts'
 import { familyOf } from '../../core/special-addresses.ts'
+import type { GmetricPackets } from './send-packets.ts'
 
 /** Values in one turn of the event loop, with their datagrams. */
 const AT_ONCE = 64

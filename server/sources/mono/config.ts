@@ -1,7 +1,7 @@
 /** The section of Mono agents, with its tables. */
 import { z } from 'zod'
-import { parseAddress } from '../../core/address.ts'
 import { addressOrOff, feeds, integer, key, name, networks, oneOf, tenant } from '../../config/kinds.ts'
+import { parseAddress } from '../../core/address.ts'
 
 const DIALECTS = ['gist', 'mono-2014'] as const
 

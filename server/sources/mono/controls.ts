@@ -6,13 +6,20 @@ import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
 import { type MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
+import {
+  type Control,
+  type ControlParameter,
+  type ControlResult,
+  failed,
+  type Given,
+  ok,
+} from '../../controls/control.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
 import { RecordList } from '../../metrics/answer.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { MonoAgent } from './agent.ts'
 import { MonoSensor } from './sensor.ts'
-import { type Control, type ControlParameter, type ControlResult, failed, type Given, ok } from '../../controls/control.ts'
 
 export interface MonoControlsOptions {
   readonly hub: Pick<Hub, 'sensors'>

@@ -1,13 +1,13 @@
 /** Where Mono agents connect, and the files that they write instead. */
 
-import type { Clock } from '../../core/clock.ts'
 import { type Address, type Config, formatAddress } from '../../config/config.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Feeds } from '../by-tenant.ts'
-import type { MonoSensor } from './sensor.ts'
-import { listenFeed } from '../io/tcp.ts'
 import { followFile } from '../io/file.ts'
 import { type PacingOptions, pacersOf } from '../io/pacers.ts'
+import { listenFeed } from '../io/tcp.ts'
+import type { MonoSensor } from './sensor.ts'
 
 type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 

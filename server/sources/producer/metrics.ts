@@ -2,10 +2,10 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import type { Rights } from '../../accounts/rights.ts'
 import { RecordList } from '../../metrics/answer.ts'
 import type { Arguments, Metric, Sensor } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
-import type { Rights } from '../../accounts/rights.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, UINT32, BOOLEAN, ARRAY, REC } = BasicType

@@ -7,8 +7,8 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AmqpClient, type AmqpEvents } from '../../../protocol/amqp/client.ts'
 import { forPeople } from '../../../protocol/amqp/reasons.ts'
-import type { Clock, Timer } from '../../core/clock.ts'
 import type { QmfTable } from '../../config/config.ts'
+import type { Clock, Timer } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 
 /** Until a connection is there; AMQP has its own time behind it. */

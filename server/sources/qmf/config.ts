@@ -1,7 +1,7 @@
 /** The tables `[[qmf]]`: Qpid brokers that are connected to. A URL may hold a password and is shown in no message. */
 import { z } from 'zod'
-import { type BrokerUrl, parseBrokerUrl } from './broker-url.ts'
 import { integer, key, name, needed, pathOrOff, tenant, toggle } from '../../config/kinds.ts'
+import { type BrokerUrl, parseBrokerUrl } from './broker-url.ts'
 
 const url = () => ({
   type: z.string().transform((text, context): BrokerUrl => {

@@ -4,17 +4,17 @@
  * does, for storage and for the tenant's quota. An agent answers all the same, above all when there is too much of the rest.
  */
 import { randomUUID } from 'node:crypto'
-import { formatBroker } from './broker-url.ts'
 import type { QmfTable } from '../../config/config.ts'
+import type { Pacer } from '../io/pacer.ts'
+import { type PacingOptions, pacersOf } from '../io/pacers.ts'
 import type { AgentPost } from './agent/post.ts'
 import type { QmfBroker } from './broker.ts'
+import { BrokerLink, type LinkOptions, type Party } from './broker-link.ts'
+import { formatBroker } from './broker-url.ts'
 import { Console } from './console.ts'
 import { consoleLimits } from './console-options.ts'
 import { SchemaCache } from './schemas.ts'
 import type { QmfSensor } from './sensor.ts'
-import { BrokerLink, type LinkOptions, type Party } from './broker-link.ts'
-import type { Pacer } from '../io/pacer.ts'
-import { type PacingOptions, pacersOf } from '../io/pacers.ts'
 
 const TICK_MS = 1_000
 

@@ -3,8 +3,9 @@
  * they are worth where somebody wants to know, and calls of methods. Nothing is fetched that nobody wants but the list of
  * what there is. It says `down` once and is no good afterwards; a new connection needs a new one.
  */
-import { ProtocolError } from '../../../protocol/errors.ts'
+
 import type { Delivery } from '../../../protocol/amqp/client.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
 import { decodeBody } from '../../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../../protocol/qmf/encode.ts'
 import type {

@@ -2,10 +2,11 @@
  * QMF's types and values as basic types [MON 2]. Times stay nanoseconds: the unit says so. Maps and lists become JSON text,
  * since a REC could hold neither their nesting nor their names.
  */
+
+import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
 import { toBase64 } from '../../../protocol/bytes/base64.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
-import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
 import { QmfType, type QmfValue, type SchemaItem } from '../../../protocol/qmf/types.ts'
 
 /** UTF-16 units of a text, or of all texts of an event: with three bytes each they still fit a frame. */

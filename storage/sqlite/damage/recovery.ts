@@ -7,12 +7,12 @@ import { BLOCK_WIDTH, type Recovered } from '../../store.ts'
 import { BLOCK_ORDER, type BlocksFound, type SettledFound } from '../blocks.ts'
 import type { OpenDatabase } from '../database.ts'
 import { isNoRoom, isUnreadable } from '../errors.ts'
-import type { LogFinding } from './log.ts'
-import { mend } from './mending.ts'
 import { isFirst, type NumbersFound } from '../numbers.ts'
-import { channelsOfMissing, isIndexed, type Ordered } from './order.ts'
 import { GAP_ORDER, type GapsFound } from '../state.ts'
 import type { Tables } from '../tables.ts'
+import type { LogFinding } from './log.ts'
+import { mend } from './mending.ts'
+import { channelsOfMissing, isIndexed, type Ordered } from './order.ts'
 
 interface Found {
   readonly numbers: NumbersFound

@@ -1,7 +1,7 @@
 /** A sequence of commands: made by fast-check, or read from the text of one that failed; run, and drained at its end. */
 import fc from 'fast-check'
-import type { MemoryStore } from '../../support/memory-store/store.ts'
 import { command } from '../../support/bytes.ts'
+import type { MemoryStore } from '../../support/memory-store/store.ts'
 import type { ConnectionModel } from './model.ts'
 import { fail } from './observe.ts'
 import { inFlight, isEmpty } from './queue-model.ts'

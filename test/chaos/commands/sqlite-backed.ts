@@ -5,9 +5,9 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MemoryStore } from '../../support/memory-store/store.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Batch, BlockBytes, Recovered, StoreEvents } from '../../../storage/store.ts'
+import { MemoryStore } from '../../support/memory-store/store.ts'
 
 export class SqliteBacked extends MemoryStore {
   /** All directories of a family of stores, for its end. */

@@ -2,9 +2,10 @@
  * The real thing: a server over a store that can be held and killed, consumers at the level of bytes, and an observer, an
  * admin who is asked what there is after every step. `onWrite` sees each batch as it is handed to the store.
  */
-import type { MemoryStore } from '../../support/memory-store/store.ts'
+
 import type { Batch } from '../../../storage/store.ts'
 import { command } from '../../support/bytes.ts'
+import type { MemoryStore } from '../../support/memory-store/store.ts'
 import { TestProducer } from '../../support/producer.ts'
 import type { RawPeer } from '../../support/raw-peer.ts'
 import { decoded, type Json } from '../../support/records.ts'

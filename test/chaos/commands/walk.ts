@@ -2,8 +2,9 @@
  * The model and the server side by side. A command is done in the model first, then sent; when everything has come to rest,
  * what the consumers were sent and what the ledger says has to be what the model says.
  */
-import type { MemoryStore } from '../../support/memory-store/store.ts'
+
 import type { Batch } from '../../../storage/store.ts'
+import type { MemoryStore } from '../../support/memory-store/store.ts'
 import { checkLedger, learnGaps } from './ledger.ts'
 import { type ConnectionModel, type Expected, Model, type State } from './model.ts'
 import { checkIdle, observe } from './observe.ts'

@@ -4,14 +4,14 @@
  * twice.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { applyBatch } from '../../support/memory-store/changes.ts'
-import { type Contents, emptyContents, recovered as recoveredOf } from '../../support/memory-store/contents.ts'
-import { openDatabase } from '../../../storage/sqlite/database.ts'
 import { recover } from '../../../storage/sqlite/damage/recovery.ts'
+import { openDatabase } from '../../../storage/sqlite/database.ts'
 import { Reserve } from '../../../storage/sqlite/reserve.ts'
 import { openTables } from '../../../storage/sqlite/tables.ts'
 import { Writer, type WriterEvents } from '../../../storage/sqlite/writer.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, type Recovered } from '../../../storage/store.ts'
+import { applyBatch } from '../../support/memory-store/changes.ts'
+import { type Contents, emptyContents, recovered as recoveredOf } from '../../support/memory-store/contents.ts'
 import type { Account, Known } from './history.ts'
 import { deliver, headOf, isDamage, nextIdOf, Queues, type ToldGap, tailOf, type Value } from './queues.ts'
 

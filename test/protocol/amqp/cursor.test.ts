@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ProtocolError } from '../../../protocol/errors.ts'
 import { Cursor } from '../../../protocol/amqp/cursor.ts'
 import { Writer } from '../../../protocol/amqp/writer.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
 import { hex, toHex } from '../../support/bytes.ts'
 
 function code(read: () => unknown): string | undefined {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { ProtocolError } from '../../../protocol/errors.ts'
 import { Cursor } from '../../../protocol/amqp/cursor.ts'
 import {
   type FieldTable,
@@ -10,6 +9,7 @@ import {
   writeFieldTable,
 } from '../../../protocol/amqp/field-table.ts'
 import { Writer } from '../../../protocol/amqp/writer.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
 import { hex, join, toHex, u32 } from '../../support/bytes.ts'
 
 /** By hand: a table of `count` entries that stand in `entries`. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ProtocolError } from '../../../protocol/errors.ts'
 import { type Command, decodeCommand, encodeCommand } from '../../../protocol/amqp/commands.ts'
 import { decodeHeader, encodeHeader } from '../../../protocol/amqp/content.ts'
 import { type Control, decodeControl, encodeControl } from '../../../protocol/amqp/controls.ts'
 import { type Assembly, encodeFrames, FrameAssembler } from '../../../protocol/amqp/frames.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 import { command, control, derived, derivedTransfer, frame, live, liveStartOk, start, transfer } from './vectors.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ProtocolError } from '../../../protocol/errors.ts'
 import { Cursor } from '../../../protocol/amqp/cursor.ts'
 import { Writer } from '../../../protocol/amqp/writer.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
 import { readProperties, writeProperties, writeValues } from '../../../protocol/qmf/object.ts'
 import { MAX_SCHEMA_ITEMS, MAX_SCHEMA_TEXT, readSchema } from '../../../protocol/qmf/schema.ts'
 import type { TableSchema } from '../../../protocol/qmf/types.ts'

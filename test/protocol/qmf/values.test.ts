@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ProtocolError } from '../../../protocol/errors.ts'
 import { Cursor } from '../../../protocol/amqp/cursor.ts'
 import { Writer } from '../../../protocol/amqp/writer.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
 import { parseObjectId, readObjectId, writeObjectId } from '../../../protocol/qmf/object-id.ts'
 import type { QmfType, QmfValue } from '../../../protocol/qmf/types.ts'
 import { isQmfType, readValue, writeValue } from '../../../protocol/qmf/values.ts'

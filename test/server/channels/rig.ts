@@ -6,8 +6,8 @@ import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import type { QueueSettings, Share } from '../../../server/channels/queue-state.ts'
 import { Turn } from '../../../server/channels/turn.ts'
-import { MemoryStore } from '../../support/memory-store/store.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
+import { MemoryStore } from '../../support/memory-store/store.ts'
 
 export const ORIGIN = 100
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { loadConfig } from '../../../server/config/config.ts'
 import { withConfigurationTables } from '../../../server/config/document.ts'
 import { toml } from '../../../server/config/kinds.ts'
 import { settings } from '../../../server/config/schema.ts'
-import { loadConfig } from '../../../server/config/config.ts'
 
 const page = new URL('../../../docs/configuration.md', import.meta.url).pathname
 

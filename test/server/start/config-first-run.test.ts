@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { PasswordHasher } from '../../../auth/password.ts'
 import { deriveKeys } from '../../../auth/scram/keys.ts'
-import { AccountBook } from '../../../server/accounts/users.ts'
 import type { AuditEntry } from '../../../server/accounts/audit/log.ts'
+import { TenantBook } from '../../../server/accounts/tenants.ts'
+import { AccountBook } from '../../../server/accounts/users.ts'
 import { defaultConfig } from '../../../server/config/config.ts'
 import { firstRun } from '../../../server/start/first-run.ts'
-import { TenantBook } from '../../../server/accounts/tenants.ts'
 import type { Change } from '../../../storage/store.ts'
 
 const hasher = new PasswordHasher({ rounds: 4 })

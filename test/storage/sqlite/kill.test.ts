@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
-import { MemoryStore } from '../../support/memory-store/store.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, type Recovered, type Store } from '../../../storage/store.ts'
 import { EventLog } from '../../contracts/store-batch.ts'
+import { MemoryStore } from '../../support/memory-store/store.ts'
 import { batchOf } from './kill-batches.ts'
 
 /** Lets a process write until it has said `lines` times that a batch is durable, kills it, returns the last it said. */

@@ -1,5 +1,13 @@
 /** What a batch does to what a store in memory holds: the reference for what a store has to do. */
-import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, type Change, GAP_WIDTH, MOVE_WIDTH, SETTLED_WIDTH } from '../../../storage/store.ts'
+import {
+  type Batch,
+  BLOCK_WIDTH,
+  CHANNEL_WIDTH,
+  type Change,
+  GAP_WIDTH,
+  MOVE_WIDTH,
+  SETTLED_WIDTH,
+} from '../../../storage/store.ts'
 import { type Contents, keyOf, type Pair } from './contents.ts'
 
 export function applyBatch(contents: Contents, batch: Batch): void {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { MemoryStore } from './store.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+import { MemoryStore } from './store.ts'
 
 const oneBlock = (number: number): ReturnType<typeof batch> =>
   batch(number, { blocks: [{ id: number, frames: frames(number) }] })

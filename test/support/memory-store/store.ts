@@ -2,7 +2,15 @@
  * A store in memory with the semantics of the real one, for tests: what is durable is what a batch was applied for, and
  * `crash` shows what a restart would find. Like the real one it takes the buffers of a batch away from the caller.
  */
-import type { AuditRow, Batch, BlockBytes, Recovered, StorageError, Store, StoreEvents } from '../../../storage/store.ts'
+import type {
+  AuditRow,
+  Batch,
+  BlockBytes,
+  Recovered,
+  StorageError,
+  Store,
+  StoreEvents,
+} from '../../../storage/store.ts'
 import { applyBatch } from './changes.ts'
 import { type Contents, emptyContents, recovered } from './contents.ts'
 

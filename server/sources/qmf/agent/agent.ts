@@ -6,8 +6,9 @@
  * What a newcomer gets wrong: the broker asks and tells (S, a, x) without a reply-to; its schemas go where everything for
  * it goes, `broker`. And everything for it needs a reply-to, or it is dropped silently.
  */
-import { ProtocolError } from '../../../../protocol/errors.ts'
+
 import type { AmqpClient, AmqpEvents, Delivery } from '../../../../protocol/amqp/client.ts'
+import { ProtocolError } from '../../../../protocol/errors.ts'
 import { MAX_BODY_BYTES } from '../../../../protocol/qmf/bodies.ts'
 import { decodeBody } from '../../../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../../../protocol/qmf/encode.ts'

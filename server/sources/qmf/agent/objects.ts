@@ -3,7 +3,14 @@
  * the server runs. The time of a sample is renewed only by a change, as qpidd does it [QMF 5.7].
  */
 import { formatObjectId, parseObjectId } from '../../../../protocol/qmf/object-id.ts'
-import type { ObjectHeader, ObjectId, Properties, QmfValue, Statistics, TableSchema } from '../../../../protocol/qmf/types.ts'
+import type {
+  ObjectHeader,
+  ObjectId,
+  Properties,
+  QmfValue,
+  Statistics,
+  TableSchema,
+} from '../../../../protocol/qmf/types.ts'
 
 /** What a broker gave the agent: `agent.<brokerBank>.<agentBank>` is where it is asked. */
 export interface Banks {

@@ -3,8 +3,9 @@
  * whoever can ask can ask often. After each portion the broker says that it has it; where it does not in time (it holds back
  * who fills a queue that nobody reads) the next portion is sent all the same, so that one console cannot silence the agent.
  */
-import { ProtocolError } from '../../../../protocol/errors.ts'
+
 import type { Outgoing } from '../../../../protocol/amqp/client.ts'
+import { ProtocolError } from '../../../../protocol/errors.ts'
 
 export interface Sent {
   readonly to: Outgoing

@@ -1,16 +1,17 @@
 /** Values of parameters as QMF's, and the other way round. Maps and lists are given as JSON text. */
+
+import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-table.ts'
 import { ProtocolError } from '../../../../protocol/errors.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem, type Value, VOID } from '../../../../protocol/monitor/value.ts'
-import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-table.ts'
 import { MAX_BODY_BYTES } from '../../../../protocol/qmf/bodies.ts'
 import { encodeMessage } from '../../../../protocol/qmf/encode.ts'
 import { parseObjectId } from '../../../../protocol/qmf/object-id.ts'
 import { QmfType, type QmfValue, type SchemaArgument, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
+import type { Given } from '../../../controls/control.ts'
 import { StatusError } from '../../../core/errors.ts'
 import type { QmfObject } from '../broker-object.ts'
 import { MAX_TEXT, toValue } from '../values.ts'
-import type { Given } from '../../../controls/control.ts'
 import { defaultOf, inputsOf, isJson, isUuid, parameterName, ranges } from './parameters.ts'
 
 const SHORT_BYTES = 255

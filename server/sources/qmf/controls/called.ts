@@ -4,11 +4,11 @@
  * Refusals name no objects: whoever asks may not be allowed to know of them.
  */
 import type { Schema, SchemaMethod } from '../../../../protocol/qmf/types.ts'
+import type { Given } from '../../../controls/control.ts'
 import { StatusError } from '../../../core/errors.ts'
 import type { BrokerTable, QmfBroker } from '../broker.ts'
 import type { QmfObject } from '../broker-object.ts'
 import { fieldMetric, QMF_PREFIX } from '../names.ts'
-import type { Given } from '../../../controls/control.ts'
 import { BROKER_PARAMETER, isCallable, OBJECT_PARAMETER } from './parameters.ts'
 
 export interface Called {

@@ -7,12 +7,6 @@ import type { Argument } from '../../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../../protocol/monitor/value.ts'
 import { QmfStatus, type QmfValue, type Schema, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
-import { convertArguments } from '../../../metrics/arguments.ts'
-import type { Hub } from '../../../metrics/hub.ts'
-import type { QmfBroker } from '../broker.ts'
-import type { CallResult } from '../console.ts'
-import { fieldMetric, QMF_PREFIX } from '../names.ts'
-import { QmfSensor } from '../sensor.ts'
 import {
   type Control,
   type ControlParameter,
@@ -22,6 +16,12 @@ import {
   HIDDEN,
   ok,
 } from '../../../controls/control.ts'
+import { convertArguments } from '../../../metrics/arguments.ts'
+import type { Hub } from '../../../metrics/hub.ts'
+import type { QmfBroker } from '../broker.ts'
+import type { CallResult } from '../console.ts'
+import { fieldMetric, QMF_PREFIX } from '../names.ts'
+import { QmfSensor } from '../sensor.ts'
 import { checkFits, toArguments, toRecord } from './arguments.ts'
 import { type Called, calledOn, complete, methodOf } from './called.ts'
 import { BROKER_PARAMETER, inputsOf, OBJECT_PARAMETER, parameterOf, parametersOf, shortened } from './parameters.ts'

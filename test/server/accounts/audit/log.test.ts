@@ -3,9 +3,9 @@ import { AuditLog } from '../../../../server/accounts/audit/log.ts'
 import { hashOf, NO_HASH } from '../../../../server/accounts/audit/record.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
 import { Turn } from '../../../../server/channels/turn.ts'
-import { MemoryStore } from '../../../support/memory-store/store.ts'
 import type { AuditRow } from '../../../../storage/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+import { MemoryStore } from '../../../support/memory-store/store.ts'
 
 const bob = { tenant: 'acme', name: 'bob' }
 const entry = { action: 'execute', identity: bob, address: '192.0.2.1', object: 'exec.restart', outcome: 'ok' }

@@ -2,9 +2,9 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MemoryStore } from '../../../support/memory-store/store.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import type { AuditRow, Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
+import { MemoryStore } from '../../../support/memory-store/store.ts'
 import type { Storage } from './world.ts'
 
 export function memoryStorage(store = new MemoryStore({ manual: true })): Storage {

@@ -1,6 +1,7 @@
 /** A gmetric sensor with a clock that stands still, for the packets of test/vectors and for some made here by hand. */
-import { parseNetwork } from '../../../../server/core/address.ts'
+
 import type { Network } from '../../../../server/config/config.ts'
+import { parseNetwork } from '../../../../server/core/address.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
 import type { GmetricHub } from '../../../../server/sources/gmetric/hub.ts'
 import type { GmetricConfig } from '../../../../server/sources/gmetric/sensor.ts'

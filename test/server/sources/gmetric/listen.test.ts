@@ -1,8 +1,8 @@
 /** What [gmetric] opens, in a whole server: who may read the XML, and whose hosts stand in it. */
 import { createSocket } from 'node:dgram'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { parseNetwork } from '../../../../server/core/address.ts'
 import type { Network } from '../../../../server/config/config.ts'
+import { parseNetwork } from '../../../../server/core/address.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import { told } from '../../../support/ganglia.ts'
 import { hostsOf } from '../../../support/ganglia-xml.ts'

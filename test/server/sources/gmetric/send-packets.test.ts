@@ -3,18 +3,11 @@ import { decodePacket } from '../../../../protocol/gmetric/decode.ts'
 import type { GmetricPacket } from '../../../../protocol/gmetric/packet.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../../protocol/monitor/value.ts'
-import { GmetricPackets } from '../../../../server/sources/gmetric/send-packets.ts'
 import type { Instance } from '../../../../server/metrics/instance.ts'
 import type { ListeningSensor } from '../../../../server/metrics/metric.ts'
+import { GmetricPackets } from '../../../../server/sources/gmetric/send-packets.ts'
 import { hex } from '../../../support/bytes.ts'
-import {
-  FakeHub,
-  makeSensor,
-  metadata as packetOf,
-  text as packetText,
-  SENDER,
-  xdr,
-} from './fixture.ts'
+import { FakeHub, makeSensor, metadata as packetOf, text as packetText, SENDER, xdr } from './fixture.ts'
 
 const { INT32, UINT32, INT64, UINT64, DOUBLE, BOOLEAN, STRING, OPAQUE, REC, ARRAY, VOID } = BasicType
 

@@ -1,6 +1,10 @@
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type DocumentsListening, type DocumentsOptions, listenDocuments } from '../../../../server/sources/gmetric/xml-listener.ts'
+import {
+  type DocumentsListening,
+  type DocumentsOptions,
+  listenDocuments,
+} from '../../../../server/sources/gmetric/xml-listener.ts'
 
 let listening: DocumentsListening
 let failures: unknown[]

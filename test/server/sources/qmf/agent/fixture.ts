@@ -1,6 +1,7 @@
 /** What an agent shows, as a test says it, and an agent over a link that the test is the broker of. */
-import { ProtocolError } from '../../../../../protocol/errors.ts'
+
 import type { AmqpEvents, Delivery, Outgoing } from '../../../../../protocol/amqp/client.ts'
+import { ProtocolError } from '../../../../../protocol/errors.ts'
 import { decodeBody } from '../../../../../protocol/qmf/decode.ts'
 import { encodeMessage } from '../../../../../protocol/qmf/encode.ts'
 import type { QmfMessage } from '../../../../../protocol/qmf/types.ts'
