@@ -8,7 +8,7 @@ import { Methods } from './methods.ts'
 import type { PasswordHasher } from './password.ts'
 import type { Throttle } from './throttle.ts'
 import type { JwtOptions } from './token/jwt.ts'
-import { NO_TOKENS, type Tokens } from './tokens.ts'
+import { NO_TOKENS, type TokenLookup } from './tokens.ts'
 
 export interface AuthenticatorOptions {
   readonly accounts: Accounts
@@ -22,7 +22,7 @@ export interface AuthenticatorOptions {
   /** Milliseconds since 1970. */
   readonly wallMs: () => number
   /** Left out: nobody has opaque tokens. */
-  readonly tokens?: Tokens | undefined
+  readonly tokens?: TokenLookup | undefined
   /** Left out: no JWT is taken. */
   readonly jwt?: JwtOptions | undefined
   /** Left out: a certificate that TLS has verified is good until it expires. */

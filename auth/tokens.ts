@@ -13,14 +13,14 @@ export interface Token {
 }
 
 /** Those that were not revoked. */
-export interface Tokens {
+export interface TokenLookup {
   /** `hash` is the SHA-256 of the token's bytes. */
   find(hash: Uint8Array): Token | undefined
   byId(id: number): Token | undefined
 }
 
 /** Nobody has one. */
-export const NO_TOKENS: Tokens = { find: () => undefined, byId: () => undefined }
+export const NO_TOKENS: TokenLookup = { find: () => undefined, byId: () => undefined }
 
 /** What an opaque token looks like; anything weaker is not one, even if somebody had its hash stored. */
 export const OPAQUE_TOKEN = /^cnb_[A-Za-z0-9_-]{43}$/

@@ -9,7 +9,7 @@ import { formatIdentity } from '../identity.ts'
 import type { Accounts, AuthStep, Failed, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
 import { parseScope, type Scope } from '../scope.ts'
 import { type JwtOptions, verifyJwt } from '../token/jwt.ts'
-import { NO_TOKENS, OPAQUE_TOKEN, type Tokens } from '../tokens.ts'
+import { NO_TOKENS, OPAQUE_TOKEN, type TokenLookup } from '../tokens.ts'
 import { mayShowSecrets } from './password.ts'
 
 const MAX_TOKEN_BYTES = 16_384
@@ -21,7 +21,7 @@ export interface TokenMechanismOptions {
   readonly plainOnLoopback: boolean
   /** Milliseconds since 1970. */
   readonly wallMs: () => number
-  readonly tokens?: Tokens | undefined
+  readonly tokens?: TokenLookup | undefined
   readonly jwt?: JwtOptions | undefined
 }
 

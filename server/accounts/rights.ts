@@ -5,7 +5,7 @@
 import { type Identity, judge, mayBeAllowed, mayRead, type Owner, type Reader } from '../../auth/permissions.ts'
 import type { Request, Verdict } from '../../auth/rules.ts'
 import { covers, type Scope } from '../../auth/scope.ts'
-import type { RuleBook } from './rules.ts'
+import type { Rules } from './rules.ts'
 
 /** A session, or whatever else knows who asks and with what that was proven. */
 export interface Asker {
@@ -16,9 +16,9 @@ export interface Asker {
 type Argument = Request['argument']
 
 export class Rights {
-  readonly #rules: RuleBook
+  readonly #rules: Rules
 
-  constructor(rules: RuleBook) {
+  constructor(rules: Rules) {
     this.#rules = rules
   }
 

@@ -8,7 +8,7 @@ export const BUILT_IN_ROLES: readonly string[] = [ADMIN_ROLE, OPERATOR_ROLE, CON
 
 const NONE: readonly Rule[] = []
 
-export class RuleBook {
+export class Rules {
   readonly #byRole = new Map<string, Rule[]>()
   readonly #change: (change: Change) => void
   #next: number

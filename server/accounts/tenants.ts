@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 
 export type Quota = Config['quota']
 
-export class TenantBook {
+export class Tenants {
   readonly #own = new Map<string, Partial<Quota>>()
   /** What a tenant may have that has no limits of its own. */
   readonly #defaults: Quota

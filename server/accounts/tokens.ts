@@ -1,8 +1,8 @@
 /** Opaque tokens in memory and in the store [MON 11]: only their hashes are known here. Ids are never given twice. */
-import type { Tokens } from '../../auth/tokens.ts'
+import type { TokenLookup } from '../../auth/tokens.ts'
 import type { Change, TokenRow } from '../../storage/store.ts'
 
-export class TokenBook implements Tokens {
+export class Tokens implements TokenLookup {
   readonly #byId = new Map<number, TokenRow>()
   readonly #byHash = new Map<string, TokenRow>()
   readonly #change: (change: Change) => void

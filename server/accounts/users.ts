@@ -4,20 +4,20 @@ import type { Identity } from '../../auth/permissions.ts'
 import type { Change, UserRow } from '../../storage/store.ts'
 
 /** The tenants, as far as users make them. */
-export interface Tenants {
+export interface TenantLookup {
   has(name: string): boolean
   set(name: string): void
 }
 
-export class AccountBook implements Accounts {
+export class Users implements Accounts {
   readonly #users = new Map<string, UserRow>()
   readonly #byId = new Map<number, UserRow>()
-  readonly #tenants: Tenants
+  readonly #tenants: TenantLookup
   readonly #identities = new Map<number, { userId: number; tenant: string; name: string; role: string }>()
   readonly #change: (change: Change) => void
   #nextId: number
 
-  constructor(users: readonly UserRow[], tenants: Tenants, nextId: number, change: (change: Change) => void) {
+  constructor(users: readonly UserRow[], tenants: TenantLookup, nextId: number, change: (change: Change) => void) {
     for (const user of users) this.#keep(user)
     this.#tenants = tenants
     this.#nextId = nextId

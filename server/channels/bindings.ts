@@ -7,7 +7,7 @@ import { writeArguments } from '../../protocol/monitor/arguments.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { BindingRow, InstanceRow } from '../../storage/store.ts'
 import type { Hub } from '../metrics/hub.ts'
-import type { Instance } from '../metrics/instance.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { Sink } from '../metrics/metric.ts'
 import type { Binding, Channel } from './channel.ts'
@@ -32,7 +32,7 @@ export class Bindings {
    * SUBSCRIBE. Throws StatusError QUOTA_EXCEEDED. `frames` are copied from the current channel, in the same batch as the binding. The hold keeps what comes of
    * it back until the response is out.
    */
-  subscribe(instance: Instance, channel: Channel, frames: readonly Uint8Array[]): Hold | undefined {
+  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): Hold | undefined {
     const bound = channel.bindings.get(instance.id)
     if (bound?.mode === 'subscribe') return undefined
     if (bound === undefined) this.#hub.needsRoom(instance)
@@ -49,7 +49,7 @@ export class Bindings {
   }
 
   /** BUFFER. Throws StatusError QUOTA_EXCEEDED. */
-  buffer(instance: Instance, channel: Channel): void {
+  buffer(instance: MetricInstance, channel: Channel): void {
     const bound = channel.bindings.get(instance.id)
     if (bound?.mode === 'buffer') return
     if (bound === undefined) {
@@ -62,16 +62,16 @@ export class Bindings {
   }
 
   /** A binding as it was stored: nothing is written. */
-  restore(instance: Instance, channel: Channel, mode: BindingRow['mode'], reached: number | undefined): void {
+  restore(instance: MetricInstance, channel: Channel, mode: BindingRow['mode'], reached: number | undefined): void {
     this.#tap(instance, channel, mode, reached)
   }
 
-  #bind(instance: Instance, channel: Channel, mode: BindingRow['mode']): void {
+  #bind(instance: MetricInstance, channel: Channel, mode: BindingRow['mode']): void {
     this.#store(instance, channel, mode)
     this.#tap(instance, channel, mode)
   }
 
-  #tap(instance: Instance, channel: Channel, mode: BindingRow['mode'], reached?: number): void {
+  #tap(instance: MetricInstance, channel: Channel, mode: BindingRow['mode'], reached?: number): void {
     const binding: Binding = { instance, mode, reached, untap: () => {} }
     channel.bindings.set(instance.id, binding)
     instance.boundOn.add(channel.id)
@@ -92,7 +92,7 @@ export class Bindings {
     this.#journal.change({ put: 'place', row: { channel: channel.id, metric: instance.id, reached } })
   }
 
-  #store(instance: Instance, channel: Channel, mode: BindingRow['mode']): void {
+  #store(instance: MetricInstance, channel: Channel, mode: BindingRow['mode']): void {
     if (!channel.survives) return
     this.#registry.store(channel)
     if (!instance.stored) {
@@ -111,12 +111,12 @@ export class Bindings {
   }
 
   /** STOP on one channel. A promise while values in flight have to be read back to be told apart. */
-  stop(instance: Instance, channel: Channel): Promise<void> | undefined {
+  stop(instance: MetricInstance, channel: Channel): Promise<void> | undefined {
     this.#unbind(instance, channel)
     return this.#passOver(instance.id, channel)
   }
 
-  #unbind(instance: Instance, channel: Channel): void {
+  #unbind(instance: MetricInstance, channel: Channel): void {
     channel.gets.delete(instance.id)
     channel.outbox.dropAnswers(instance.id)
     channel.bindings.get(instance.id)?.untap()
@@ -128,7 +128,7 @@ export class Bindings {
   }
 
   /** The identity may not read it any more [MON 15]: the binding ends, and what is lost with it is told in the sending order. */
-  async withdraw(instance: Instance, channel: Channel): Promise<void> {
+  async withdraw(instance: MetricInstance, channel: Channel): Promise<void> {
     const { queue } = channel
     const hold = queue.hold()
     // What waits has no place in the sending order yet, and nobody could ask for its GAP any more.
@@ -144,7 +144,7 @@ export class Bindings {
   }
 
   /** Drops what a channel holds of an instance; a GAP tells it. */
-  async purge({ id: metric }: Instance, { queue }: Channel): Promise<void> {
+  async purge({ id: metric }: MetricInstance, { queue }: Channel): Promise<void> {
     await queue.purge({ metric }, (block) => this.#registry.read(block))
   }
 
@@ -167,13 +167,13 @@ export class Bindings {
   }
 
   /** Destroys an instance that is bound nowhere. */
-  endUnbound(instance: Instance): void {
+  endUnbound(instance: MetricInstance): void {
     if (instance.boundOn.size > 0 || !this.#instances.remove(instance)) return
     if (instance.stored) this.#journal.change({ remove: 'instance', id: instance.id })
   }
 }
 
-function instanceRow(instance: Instance): InstanceRow {
+function instanceRow(instance: MetricInstance): InstanceRow {
   const writer = new XdrWriter()
   writeArguments(writer, instance.selection.args)
   return { id: instance.id, user: instance.owner.userId, metric: instance.selection.name, args: writer.copy() }

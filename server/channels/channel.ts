@@ -5,12 +5,12 @@
 import type { Identity } from '../../auth/permissions.ts'
 import { covers, type Scope } from '../../auth/scope.ts'
 import type { BindingRow, ChannelRow } from '../../storage/store.ts'
-import type { Instance } from '../metrics/instance.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
 import type { Connection, Outbox } from './outbox.ts'
 import type { Queue } from './queue.ts'
 
 export interface Binding {
-  readonly instance: Instance
+  readonly instance: MetricInstance
   mode: BindingRow['mode']
   /** How far it has come in a metric with a past. */
   reached: number | undefined

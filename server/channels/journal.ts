@@ -4,7 +4,7 @@
  */
 import type { Batch, Change, Store } from '../../storage/store.ts'
 import { BatchBuilder } from './batch.ts'
-import type { Task, Turn } from './turn.ts'
+import type { Task, TurnScheduler } from './turn.ts'
 
 /** Something with state to be stored: a queue. */
 export interface Journaled {
@@ -27,7 +27,7 @@ const KEPT_BUFFER_BYTES = 32 << 20
 
 export class Journal implements Task {
   readonly #store: Pick<Store, 'write'>
-  readonly #turn: Turn
+  readonly #turn: TurnScheduler
   readonly #clock: { age(): number; wallMs(): number }
   #dirty = new Set<Journaled>()
   /** Those that have something in the batch on its way. */
@@ -43,7 +43,7 @@ export class Journal implements Task {
   #buffer: SharedArrayBuffer | undefined
   #stopped = false
 
-  constructor(store: Pick<Store, 'write'>, turn: Turn, clock: { age(): number; wallMs(): number }) {
+  constructor(store: Pick<Store, 'write'>, turn: TurnScheduler, clock: { age(): number; wallMs(): number }) {
     this.#store = store
     this.#turn = turn
     this.#clock = clock
@@ -65,7 +65,7 @@ export class Journal implements Task {
 
   touch(source: Journaled): void {
     this.#dirty.add(source)
-    this.#turn.enter('store', this)
+    this.#turn.schedule('store', this)
   }
 
   /** A source that is gone: nothing of it is stored any more. */
@@ -75,7 +75,7 @@ export class Journal implements Task {
 
   change(change: Change): void {
     this.#changes.push(change)
-    this.#turn.enter('store', this)
+    this.#turn.schedule('store', this)
   }
 
   /** Names everything changed so far; stored once `durable` is not below it. */
@@ -128,7 +128,7 @@ export class Journal implements Task {
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const waiter of waiting) waiter.durable(number)
-    if (this.#isChanged) this.#turn.enter('store', this)
+    if (this.#isChanged) this.#turn.schedule('store', this)
   }
 
   /** Storing failed for good: nothing more is written or acknowledged. */

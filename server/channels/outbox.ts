@@ -7,7 +7,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { type Block, FRAME_METRIC } from './block.ts'
 import type { Queue } from './queue.ts'
-import type { Task, Turn } from './turn.ts'
+import type { Task, TurnScheduler } from './turn.ts'
 
 /** The connection as a channel sees it. */
 export interface Connection {
@@ -31,7 +31,7 @@ const STANDSTILL_MS = 1000
 
 export interface OutboxOptions {
   readonly queue: Queue
-  readonly turn: Turn
+  readonly turn: TurnScheduler
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly read: (block: Block) => Promise<Uint8Array | undefined>
   /** Nothing more comes until COMMIT: told once per standstill. */
@@ -97,7 +97,7 @@ export class Outbox implements Task {
   wake(): void {
     if (this.#due || !this.#connection || this.#paused) return
     this.#due = true
-    this.#options.turn.enter('send', this)
+    this.#options.turn.schedule('send', this)
   }
 
   /**

@@ -11,14 +11,14 @@ import type { Asker } from '../accounts/rights.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Ids } from '../metrics/ids.ts'
-import type { Instance } from '../metrics/instance.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
 import { type Connection, Outbox } from './outbox.ts'
 import { Queue } from './queue.ts'
 import type { QueueHost, QueueListener } from './queue-state.ts'
-import type { Turn } from './turn.ts'
+import type { TurnScheduler } from './turn.ts'
 
 export type ChannelSettings = Pick<
   ChannelRow,
@@ -28,7 +28,7 @@ export type ChannelSettings = Pick<
 export interface RegistryOptions {
   readonly host: QueueHost
   readonly journal: Journal
-  readonly turn: Turn
+  readonly turn: TurnScheduler
   readonly store: Pick<Store, 'read'>
   readonly clock: Clock
   readonly ids: Ids
@@ -39,7 +39,7 @@ export interface RegistryOptions {
   /** A channel came into the store: its bindings have to follow. */
   readonly entered: (channel: Channel) => void
   /** A channel is gone, and this was bound on it. */
-  readonly unbound: (instance: Instance) => void
+  readonly unbound: (instance: MetricInstance) => void
 }
 
 /** Stored as `lastUsed` while a connection has the channel: if the server is killed then, it was in use to the end. */

@@ -8,13 +8,13 @@ export interface Task {
   atTurnEnd(): void
 }
 
-export class Turn {
+export class TurnScheduler {
   readonly #tasks: Readonly<Record<Phase, Set<Task>>> = { respond: new Set(), send: new Set(), store: new Set() }
   #scheduled = false
   /** Counts the beginnings and ends of turns. */
   #number = 0
 
-  enter(phase: Phase, task: Task): void {
+  schedule(phase: Phase, task: Task): void {
     this.#tasks[phase].add(task)
     if (this.#scheduled) return
     this.#scheduled = true

@@ -5,7 +5,7 @@
  */
 import type { Identity } from '../../auth/permissions.ts'
 import type { Hub } from '../metrics/hub.ts'
-import type { Instance } from '../metrics/instance.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { Bindings } from './bindings.ts'
 import type { Channel } from './channel.ts'
@@ -23,7 +23,7 @@ export interface WithdrawalOptions {
 /** Whether it may be another now what an identity may read of a metric, or of a pattern. */
 export type Concerned = (identity: Identity, metric: string) => boolean
 
-export class Withdrawal {
+export class RightsRevocation {
   readonly #options: WithdrawalOptions
 
   constructor(options: WithdrawalOptions) {
@@ -33,7 +33,7 @@ export class Withdrawal {
   /** Judges what may have become forbidden or allowed. To be called in the turn in which it has. */
   reconsider(isConcerned: Concerned = () => true): void {
     const { hub, instances, bindings } = this.#options
-    const concerns = ({ owner, selection }: Instance): boolean => isConcerned(owner, selection.name)
+    const concerns = ({ owner, selection }: MetricInstance): boolean => isConcerned(owner, selection.name)
     const lost = hub.rematch(concerns)
     for (const instance of instances.all()) {
       if (!concerns(instance)) continue
@@ -44,13 +44,13 @@ export class Withdrawal {
     }
   }
 
-  #end(instance: Instance): void {
+  #end(instance: MetricInstance): void {
     const { bindings } = this.#options
     this.#each(instance, (channel) => bindings.withdraw(instance, channel))
     bindings.endUnbound(instance)
   }
 
-  #each(instance: Instance, act: (channel: Channel) => Promise<void>): void {
+  #each(instance: MetricInstance, act: (channel: Channel) => Promise<void>): void {
     const { registry, failed } = this.#options
     for (const id of [...instance.boundOn]) {
       const channel = registry.byId(id)

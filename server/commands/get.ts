@@ -9,8 +9,8 @@ import { writeValueMessage } from '../../protocol/monitor/message.ts'
 import { writeTyped } from '../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Instance } from '../metrics/instance.ts'
-import type { Measured } from '../metrics/metric.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
+import type { Measurement } from '../metrics/metric.ts'
 import { frameHead } from '../metrics/template.ts'
 import type { Handler } from '../sessions/handler.ts'
 import { channelsOf, instanceOf } from './lookup.ts'
@@ -54,7 +54,7 @@ function expect(channel: Channel, metric: number): object {
   return token
 }
 
-function answer(channel: Channel, instance: Instance, { value, time }: Measured, wanted: object): void {
+function answer(channel: Channel, instance: MetricInstance, { value, time }: Measurement, wanted: object): void {
   const expected = channel.gets.get(instance.id)
   if (!expected?.delete(wanted)) return
   if (expected.size === 0) channel.gets.delete(instance.id)

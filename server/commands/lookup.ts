@@ -7,7 +7,7 @@ import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL, NoticeCode } from '../../prot
 import { readerOf } from '../accounts/rights.ts'
 import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Instance } from '../metrics/instance.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
 import type { Caller } from '../sessions/handler.ts'
 
 export function noSuchId(): StatusError {
@@ -15,7 +15,7 @@ export function noSuchId(): StatusError {
 }
 
 /** The instance of an id. Throws NO_SUCH_ID; for a result or an answer still to come UNSUPPORTED, where `unsupported` names the command. */
-export function instanceOf(session: Caller, id: number, unsupported: string): Instance {
+export function instanceOf(session: Caller, id: number, unsupported: string): MetricInstance {
   const instance = ownInstance(session, id)
   if (instance !== undefined) return instance
   if (isResult(session, id) || session.producer.answers.has(session.identity, id)) {
@@ -25,7 +25,7 @@ export function instanceOf(session: Caller, id: number, unsupported: string): In
 }
 
 /** The instance of an id if there is one. Throws PERMISSION_DENIED if the credential is not for it. */
-export function ownInstance(session: Caller, id: number): Instance | undefined {
+export function ownInstance(session: Caller, id: number): MetricInstance | undefined {
   const instance = session.producer.instances.find(session.identity, id)
   if (instance !== undefined && !isCovered(session, instance.selection.name)) throw notCovered(instance.selection.name)
   return instance

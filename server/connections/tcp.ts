@@ -8,7 +8,7 @@ import { TlsLink } from '../../protocol/link/layers/tls.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { Address } from '../config/config.ts'
 import { bindTcp } from '../core/bind.ts'
-import type { Arrival, Securable } from '../sessions/arrival.ts'
+import type { IncomingConnection, Securable } from '../sessions/arrival.ts'
 import type { TlsFiles } from './tls/files.ts'
 import { peerFacts } from './tls/peer.ts'
 
@@ -24,7 +24,7 @@ export interface TcpOptions {
   /** Of the configuration. */
   readonly key: 'listen.tcp' | 'listen.tls'
   readonly tls: TlsFiles | undefined
-  readonly accept: (arrival: Arrival) => void
+  readonly accept: (arrival: IncomingConnection) => void
 }
 
 /** Rejects with ListenError. */

@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import { WebSocketLink } from '../../protocol/link/websocket.ts'
 import type { Clock } from '../core/clock.ts'
-import type { Arrival } from '../sessions/arrival.ts'
+import type { IncomingConnection } from '../sessions/arrival.ts'
 import { JsonLink } from '../sessions/json-link.ts'
 
 const PING_MS = 15_000
@@ -19,14 +19,14 @@ export function chooseSubprotocol(offered: ReadonlySet<string>): string | false 
 
 export interface WebSocketOptions {
   readonly clock: Pick<Clock, 'setInterval' | 'clear'>
-  readonly accept: (arrival: Arrival) => void
+  readonly accept: (arrival: IncomingConnection) => void
 }
 
 export interface ArrivedWebSocket {
   readonly socket: WebSocket
   /** What it came over. */
   readonly stream: Readable
-  readonly peer: Arrival['peer']
+  readonly peer: IncomingConnection['peer']
 }
 
 export function acceptWebSocket({ socket, stream, peer }: ArrivedWebSocket, options: WebSocketOptions): void {

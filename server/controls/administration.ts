@@ -8,7 +8,7 @@ import type { Account, Credential } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import { type ControlParameter, type ControlResult, failed, type Given } from './control.ts'
 
@@ -71,7 +71,7 @@ export function noSuchUser(name: QualifiedName): ControlResult {
 
 /** Goes on with the account of a name, if the asker may administer it. */
 export function administered(
-  accounts: AccountBook,
+  accounts: Users,
   asker: Identity,
   name: QualifiedName,
   goOn: (account: Account) => ControlResult | Promise<ControlResult>,

@@ -5,7 +5,7 @@ import type { RuledCommand } from '../../auth/rules.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands/index.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { isPattern } from '../metrics/pattern.ts'
@@ -14,7 +14,7 @@ import { type Control, ok } from './control.ts'
 import { objectParameter, spelled, whereOf, whereParameter } from './roles.ts'
 
 export interface ExplainOptions {
-  readonly accounts: AccountBook
+  readonly accounts: Users
   readonly rights: Rights
   readonly hub: Pick<Hub, 'sensors'>
   /** Where a URL leads: its one spelling. Throws StatusError INVALID_ARGUMENT. */

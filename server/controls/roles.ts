@@ -4,8 +4,8 @@ import { overlaps } from '../../auth/pattern.ts'
 import { ADMIN_ROLE, CONSUMER_ROLE, formatRule, formatWhere } from '../../auth/permissions.ts'
 import { isRuleCommand, type Rule, ruleCommands } from '../../auth/rules.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import type { RuleBook } from '../accounts/rules.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Rules } from '../accounts/rules.ts'
+import type { Users } from '../accounts/users.ts'
 import type { Concerned } from '../channels/withdrawal.ts'
 import { StatusError } from '../core/errors.ts'
 import { isPattern } from '../metrics/pattern.ts'
@@ -13,8 +13,8 @@ import { records, text, textOf } from './administration.ts'
 import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
 
 export interface RoleControlsOptions {
-  readonly rules: RuleBook
-  readonly accounts: Pick<AccountBook, 'list'>
+  readonly rules: Rules
+  readonly accounts: Pick<Users, 'list'>
   /** Ends what users may not do any more. */
   readonly reconsider: (isConcerned: Concerned) => void
   /** Where a URL leads: its one spelling. Throws StatusError INVALID_ARGUMENT. */

@@ -3,15 +3,15 @@ import { prepareName } from '../../auth/identity.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field } from '../../protocol/monitor/value.ts'
 import type { Quotas } from '../accounts/quotas.ts'
-import type { Quota, TenantBook } from '../accounts/tenants.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Quota, Tenants } from '../accounts/tenants.ts'
+import type { Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import { judged, records, tenantParameter, text, textOf } from './administration.ts'
 import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
 
 export interface TenantControlsOptions {
-  readonly tenants: TenantBook
-  readonly accounts: Pick<AccountBook, 'list'>
+  readonly tenants: Tenants
+  readonly accounts: Pick<Users, 'list'>
   readonly quotas: Pick<Quotas, 'of' | 'changed'>
   /** Resolves when everything changed so far is stored. */
   readonly stored: () => Promise<void>

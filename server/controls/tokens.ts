@@ -3,8 +3,8 @@ import { formatIdentity } from '../../auth/identity.ts'
 import { covers, formatScope, parseScope, type Scope } from '../../auth/scope.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { TokenRow } from '../../storage/store.ts'
-import type { TokenBook } from '../accounts/tokens.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Tokens } from '../accounts/tokens.ts'
+import type { Users } from '../accounts/users.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import {
@@ -21,8 +21,8 @@ import {
 import { type Control, failed, type Given, ok } from './control.ts'
 
 export interface TokenControlsOptions {
-  readonly accounts: AccountBook
-  readonly tokens: TokenBook
+  readonly accounts: Users
+  readonly tokens: Tokens
   readonly clock: Pick<Clock, 'wallMs'>
   /** Resolves when everything changed so far is stored. */
   readonly stored: () => Promise<void>

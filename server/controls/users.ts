@@ -5,8 +5,8 @@ import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../auth/permissions.ts'
 import { makeVerifiers, preparePassword } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import type { RuleBook } from '../accounts/rules.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Rules } from '../accounts/rules.ts'
+import type { Users } from '../accounts/users.ts'
 import type { Concerned } from '../channels/withdrawal.ts'
 import { StatusError } from '../core/errors.ts'
 import {
@@ -27,8 +27,8 @@ import { type Control, type ControlParameter, failed, type Given, ok } from './c
 export const LOCAL_USER = 'local'
 
 export interface UserControlsOptions {
-  readonly accounts: AccountBook
-  readonly rules: Pick<RuleBook, 'hasRole'>
+  readonly accounts: Users
+  readonly rules: Pick<Rules, 'hasRole'>
   readonly hasher: PasswordHasher
   readonly iterations: number
   /** Ends what a removed user has: sessions, channels, metric instances, tokens. */
@@ -167,7 +167,7 @@ export function userControls(options: UserControlsOptions): Control[] {
 }
 
 /** Two admins may remove each other in the same moment: looked at when it is done, not when it is asked for. */
-function isLastAdmin(accounts: AccountBook, { id, role }: Account): boolean {
+function isLastAdmin(accounts: Users, { id, role }: Account): boolean {
   const isOther = (other: Account): boolean => other.id !== id && other.role === ADMIN_ROLE && !other.loopbackOnly
   return role === ADMIN_ROLE && !accounts.list().some(isOther)
 }
@@ -177,7 +177,7 @@ function lastAdmin(account: Account): string {
 }
 
 /** Throws StatusError INVALID_ARGUMENT, or PERMISSION_DENIED for the role admin if the asker has it not. */
-function roleOf(args: Given, asker: Identity, rules: Pick<RuleBook, 'hasRole'>): string {
+function roleOf(args: Given, asker: Identity, rules: Pick<Rules, 'hasRole'>): string {
   const given = textOf(args, 'role') ?? CONSUMER_ROLE
   if (!rules.hasRole(given)) {
     throw new StatusError('INVALID_ARGUMENT', `there is no role ${given}: \`role.allow\` makes one`)

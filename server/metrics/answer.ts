@@ -8,7 +8,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType, VALUE_HEADER_BYTES } from '../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import type { Fences as AllFences } from './fences.ts'
-import type { LabelName, Labels, Measured } from './metric.ts'
+import type { LabelName, Labels, Measurement } from './metric.ts'
 import type { Selection } from './selection.ts'
 import { patternRecord } from './template.ts'
 
@@ -18,7 +18,7 @@ const RESERVED_BYTES = 8 + 20
 const TYPE_BYTES = 4
 
 /** `now`: microseconds, for what has no time of its own. A promise where a sensor has to be waited for. */
-export function measure(selection: Selection, now: number, fences: Fences = none): Measured | Promise<Measured> {
+export function measure(selection: Selection, now: number, fences: Fences = none): Measurement | Promise<Measurement> {
   return selection.isPattern ? measurePattern(selection, now, fences) : measureOne(selection, now, fences)
 }
 
@@ -26,7 +26,7 @@ export function measure(selection: Selection, now: number, fences: Fences = none
 type Fences = Pick<AllFences, 'has'>
 const none: Fences = { has: () => false }
 
-function measureOne(selection: Selection, now: number, fences: Fences): Measured | Promise<Measured> {
+function measureOne(selection: Selection, now: number, fences: Fences): Measurement | Promise<Measurement> {
   for (const { sensor, metric, args } of selection.polled()) {
     return fences.has(sensor) ? { value: VOID, time: now } : sensor.measure(metric, args, selection.identity)
   }
@@ -41,7 +41,7 @@ function measureOne(selection: Selection, now: number, fences: Fences): Measured
   return { value: VOID, time: now }
 }
 
-function measurePattern(selection: Selection, now: number, fences: Fences): Measured | Promise<Measured> {
+function measurePattern(selection: Selection, now: number, fences: Fences): Measurement | Promise<Measurement> {
   const targets = selection.polled().filter(({ sensor }) => !fences.has(sensor))
   const readings = targets.map(({ sensor, metric, args, labels, open }) => {
     return { labels, open, measured: sensor.measure(metric, args, selection.identity) }
@@ -53,7 +53,7 @@ function measurePattern(selection: Selection, now: number, fences: Fences): Meas
   return Promise.all(waited).then((all) => {
     return records(
       selection,
-      readings.map((reading, index) => ({ ...reading, measured: all[index] as Measured })),
+      readings.map((reading, index) => ({ ...reading, measured: all[index] as Measurement })),
       now,
       fences,
     )
@@ -63,10 +63,10 @@ function measurePattern(selection: Selection, now: number, fences: Fences): Meas
 interface Reading {
   readonly labels: Labels
   readonly open: ReadonlySet<LabelName>
-  readonly measured: Measured
+  readonly measured: Measurement
 }
 
-function records(selection: Selection, readings: readonly Reading[], now: number, fences: Fences): Measured {
+function records(selection: Selection, readings: readonly Reading[], now: number, fences: Fences): Measurement {
   const list = new RecordList()
   for (const { labels, open, measured } of readings) {
     if (!list.add(patternRecord(labels, open, measured.value), measured.time)) break

@@ -8,14 +8,14 @@ import { Count } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
 import { ByName } from './by-name.ts'
 import { Fences } from './fences.ts'
-import type { Instance } from './instance.ts'
-import type { ListeningSensor, Measured, Place, Sensor, Series, Sink, Tap } from './metric.ts'
+import type { MetricInstance } from './instance.ts'
+import type { ListeningSensor, Measurement, ResumePoint, Sensor, Series, Sink, Subscription } from './metric.ts'
 import { Poller } from './poller.ts'
 import { Tapping } from './tapping.ts'
 import { Wanted } from './wanted.ts'
 
 /** Of what is bound nowhere. */
-const nowhere: Place = { reached: undefined, reach() {} }
+const nowhere: ResumePoint = { reached: undefined, reach() {} }
 
 export class Hub {
   readonly fences: Fences
@@ -61,7 +61,7 @@ export class Hub {
     }
     for (const one of series) {
       if (!one.isEvent) this.emit(one, VOID, time)
-      one.taps.length = 0
+      one.subscriptions.length = 0
     }
     for (const tapping of this.#tappings) {
       for (const tapped of [...tapping.series.keys()]) if (series.has(tapped)) tapping.forget(tapped)
@@ -85,7 +85,7 @@ export class Hub {
   }
 
   /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now. */
-  needsRoom({ owner, selection }: Instance): void {
+  needsRoom({ owner, selection }: MetricInstance): void {
     const count = this.#boundOf(owner.tenant)
     if (!Number.isFinite(count.limit)) return
     let matches = selection.polled().length + selection.events().length
@@ -98,7 +98,7 @@ export class Hub {
   }
 
   /** Sends every value of an instance to a sink from now on; a polled one is measured at once. The returned function ends it. */
-  tap(instance: Instance, sink: Sink, place: Place = nowhere): () => void {
+  tap(instance: MetricInstance, sink: Sink, place: ResumePoint = nowhere): () => void {
     const tapping = new Tapping(instance, sink, place, this.#boundOf(instance.owner.tenant))
     this.#tappings.add(tapping)
     this.#named.add(instance.selection.exactName, tapping)
@@ -113,9 +113,9 @@ export class Hub {
    * Rights have changed: what may not be read any more is untapped, what may be read now is tapped. Gives the instances
    * that lost something, and whether that was all they had.
    */
-  rematch(concerns: (instance: Instance) => boolean): Map<Instance, 'some' | 'all'> {
+  rematch(concerns: (instance: MetricInstance) => boolean): Map<MetricInstance, 'some' | 'all'> {
     this.wanted.matchAll(concerns)
-    const lost = new Map<Instance, 'some' | 'all'>()
+    const lost = new Map<MetricInstance, 'some' | 'all'>()
     for (const tapping of [...this.#tappings]) {
       const { instance } = tapping
       if (!concerns(instance)) continue
@@ -152,14 +152,14 @@ export class Hub {
     for (const target of polled) {
       if (ends.has(target.metric.name) || !this.#enter(tapping)) continue
       const head = instance.head(target.labels, target.open)
-      const listener = ({ value, time }: Measured): void => sink.append(head, this.#encode(value), time)
+      const listener = ({ value, time }: Measurement): void => sink.append(head, this.#encode(value), time)
       const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
       ends.set(target.metric.name, end)
     }
     for (const { sensor, metric, args, labels, open } of events) {
       if (ends.has(metric.name) || !this.#enter(tapping)) continue
       const head = instance.head(labels, open)
-      const listener = ({ value, time }: Measured): void => {
+      const listener = ({ value, time }: Measurement): void => {
         if (this.fences.has(sensor)) this.fences.keep(sensor)
         else sink.append(head, this.#encode(value), time)
       }
@@ -209,11 +209,11 @@ export class Hub {
       return
     }
     if (tapping.series.has(series) || !this.#enter(tapping)) return
-    const tap = { head: instance.headOf(series, open), sink, at: series.taps.length }
+    const tap = { framePrefix: instance.headOf(series, open), sink, at: series.subscriptions.length }
     tapping.series.set(series, { sensor, tap })
-    series.taps.push(tap)
+    series.subscriptions.push(tap)
     const known = series.first?.()
-    if (known !== undefined) sink.append(tap.head, this.#encode(known.value), known.time)
+    if (known !== undefined) sink.append(tap.framePrefix, this.#encode(known.value), known.time)
   }
 
   #encode(value: Value): Uint8Array {
@@ -229,14 +229,14 @@ export class Hub {
 
   /** A value of a series; `time` in microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void {
-    if (series.taps.length > 0) this.emitEncoded(series, this.#encode(value), time)
+    if (series.subscriptions.length > 0) this.emitEncoded(series, this.#encode(value), time)
   }
 
   /** The same of a value that is encoded: `tail` is its basic type and itself. */
-  emitEncoded({ taps }: Series, tail: Uint8Array, time: number): void {
-    for (let index = 0; index < taps.length; index++) {
-      const { head, sink } = taps[index] as Tap
-      sink.append(head, tail, time)
+  emitEncoded({ subscriptions }: Series, tail: Uint8Array, time: number): void {
+    for (let index = 0; index < subscriptions.length; index++) {
+      const { framePrefix, sink } = subscriptions[index] as Subscription
+      sink.append(framePrefix, tail, time)
     }
   }
 
@@ -244,9 +244,9 @@ export class Hub {
   died(series: Series): void {
     this.wanted.died(series)
     // Most have none.
-    if (series.taps.length === 0) return
+    if (series.subscriptions.length === 0) return
     if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())
-    series.taps.length = 0
+    series.subscriptions.length = 0
     for (const tapping of this.#named.of(series.name)) tapping.forget(series)
   }
 
@@ -262,11 +262,11 @@ function unlimited(): (tenant: string) => Count {
 }
 
 /** The last tap takes its place: thousands may end at once. */
-function drop(series: Series, tap: Tap): void {
-  const { taps } = series
-  const last = taps.pop()
+function drop(series: Series, tap: Subscription): void {
+  const { subscriptions } = series
+  const last = subscriptions.pop()
   if (last !== undefined && last !== tap) {
-    taps[tap.at] = last
+    subscriptions[tap.at] = last
     last.at = tap.at
   }
 }

@@ -4,13 +4,13 @@ import type { LabelName, Labels, Series } from './metric.ts'
 import type { Selection } from './selection.ts'
 import { frameHead } from './template.ts'
 
-export class Instance {
+export class MetricInstance {
   readonly id: number
   readonly selection: Selection
   /** Written to the store: it was bound on a channel that survives. */
   stored = false
   /** Those of its connection that were never bound, while it is one of them. */
-  unbound: Set<Instance> | undefined
+  unbound: Set<MetricInstance> | undefined
   /** Ids of the channels it is bound on. */
   readonly boundOn = new Set<number>()
   readonly #heads = new WeakMap<Series, Uint8Array>()

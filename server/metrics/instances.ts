@@ -4,7 +4,7 @@ import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Hub } from './hub.ts'
 import type { Ids } from './ids.ts'
-import { Instance } from './instance.ts'
+import { MetricInstance } from './instance.ts'
 import { Selection, type SelectionDefaults } from './selection.ts'
 
 export interface InstancesOptions {
@@ -16,7 +16,7 @@ export interface InstancesOptions {
 
 export class Instances {
   readonly #options: InstancesOptions
-  readonly #instances = new Map<number, Instance>()
+  readonly #instances = new Map<number, MetricInstance>()
   readonly #counts = new Map<number, number>()
 
   constructor(options: InstancesOptions) {
@@ -31,13 +31,13 @@ export class Instances {
   }
 
   /** COLLECT: always a new id. Throws also QUOTA_EXCEEDED. */
-  collect(identity: Reader, name: string, args: ArgumentList): Instance {
+  collect(identity: Reader, name: string, args: ArgumentList): MetricInstance {
     const selection = this.select(identity, name, args)
     const count = this.#counts.get(identity.userId) ?? 0
     if (count >= this.#options.maxPerIdentity) {
       throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${count} metric ids; stop some`)
     }
-    return this.#add(new Instance(this.#options.ids.take(), selection))
+    return this.#add(new MetricInstance(this.#options.ids.take(), selection))
   }
 
   #select(identity: Reader, name: string, args: ArgumentList, restored = false): Selection {
@@ -46,14 +46,14 @@ export class Instances {
   }
 
   /** An instance from the store. What it measures may be missing for now: a disk that is mounted later. Throws as `collect`. */
-  restore(id: number, identity: Identity, name: string, args: ArgumentList): Instance {
-    const instance = new Instance(id, this.#select(identity, name, args, true))
+  restore(id: number, identity: Identity, name: string, args: ArgumentList): MetricInstance {
+    const instance = new MetricInstance(id, this.#select(identity, name, args, true))
     instance.stored = true
     this.#options.ids.claim(id)
     return this.#add(instance)
   }
 
-  #add(instance: Instance): Instance {
+  #add(instance: MetricInstance): MetricInstance {
     const { userId } = instance.owner
     this.#instances.set(instance.id, instance)
     this.#counts.set(userId, (this.#counts.get(userId) ?? 0) + 1)
@@ -62,13 +62,13 @@ export class Instances {
   }
 
   /** The instance if it lives and is theirs. */
-  find(identity: Identity, id: number): Instance | undefined {
+  find(identity: Identity, id: number): MetricInstance | undefined {
     const instance = this.#instances.get(id)
     return instance?.owner.userId === identity.userId ? instance : undefined
   }
 
   /** False if it was gone already. */
-  remove(instance: Instance): boolean {
+  remove(instance: MetricInstance): boolean {
     instance.unbound?.delete(instance)
     if (!this.#instances.delete(instance.id)) return false
     this.#options.hub.wanted.remove(instance)
@@ -80,11 +80,11 @@ export class Instances {
     return true
   }
 
-  all(): Instance[] {
+  all(): MetricInstance[] {
     return [...this.#instances.values()]
   }
 
-  of(userId: number): Instance[] {
+  of(userId: number): MetricInstance[] {
     return [...this.#instances.values()].filter(({ owner }) => owner.userId === userId)
   }
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import { measure } from './answer.ts'
 import type { Fences } from './fences.ts'
-import type { Measured } from './metric.ts'
+import type { Measurement } from './metric.ts'
 import type { Selection } from './selection.ts'
 
 const MAX_OUTSTANDING = 1024
@@ -15,11 +15,11 @@ const MAX_OUTSTANDING = 1024
 const MAX_WAITING = 65_536
 
 /** Calls back once: with the value, or VOID at the deadline. */
-export type Reading = (done: (measured: Measured) => void) => void
+export type Reading = (done: (measured: Measurement) => void) => void
 
 /** One reading of a sensor, shared by all who asked for the same while it was under way. */
 interface Shared {
-  readonly measured: Promise<Measured>
+  readonly measured: Promise<Measurement>
   /** Who has neither the value nor VOID. */
   waiting: number
 }
@@ -62,7 +62,7 @@ export class Measurements {
   #waitFor(shared: Shared, mine: Asked, selection: Selection): Reading {
     shared.waiting++
     mine.waiting++
-    const first = new Promise<Measured>((resolve) => {
+    const first = new Promise<Measurement>((resolve) => {
       const timer = this.#clock.setTimeout(() => {
         resolve({ value: VOID, time: this.#clock.microseconds() })
       }, selection.deadlineMs)

@@ -39,7 +39,7 @@ export type LabelName = (typeof labelNames)[number]
 export type Labels = Readonly<Partial<Record<LabelName, string>>>
 
 /** A value and its time, microseconds since 1970. */
-export interface Measured {
+export interface Measurement {
   readonly value: Value
   readonly time: number
 }
@@ -71,7 +71,7 @@ export interface PolledSensor extends Family {
   /** Throws StatusError INVALID_ARGUMENT if these arguments name nothing. */
   check(metric: Metric, args: Arguments): void
   /** `key`: who asks again and again, so that rates have a period of their own. VOID: cannot be measured now. A promise never rejects. */
-  measure(metric: Metric, args: Arguments, identity: Reader, key?: string): Measured | Promise<Measured>
+  measure(metric: Metric, args: Arguments, identity: Reader, key?: string): Measurement | Promise<Measurement>
   /** That key is not asked for any more. */
   forget?(key: string): void
   /** True if two identities get different values. */
@@ -91,11 +91,11 @@ export interface ListeningSensor extends Family {
    */
   expected?(name?: string): Iterable<Series>
   /** The last value while it is fresh. */
-  last(series: Series): Measured | undefined
+  last(series: Series): Measurement | undefined
 }
 
 /** How far a binding has come in a metric that has a past of its own. It is kept with the binding, over restarts. */
-export interface Place {
+export interface ResumePoint {
   /** The number of the last event that it passed; undefined before it began. */
   readonly reached: number | undefined
   /** Stored together with what was sent before. */
@@ -109,9 +109,9 @@ export interface EventSensor extends Family {
   subscribe(
     metric: Metric,
     identity: Identity,
-    listener: (event: Measured) => void,
+    listener: (event: Measurement) => void,
     args: Arguments,
-    place: Place,
+    place: ResumePoint,
   ): () => void
 }
 
@@ -123,8 +123,8 @@ export interface Sink {
 }
 
 /** Somebody wants the values of a series: its frame template, and where the frames go. */
-export interface Tap {
-  readonly head: Uint8Array
+export interface Subscription {
+  readonly framePrefix: Uint8Array
   readonly sink: Sink
   /** Where it stands among the taps of its series. */
   at: number
@@ -132,7 +132,7 @@ export interface Tap {
 
 /** A stream of values of one metric from one source. Owned by its sensor; `taps` are the hub's alone. */
 export interface Series {
-  readonly taps: Tap[]
+  readonly subscriptions: Subscription[]
   readonly name: string
   readonly labels: Labels
   /** Its values are events: nobody is sent VOID when it goes [MON 9 Kinds]. */
@@ -140,7 +140,7 @@ export interface Series {
   /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
   matches(label: LabelName, matcher: (text: string) => boolean): boolean
   /** What whoever binds it is given at once, as of what is polled [MON 9 Kinds]: where nothing changes, nothing else comes. */
-  first?(): Measured | undefined
+  first?(): Measurement | undefined
   /** Of what the sensor has to ask for: an instance selects it (true), or none does any more; not told when it died. */
   wanted?(isWanted: boolean): void
 }

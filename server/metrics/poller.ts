@@ -3,14 +3,14 @@ import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { Fences } from './fences.ts'
-import type { Measured } from './metric.ts'
+import type { Measurement } from './metric.ts'
 import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
 
 interface Group {
   readonly key: string
   readonly target: PolledTarget
   readonly identity: Reader
-  readonly listeners: Set<(measured: Measured) => void>
+  readonly listeners: Set<(measured: Measurement) => void>
   readonly timer: Timer
 }
 
@@ -25,7 +25,12 @@ export class Poller {
   }
 
   /** Measures now for this listener, then every `intervalMs` for all who share it. The returned function ends it. */
-  poll(target: PolledTarget, identity: Reader, intervalMs: number, listener: (measured: Measured) => void): () => void {
+  poll(
+    target: PolledTarget,
+    identity: Reader,
+    intervalMs: number,
+    listener: (measured: Measurement) => void,
+  ): () => void {
     const key = keyOf(target, identity, intervalMs)
     const group = this.#groups.get(key) ?? this.#open(key, target, identity, intervalMs)
     group.listeners.add(listener)
@@ -42,7 +47,7 @@ export class Poller {
   }
 
   #open(key: string, target: PolledTarget, identity: Reader, intervalMs: number): Group {
-    const listeners = new Set<(measured: Measured) => void>()
+    const listeners = new Set<(measured: Measurement) => void>()
     // A source that is slower than the interval is asked again when it has answered, not ever more often.
     let asked = false
     const timer = this.#clock.setInterval(() => {
@@ -63,7 +68,7 @@ export class Poller {
   }
 
   /** What is under way while its sensor is fenced comes to nothing: VOID was sent then. */
-  #measure({ target, identity, key }: Group, to: (measured: Measured | undefined) => void): void {
+  #measure({ target, identity, key }: Group, to: (measured: Measurement | undefined) => void): void {
     const { sensor, metric, args } = target
     deliver(sensor.measure(metric, args, identity, key), (measured) => {
       to(this.#fences.has(sensor) ? undefined : measured)
@@ -82,7 +87,7 @@ function keyOf({ sensor, metric, args }: PolledTarget, identity: Reader, interva
   return JSON.stringify([metric.name, keyOfArguments(args), intervalMs, sensor.personal ? keyOfReader(identity) : ''])
 }
 
-function deliver(measured: Measured | Promise<Measured>, to: (measured: Measured) => void): void {
+function deliver(measured: Measurement | Promise<Measurement>, to: (measured: Measurement) => void): void {
   if (measured instanceof Promise) void measured.then(to)
   else to(measured)
 }

@@ -1,24 +1,24 @@
 /** An instance tapped into a sink, with the taps it has now. */
 import type { Count } from '../accounts/quotas.ts'
-import type { Instance } from './instance.ts'
-import type { ListeningSensor, Place, Series, Sink, Tap } from './metric.ts'
+import type { MetricInstance } from './instance.ts'
+import type { ListeningSensor, ResumePoint, Series, Sink, Subscription } from './metric.ts'
 
 interface Tapped {
   readonly sensor: ListeningSensor
-  readonly tap: Tap
+  readonly tap: Subscription
 }
 
 export class Tapping {
-  readonly instance: Instance
+  readonly instance: MetricInstance
   readonly sink: Sink
-  readonly place: Place
+  readonly place: ResumePoint
   /** What its tenant has bound. */
   readonly count: Count
   /** What ends them, by name: metrics that are polled, and events. */
   readonly ends = new Map<string, () => void>()
   readonly series = new Map<Series, Tapped>()
 
-  constructor(instance: Instance, sink: Sink, place: Place, count: Count) {
+  constructor(instance: MetricInstance, sink: Sink, place: ResumePoint, count: Count) {
     this.instance = instance
     this.sink = sink
     this.place = place
@@ -26,7 +26,7 @@ export class Tapping {
   }
 
   /** Undefined if the series was not tapped. */
-  forget(series: Series): Tap | undefined {
+  forget(series: Series): Subscription | undefined {
     const tapped = this.series.get(series)
     if (tapped === undefined) return undefined
     this.series.delete(series)

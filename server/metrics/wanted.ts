@@ -4,18 +4,18 @@
  */
 import { ByName } from './by-name.ts'
 import type { Fences } from './fences.ts'
-import type { Instance } from './instance.ts'
+import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Sensor, Series } from './metric.ts'
 
 interface Want {
   readonly sensor: ListeningSensor
-  readonly by: Set<Instance>
+  readonly by: Set<MetricInstance>
 }
 
 export class Wanted {
   readonly #fences: Fences
-  readonly #instances = new Map<Instance, Set<Series>>()
-  readonly #named = new ByName<Instance>()
+  readonly #instances = new Map<MetricInstance, Set<Series>>()
+  readonly #named = new ByName<MetricInstance>()
   readonly #wants = new Map<Series, Want>()
 
   constructor(fences: Fences) {
@@ -23,7 +23,7 @@ export class Wanted {
   }
 
   /** An instance was made, or may select other series than before. */
-  match(instance: Instance): void {
+  match(instance: MetricInstance): void {
     const before = this.#instances.get(instance)
     this.#instances.set(instance, new Set())
     const { exactName } = instance.selection
@@ -35,11 +35,11 @@ export class Wanted {
     for (const series of before ?? []) if (!this.#instances.get(instance)?.has(series)) this.#leave(instance, series)
   }
 
-  matchAll(concerns: (instance: Instance) => boolean): void {
+  matchAll(concerns: (instance: MetricInstance) => boolean): void {
     for (const instance of [...this.#instances.keys()]) if (concerns(instance)) this.match(instance)
   }
 
-  remove(instance: Instance): void {
+  remove(instance: MetricInstance): void {
     for (const series of this.#instances.get(instance) ?? []) this.#leave(instance, series)
     this.#instances.delete(instance)
     this.#named.delete(instance.selection.exactName, instance)
@@ -69,7 +69,7 @@ export class Wanted {
     }
   }
 
-  #enter(instance: Instance, sensor: ListeningSensor, series: Series): boolean {
+  #enter(instance: MetricInstance, sensor: ListeningSensor, series: Series): boolean {
     if (series.wanted === undefined || this.#fences.has(sensor)) return false
     if (instance.selection.openFor(sensor, series) === undefined) return false
     this.#instances.get(instance)?.add(series)
@@ -82,7 +82,7 @@ export class Wanted {
     return true
   }
 
-  #leave(instance: Instance, series: Series): void {
+  #leave(instance: MetricInstance, series: Series): void {
     const by = this.#wants.get(series)?.by
     if (!by?.delete(instance) || by.size > 0) return
     this.#wants.delete(series)

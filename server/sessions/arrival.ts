@@ -23,7 +23,7 @@ export interface Securable {
   secure(secured: (facts: Partial<Peer>) => void): Link
 }
 
-export interface Arrival {
+export interface IncomingConnection {
   readonly link: Link
   readonly tls?: Securable | undefined
   readonly format: 'xdr' | 'json'

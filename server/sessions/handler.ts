@@ -5,7 +5,7 @@ import type { Identity } from '../../auth/permissions.ts'
 import type { CommandArguments, CommandName } from '../../protocol/monitor/commands/index.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
-import type { Instance } from '../metrics/instance.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
 import type { Producer } from './producer.ts'
 
 /** The session as a command sees it: who asks, from which channel. */
@@ -21,7 +21,7 @@ export interface Caller extends Connection {
   /** The current channel. */
   readonly channel: Channel
   /** Instances made here and never bound. */
-  readonly made: Set<Instance>
+  readonly made: Set<MetricInstance>
   /** Makes another channel the current one; what it gives is to be called when the response is out. */
   moveTo(channel: Channel): () => void
   /** Nothing behind the command under way is handled. */

@@ -6,14 +6,14 @@ import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Refusals } from '../accounts/audit/refusals.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Rights } from '../accounts/rights.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Users } from '../accounts/users.ts'
 import type { Bindings } from '../channels/bindings.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { QueueHost } from '../channels/queue-state.ts'
 import type { Registry } from '../channels/registry.ts'
-import type { Turn } from '../channels/turn.ts'
-import type { Withdrawal } from '../channels/withdrawal.ts'
+import type { TurnScheduler } from '../channels/turn.ts'
+import type { RightsRevocation } from '../channels/withdrawal.ts'
 import type { Executor } from '../controls/executor.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
@@ -47,7 +47,7 @@ export interface Producer {
   readonly software: string
   readonly clock: Clock
   readonly log: Logger
-  readonly turn: Turn
+  readonly turn: TurnScheduler
   readonly journal: Journal
   readonly audit: AuditLog
   /** AUTH failures on their way into the audit log. */
@@ -64,8 +64,8 @@ export interface Producer {
   readonly answers: Answers
   readonly executor: Executor
   readonly dials: Dials
-  readonly accounts: AccountBook
+  readonly accounts: Users
   readonly rights: Rights
-  readonly withdrawal: Withdrawal
+  readonly withdrawal: RightsRevocation
   readonly authenticator: Authenticator
 }

@@ -7,14 +7,14 @@ import { type Capabilities, writeCapabilities } from '../../protocol/monitor/cap
 import { writeAuth, writeNotice, writeResponse } from '../../protocol/monitor/message.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
 import type { Journal, Waiting } from '../channels/journal.ts'
-import type { Task, Turn } from '../channels/turn.ts'
+import type { Task, TurnScheduler } from '../channels/turn.ts'
 
 /** What may be as large as a frame counts as so many small answers. */
 const HEAVY = 7
 
 export interface RepliesOptions {
   readonly journal: Journal
-  readonly turn: Turn
+  readonly turn: TurnScheduler
   readonly write: (bytes: Uint8Array) => void
   /** Something was answered: reading may go on. */
   readonly moved: () => void
@@ -129,7 +129,7 @@ export class Replies implements Task, Waiting {
   }
 
   #enter(): void {
-    this.#options.turn.enter('respond', this)
+    this.#options.turn.schedule('respond', this)
   }
 
   atTurnEnd(): void {

@@ -11,8 +11,8 @@ import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { Timer } from '../core/clock.ts'
-import type { Instance } from '../metrics/instance.ts'
-import type { Arrival } from './arrival.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
+import type { IncomingConnection } from './arrival.ts'
 import { Dispatch } from './dispatch.ts'
 import type { Handlers } from './handler.ts'
 import { Login } from './login.ts'
@@ -22,7 +22,7 @@ import { type Read, Reading } from './reading.ts'
 import { Replies } from './replies.ts'
 import { type Wrapped, Wrapping } from './wrapping.ts'
 
-export interface SessionOptions extends Arrival {
+export interface SessionOptions extends IncomingConnection {
   readonly producer: Producer
   readonly handlers: Handlers
   readonly ended: (session: Session) => void
@@ -43,7 +43,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
   readonly #wrapping: Wrapping
   readonly #login: Login
   /** Instances made here and never bound: they die with the connection [MON 9 Unbound]. */
-  readonly made = new Set<Instance>()
+  readonly made = new Set<MetricInstance>()
   #identity: Identity | undefined
   #credential: Credential | undefined
   /** What it counts among. */

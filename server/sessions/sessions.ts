@@ -1,6 +1,6 @@
 /** All open connections, whatever they came over; a bound, and an end for those of a user who is removed. */
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
-import type { Arrival } from './arrival.ts'
+import type { IncomingConnection } from './arrival.ts'
 import type { Handlers } from './handler.ts'
 import type { Producer } from './producer.ts'
 import { Session } from './session.ts'
@@ -25,7 +25,7 @@ export class Sessions {
   }
 
   /** A connection is there. Above the limit it is closed at once. */
-  accept(arrival: Arrival): void {
+  accept(arrival: IncomingConnection): void {
     if (this.#closing || this.#sessions.size >= this.#most) {
       this.refused++
       arrival.link.destroy()

@@ -7,7 +7,7 @@ import type { Peer } from '../../auth/mechanism.ts'
 import { DeflateLink } from '../../protocol/link/layers/deflate.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
-import type { Arrival } from './arrival.ts'
+import type { IncomingConnection } from './arrival.ts'
 import type { Replies } from './replies.ts'
 
 /** The result of a WRAP after which the capabilities are others [MON 2]. */
@@ -27,7 +27,7 @@ export interface Wrapped extends LinkListener {
 }
 
 export class Wrapping {
-  readonly #arrival: Arrival
+  readonly #arrival: IncomingConnection
   readonly #session: Wrapped
   #link: Link
   #asked: { readonly seq: number; readonly layer: string } | undefined
@@ -35,7 +35,7 @@ export class Wrapping {
   #isSecured = false
   #isDeflated = false
 
-  constructor(arrival: Arrival, session: Wrapped) {
+  constructor(arrival: IncomingConnection, session: Wrapped) {
     this.#arrival = arrival
     this.#session = session
     this.#link = arrival.link

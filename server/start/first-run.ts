@@ -10,14 +10,14 @@ import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE } from '../../auth/permissions.ts'
 import { makeSecretVerifier, makeVerifiers } from '../../auth/verifiers.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Users } from '../accounts/users.ts'
 import { LOCAL_USER } from '../controls/users.ts'
 
 export const ADMIN_USER = 'admin'
 export const SECRET_FILE = 'admin.secret'
 
 export interface FirstRunOptions {
-  readonly accounts: AccountBook
+  readonly accounts: Users
   readonly audit: Pick<AuditLog, 'record'>
   readonly hasher: PasswordHasher
   readonly iterations: number

@@ -11,17 +11,17 @@ import { AuditLog } from '../accounts/audit/log.ts'
 import { Refusals } from '../accounts/audit/refusals.ts'
 import { Quotas } from '../accounts/quotas.ts'
 import { Rights } from '../accounts/rights.ts'
-import { RuleBook } from '../accounts/rules.ts'
-import { TenantBook } from '../accounts/tenants.ts'
-import { TokenBook } from '../accounts/tokens.ts'
-import { AccountBook } from '../accounts/users.ts'
+import { Rules } from '../accounts/rules.ts'
+import { Tenants } from '../accounts/tenants.ts'
+import { Tokens } from '../accounts/tokens.ts'
+import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
 import { Journal } from '../channels/journal.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-state.ts'
 import { Registry } from '../channels/registry.ts'
-import { Turn } from '../channels/turn.ts'
-import { Withdrawal } from '../channels/withdrawal.ts'
+import { TurnScheduler } from '../channels/turn.ts'
+import { RightsRevocation } from '../channels/withdrawal.ts'
 import { handlers } from '../commands/index.ts'
 import type { Config } from '../config/config.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
@@ -46,7 +46,7 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { Measurements } from '../metrics/measurements.ts'
-import type { Arrival } from '../sessions/arrival.ts'
+import type { IncomingConnection } from '../sessions/arrival.ts'
 import type { Producer } from '../sessions/producer.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { monoControls } from '../sources/mono/controls.ts'
@@ -92,7 +92,7 @@ const MAX_UNSTORED_BYTES = 256 << 20
 /** Opens the store and joins the parts. Rejects with StorageError. */
 export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; recovered: Recovered }> {
   const { config, clock, log, store, hasher } = options
-  const turn = new Turn()
+  const turn = new TurnScheduler()
   const notices = new Notices(clock)
   let storage: 'ok' | 'full' | 'failed' = 'ok'
   let room = Number.POSITIVE_INFINITY
@@ -143,10 +143,10 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   const hub = new Hub(clock, new Fences(recovered.fences), (tenant) => quotas.of(tenant).instances)
   hub.add(notices)
   const change = (change: Change): void => journal.change(change)
-  const tenants = new TenantBook(recovered.tenants, config.quota, change)
-  const accounts = new AccountBook(recovered.users, tenants, recovered.nextUserId, change)
-  const tokens = new TokenBook(recovered.tokens, recovered.nextTokenId, change)
-  const rules = new RuleBook(recovered.rules, recovered.nextRule, change)
+  const tenants = new Tenants(recovered.tenants, config.quota, change)
+  const accounts = new Users(recovered.users, tenants, recovered.nextUserId, change)
+  const tokens = new Tokens(recovered.tokens, recovered.nextTokenId, change)
+  const rules = new Rules(recovered.rules, recovered.nextRule, change)
   const rights = new Rights(rules)
   const instances = new Instances({
     hub,
@@ -169,7 +169,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
   })
   const bindings = new Bindings({ hub, instances, registry, journal })
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
-  const withdrawal = new Withdrawal({ hub, instances, registry, bindings, failed })
+  const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, failed })
   const stored = (): Promise<void> => journal.whenStored()
   const withdraw = ({ id }: { readonly id: number }): void => {
     sessions.dismiss(id, 'the user was removed')
@@ -199,7 +199,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     ...roleControls({ rules, accounts, reconsider, destination, stored }),
     explain({ accounts, rights, hub, destination, permits: (url) => dialler.permits(url), tenantsOf }),
   ]
-  const accept = (arrival: Arrival): void => sessions.accept(arrival)
+  const accept = (arrival: IncomingConnection): void => sessions.accept(arrival)
   const told = { config, clock, log, audit, journal, accounts, quotas, registry, hub, rights, recovered, accept }
   const dialler = makeDialler({ ...told, resolve: options.resolve })
   const refusals = new Refusals(audit, () => clock.monotonicMs())

@@ -7,12 +7,12 @@ import type { Identity } from '../../auth/permissions.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { readArguments } from '../../protocol/monitor/arguments.ts'
 import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../../storage/store.ts'
-import type { AccountBook } from '../accounts/users.ts'
+import type { Users } from '../accounts/users.ts'
 import type { Block } from '../channels/block.ts'
 import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Instance } from '../metrics/instance.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
 import type { Producer } from '../sessions/producer.ts'
 
 export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
@@ -68,7 +68,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
 function recoverBindings(recovered: Recovered, producer: Producer, channels: Map<number, Channel>): void {
   const rows = new Map(recovered.instances.map((row) => [row.id, row]))
   const places = new Map(recovered.places.map(({ channel, metric, reached }) => [`${channel} ${metric}`, reached]))
-  const instances = new Map<number, Instance>()
+  const instances = new Map<number, MetricInstance>()
   for (const { channel: id, metric, mode } of recovered.bindings) {
     const channel = channels.get(id)
     const row = rows.get(metric)
@@ -84,7 +84,7 @@ function recoverBindings(recovered: Recovered, producer: Producer, channels: Map
   for (const id of rows.keys()) if (!instances.has(id)) producer.journal.change({ remove: 'instance', id })
 }
 
-function recoverInstance(row: InstanceRow, owner: Identity, producer: Producer): Instance | undefined {
+function recoverInstance(row: InstanceRow, owner: Identity, producer: Producer): MetricInstance | undefined {
   try {
     return producer.instances.restore(row.id, owner, row.metric, readArguments(new XdrReader(row.args)))
   } catch (error) {
@@ -113,7 +113,7 @@ function recoverResults(recovered: Recovered, producer: Producer, channels: Map<
   }
 }
 
-function identityOf(user: number, accounts: AccountBook): Identity | undefined {
+function identityOf(user: number, accounts: Users): Identity | undefined {
   const account = accounts.byId(user)
   return account && accounts.identity(account)
 }

@@ -33,13 +33,13 @@ export type {
   LabelName,
   Labels,
   ListeningSensor,
-  Measured,
+  Measurement,
   Metric,
   Parameter,
   PolledSensor,
   SensorStatus,
   Series,
-  Tap,
+  Subscription,
 } from '../metrics/metric.ts'
 
 export interface ServerOptions {

@@ -4,12 +4,12 @@ import { Audit } from './audit.ts'
 import { Blocks } from './blocks.ts'
 import { Rights } from './rights.ts'
 import { State } from './state.ts'
-import { Users } from './users.ts'
+import { UserRows } from './users.ts'
 
 export interface Tables {
   readonly blocks: Blocks
   readonly state: State
-  readonly users: Users
+  readonly users: UserRows
   readonly rights: Rights
   readonly audit: Audit
 }
@@ -18,7 +18,7 @@ export function openTables(database: Database): Tables {
   return {
     blocks: new Blocks(database),
     state: new State(database),
-    users: new Users(database),
+    users: new UserRows(database),
     rights: new Rights(database),
     audit: new Audit(database),
   }

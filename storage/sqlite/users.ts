@@ -12,7 +12,7 @@ export type UsersChange = Extract<Change, { put: 'tenant' | 'user' } | { remove:
 /** What goes with a user. */
 const OF_USER = ['token', 'execution'] as const
 
-export class Users {
+export class UserRows {
   readonly #putTenant: Statement<unknown[]>
   readonly #removeTenant: Statement<unknown[]>
   readonly #putUser: Statement<unknown[]>

@@ -16,7 +16,7 @@ import { Journal } from '../../server/channels/journal.ts'
 import { type Connection, Outbox } from '../../server/channels/outbox.ts'
 import { Pool } from '../../server/channels/pool.ts'
 import { Queue } from '../../server/channels/queue.ts'
-import { Turn } from '../../server/channels/turn.ts'
+import { TurnScheduler } from '../../server/channels/turn.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { frameHead } from '../../server/metrics/template.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
@@ -159,7 +159,7 @@ class Run {
   readonly #options: Options
   readonly #store: SqliteStore
   readonly #journal: Journal
-  readonly #turn = new Turn()
+  readonly #turn = new TurnScheduler()
   readonly #clock = systemClock()
   readonly #consumers: Consumer[] = []
   readonly #outboxes: Outbox[] = []

@@ -9,11 +9,11 @@ import type {
   LabelName,
   Labels,
   ListeningSensor,
-  Measured,
+  Measurement,
   Metric,
   PolledSensor,
   Series,
-  Tap,
+  Subscription,
 } from '../../server/metrics/metric.ts'
 
 const host = { name: 'host', type: BasicType.STRING, description: '', selects: 'any' } as const
@@ -21,8 +21,8 @@ const host = { name: 'host', type: BasicType.STRING, description: '', selects: '
 export class TestSeries implements Series {
   readonly name: string
   readonly labels: Labels
-  readonly taps: Tap[] = []
-  last: Measured | undefined
+  readonly subscriptions: Subscription[] = []
+  last: Measurement | undefined
 
   constructor(name: string, host: string) {
     this.name = name
@@ -81,7 +81,7 @@ export class PushSensor implements ListeningSensor {
     for (const series of this.#series.values()) if (name === undefined || series.name === name) yield series
   }
 
-  last(series: Series): Measured | undefined {
+  last(series: Series): Measurement | undefined {
     return (series as TestSeries).last
   }
 }
@@ -97,7 +97,7 @@ export class SlowSensor implements PolledSensor {
   readonly owner: Owner = 'producer'
   readonly personal: boolean = false
   /** Readings asked for and not answered. */
-  readonly asked: ((measured: Measured) => void)[] = []
+  readonly asked: ((measured: Measurement) => void)[] = []
   readonly #metric: Metric = {
     name: 'slow.value',
     kind: 'continuous',
@@ -121,7 +121,7 @@ export class SlowSensor implements PolledSensor {
 
   check(): void {}
 
-  measure(_metric: Metric, _args: Arguments, _identity: Identity): Promise<Measured> {
+  measure(_metric: Metric, _args: Arguments, _identity: Identity): Promise<Measurement> {
     return new Promise((resolve) => this.asked.push(resolve))
   }
 }
@@ -131,7 +131,7 @@ export class ThingSensor implements EventSensor {
   readonly polled = 'event'
   readonly family = 'events.'
   readonly owner: Owner = 'producer'
-  readonly #listeners = new Set<(event: Measured) => void>()
+  readonly #listeners = new Set<(event: Measurement) => void>()
   readonly #metric: Metric = {
     name: 'events.thing',
     kind: 'event',
@@ -149,7 +149,7 @@ export class ThingSensor implements EventSensor {
     return name === this.#metric.name ? this.#metric : undefined
   }
 
-  subscribe(_metric: Metric, _identity: Identity, listener: (event: Measured) => void): () => void {
+  subscribe(_metric: Metric, _identity: Identity, listener: (event: Measurement) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }

@@ -11,7 +11,7 @@ import { isLoopback } from '../../../auth/network.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { StreamLink } from '../../../protocol/link/stream.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Arrival } from '../../sessions/arrival.ts'
+import type { IncomingConnection } from '../../sessions/arrival.ts'
 import { peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket } from '../websocket.ts'
 import type { Destination } from './destination.ts'
@@ -34,7 +34,7 @@ export interface Caller {
 export interface Reached {
   readonly socket: Socket
   /** Gives it away as an arrival, at once. */
-  arrive(accept: (arrival: Arrival) => void): void
+  arrive(accept: (arrival: IncomingConnection) => void): void
 }
 
 /** Rejects when `signal` is aborted, and leaves nothing open then. */

@@ -13,7 +13,7 @@ import type { Channel } from '../../channels/channel.ts'
 import type { Connection } from '../../channels/outbox.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
-import type { Arrival } from '../../sessions/arrival.ts'
+import type { IncomingConnection } from '../../sessions/arrival.ts'
 import type { Dials } from '../../sessions/producer.ts'
 import type { AllowList } from './allow-list.ts'
 import type { Reached } from './connect.ts'
@@ -44,7 +44,7 @@ export interface DiallerOptions {
   readonly reach: (destination: Destination, address: string, signal: AbortSignal) => Promise<Reached>
   /** A way to send a channel's values without a session; `ended` is told once. */
   readonly oneWay: (channel: Channel, destination: Destination, address: string) => Promise<Connection>
-  readonly accept: (arrival: Arrival) => void
+  readonly accept: (arrival: IncomingConnection) => void
   readonly attach: (channel: Channel, connection: Connection) => void
   readonly serverSecret: Uint8Array
   /** 0..1 */

@@ -6,7 +6,15 @@ import type { Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { LabelName, Labels, ListeningSensor, Measured, Metric, Series, Tap } from '../../metrics/metric.ts'
+import type {
+  LabelName,
+  Labels,
+  ListeningSensor,
+  Measurement,
+  Metric,
+  Series,
+  Subscription,
+} from '../../metrics/metric.ts'
 import { type Host, isLate, type Origin } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import type { GmetricHub } from './hub.ts'
@@ -26,11 +34,11 @@ const METRICS = [UP, LATE]
 class LiveSeries implements Series {
   readonly name: string
   readonly labels: Labels
-  readonly taps: Tap[] = []
+  readonly subscriptions: Subscription[] = []
   readonly host: Host
-  measured: Measured
+  measured: Measurement
 
-  constructor({ name }: Metric, host: Host, measured: Measured) {
+  constructor({ name }: Metric, host: Host, measured: Measurement) {
     this.name = name
     this.host = host
     this.labels = { name, host: shownHost(host) }
@@ -85,7 +93,7 @@ export class HostLiveness implements ListeningSensor {
     }
   }
 
-  last(series: Series): Measured | undefined {
+  last(series: Series): Measurement | undefined {
     return series instanceof LiveSeries && !this.#isFenced() ? series.measured : undefined
   }
 
@@ -129,7 +137,7 @@ export class HostLiveness implements ListeningSensor {
   }
 
   /** Told when it changes; asked, it is of now. */
-  #say(series: LiveSeries, measured: Measured): void {
+  #say(series: LiveSeries, measured: Measurement): void {
     const before = series.measured.value.value
     series.measured = measured
     if (before !== measured.value.value) this.#hub.emit(series, measured.value, measured.time)

@@ -9,7 +9,7 @@ import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
 import { SLOPES, safeName } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { Instance } from '../../metrics/instance.ts'
+import type { MetricInstance } from '../../metrics/instance.ts'
 import { type LabelName, labelNames, type Metric } from '../../metrics/metric.ts'
 import { Extras } from './extras.ts'
 import type { Host, Origin } from './host.ts'
@@ -78,7 +78,7 @@ export class GmetricPackets {
   }
 
   /** The datagrams that carry a value of `instance`; none if it cannot be said in gmetric. */
-  of(instance: Instance, given: Value): Uint8Array[] {
+  of(instance: MetricInstance, given: Value): Uint8Array[] {
     const { labels, value } = taken(instance, given)
     if (value === undefined) return []
     const name = labels.name ?? instance.selection.name
@@ -157,7 +157,10 @@ function bytes(text: string): number {
 }
 
 /** The labels of a value, and itself: those that the arguments name, and those that stand in the REC of a pattern. */
-function taken({ selection }: Instance, given: Value): { readonly labels: Labels; readonly value: Value | undefined } {
+function taken(
+  { selection }: MetricInstance,
+  given: Value,
+): { readonly labels: Labels; readonly value: Value | undefined } {
   const labels: Labels = {}
   for (const { name, value } of selection.args) {
     if (isLabel(name) && typeof value === 'string' && !value.includes('*')) labels[name] = value
@@ -225,7 +228,7 @@ function doubleText(value: number): string {
 }
 
 /** Where a value came from, if it is one of Ganglia's and its host is still known. */
-function originOf({ selection }: Instance, name: string, host = ''): Origin | undefined {
+function originOf({ selection }: MetricInstance, name: string, host = ''): Origin | undefined {
   for (const sensor of selection.listening()) {
     const isGanglia = sensor instanceof GmetricSensor || sensor instanceof HostLiveness
     const origin = isGanglia && name.startsWith(sensor.family) ? sensor.origin(name, host) : undefined

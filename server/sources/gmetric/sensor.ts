@@ -12,7 +12,7 @@ import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
 import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
-import type { ListeningSensor, Measured, Metric, Series } from '../../metrics/metric.ts'
+import type { ListeningSensor, Measurement, Metric, Series } from '../../metrics/metric.ts'
 import { Sources } from '../allowed.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
 import { Budgets } from './budget.ts'
@@ -112,7 +112,7 @@ export class GmetricSensor implements ListeningSensor {
     return this.#catalogue.series(name)
   }
 
-  last(series: Series): Measured | undefined {
+  last(series: Series): Measurement | undefined {
     if (!(series instanceof GmetricSeries)) return undefined
     const reading = this.#hosts.fresh(series.received, this.#clock.monotonicMs())
     return reading && { value: reading.value, time: series.time }

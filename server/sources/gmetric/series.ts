@@ -8,7 +8,7 @@ import { SLOPES } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
-import type { LabelName, Labels, Parameter, Tap } from '../../metrics/metric.ts'
+import type { LabelName, Labels, Parameter, Subscription } from '../../metrics/metric.ts'
 import type { Host, Series as Received } from './host.ts'
 
 const { STRING, UINT32, ARRAY } = BasicType
@@ -28,7 +28,7 @@ export class GmetricSeries implements Listed {
   readonly received: Received
   /** When the last value came, microseconds since 1970; 0: there was none. */
   time = 0
-  readonly taps: Tap[] = []
+  readonly subscriptions: Subscription[] = []
   said: Said = NOTHING_SAID
 
   constructor(received: Received) {

@@ -4,7 +4,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
-import type { Arguments, Labels, Measured, Metric, Parameter, PolledSensor } from '../../metrics/metric.ts'
+import type { Arguments, Labels, Measurement, Metric, Parameter, PolledSensor } from '../../metrics/metric.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
 import { UnknownSource } from './errors.ts'
 import type { HostArgs, HostReader, HostValue } from './reader.ts'
@@ -80,7 +80,7 @@ export class HostSensor implements PolledSensor {
     }
   }
 
-  measure(metric: Metric, args: Arguments, _identity: unknown, key?: string): Measured {
+  measure(metric: Metric, args: Arguments, _identity: unknown, key?: string): Measurement {
     return { value: measuredValue(metric, this.#read(metric, args, key)), time: this.#clock.microseconds() }
   }
 

@@ -11,7 +11,7 @@ import type { MonoDialect } from '../../../protocol/mono/constants.ts'
 import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
-import type { ListeningSensor, Measured, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
+import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { Sources } from '../allowed.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
 import { MonoAgent } from './agent.ts'
@@ -135,7 +135,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     return this.#catalogue.series(name)
   }
 
-  last(series: Series): Measured | undefined {
+  last(series: Series): Measurement | undefined {
     return series instanceof MonoSeries ? series.last : undefined
   }
 

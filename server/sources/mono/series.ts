@@ -4,13 +4,13 @@
  */
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
 import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
-import type { LabelName, Labels, Measured, Tap } from '../../metrics/metric.ts'
+import type { LabelName, Labels, Measurement, Subscription } from '../../metrics/metric.ts'
 
 export class MonoSeries implements Listed {
   readonly name: string
   /** They change with the name of its agent, while nobody knows it. */
   labels: Labels
-  readonly taps: Tap[] = []
+  readonly subscriptions: Subscription[] = []
   said: Said = NOTHING_SAID
   /** How the agent is asked for it: as List calls it, before that as its header does. */
   called: MonoName
@@ -18,7 +18,7 @@ export class MonoSeries implements Listed {
   /** While the agent sends it. */
   header: MonoHeader | undefined
   /** The last value; an agent sends only what changed. */
-  last: Measured | undefined
+  last: Measurement | undefined
   isWanted = false
   /** It stays though nobody wants it. */
   isKept = false

@@ -9,7 +9,7 @@ import type { Value } from '../../../protocol/monitor/value.ts'
 import type { AuditRow } from '../../../storage/store.ts'
 import type { AuditLog } from '../../accounts/audit/log.ts'
 import type { Logger } from '../../core/log.ts'
-import type { Arguments, EventSensor, Measured, Metric, Place } from '../../metrics/metric.ts'
+import type { Arguments, EventSensor, Measurement, Metric, ResumePoint } from '../../metrics/metric.ts'
 
 const { OPAQUE, REC, STRING, UINT64 } = BasicType
 
@@ -48,9 +48,9 @@ export class AuditSensor implements EventSensor {
   subscribe(
     _metric: Metric,
     identity: Identity,
-    listener: (event: Measured) => void,
+    listener: (event: Measurement) => void,
     args: Arguments,
-    place: Place,
+    place: ResumePoint,
   ): () => void {
     const after = args.get('after') as bigint | undefined
     const start = after === undefined ? this.#audit.stored : Math.min(Number(after), Number.MAX_SAFE_INTEGER)
@@ -127,7 +127,7 @@ function maySee({ role, tenant }: Identity, row: AuditRow): boolean {
   return role === ADMIN_ROLE || row.tenant === tenant
 }
 
-function eventOf({ number, time, hash, ...row }: AuditRow): Measured {
+function eventOf({ number, time, hash, ...row }: AuditRow): Measurement {
   const text = (name: keyof typeof row) => ({ name, type: STRING, value: row[name] }) as const
   const value: Value = {
     type: REC,

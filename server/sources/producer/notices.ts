@@ -3,7 +3,7 @@ import { ADMIN_ROLE, type Identity, type Owner } from '../../../auth/permissions
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { EventSensor, Measured, Metric } from '../../metrics/metric.ts'
+import type { EventSensor, Measurement, Metric } from '../../metrics/metric.ts'
 
 const { STRING, REC } = BasicType
 
@@ -27,7 +27,7 @@ export class Notices implements EventSensor {
   readonly family = 'producer.'
   readonly owner: Owner = 'producer'
   readonly #clock: Pick<Clock, 'microseconds'>
-  readonly #listeners = new Map<(event: Measured) => void, Identity>()
+  readonly #listeners = new Map<(event: Measurement) => void, Identity>()
 
   constructor(clock: Pick<Clock, 'microseconds'>) {
     this.#clock = clock
@@ -41,7 +41,7 @@ export class Notices implements EventSensor {
     return name === metric.name ? metric : undefined
   }
 
-  subscribe(_metric: Metric, identity: Identity, listener: (event: Measured) => void): () => void {
+  subscribe(_metric: Metric, identity: Identity, listener: (event: Measurement) => void): () => void {
     this.#listeners.set(listener, identity)
     return () => this.#listeners.delete(listener)
   }
@@ -53,7 +53,7 @@ export class Notices implements EventSensor {
       { name: 'subject', type: STRING, value: subject },
       { name: 'detail', type: STRING, value: detail },
     ]
-    const event: Measured = { value: { type: REC, value: fields }, time: this.#clock.microseconds() }
+    const event: Measurement = { value: { type: REC, value: fields }, time: this.#clock.microseconds() }
     const mayKnow = ({ userId, tenant, role }: Identity): boolean => {
       if (whose === undefined || role === ADMIN_ROLE) return true
       return typeof whose === 'number' ? userId === whose : tenant === whose.tenant

@@ -5,7 +5,7 @@
 import type { Owner, Reader } from '../../../auth/permissions.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Arguments, Labels, Measured, Metric, PolledSensor } from '../../metrics/metric.ts'
+import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../../metrics/metric.ts'
 
 export interface View {
   readonly metric: Metric
@@ -44,7 +44,7 @@ export class ProducerSensor implements PolledSensor {
     this.#views.get(metric.name)?.check?.(args)
   }
 
-  measure(metric: Metric, args: Arguments, identity: Reader): Measured {
+  measure(metric: Metric, args: Arguments, identity: Reader): Measurement {
     const view = this.#views.get(metric.name) as View
     return { value: view.show(identity, args), time: this.#clock.microseconds() }
   }

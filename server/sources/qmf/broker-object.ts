@@ -5,7 +5,7 @@
 
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Properties, QmfValue } from '../../../protocol/qmf/types.ts'
-import type { Measured } from '../../metrics/metric.ts'
+import type { Measurement } from '../../metrics/metric.ts'
 import type { KnownTable, QmfField } from './catalogue.ts'
 import type { ObjectSample } from './console.ts'
 import { agentOf } from './objects.ts'
@@ -71,7 +71,7 @@ export class QmfObject implements Holder {
     })
   }
 
-  last({ of, at, item }: QmfField): Measured | undefined {
+  last({ of, at, item }: QmfField): Measurement | undefined {
     const sample = of === 'property' ? this.#properties : this.#statistics
     return sample && { value: toValue(item.type, sample.values[at]), time: sample.time }
   }
@@ -94,7 +94,7 @@ export class QmfObject implements Holder {
       this.#sampled = header.sampled
     }
     for (const series of this.#series.values()) {
-      if (series.taps.length === 0) continue
+      if (series.subscriptions.length === 0) continue
       const { of, at, item } = series.field
       const changes = (was: Sample | undefined, is: Sample['values']) => !isSame(was?.values[at], is[at])
       if (of === 'statistic') {

@@ -13,7 +13,7 @@ import type {
   Schema,
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
-import type { Measured } from '../../metrics/metric.ts'
+import type { Measurement } from '../../metrics/metric.ts'
 import { QmfObject } from './broker-object.ts'
 import { isTable, type KnownTable, type QmfCatalogue, type QmfField } from './catalogue.ts'
 import { type EventClass, expectedOf, isAnyWanted, labelsOf, type TableClass } from './classes.ts'
@@ -274,14 +274,14 @@ export class QmfBroker implements ConsoleEvents {
   }
 
   #tell(series: QmfSeries, value: Value, time: number): void {
-    if (series.taps.length > 0) this.#receiver.tell(series, value, time)
+    if (series.subscriptions.length > 0) this.#receiver.tell(series, value, time)
   }
 
   /** It is there (or not), as of `time`; told when that changes, and with each heartbeat. */
   #touch(isUp: boolean, heartbeat?: number): void {
     const time = heartbeat ?? this.#receiver.clock.microseconds()
     const value: Value = { type: BasicType.BOOLEAN, value: isUp }
-    const measured: Measured = { value, time }
+    const measured: Measurement = { value, time }
     this.up.last = measured
     const isTold = isUp !== this.#isUp || heartbeat !== undefined
     this.#isUp = isUp

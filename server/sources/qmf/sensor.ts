@@ -6,7 +6,7 @@
 import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
 import type { Schema } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { ListeningSensor, Measured, Metric, SensorStatus, Series } from '../../metrics/metric.ts'
+import type { ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../../metrics/metric.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
 import { QmfBroker, type Receiver } from './broker.ts'
 import { QmfCatalogue } from './catalogue.ts'
@@ -93,7 +93,7 @@ export class QmfSensor implements ListeningSensor, Receiver {
     for (const broker of this.brokers()) yield* broker.expected(name)
   }
 
-  last(series: Series): Measured | undefined {
+  last(series: Series): Measurement | undefined {
     return series instanceof ObjectSeries || series instanceof BrokerSeries ? series.last : undefined
   }
 

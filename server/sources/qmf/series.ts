@@ -1,5 +1,5 @@
 /** Streams of values of one broker: of a property or statistic of an object, of an event, and whether it is there. */
-import type { LabelName, Labels, Measured, Series, Tap } from '../../metrics/metric.ts'
+import type { LabelName, Labels, Measurement, Series, Subscription } from '../../metrics/metric.ts'
 import type { QmfField } from './catalogue.ts'
 
 /** What a series needs of its object. */
@@ -7,13 +7,13 @@ export interface Holder {
   readonly broker: string
   readonly label: string
   readonly id: string
-  last(field: QmfField): Measured | undefined
+  last(field: QmfField): Measurement | undefined
   wanted(series: ObjectSeries, isWanted: boolean): void
 }
 
 /** Made when somebody asks for it, and kept while it is wanted: there may be fifty to an object. */
 export class ObjectSeries implements Series {
-  readonly taps: Tap[] = []
+  readonly subscriptions: Subscription[] = []
   readonly field: QmfField
   readonly #holder: Holder
 
@@ -30,11 +30,11 @@ export class ObjectSeries implements Series {
     return { name: this.name, broker: this.#holder.broker, object: this.#holder.label }
   }
 
-  get last(): Measured | undefined {
+  get last(): Measurement | undefined {
     return this.#holder.last(this.field)
   }
 
-  first(): Measured | undefined {
+  first(): Measurement | undefined {
     return this.last
   }
 
@@ -51,11 +51,11 @@ export class ObjectSeries implements Series {
 
 /** What has no object: events, and `qmf.broker.up`. */
 export class BrokerSeries implements Series {
-  readonly taps: Tap[] = []
+  readonly subscriptions: Subscription[] = []
   readonly name: string
   readonly labels: Labels
   readonly isEvent: boolean
-  last: Measured | undefined
+  last: Measurement | undefined
   readonly #wanted: (isWanted: boolean) => void
 
   constructor(name: string, broker: string, wanted?: (isWanted: boolean) => void) {
@@ -65,7 +65,7 @@ export class BrokerSeries implements Series {
     this.#wanted = wanted ?? (() => {})
   }
 
-  first(): Measured | undefined {
+  first(): Measurement | undefined {
     return this.isEvent ? undefined : this.last
   }
 

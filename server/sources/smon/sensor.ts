@@ -10,7 +10,7 @@ import type { SmonLimits } from '../../../protocol/smon/decode.ts'
 import { type Config, formatAddress } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
-import type { ListeningSensor, Measured, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
+import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { Sources } from '../allowed.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
 import { SmonSeries } from './series.ts'
@@ -136,7 +136,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     return this.#catalogue.series(name)
   }
 
-  last(series: Series): Measured | undefined {
+  last(series: Series): Measurement | undefined {
     if (!(series instanceof SmonSeries) || series.time === 0) return undefined
     return { value: series.value(), time: series.time }
   }

@@ -6,7 +6,7 @@ import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readTyped, type Value } from '../../../protocol/monitor/value.ts'
 import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
-import type { LabelName, Labels, Tap } from '../../metrics/metric.ts'
+import type { LabelName, Labels, Subscription } from '../../metrics/metric.ts'
 
 const { UINT64, STRING } = BasicType
 const UINT64_BYTES = 12
@@ -14,7 +14,7 @@ const UINT64_BYTES = 12
 export class SmonSeries implements Listed {
   readonly name: string
   readonly labels: Labels
-  readonly taps: Tap[] = []
+  readonly subscriptions: Subscription[] = []
   said: Said = NOTHING_SAID
   /** When the last value came, microseconds since 1970; 0: there was none. */
   time = 0

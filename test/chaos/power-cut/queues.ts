@@ -8,7 +8,7 @@ import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import { numberRows } from '../../../server/channels/registry.ts'
-import { Turn } from '../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../server/channels/turn.ts'
 import { type Batch, BLOCK_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 
 /** Bytes of a frame before its value: length, kind, transaction, time, metric. */
@@ -33,7 +33,7 @@ export interface ToldGap {
 export class Queues {
   readonly byId = new Map<number, Queue>()
   readonly rows = new Map<number, ChannelRow>()
-  readonly turn: Turn
+  readonly turn: TurnScheduler
   readonly journal: Journal
   readonly host = {
     pool: new Pool(),
@@ -53,7 +53,7 @@ export class Queues {
   }
 
   /** `wall` names the batches: it is asked once for each. */
-  constructor(write: (batch: Batch) => void, wall: () => number, turn = new Turn()) {
+  constructor(write: (batch: Batch) => void, wall: () => number, turn = new TurnScheduler()) {
     this.turn = turn
     this.journal = new Journal({ write }, turn, { age: () => this.host.now, wallMs: wall })
   }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { BatchBuilder } from '../../../server/channels/batch.ts'
 import { Journal, type Journaled } from '../../../server/channels/journal.ts'
-import { type Task, Turn } from '../../../server/channels/turn.ts'
+import { type Task, TurnScheduler } from '../../../server/channels/turn.ts'
 import type { Batch, Change } from '../../../storage/store.ts'
 
-class HandTurn extends Turn {
+class HandTurn extends TurnScheduler {
   readonly entered: Task[] = []
-  override enter(_phase: string, task: Task): void {
+  override schedule(_phase: string, task: Task): void {
     this.entered.push(task)
   }
 }

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Block } from '../../../server/channels/block.ts'
 import { type Connection, Outbox } from '../../../server/channels/outbox.ts'
-import { Turn } from '../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../server/channels/turn.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { Rig, told } from './rig.ts'
 
-class HandTurn extends Turn {
-  override enter(): void {}
+class HandTurn extends TurnScheduler {
+  override schedule(): void {}
 }
 
 /** A link that drains when it is told to. */

@@ -5,7 +5,7 @@ import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import type { QueueSettings, Share } from '../../../server/channels/queue-state.ts'
-import { Turn } from '../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../server/channels/turn.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
 
@@ -36,8 +36,8 @@ export function told(bytes: Uint8Array): string[] {
   return frames
 }
 
-class HandTurn extends Turn {
-  override enter(): void {}
+class HandTurn extends TurnScheduler {
+  override schedule(): void {}
 }
 
 export class Rig {

@@ -3,9 +3,9 @@ import type { Identity } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { Rights } from '../../../server/accounts/rights.ts'
-import { RuleBook } from '../../../server/accounts/rules.ts'
+import { Rules } from '../../../server/accounts/rules.ts'
 import { Hub } from '../../../server/metrics/hub.ts'
-import { Instance } from '../../../server/metrics/instance.ts'
+import { MetricInstance } from '../../../server/metrics/instance.ts'
 import type { Sink } from '../../../server/metrics/metric.ts'
 import { Selection } from '../../../server/metrics/selection.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -15,7 +15,7 @@ export const tester: Identity = { userId: 1, tenant: 'default', name: 'tester', 
 export const abroad: Identity = { userId: 2, tenant: 'other', name: 'abroad', role: 'consumer' }
 
 /** Without any rule. */
-export const rights = new Rights(new RuleBook([], 1, () => {}))
+export const rights = new Rights(new Rules([], 1, () => {}))
 
 export const text = (name: string, value: string): ArgumentList[number] => ({ name, type: BasicType.STRING, value })
 export const uint = (name: string, value: number): ArgumentList[number] => ({ name, type: BasicType.UINT32, value })
@@ -37,8 +37,8 @@ export class Metrics {
     return new Selection(this.hub.sensors, identity, name, list, { intervalMs: 1000, rights })
   }
 
-  instance(name: string, list: ArgumentList = [], identity = tester): Instance {
-    return new Instance(this.#nextId++, this.select(name, list, identity))
+  instance(name: string, list: ArgumentList = [], identity = tester): MetricInstance {
+    return new MetricInstance(this.#nextId++, this.select(name, list, identity))
   }
 }
 

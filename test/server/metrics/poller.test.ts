@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Arguments, Measured, Metric, PolledSensor } from '../../../server/metrics/metric.ts'
+import type { Arguments, Measurement, Metric, PolledSensor } from '../../../server/metrics/metric.ts'
 import { Poller } from '../../../server/metrics/poller.ts'
 import type { PolledTarget } from '../../../server/metrics/selection.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -42,7 +42,7 @@ describe('readings', () => {
   test('are taken at once for who comes, then together every interval', () => {
     const sensor = new CountingSensor()
     const seen: string[] = []
-    const note = (who: string) => (measured: Measured) => seen.push(`${who}${measured.time}`)
+    const note = (who: string) => (measured: Measurement) => seen.push(`${who}${measured.time}`)
     const endA = poller.poll(target(sensor), tester, 100, note('a'))
     clock.advance(150)
     const endB = poller.poll(target(sensor), abroad, 100, note('b'))

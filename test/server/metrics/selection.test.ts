@@ -107,7 +107,7 @@ describe('what is open', () => {
     const series = (index = '') => ({
       name: 'smon.a',
       labels: { name: 'smon.a', source: 's', index },
-      taps: [],
+      subscriptions: [],
       matches: (label: LabelName, matcher: (text: string) => boolean) => label !== 'index' || matcher(index),
     })
     const source = text('source', 's')

@@ -1,7 +1,7 @@
 /** Which series their sensors are told to ask for. */
 import { beforeEach, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Instance } from '../../../server/metrics/instance.ts'
+import type { MetricInstance } from '../../../server/metrics/instance.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
 import { abroad, Kept, Metrics, text } from './fixture.ts'
 
@@ -22,7 +22,7 @@ function chosen(name = 'test.a', list?: Parameters<Metrics['instance']>[1], iden
   metrics.hub.wanted.match(instance)
   return instance
 }
-const stop = (instance: Instance) => metrics.hub.wanted.remove(instance)
+const stop = (instance: MetricInstance) => metrics.hub.wanted.remove(instance)
 
 test('a series is wanted from the first instance that selects it until the last is gone, bound or not', () => {
   const [first, second] = [chosen(), chosen('test.*')]
@@ -40,14 +40,16 @@ test('what there may be one day is wanted like what there is, and nobody is sent
   const names: (string | undefined)[] = []
   const expected = (name?: string) => {
     names.push(name)
-    return [{ ...series, name: 'test.a', labels: series.labels, taps: series.taps, matches: () => true }]
+    return [
+      { ...series, name: 'test.a', labels: series.labels, subscriptions: series.subscriptions, matches: () => true },
+    ]
   }
   Object.assign(metrics.push, { expected })
   series.matches = () => false
   const instance = chosen('test.a', [text('host', 'nowhere')])
   expect([told, names]).toEqual([[true], ['test.a']])
   metrics.hub.tap(instance, new Kept())
-  expect(series.taps).toEqual([])
+  expect(series.subscriptions).toEqual([])
   stop(instance)
   expect(told).toEqual([true, false])
 })
@@ -99,7 +101,7 @@ test('to fence a sensor makes none of its series: there may be a million that no
     throw new Error('asked for all of them')
   }
   metrics.hub.fence(metrics.push)
-  expect([told, series.taps]).toEqual([[true, false], []])
+  expect([told, series.subscriptions]).toEqual([[true, false], []])
   metrics.push.series = all
 })
 

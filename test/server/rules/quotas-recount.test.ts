@@ -68,7 +68,7 @@ class Walk {
     const found = {
       connections: this.#sitting.filter(({ seat }) => !seat.peer.closed).length,
       channels: channels.filter(({ stored, isDisposable }) => stored || !isDisposable).length,
-      instances: [...this.#acme.series()].reduce((sum, { taps }) => sum + taps.length, 0),
+      instances: [...this.#acme.series()].reduce((sum, { subscriptions }) => sum + subscriptions.length, 0),
       bytes,
     }
     return { said, found }

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { PasswordHasher } from '../../../auth/password.ts'
 import { deriveKeys } from '../../../auth/scram/keys.ts'
 import type { AuditEntry } from '../../../server/accounts/audit/log.ts'
-import { TenantBook } from '../../../server/accounts/tenants.ts'
-import { AccountBook } from '../../../server/accounts/users.ts'
+import { Tenants } from '../../../server/accounts/tenants.ts'
+import { Users } from '../../../server/accounts/users.ts'
 import { defaultConfig } from '../../../server/config/config.ts'
 import { firstRun } from '../../../server/start/first-run.ts'
 import type { Change } from '../../../storage/store.ts'
@@ -16,13 +16,13 @@ const hasher = new PasswordHasher({ rounds: 4 })
 let dataDir: string
 let changes: Change[]
 let recorded: string[]
-let accounts: AccountBook
+let accounts: Users
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'cinnabar-'))
   changes = []
   recorded = []
   const change = (one: Change): void => void changes.push(one)
-  accounts = new AccountBook([], new TenantBook([], defaultConfig().quota, change), 1, change)
+  accounts = new Users([], new Tenants([], defaultConfig().quota, change), 1, change)
 })
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
 

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { AuditLog } from '../../../../server/accounts/audit/log.ts'
 import { verifyAudit } from '../../../../server/accounts/audit/verify.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
-import { Turn } from '../../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../../server/channels/turn.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
@@ -18,7 +18,10 @@ test('what the server wrote is whole, whatever texts were in it', async () => {
     const store = new SqliteStore({ directory, reserveBytes: 0 })
     const events = { onDurable: (n: number) => journal.onDurable(n), onFull() {}, onRoom() {}, onFailed() {} }
     const { audited } = await store.open(events)
-    const journal = new Journal(store, new Turn(), { age: () => clock.monotonicMs(), wallMs: () => clock.wallMs() })
+    const journal = new Journal(store, new TurnScheduler(), {
+      age: () => clock.monotonicMs(),
+      wallMs: () => clock.wallMs(),
+    })
     const audit = new AuditLog({ journal, clock, store, audited })
     for (const text of texts) {
       const identity = { tenant: text, name: text }

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { AuditLog } from '../../../../server/accounts/audit/log.ts'
 import { hashOf, NO_HASH } from '../../../../server/accounts/audit/record.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
-import { Turn } from '../../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../../server/channels/turn.ts'
 import type { AuditRow } from '../../../../storage/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { MemoryStore } from '../../../support/memory-store/store.ts'
@@ -28,7 +28,7 @@ describe('the audit log', () => {
       onFailed() {},
       onRoom() {},
     })
-    journal = new Journal(store, new Turn(), { age: () => clock.monotonicMs(), wallMs: () => clock.wallMs() })
+    journal = new Journal(store, new TurnScheduler(), { age: () => clock.monotonicMs(), wallMs: () => clock.wallMs() })
     audit = new AuditLog({ journal, clock, store, audited: recovered.audited })
   }
 

@@ -9,7 +9,7 @@ import { Journal } from '../../../../server/channels/journal.ts'
 import { Pool } from '../../../../server/channels/pool.ts'
 import { Queue } from '../../../../server/channels/queue.ts'
 import type { QueueHost, QueueSettings } from '../../../../server/channels/queue-state.ts'
-import { Turn } from '../../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../../server/channels/turn.ts'
 import {
   type Batch,
   BLOCK_WIDTH,
@@ -41,8 +41,8 @@ interface Snapshot {
   readonly stops: ReadonlyMap<number, number>
 }
 
-class HandTurn extends Turn {
-  override enter(): void {}
+class HandTurn extends TurnScheduler {
+  override schedule(): void {}
 }
 
 export const CHANNELS = [1, 2] as const

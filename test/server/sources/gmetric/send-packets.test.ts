@@ -3,7 +3,7 @@ import { decodePacket } from '../../../../protocol/gmetric/decode.ts'
 import type { GmetricPacket } from '../../../../protocol/gmetric/packet.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../../protocol/monitor/value.ts'
-import type { Instance } from '../../../../server/metrics/instance.ts'
+import type { MetricInstance } from '../../../../server/metrics/instance.ts'
 import type { ListeningSensor } from '../../../../server/metrics/metric.ts'
 import { GmetricPackets } from '../../../../server/sources/gmetric/send-packets.ts'
 import { hex } from '../../../support/bytes.ts'
@@ -25,7 +25,7 @@ interface Collected {
 
 /** What COLLECT has made of a name and arguments. */
 const instance = ({ name, args = [], isPattern = false, sensors = [] }: Collected) =>
-  ({ selection: { name, args, isPattern, listening: () => sensors } }) as unknown as Instance
+  ({ selection: { name, args, isPattern, listening: () => sensors } }) as unknown as MetricInstance
 
 const text = (name: string, value: string): Field => ({ name, type: STRING, value })
 const rec = (...fields: readonly Field[]): Value => ({ type: REC, value: fields })

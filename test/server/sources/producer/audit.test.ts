@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Identity } from '../../../../auth/permissions.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
 import { createLogger } from '../../../../server/core/log.ts'
-import type { Metric, Place } from '../../../../server/metrics/metric.ts'
+import type { Metric, ResumePoint } from '../../../../server/metrics/metric.ts'
 import { AuditSensor } from '../../../../server/sources/producer/audit.ts'
 import type { AuditRow } from '../../../../storage/store.ts'
 
@@ -75,7 +75,7 @@ describe('producer.audit', () => {
   } {
     const sensor = new AuditSensor(log, createLogger('trace', { write: (line) => void lines.push(line) }))
     const { after, identity = admin } = options
-    const place: Place = { reached: options.reached, reach: (number) => void reached.push(number) }
+    const place: ResumePoint = { reached: options.reached, reach: (number) => void reached.push(number) }
     const seen: number[] = []
     const end = sensor.subscribe(
       sensor.metric('producer.audit') as Metric,
@@ -90,7 +90,7 @@ describe('producer.audit', () => {
   test('shows a record as a REC with its time', () => {
     const sensor = new AuditSensor(log, createLogger('silent'))
     const shown: unknown[] = []
-    const place: Place = { reached: undefined, reach() {} }
+    const place: ResumePoint = { reached: undefined, reach() {} }
     sensor.subscribe(
       sensor.metric('producer.audit') as Metric,
       admin,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Owner } from '../../../../auth/permissions.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
-import type { Measured } from '../../../../server/metrics/metric.ts'
+import type { Measurement } from '../../../../server/metrics/metric.ts'
 import { Notices } from '../../../../server/sources/producer/notices.ts'
 import { sensorsView } from '../../../../server/sources/producer/sensors.ts'
 import { statsView } from '../../../../server/sources/producer/stats.ts'
@@ -72,7 +72,7 @@ describe('producer.notices', () => {
   test('are RECs with their time, and stop coming', () => {
     const notices = new Notices(clock)
     const [metric] = [...notices.metrics()] as [never]
-    const seen: Measured[] = []
+    const seen: Measurement[] = []
     const end = notices.subscribe(metric, tester, (measured) => seen.push(measured))
     notices.emit(event)
     end()

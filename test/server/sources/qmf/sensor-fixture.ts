@@ -10,7 +10,7 @@ import {
   type Statistics,
   type TableSchema,
 } from '../../../../protocol/qmf/types.ts'
-import type { ListeningSensor, Series, Tap } from '../../../../server/metrics/metric.ts'
+import type { ListeningSensor, Series, Subscription } from '../../../../server/metrics/metric.ts'
 import type { QmfBroker } from '../../../../server/sources/qmf/broker.ts'
 import { type QmfHub, QmfSensor } from '../../../../server/sources/qmf/sensor.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
@@ -32,7 +32,7 @@ export class FakeHub implements QmfHub {
 
   died(series: Series): void {
     this.#told.push(`died ${nameOf(series)}`)
-    series.taps.length = 0
+    series.subscriptions.length = 0
   }
 
   /** What it was told since it was asked last. */
@@ -89,7 +89,7 @@ export const queueDelete: EventSchema = {
   ],
 }
 
-export const tap = (): Tap => ({ head: new Uint8Array(), sink: { append() {} }, at: 0 })
+export const tap = (): Subscription => ({ framePrefix: new Uint8Array(), sink: { append() {} }, at: 0 })
 
 export function makeSensor(...names: string[]) {
   const clock = new FakeClock()
@@ -102,7 +102,7 @@ export function makeSensor(...names: string[]) {
   const tapped = (name: string, object?: string): Series => {
     const found = series(name).find(({ labels }) => labels.object === object)
     if (found === undefined) throw new Error(`no series of ${name}`)
-    found.taps.push(tap())
+    found.subscriptions.push(tap())
     found.wanted(true)
     return found
   }
