@@ -83,7 +83,7 @@ export class Bindings {
       binding.reached = number
       if (channel.stored) this.#storePlace(binding, channel)
     }
-    binding.untap = this.#hub.tap(instance, sink, { reached, reach })
+    binding.untap = this.#hub.bind(instance, sink, { reached, reach })
   }
 
   /** In the batch of what was appended before: after a restart it goes on behind that. */

@@ -11,7 +11,7 @@ import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Measurement } from '../metrics/metric.ts'
-import { frameHead } from '../metrics/template.ts'
+import { framePrefix } from '../metrics/template.ts'
 import type { Handler } from '../sessions/handler.ts'
 import { channelsOf, instanceOf } from './lookup.ts'
 
@@ -64,7 +64,7 @@ function answer(channel: Channel, instance: MetricInstance, { value, time }: Mea
     if (channel.deleted) return
     const writer = new XdrWriter()
     writeTyped(writer, value)
-    channel.queue.append(0, frameHead(instance.id, {}, new Set()), writer.bytes(), time)
+    channel.queue.append(0, framePrefix(instance.id, {}, new Set()), writer.bytes(), time)
   }
   if (!channel.outbox.answer((writer) => writeValueMessage(writer, message), instance.id, queue)) queue()
 }

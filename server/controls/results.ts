@@ -6,7 +6,7 @@ import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Ids } from '../metrics/ids.ts'
-import { frameHead } from '../metrics/template.ts'
+import { framePrefix } from '../metrics/template.ts'
 import type { ControlResult } from './control.ts'
 
 export interface ResultsOptions {
@@ -46,7 +46,7 @@ export class Results {
     if (channel.deleted || !channel.results.has(id)) return
     const { clock, journal } = this.#options
     const { queue } = channel
-    const head = frameHead(id, {}, new Set())
+    const head = framePrefix(id, {}, new Set())
     const hold = channel.row.durable ? queue.hold() : undefined
     const transaction = queue.appendResult(head, result, clock.microseconds())
     if (hold === undefined) return

@@ -48,7 +48,7 @@ function measurePattern(selection: Selection, now: number, fences: Fences): Meas
   })
   const waited = readings.map(({ measured }) => measured)
   if (waited.every((measured) => !(measured instanceof Promise))) {
-    return records(selection, readings as Reading[], now, fences)
+    return records(selection, readings as LabelledMeasurement[], now, fences)
   }
   return Promise.all(waited).then((all) => {
     return records(
@@ -60,13 +60,13 @@ function measurePattern(selection: Selection, now: number, fences: Fences): Meas
   })
 }
 
-interface Reading {
+interface LabelledMeasurement {
   readonly labels: Labels
   readonly open: ReadonlySet<LabelName>
   readonly measured: Measurement
 }
 
-function records(selection: Selection, readings: readonly Reading[], now: number, fences: Fences): Measurement {
+function records(selection: Selection, readings: readonly LabelledMeasurement[], now: number, fences: Fences): Measurement {
   const list = new RecordList()
   for (const { labels, open, measured } of readings) {
     if (!list.add(patternRecord(labels, open, measured.value), measured.time)) break

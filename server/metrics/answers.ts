@@ -2,7 +2,7 @@
 import type { Identity } from '../../auth/permissions.ts'
 import type { Ids } from './ids.ts'
 
-export class Answers {
+export class QueryIds {
   readonly #ids: Ids
   readonly #open = new Map<number, number>()
 

@@ -2,7 +2,7 @@
  * Things of instances, found by the name of a series that they may concern: a thousand that name another metric cost nothing
  * when an object with fifty series comes.
  */
-export class ByName<T> {
+export class NameIndex<T> {
   readonly #exact = new Map<string, Set<T>>()
   readonly #patterns = new Set<T>()
 

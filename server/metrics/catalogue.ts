@@ -8,22 +8,22 @@ import { type Field, nameProblem } from '../../protocol/monitor/value.ts'
 import type { Metric, Parameter, Series } from './metric.ts'
 
 /** What a series says of its metric. */
-export interface Said {
+export interface MetricMetadata {
   readonly type: BasicType | undefined
   readonly unit: string | undefined
   readonly description: string | undefined
 }
 
 /** A series with what the catalogue has counted of it, `NOTHING_SAID` at first. */
-export interface Listed extends Series {
-  said: Said
+export interface CataloguedSeries extends Series {
+  metadata: MetricMetadata
 }
 
-export const NOTHING_SAID: Said = { type: undefined, unit: undefined, description: undefined }
+export const NO_METADATA: MetricMetadata = { type: undefined, unit: undefined, description: undefined }
 
 type Details<S> = (series: S) => readonly Field[]
 
-export class Catalogue<S extends Listed> {
+export class Catalogue<S extends CataloguedSeries> {
   readonly #family: string
   readonly #parameters: readonly Parameter[]
   readonly #details: Details<S> | undefined
@@ -48,13 +48,13 @@ export class Catalogue<S extends Listed> {
   remove(series: S): void {
     const entry = this.#entries.get(series.name)
     if (!entry?.series.delete(series)) return
-    entry.count(series, NOTHING_SAID)
+    entry.count(series, NO_METADATA)
     if (entry.series.size === 0) this.#entries.delete(series.name)
   }
 
   /** To be called whenever a series says something else. */
-  update(series: S, said: Said): void {
-    const { type, unit, description } = series.said
+  update(series: S, said: MetricMetadata): void {
+    const { type, unit, description } = series.metadata
     if (type === said.type && unit === said.unit && description === said.description) return
     this.#entries.get(series.name)?.count(series, said)
   }
@@ -77,13 +77,13 @@ export class Catalogue<S extends Listed> {
   }
 }
 
-class Entry<S extends Listed> {
+class Entry<S extends CataloguedSeries> {
   readonly series = new Set<S>()
   readonly #name: string
   readonly #parameters: readonly Parameter[]
-  readonly #types = new Opinions<BasicType>()
-  readonly #units = new Opinions<string>()
-  readonly #descriptions = new Opinions<string>()
+  readonly #types = new MetadataVotes<BasicType>()
+  readonly #units = new MetadataVotes<string>()
+  readonly #descriptions = new MetadataVotes<string>()
   readonly #details: Details<S> | undefined
   #metric: Metric | undefined
 
@@ -93,11 +93,11 @@ class Entry<S extends Listed> {
     this.#details = details
   }
 
-  count(series: S, said: Said): void {
-    this.#types.change(series.said.type, said.type)
-    this.#units.change(series.said.unit, said.unit)
-    this.#descriptions.change(series.said.description, said.description)
-    series.said = said
+  count(series: S, said: MetricMetadata): void {
+    this.#types.change(series.metadata.type, said.type)
+    this.#units.change(series.metadata.unit, said.unit)
+    this.#descriptions.change(series.metadata.description, said.description)
+    series.metadata = said
     this.#metric = undefined
   }
 
@@ -125,7 +125,7 @@ class Entry<S extends Listed> {
 }
 
 /** How many series say what. */
-class Opinions<T> {
+class MetadataVotes<T> {
   readonly #counts = new Map<T, number>()
 
   change(before: T | undefined, after: T | undefined): void {

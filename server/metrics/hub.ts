@@ -6,25 +6,25 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import { Count } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
-import { ByName } from './by-name.ts'
+import { NameIndex } from './by-name.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Measurement, ResumePoint, Sensor, Series, Sink, Subscription } from './metric.ts'
 import { Poller } from './poller.ts'
-import { Tapping } from './tapping.ts'
-import { Wanted } from './wanted.ts'
+import { BoundInstance } from './tapping.ts'
+import { Demand } from './wanted.ts'
 
 /** Of what is bound nowhere. */
 const nowhere: ResumePoint = { reached: undefined, reach() {} }
 
 export class Hub {
   readonly fences: Fences
-  readonly wanted: Wanted
+  readonly demand: Demand
   readonly #sensors: Sensor[] = []
-  readonly #tappings = new Set<Tapping>()
-  readonly #named = new ByName<Tapping>()
+  readonly #tappings = new Set<BoundInstance>()
+  readonly #named = new NameIndex<BoundInstance>()
   /** Those that did without something because their tenant had no room. */
-  readonly #starved = new Set<Tapping>()
+  readonly #starved = new Set<BoundInstance>()
   readonly #boundOf: (tenant: string) => Count
   readonly #poller: Poller
   readonly #clock: Pick<Clock, 'microseconds'>
@@ -34,7 +34,7 @@ export class Hub {
   constructor(clock: Clock, fences = new Fences(), boundOf = unlimited()) {
     this.#boundOf = boundOf
     this.fences = fences
-    this.wanted = new Wanted(fences)
+    this.demand = new Demand(fences)
     this.#clock = clock
     this.#poller = new Poller(clock, fences)
   }
@@ -52,7 +52,7 @@ export class Hub {
   fence(sensor: Sensor): void {
     if (this.fences.has(sensor)) return
     this.fences.fence(sensor)
-    this.wanted.fenced(sensor)
+    this.demand.fenced(sensor)
     const time = this.#clock.microseconds()
     // Those that somebody has: to ask for all would make all.
     const series = new Set<Series>()
@@ -78,7 +78,7 @@ export class Hub {
     if (!this.fences.has(sensor)) return
     this.fences.resume(sensor)
     if (sensor.polled !== false) return
-    this.wanted.matchAll(() => true)
+    this.demand.matchAll(() => true)
     for (const tapping of this.#tappings) {
       for (const series of sensor.series(tapping.instance.selection.exactName)) this.#match(tapping, sensor, series)
     }
@@ -98,8 +98,8 @@ export class Hub {
   }
 
   /** Sends every value of an instance to a sink from now on; a polled one is measured at once. The returned function ends it. */
-  tap(instance: MetricInstance, sink: Sink, place: ResumePoint = nowhere): () => void {
-    const tapping = new Tapping(instance, sink, place, this.#boundOf(instance.owner.tenant))
+  bind(instance: MetricInstance, sink: Sink, place: ResumePoint = nowhere): () => void {
+    const tapping = new BoundInstance(instance, sink, place, this.#boundOf(instance.owner.tenant))
     this.#tappings.add(tapping)
     this.#named.add(instance.selection.exactName, tapping)
     for (const sensor of instance.selection.listening()) {
@@ -114,7 +114,7 @@ export class Hub {
    * that lost something, and whether that was all they had.
    */
   rematch(concerns: (instance: MetricInstance) => boolean): Map<MetricInstance, 'some' | 'all'> {
-    this.wanted.matchAll(concerns)
+    this.demand.matchAll(concerns)
     const lost = new Map<MetricInstance, 'some' | 'all'>()
     for (const tapping of [...this.#tappings]) {
       const { instance } = tapping
@@ -126,58 +126,58 @@ export class Hub {
   }
 
   /** True if anything was untapped. */
-  #rematch(tapping: Tapping): boolean {
-    const had = new Set<Series | string>([...tapping.series.keys(), ...tapping.ends.keys()])
+  #rematch(tapping: BoundInstance): boolean {
+    const had = new Set<Series | string>([...tapping.series.keys(), ...tapping.ending.keys()])
     for (const sensor of this.#sensors) {
       if (sensor.polled !== false) continue
       for (const series of sensor.series(tapping.instance.selection.exactName)) this.#match(tapping, sensor, series)
     }
     this.#follow(tapping)
-    for (const key of [...tapping.series.keys(), ...tapping.ends.keys()]) had.delete(key)
+    for (const key of [...tapping.series.keys(), ...tapping.ending.keys()]) had.delete(key)
     return had.size > 0
   }
 
   /** Polls and subscribes what the instance selects now, and nothing else. */
-  #follow(tapping: Tapping): void {
-    const { instance, sink, ends, place } = tapping
+  #follow(tapping: BoundInstance): void {
+    const { instance, sink, ending, resumePoint } = tapping
     const { selection } = instance
     const [polled, events] = [selection.polled(), selection.events()]
     const wanted = new Set([...polled, ...events].map(({ metric }) => metric.name))
-    for (const [name, end] of ends) {
+    for (const [name, end] of ending) {
       if (wanted.has(name)) continue
-      ends.delete(name)
+      ending.delete(name)
       tapping.count.leave()
       end()
     }
     for (const target of polled) {
-      if (ends.has(target.metric.name) || !this.#enter(tapping)) continue
+      if (ending.has(target.metric.name) || !this.#enter(tapping)) continue
       const head = instance.head(target.labels, target.open)
       const listener = ({ value, time }: Measurement): void => sink.append(head, this.#encode(value), time)
       const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
-      ends.set(target.metric.name, end)
+      ending.set(target.metric.name, end)
     }
     for (const { sensor, metric, args, labels, open } of events) {
-      if (ends.has(metric.name) || !this.#enter(tapping)) continue
+      if (ending.has(metric.name) || !this.#enter(tapping)) continue
       const head = instance.head(labels, open)
       const listener = ({ value, time }: Measurement): void => {
         if (this.fences.has(sensor)) this.fences.keep(sensor)
         else sink.append(head, this.#encode(value), time)
       }
-      ends.set(metric.name, sensor.subscribe(metric, instance.owner, listener, args, place))
+      ending.set(metric.name, sensor.subscribe(metric, instance.owner, listener, args, resumePoint))
     }
   }
 
-  #untap(tapping: Tapping): void {
+  #untap(tapping: BoundInstance): void {
     if (!this.#tappings.delete(tapping)) return
     this.#named.delete(tapping.instance.selection.exactName, tapping)
     this.#starved.delete(tapping)
     tapping.count.used -= tapping.size
-    for (const end of tapping.ends.values()) end()
+    for (const end of tapping.ending.values()) end()
     for (const [series, { tap }] of tapping.series) drop(series, tap)
   }
 
   /** False, and counted, if the tenant has all it may: it is tried again when there is room. */
-  #enter(tapping: Tapping): boolean {
+  #enter(tapping: BoundInstance): boolean {
     const { count } = tapping
     if (count.hasRoom()) {
       count.used++
@@ -200,7 +200,7 @@ export class Hub {
     }
   }
 
-  #match(tapping: Tapping, sensor: ListeningSensor, series: Series): void {
+  #match(tapping: BoundInstance, sensor: ListeningSensor, series: Series): void {
     const { instance, sink } = tapping
     const open = this.fences.has(sensor) ? undefined : instance.selection.openFor(sensor, series)
     if (open === undefined) {
@@ -209,7 +209,7 @@ export class Hub {
       return
     }
     if (tapping.series.has(series) || !this.#enter(tapping)) return
-    const tap = { framePrefix: instance.headOf(series, open), sink, at: series.subscriptions.length }
+    const tap = { framePrefix: instance.framePrefixOf(series, open), sink, at: series.subscriptions.length }
     tapping.series.set(series, { sensor, tap })
     series.subscriptions.push(tap)
     const known = series.first?.()
@@ -223,7 +223,7 @@ export class Hub {
 
   /** A series is born, or is found by other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
-    this.wanted.born(sensor, series)
+    this.demand.born(sensor, series)
     for (const tapping of this.#named.of(series.name)) this.#match(tapping, sensor, series)
   }
 
@@ -242,7 +242,7 @@ export class Hub {
 
   /** Its source is gone: whoever subscribed gets one VOID, but of events [MON 9 Kinds]. */
   died(series: Series): void {
-    this.wanted.died(series)
+    this.demand.died(series)
     // Most have none.
     if (series.subscriptions.length === 0) return
     if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())

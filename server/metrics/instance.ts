@@ -2,7 +2,7 @@
 import type { Identity } from '../../auth/permissions.ts'
 import type { LabelName, Labels, Series } from './metric.ts'
 import type { Selection } from './selection.ts'
-import { frameHead } from './template.ts'
+import { framePrefix } from './template.ts'
 
 export class MetricInstance {
   readonly id: number
@@ -25,16 +25,16 @@ export class MetricInstance {
   }
 
   /** The frame template of a series, made once: it also tells series apart on keep-latest channels. */
-  headOf(series: Series, open: ReadonlySet<LabelName>): Uint8Array {
-    let head = this.#heads.get(series)
-    if (head === undefined) {
-      head = frameHead(this.id, series.labels, open)
-      this.#heads.set(series, head)
+  framePrefixOf(series: Series, open: ReadonlySet<LabelName>): Uint8Array {
+    let framePrefix = this.#heads.get(series)
+    if (framePrefix === undefined) {
+      framePrefix = framePrefix(this.id, series.labels, open)
+      this.#heads.set(series, framePrefix)
     }
-    return head
+    return framePrefix
   }
 
   head(labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
-    return frameHead(this.id, labels, open)
+    return framePrefix(this.id, labels, open)
   }
 }

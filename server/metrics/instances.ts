@@ -57,7 +57,7 @@ export class Instances {
     const { userId } = instance.owner
     this.#instances.set(instance.id, instance)
     this.#counts.set(userId, (this.#counts.get(userId) ?? 0) + 1)
-    this.#options.hub.wanted.match(instance)
+    this.#options.hub.demand.match(instance)
     return instance
   }
 
@@ -71,7 +71,7 @@ export class Instances {
   remove(instance: MetricInstance): boolean {
     instance.unbound?.delete(instance)
     if (!this.#instances.delete(instance.id)) return false
-    this.#options.hub.wanted.remove(instance)
+    this.#options.hub.demand.remove(instance)
     const { userId } = instance.owner
     const count = (this.#counts.get(userId) ?? 1) - 1
     if (count === 0) this.#counts.delete(userId)

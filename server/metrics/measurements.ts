@@ -15,7 +15,7 @@ const MAX_OUTSTANDING = 1024
 const MAX_WAITING = 65_536
 
 /** Calls back once: with the value, or VOID at the deadline. */
-export type Reading = (done: (measured: Measurement) => void) => void
+export type AwaitedMeasurement = (done: (measured: Measurement) => void) => void
 
 /** One reading of a sensor, shared by all who asked for the same while it was under way. */
 interface Shared {
@@ -31,7 +31,7 @@ interface Asked {
   waiting: number
 }
 
-export class Measurements {
+export class PendingMeasurements {
   readonly #clock: Clock
   readonly #fences: Pick<Fences, 'has'> | undefined
   /** By user id. */
@@ -43,7 +43,7 @@ export class Measurements {
   }
 
   /** Begins to measure. Throws StatusError BUSY when too much of this identity is under way. */
-  begin(selection: Selection): Reading {
+  begin(selection: Selection): AwaitedMeasurement {
     const { userId } = selection.identity
     const mine = this.#asked.get(userId) ?? { readings: new Map<string, Shared>(), waiting: 0 }
     const underWay = mine.readings.size === 0 ? undefined : mine.readings.get(selection.key)
@@ -59,7 +59,7 @@ export class Measurements {
     return this.#waitFor(shared, mine, selection)
   }
 
-  #waitFor(shared: Shared, mine: Asked, selection: Selection): Reading {
+  #waitFor(shared: Shared, mine: Asked, selection: Selection): AwaitedMeasurement {
     shared.waiting++
     mine.waiting++
     const first = new Promise<Measurement>((resolve) => {

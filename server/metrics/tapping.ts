@@ -8,20 +8,20 @@ interface Tapped {
   readonly tap: Subscription
 }
 
-export class Tapping {
+export class BoundInstance {
   readonly instance: MetricInstance
   readonly sink: Sink
-  readonly place: ResumePoint
+  readonly resumePoint: ResumePoint
   /** What its tenant has bound. */
   readonly count: Count
   /** What ends them, by name: metrics that are polled, and events. */
-  readonly ends = new Map<string, () => void>()
+  readonly ending = new Map<string, () => void>()
   readonly series = new Map<Series, Tapped>()
 
   constructor(instance: MetricInstance, sink: Sink, place: ResumePoint, count: Count) {
     this.instance = instance
     this.sink = sink
-    this.place = place
+    this.resumePoint = place
     this.count = count
   }
 
@@ -35,6 +35,6 @@ export class Tapping {
   }
 
   get size(): number {
-    return this.ends.size + this.series.size
+    return this.ending.size + this.series.size
   }
 }

@@ -8,7 +8,7 @@ import { type Field, type Value, writeTyped } from '../../protocol/monitor/value
 import { type LabelName, type Labels, labelNames } from './metric.ts'
 
 /** `open`: the labels that stand in the value; none: the value stands by itself. */
-export function frameHead(metricId: number, labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
+export function framePrefix(metricId: number, labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
   const writer = new XdrWriter(64)
   writer.uint32(0).uint32(metricId).uint53(0).uint53(0)
   if (open.size === 0) return writer.copy()

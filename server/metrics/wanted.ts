@@ -2,7 +2,7 @@
  * Series that somebody wants: those that an instance selects, bound or not, since GET asks for what COLLECT chose. Kept only
  * of series that their sensor has to ask for; the values of all others come anyway.
  */
-import { ByName } from './by-name.ts'
+import { NameIndex } from './by-name.ts'
 import type { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Sensor, Series } from './metric.ts'
@@ -12,10 +12,10 @@ interface Want {
   readonly by: Set<MetricInstance>
 }
 
-export class Wanted {
+export class Demand {
   readonly #fences: Fences
   readonly #instances = new Map<MetricInstance, Set<Series>>()
-  readonly #named = new ByName<MetricInstance>()
+  readonly #named = new NameIndex<MetricInstance>()
   readonly #wants = new Map<Series, Want>()
 
   constructor(fences: Fences) {

@@ -17,10 +17,10 @@ import type { RightsRevocation } from '../channels/withdrawal.ts'
 import type { Executor } from '../controls/executor.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
-import type { Answers } from '../metrics/answers.ts'
+import type { QueryIds } from '../metrics/answers.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { Instances } from '../metrics/instances.ts'
-import type { Measurements } from '../metrics/measurements.ts'
+import type { PendingMeasurements } from '../metrics/measurements.ts'
 
 /** Where a URL of DEF_CHANNEL leads. */
 export interface Destination {
@@ -58,10 +58,10 @@ export interface Producer {
   readonly registry: Registry
   readonly bindings: Bindings
   readonly instances: Instances
-  readonly measurements: Measurements
+  readonly measurements: PendingMeasurements
   readonly ids: Ids
   readonly quotas: Quotas
-  readonly answers: Answers
+  readonly answers: QueryIds
   readonly executor: Executor
   readonly dials: Dials
   readonly accounts: Users

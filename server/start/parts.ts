@@ -40,12 +40,12 @@ import { userControls } from '../controls/users.ts'
 import { ageClock } from '../core/age.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
-import { Answers } from '../metrics/answers.ts'
+import { QueryIds } from '../metrics/answers.ts'
 import { Fences } from '../metrics/fences.ts'
 import { Hub } from '../metrics/hub.ts'
 import { Ids } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
-import { Measurements } from '../metrics/measurements.ts'
+import { PendingMeasurements } from '../metrics/measurements.ts'
 import type { IncomingConnection } from '../sessions/arrival.ts'
 import type { Producer } from '../sessions/producer.ts'
 import { Sessions } from '../sessions/sessions.ts'
@@ -235,8 +235,8 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     registry,
     bindings,
     instances,
-    measurements: new Measurements(clock, hub.fences),
-    answers: new Answers(ids),
+    measurements: new PendingMeasurements(clock, hub.fences),
+    answers: new QueryIds(ids),
     ids,
     quotas,
     executor,

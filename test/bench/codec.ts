@@ -11,7 +11,7 @@ import { SmonDecoder, type SmonSink } from '../../protocol/smon/decode.ts'
 import { SmonEncoder } from '../../protocol/smon/encode.ts'
 import { Block } from '../../server/channels/block.ts'
 import { MAX_BLOCK_BYTES, Pool } from '../../server/channels/pool.ts'
-import { frameHead } from '../../server/metrics/template.ts'
+import { framePrefix } from '../../server/metrics/template.ts'
 import { XdrIntake } from '../../server/sessions/intake.ts'
 import { command, f64, join, str, u32 } from '../support/bytes.ts'
 import { bytesOf, definitions, roundsOf, SERIES } from './durable-stream.ts'
@@ -59,7 +59,7 @@ function run(pass: Pass, leastMs: number): { passes: number; ms: number } {
 function valueAppend(): Pass {
   const pool = new Pool()
   const labels = { name: 'smon.reading.0001', source: '127.0.0.1:40000' }
-  const head = frameHead(7, labels, new Set(['name', 'source'] as const))
+  const head = framePrefix(7, labels, new Set(['name', 'source'] as const))
   const tail = new XdrWriter().uint32(BasicType.UINT64).uint53(1_000_000).copy()
   const bytes = head.length + tail.length
   let id = 1

@@ -18,7 +18,7 @@ import { Pool } from '../../server/channels/pool.ts'
 import { Queue } from '../../server/channels/queue.ts'
 import { TurnScheduler } from '../../server/channels/turn.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { frameHead } from '../../server/metrics/template.ts'
+import { framePrefix } from '../../server/metrics/template.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import { type Batch, BLOCK_WIDTH } from '../../storage/store.ts'
 
@@ -313,7 +313,7 @@ class Run {
 /** As a pattern over feeds gives it: name and source stand in the value. */
 function headOf(series: number): Uint8Array {
   const labels = { name: `smon.reading.${String(series).padStart(4, '0')}`, source: 'bench-feed-1' }
-  return frameHead(7, labels, new Set(['name', 'source'] as const))
+  return framePrefix(7, labels, new Set(['name', 'source'] as const))
 }
 
 function tailOf(): Uint8Array {

@@ -7,7 +7,7 @@ import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
 import { SLOPES } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
+import { type CataloguedSeries, NO_METADATA, type MetricMetadata } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Parameter, Subscription } from '../../metrics/metric.ts'
 import type { Host, Series as Received } from './host.ts'
 
@@ -22,14 +22,14 @@ export const HOST_PARAMETERS: readonly Parameter[] = [
   },
 ]
 
-export class GmetricSeries implements Listed {
+export class GmetricSeries implements CataloguedSeries {
   readonly name: string
   readonly labels: Labels
   readonly received: Received
   /** When the last value came, microseconds since 1970; 0: there was none. */
   time = 0
   readonly subscriptions: Subscription[] = []
-  said: Said = NOTHING_SAID
+  metadata: MetricMetadata = NO_METADATA
 
   constructor(received: Received) {
     this.received = received
@@ -43,7 +43,7 @@ export class GmetricSeries implements Listed {
   }
 
   /** What its host says of the metric now. */
-  says(): Said {
+  says(): MetricMetadata {
     const { latest, metadata } = this.received
     return {
       type: latest?.value.type,

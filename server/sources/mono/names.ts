@@ -11,7 +11,7 @@ import {
   MonoUnit,
   MonoVariance,
 } from '../../../protocol/mono/constants.ts'
-import type { Said } from '../../metrics/catalogue.ts'
+import type { MetricMetadata } from '../../metrics/catalogue.ts'
 
 export const MONO_PREFIX = 'mono.'
 
@@ -63,7 +63,7 @@ export function basicType({ type }: MonoHeader): (typeof TYPES)[MonoType] {
 }
 
 /** Of a counter that is only offered nothing is known but its name. */
-export function saidOf({ category, name }: MonoName, header: MonoHeader | undefined): Said {
+export function saidOf({ category, name }: MonoName, header: MonoHeader | undefined): MetricMetadata {
   return {
     type: header && basicType(header),
     unit: header && UNITS[header.unit],

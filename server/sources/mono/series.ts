@@ -3,15 +3,15 @@
  * more the agent is told to stop, unless it was there from the beginning or somebody asked for it by a control.
  */
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
-import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
+import { type CataloguedSeries, NO_METADATA, type MetricMetadata } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Measurement, Subscription } from '../../metrics/metric.ts'
 
-export class MonoSeries implements Listed {
+export class MonoSeries implements CataloguedSeries {
   readonly name: string
   /** They change with the name of its agent, while nobody knows it. */
   labels: Labels
   readonly subscriptions: Subscription[] = []
-  said: Said = NOTHING_SAID
+  metadata: MetricMetadata = NO_METADATA
   /** How the agent is asked for it: as List calls it, before that as its header does. */
   called: MonoName
   isListed = false

@@ -5,17 +5,17 @@
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readTyped, type Value } from '../../../protocol/monitor/value.ts'
-import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
+import { type CataloguedSeries, NO_METADATA, type MetricMetadata } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Subscription } from '../../metrics/metric.ts'
 
 const { UINT64, STRING } = BasicType
 const UINT64_BYTES = 12
 
-export class SmonSeries implements Listed {
+export class SmonSeries implements CataloguedSeries {
   readonly name: string
   readonly labels: Labels
   readonly subscriptions: Subscription[] = []
-  said: Said = NOTHING_SAID
+  metadata: MetricMetadata = NO_METADATA
   /** When the last value came, microseconds since 1970; 0: there was none. */
   time = 0
   /** The last value: basic type and value. Valid until the next one. */

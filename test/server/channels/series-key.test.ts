@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { seriesKey, seriesKeyOfFrame } from '../../../server/channels/series-key.ts'
-import { frameHead } from '../../../server/metrics/template.ts'
+import { framePrefix } from '../../../server/metrics/template.ts'
 
 const open = new Set(['name', 'source', 'index'] as const)
 
@@ -18,7 +18,7 @@ function frameOf(head: Uint8Array, value: number): Uint8Array {
 }
 
 describe('the key of a series', () => {
-  const head = frameHead(7, { name: 'smon.a', source: 'x', index: '3' }, open)
+  const head = framePrefix(7, { name: 'smon.a', source: 'x', index: '3' }, open)
 
   it('is the same from a template and from a frame, whatever its id, time and value', () => {
     const key = seriesKey(new WeakMap(), head)
@@ -29,18 +29,18 @@ describe('the key of a series', () => {
   it('differs by metric id and by every constant', () => {
     const heads = [
       head,
-      frameHead(8, { name: 'smon.a', source: 'x', index: '3' }, open),
-      frameHead(7, { name: 'smon.b', source: 'x', index: '3' }, open),
-      frameHead(7, { name: 'smon.a', source: 'y', index: '3' }, open),
-      frameHead(7, { name: 'smon.a', source: 'x', index: '4' }, open),
-      frameHead(7, { name: 'smon.a', source: 'x' }, open),
+      framePrefix(8, { name: 'smon.a', source: 'x', index: '3' }, open),
+      framePrefix(7, { name: 'smon.b', source: 'x', index: '3' }, open),
+      framePrefix(7, { name: 'smon.a', source: 'y', index: '3' }, open),
+      framePrefix(7, { name: 'smon.a', source: 'x', index: '4' }, open),
+      framePrefix(7, { name: 'smon.a', source: 'x' }, open),
     ]
     const keys = heads.map((of) => seriesKeyOfFrame(frameOf(of, 5), true))
     expect(new Set(keys).size).toBe(heads.length)
   })
 
   it('is the metric id alone where the value stands by itself', () => {
-    const plain = frameHead(7, { name: 'smon.a' }, new Set())
+    const plain = framePrefix(7, { name: 'smon.a' }, new Set())
     expect(seriesKeyOfFrame(frameOf(plain, 5), false)).toBe(seriesKey(new WeakMap(), plain))
   })
 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { ByName } from '../../../server/metrics/by-name.ts'
+import { NameIndex } from '../../../server/metrics/by-name.ts'
 
 test('what names a metric is found by that name alone, a pattern by every name, until it is taken away', () => {
-  const things = new ByName<string>()
+  const things = new NameIndex<string>()
   things.add('a', 'one')
   things.add('a', 'one')
   things.add('b', 'two')

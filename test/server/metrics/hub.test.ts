@@ -16,7 +16,7 @@ function push(name: string, value: number, host = 'h1'): void {
 }
 
 test('a series that is born after the tap is tapped, if it matches', () => {
-  metrics.hub.tap(metrics.instance('test.*', atH1), sink)
+  metrics.hub.bind(metrics.instance('test.*', atH1), sink)
   push('test.a', 1)
   push('test.a', 2, 'h2')
   push('test.b', 3)
@@ -25,13 +25,13 @@ test('a series that is born after the tap is tapped, if it matches', () => {
 
 test('a series that lives already is tapped from its next value on', () => {
   push('test.a', 1)
-  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  metrics.hub.bind(metrics.instance('test.a', atH1), sink)
   push('test.a', 2)
   expect(sink.numbers).toEqual([2])
 })
 
 test('a death is one VOID at the present time; the next birth is another series', () => {
-  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  metrics.hub.bind(metrics.instance('test.a', atH1), sink)
   push('test.a', 1)
   metrics.push.die('test.a')
   metrics.push.die('test.a')
@@ -41,7 +41,7 @@ test('a death is one VOID at the present time; the next birth is another series'
 })
 
 test('a series that has died is nobody’s, should its sensor go on with it', () => {
-  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  metrics.hub.bind(metrics.instance('test.a', atH1), sink)
   push('test.a', 1)
   const [series] = [...metrics.push.series('test.a')] as [Series]
   metrics.hub.died(series)
@@ -52,7 +52,7 @@ test('a series that has died is nobody’s, should its sensor go on with it', ()
 
 test('a value with many taps reaches each under its own id, with the same bytes', () => {
   const instances = [metrics.instance('test.a', atH1), metrics.instance('test.a', atH1)]
-  for (const instance of instances) metrics.hub.tap(instance, sink)
+  for (const instance of instances) metrics.hub.bind(instance, sink)
   push('test.a', 9)
   expect(sink.frames.map(({ metric }) => metric)).toEqual(instances.map(({ id }) => id))
   expect(sink.frames[0]?.rest).toEqual(sink.frames[1]?.rest)
@@ -65,7 +65,7 @@ test('a tap that ended gets nothing more: of no birth, no value, no death, no ev
     ['slow.value', []],
     ['events.thing', []],
   ] as const) {
-    const end = metrics.hub.tap(metrics.instance(name, list), sink)
+    const end = metrics.hub.bind(metrics.instance(name, list), sink)
     end()
     end()
   }
@@ -82,8 +82,8 @@ test('a tap that ended gets nothing more: of no birth, no value, no death, no ev
 test('one tap that ends takes no other along', () => {
   const instance = metrics.instance('test.a', atH1)
   const other = new Kept()
-  const end = metrics.hub.tap(instance, sink)
-  metrics.hub.tap(instance, other)
+  const end = metrics.hub.bind(instance, sink)
+  metrics.hub.bind(instance, other)
   push('test.a', 1)
   end()
   push('test.a', 2)
@@ -94,9 +94,9 @@ test('whoever binds a series that has a first value is given it, and nobody else
   push('test.a', 1)
   const [series] = [...metrics.push.series('test.a')] as [Series]
   series.first = () => ({ value: { type: BasicType.UINT32, value: 7 }, time: 5 })
-  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
+  metrics.hub.bind(metrics.instance('test.a', atH1), sink)
   const other = new Kept()
-  metrics.hub.tap(metrics.instance('test.*'), other)
+  metrics.hub.bind(metrics.instance('test.*'), other)
   expect(sink.frames.map(({ time }) => time)).toEqual([5])
   expect([sink.numbers, other.frames.length]).toEqual([[7], 1])
   push('test.a', 2)
@@ -104,7 +104,7 @@ test('whoever binds a series that has a first value is given it, and nobody else
 })
 
 test('a series that comes to be found by other names is matched anew', () => {
-  metrics.hub.tap(metrics.instance('test.a', [text('host', 'alias')]), sink)
+  metrics.hub.bind(metrics.instance('test.a', [text('host', 'alias')]), sink)
   push('test.a', 1)
   const [series] = [...metrics.push.series('test.a')] as {
     matches: (label: string, by: (text: string) => boolean) => boolean
@@ -120,8 +120,8 @@ test('a series that comes to be found by other names is matched anew', () => {
 })
 
 test('closing ends all taps', () => {
-  metrics.hub.tap(metrics.instance('test.a', atH1), sink)
-  metrics.hub.tap(metrics.instance('slow.value'), sink)
+  metrics.hub.bind(metrics.instance('test.a', atH1), sink)
+  metrics.hub.bind(metrics.instance('slow.value'), sink)
   metrics.hub.close()
   push('test.a', 1)
   expect([sink.frames.length, metrics.clock.timers]).toEqual([0, 0])

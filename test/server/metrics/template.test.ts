@@ -1,7 +1,7 @@
 /** Templates of VALUE frames, against frames built by hand from the specification. */
 import { expect, test } from 'vitest'
 import type { LabelName } from '../../../server/metrics/metric.ts'
-import { frameHead, patternRecord } from '../../../server/metrics/template.ts'
+import { framePrefix, patternRecord } from '../../../server/metrics/template.ts'
 import { join, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
 
 const labels = {
@@ -16,7 +16,7 @@ const labels = {
 const header = join(u32(0), u32(7), u64(0), u64(0))
 
 test('nothing open: length, metric id, transaction id and time, all but the metric id to be filled in', () => {
-  expect(toHex(frameHead(7, labels, new Set()))).toBe(toHex(header))
+  expect(toHex(framePrefix(7, labels, new Set()))).toBe(toHex(header))
 })
 
 test('what is open stands as a REC in the order of the specification, with `value` last', () => {
@@ -35,7 +35,7 @@ test('what is open stands as a REC in the order of the specification, with `valu
     text('object', 'o'),
     str('value'),
   )
-  expect(toHex(frameHead(7, labels, open))).toBe(toHex(expected))
+  expect(toHex(framePrefix(7, labels, open))).toBe(toHex(expected))
 })
 
 test('a label that the series does not have is left out', () => {

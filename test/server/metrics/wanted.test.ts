@@ -19,15 +19,15 @@ beforeEach(() => {
 
 function chosen(name = 'test.a', list?: Parameters<Metrics['instance']>[1], identity?: typeof abroad) {
   const instance = metrics.instance(name, list, identity)
-  metrics.hub.wanted.match(instance)
+  metrics.hub.demand.match(instance)
   return instance
 }
-const stop = (instance: MetricInstance) => metrics.hub.wanted.remove(instance)
+const stop = (instance: MetricInstance) => metrics.hub.demand.remove(instance)
 
 test('a series is wanted from the first instance that selects it until the last is gone, bound or not', () => {
   const [first, second] = [chosen(), chosen('test.*')]
   expect(told).toEqual([true])
-  const end = metrics.hub.tap(first, new Kept())
+  const end = metrics.hub.bind(first, new Kept())
   end()
   stop(first)
   expect(told).toEqual([true])
@@ -48,7 +48,7 @@ test('what there may be one day is wanted like what there is, and nobody is sent
   series.matches = () => false
   const instance = chosen('test.a', [text('host', 'nowhere')])
   expect([told, names]).toEqual([[true], ['test.a']])
-  metrics.hub.tap(instance, new Kept())
+  metrics.hub.bind(instance, new Kept())
   expect(series.subscriptions).toEqual([])
   stop(instance)
   expect(told).toEqual([true, false])
@@ -95,7 +95,7 @@ test('of a fenced sensor nothing is wanted', () => {
 
 test('to fence a sensor makes none of its series: there may be a million that nobody ever asked for', () => {
   const instance = chosen()
-  metrics.hub.tap(instance, new Kept())
+  metrics.hub.bind(instance, new Kept())
   const { series: all } = metrics.push
   metrics.push.series = () => {
     throw new Error('asked for all of them')

@@ -29,7 +29,7 @@ function make() {
   /** The frames of a tap from now on, without the 24 bytes of length, id, transaction and time. */
   const tap = (name: string, host?: string) => {
     const frames: string[] = []
-    const end = made.hub.tap(new MetricInstance(ID, select(name, host)), {
+    const end = made.hub.bind(new MetricInstance(ID, select(name, host)), {
       append: (head, tail) => frames.push(Buffer.concat([head, tail]).subarray(24).toString('hex')),
     })
     return { frames, end }
@@ -157,7 +157,7 @@ describe('a tap', () => {
         times.push(time)
       },
     }
-    gmetric.hub.tap(new MetricInstance(ID, gmetric.select('gmetric.load', 'web1')), sink)
+    gmetric.hub.bind(new MetricInstance(ID, gmetric.select('gmetric.load', 'web1')), sink)
     gmetric.clock.advance(250)
     feed(gmetric)
     expect(heads).toEqual([xdr(0, ID, 0, 0, 0, 0).toString('hex')])
