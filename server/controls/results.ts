@@ -6,7 +6,7 @@ import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Ids } from '../metrics/ids.ts'
-import { framePrefix } from '../metrics/template.ts'
+import { framePrefix } from '../metrics/instance.ts'
 import type { ControlResult } from './control.ts'
 
 export interface ResultsOptions {

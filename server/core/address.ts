@@ -1,6 +1,6 @@
 /**
- * Addresses to bind and networks to accept from, as they stand in the configuration file.
- * An IPv6 address stands in brackets before a port, and comes out without them, as `node:net` wants it.
+ * Addresses to listen on and networks to accept from, as the configuration spells them. An IPv6 address needs brackets before
+ * a port; it is parsed to the form without them that `node:net` expects.
  */
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 
@@ -17,17 +17,17 @@ export interface Network {
   readonly family: 'ipv4' | 'ipv6'
 }
 
-/** Who sends. */
+/** A sender. */
 export interface Peer {
   readonly address: string
   readonly port: number | undefined
 }
 
 const HOST_NAME = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i
-/** What ends in a number is meant as IPv4: "127.0.0.300" is a slip, not the name of a host. */
+/** A name that ends in a number was meant as an IPv4 address: "127.0.0.300" is a mistake, not a host name. */
 const LOOKS_LIKE_IPV4 = /(^|\.)\d+$/
 
-/** "host:port" or "[IPv6]:port"; undefined where `text` is neither. */
+/** Parses "host:port" or "[IPv6]:port"; returns undefined if `text` is neither. */
 export function parseAddress(text: string): Address | undefined {
   const match = /^(?:\[([^\]]*)\]|([^:[\]]+)):(\d{1,5})$/.exec(text)
   if (!match) return undefined
@@ -39,12 +39,15 @@ export function parseAddress(text: string): Address | undefined {
   return isHost ? { host: plain, port } : undefined
 }
 
-/** As it would stand in the configuration. */
+/** The address as the configuration would spell it. */
 export function formatAddress({ host, port }: Address): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** "IP", "IPv4:port" or "[IPv6]:port" of a peer, as Node writes it; `port` undefined = any. undefined where `text` is none. */
+/**
+ * Parses "IP", "IPv4:port" or "[IPv6]:port" of a peer into Node's spelling; an undefined `port` means any. Returns undefined
+ * if `text` is none of these.
+ */
 export function parsePeer(text: string): Peer | undefined {
   if (isIP(text) !== 0) return { address: canonical(text), port: undefined }
   const named = parseAddress(text)
@@ -56,7 +59,7 @@ function canonical(address: string): string {
   return isIPv6(address) ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address
 }
 
-/** "address/prefix", or an address alone for itself; undefined where `text` is neither. */
+/** Parses "address/prefix", or a single address; returns undefined if `text` is neither. */
 export function parseNetwork(text: string): Network | undefined {
   const match = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text)
   const address = match?.[1] ?? ''

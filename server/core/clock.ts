@@ -1,21 +1,21 @@
 /**
- * All time in the server comes from a clock that is handed in. Three kinds that must not be mixed up: wall time (epoch;
- * jumps when somebody sets it), monotonic time (for differences; means nothing outside the process), and the
- * microseconds that values are stamped with.
+ * All time in the server comes from a clock that is handed in. It gives three kinds of time that must not be mixed up: wall
+ * time (since 1970; jumps when somebody sets it), monotonic time (for differences; means nothing outside the process), and
+ * the microseconds of time stamps.
  */
 
 export interface Clock {
   /** Milliseconds since 1970. May jump either way. */
   wallMs(): number
-  /** Milliseconds since some moment, with fractions. Never goes back. */
+  /** Milliseconds since an arbitrary moment, with fractions. Never goes back. */
   monotonicMs(): number
-  /** Microseconds since 1970, an integer: the wall clock, held over small steps back. See `stamps`. */
+  /** Microseconds since 1970, an integer: the wall clock, except that it stands still over small steps back. See `stamps`. */
   microseconds(): number
   /** Calls once after `delayMs`, which may be longer than the 24.8 days of Node's own timer. Keeps the process alive. */
   setTimeout(callback: () => void, delayMs: number): Timer
   /** Calls every `intervalMs` (below 2^31). Keeps the process alive. */
   setInterval(callback: () => void, intervalMs: number): Timer
-  /** Harmless for a timer that has run, was cleared, or never was. */
+  /** Does nothing for undefined and for a timer that has run or was cleared. */
   clear(timer: Timer | undefined): void
 }
 
@@ -53,9 +53,9 @@ export function systemClock(): Clock {
 const HELD_BACK_US = 1_000_000
 
 /**
- * Time stamps in microseconds. The wall clock says the millisecond, the monotonic clock what lies between. A step back
- * of up to a second is held: stamps stand still until the wall has caught up. A longer one is followed, for then the
- * clock was wrong, and a stamp that stood still for an hour would be a worse lie than one that goes back.
+ * Time stamps in microseconds: milliseconds from the wall clock, fractions from the monotonic clock. After a step back of up
+ * to a second, stamps stand still until the wall clock has caught up. A longer step is followed: the clock was wrong before,
+ * and stamps that stand still for an hour would be worse than stamps that go back.
  */
 export function stamps(wallMs: () => number, monotonicMs: () => number): () => number {
   let offset = Number.NEGATIVE_INFINITY
@@ -69,4 +69,15 @@ export function stamps(wallMs: () => number, monotonicMs: () => number): () => n
     if (now > last || last - now > HELD_BACK_US) last = now
     return last
   }
+}
+
+/**
+ * The age clock, by which limits of age are judged: milliseconds since the database was created. It is monotonic while the
+ * server runs, so that setting the wall clock expires nothing; the time between two runs is taken from the wall clock and is
+ * never negative [MON 8 Limits]. `stored` holds the age and the wall time of the last batch.
+ */
+export function ageClock(clock: Clock, stored: { readonly age: number; readonly wall: number }): () => number {
+  const down = stored.wall === 0 ? 0 : Math.max(0, clock.wallMs() - stored.wall)
+  const base = stored.age + down - clock.monotonicMs()
+  return () => base + clock.monotonicMs()
 }

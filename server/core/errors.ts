@@ -1,6 +1,6 @@
 /**
- * How errors become statuses of the wire [MON 4]; the only place that does. A StatusError is the request's fault and goes
- * to the consumer with its sentence; anything else is ours: logged, and answered INTERNAL.
+ * The only place that turns errors into statuses of the protocol [MON 4]. A StatusError is the fault of the request, and its
+ * sentence goes to the consumer; any other error is the server's fault: it is logged, and the answer is INTERNAL.
  */
 import { ProtocolError } from '../../protocol/errors.ts'
 import { type StatusName, statuses } from '../../protocol/monitor/status.ts'
@@ -16,13 +16,13 @@ export class StatusError extends Error {
 }
 
 export function noSuchTransaction(): StatusError {
-  return new StatusError('NO_SUCH_TRANSACTION', 'the current channel has never given this transaction id')
+  return new StatusError('NO_SUCH_TRANSACTION', 'the current channel never used this transaction id')
 }
 
 export interface Refusal {
   readonly status: number
   readonly detail: string
-  /** Not the consumer's fault: to be logged with its stack, and the connection is closed. */
+  /** True if it is the server's fault: it is logged with its stack, and the connection is closed. */
   readonly ours: boolean
 }
 
@@ -30,5 +30,5 @@ export function refusalOf(error: unknown): Refusal {
   if (error instanceof StatusError) return { status: statuses[error.status].code, detail: error.message, ours: false }
   if (error instanceof ProtocolError)
     return { status: statuses.INVALID_ARGUMENT.code, detail: error.message, ours: false }
-  return { status: statuses.INTERNAL.code, detail: 'the producer failed; its log says how', ours: true }
+  return { status: statuses.INTERNAL.code, detail: 'the producer failed; see its log', ours: true }
 }

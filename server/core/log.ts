@@ -1,6 +1,6 @@
 /**
- * The log: JSON lines on standard error. Whatever stands under a key named like a secret is masked, at any depth;
- * text inside a message is not, so secrets must not be put there.
+ * The log: JSON lines on standard error. The values of keys that are named like secrets are masked at any depth. Text inside
+ * a message is not masked, so a message must never contain a secret.
  */
 import { type DestinationStream, destination, type Logger, pino } from 'pino'
 
@@ -8,14 +8,14 @@ export type { Logger } from 'pino'
 
 const SECRET_KEY = /"(password|secret|token|data)":/i
 
-/** `level` is `config.log.level`; `to` is for tests. */
+/** Creates a log with the level `config.log.level`; tests hand in `to`. */
 export function createLogger(level: string, to: DestinationStream = destination(2)): Logger {
   return pino({ level }, { write: (line) => to.write(masked(line)) })
 }
 
 /**
- * On the finished line, since pino's own `redact` ends at a fixed depth and throws where a wildcard meets a Buffer, and
- * its formatters do not see what a child logger was made with. A Buffer's bytes stand under `data` and go too.
+ * Masks the finished line, because pino's own `redact` stops at a fixed depth and throws if a wildcard meets a Buffer, and
+ * its formatters do not see the bindings of child loggers. The bytes of a Buffer are under `data` and are masked too.
  */
 function masked(line: string): string {
   if (!SECRET_KEY.test(line)) return line

@@ -1,17 +1,17 @@
 /**
- * Addresses that a name of the outside world never means: this machine, its networks, groups, what only documents use, and
- * every form in which an IPv4 address can hide in an IPv6 one. IANA keeps the registries (RFC 6890); what they do not list
- * and is not in 2000::/3 is not given to anybody.
+ * Special addresses, which the name of a public host never means: this machine, private networks, groups, documentation
+ * ranges, and every form in which an IPv6 address can carry an IPv4 one. They follow IANA's registries (RFC 6890); addresses
+ * outside 2000::/3 that the registries do not list are unassigned.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
-import type { Network } from '../config/config.ts'
+import type { Network } from './address.ts'
 
 const IPV4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
   '127.0.0.0/8',
-  // Also where clouds tell machines their secrets.
+  // Includes the metadata services of clouds.
   '169.254.0.0/16',
   '172.16.0.0/12',
   '192.0.0.0/24',
@@ -23,13 +23,13 @@ const IPV4 = [
   '203.0.113.0/24',
   '224.0.0.0/4',
   '240.0.0.0/4',
-  // Azure's own, inside each of its machines.
+  // Azure's own service, reachable from each of its machines.
   '168.63.129.16/32',
 ]
 const IPV6 = [
-  // Loopback, unspecified, IPv4 mapped, compatible and translated (64:ff9b::/96, 64:ff9b:1::/48), discard.
+  // Loopback, unspecified, IPv4-mapped, -compatible and -translated (64:ff9b::/96, 64:ff9b:1::/48), discard.
   '::/3',
-  // Teredo, benchmarks, ORCHID: all that 2001::/23 is reserved for.
+  // Teredo, benchmarking and ORCHID: everything that 2001::/23 is reserved for.
   '2001::/23',
   '2001:db8::/32',
   // 6to4
@@ -41,13 +41,13 @@ const IPV6 = [
   'e000::/4',
   'f000::/5',
   'f800::/6',
-  // Of this site
+  // Site-local
   'fc00::/7',
   'fe00::/9',
   // Link-local
   'fe80::/10',
   'fec0::/10',
-  // Groups
+  // Multicast
   'ff00::/8',
 ]
 
@@ -56,7 +56,7 @@ interface Range {
   readonly list: BlockList
 }
 
-// A BlockList of both families would take IPv4 addresses for mapped ones and find them all in ::/3.
+// One BlockList for both families would treat IPv4 addresses as mapped ones and find all of them in ::/3.
 const ranges: Readonly<Record<Network['family'], readonly Range[]>> = {
   ipv4: IPV4.map((text) => rangeOf(text, 'ipv4')),
   ipv6: IPV6.map((text) => rangeOf(text, 'ipv6')),
@@ -73,14 +73,14 @@ export function familyOf(address: string): Network['family'] {
   return isIPv4(address) ? 'ipv4' : 'ipv6'
 }
 
-/** Whether an address is one that a connection may not go to unless it is named as an address. What is none would be resolved again. */
+/** Whether connections to an address are allowed only if the operator named it as an address. Text that is no address counts as special, because it would be resolved again. */
 export function isSpecial(address: string): boolean {
   if (isIP(address) === 0) return true
   const family = familyOf(address)
   return ranges[family].some(({ list }) => list.check(address, family))
 }
 
-/** Whether all of a network is one kind of special: 10.1.0.0/16 is, 0.0.0.0/0 just holds some. */
+/** Whether a whole network lies in one special range: 10.1.0.0/16 does, 0.0.0.0/0 does not. */
 export function isSpecialNetwork({ address, prefix, family }: Network): boolean {
   return ranges[family].some((range) => range.prefix <= prefix && range.list.check(address, family))
 }

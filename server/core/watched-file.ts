@@ -1,29 +1,29 @@
 /**
- * A file of the operator's that is read again when it changes. What it looks like is asked every second or so (`look`),
- * not watched by the kernel: that way it also works for links that are pointed elsewhere and on network file systems.
+ * A file of the operator that is read again after it changes. `look` is called about once a second instead of relying on the
+ * kernel's notifications, so that it also works for links that are redirected and on network file systems.
  */
 import { readFileSync, statSync } from 'node:fs'
 
-/** A file that cannot be used, as a sentence for a person: file, what is wrong, what to do, key of the configuration. */
+/** A file that cannot be used. The message says which file, what is wrong, what to do, and the key of the configuration. */
 export class FileError extends Error {
   override readonly name = 'FileError'
 
-  /** Nothing of what is in the file may get into `problem`. */
+  /** `problem` must not contain anything from the file. */
   constructor(path: string, problem: string, key: string, cause?: unknown) {
     super(`${path} ${problem} (the key is \`${key}\`)`, { cause })
   }
 }
 
-/** What came of files that had changed. */
+/** The result of reading changed files again. */
 export interface FileChange {
-  /** error: they are no good, and what was read before goes on. */
+  /** `error` if the new contents cannot be used; the old contents then stay in force. */
   readonly severity: 'info' | 'error'
   readonly detail: string
 }
 
 export class WatchedFile {
   readonly path: string
-  /** Of the configuration. */
+  /** The key of the configuration that names the file. */
   readonly key: string
   #seen: string
 
@@ -33,7 +33,7 @@ export class WatchedFile {
     this.#seen = looksOf(path)
   }
 
-  /** True if it is another one, or has other contents, than the last time that this was asked. */
+  /** Returns true if the file was replaced or changed since the last call. */
   look(): boolean {
     const looks = looksOf(this.path)
     if (looks === this.#seen) return false
@@ -50,7 +50,7 @@ export class WatchedFile {
     }
   }
 
-  /** Whether others than its owner and its group may read it. */
+  /** Whether users outside its owner and group may read it. */
   get isPublic(): boolean {
     return (statSync(this.path).mode & 0o004) !== 0
   }
@@ -60,9 +60,9 @@ export class WatchedFile {
   }
 }
 
-/** Reads again what has changed. `read` throws FileError and changes nothing then. */
+/** Calls `read` if a file has changed. If `read` throws FileError, it must have changed nothing. */
 export function readAgain(files: readonly WatchedFile[], read: () => void): FileChange | undefined {
-  // Each is asked, so that none counts as changed a second time.
+  // Every file is checked, so that none counts as changed a second time.
   const changed = files.filter((file) => file.look()).map(({ path }) => path)
   if (changed.length === 0) return undefined
   try {
@@ -70,7 +70,7 @@ export function readAgain(files: readonly WatchedFile[], read: () => void): File
     return { severity: 'info', detail: `${changed.join(', ')}: read again` }
   } catch (error) {
     if (!(error instanceof FileError)) throw error
-    return { severity: 'error', detail: `${error.message}; what was read before goes on` }
+    return { severity: 'error', detail: `${error.message}; the previous contents stay in force` }
   }
 }
 

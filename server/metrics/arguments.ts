@@ -1,6 +1,7 @@
 /**
- * Converts the arguments of a command to the declared types, in this one place [MON 2]: an integer of any integer type if
- * it fits, any number for DOUBLE, nothing else. From JSON also 64-bit numbers, NaN and opaque as strings [MON 13].
+ * The arguments of metrics and controls: which are declared, and the conversion of given ones to the declared types [MON 2].
+ * An integer of any integer type is accepted if it fits, any number is accepted for DOUBLE, and nothing else is converted.
+ * JSON may also carry 64-bit numbers, NaN and opaque data as strings [MON 13].
  */
 import { fromBase64 } from '../../protocol/bytes/base64.ts'
 import type { Argument, ArgumentList } from '../../protocol/monitor/arguments.ts'
@@ -8,13 +9,15 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import { typeName } from '../../protocol/monitor/json.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import { StatusError } from '../core/errors.ts'
+import { type Arguments, labelNames, type Metric } from './metric.ts'
+import { isPattern } from './pattern.ts'
 
-export interface Declared {
+export interface DeclaredArgument {
   readonly name: string
   readonly type: BasicType
 }
 
-/** The least and the most of each integer type. */
+/** The smallest and the largest value of each integer type. */
 export const integers: Partial<Record<BasicType, readonly [bigint, bigint]>> = {
   [BasicType.INT32]: [-(2n ** 31n), 2n ** 31n - 1n],
   [BasicType.UINT32]: [0n, 2n ** 32n - 1n],
@@ -22,10 +25,41 @@ export const integers: Partial<Record<BasicType, readonly [bigint, bigint]>> = {
   [BasicType.UINT64]: [0n, 2n ** 64n - 1n],
 }
 
-/** The converted arguments by name. Throws StatusError INVALID_ARGUMENT: unknown name, wrong type, out of range. `of` is for the sentence. */
+export const interval: DeclaredArgument = { name: 'interval_ms', type: BasicType.UINT32 }
+export const deadline: DeclaredArgument = { name: 'deadline_ms', type: BasicType.UINT32 }
+
+/**
+ * The arguments that a selection takes: those of the metrics that match now, those that every metric takes, and for a
+ * pattern all labels.
+ */
+export function declaredFor(name: string, metrics: readonly Metric[]): DeclaredArgument[] {
+  const declared = new Map<string, DeclaredArgument>()
+  if (isPattern(name)) {
+    for (const label of labelNames.slice(1)) declared.set(label, { name: label, type: BasicType.STRING })
+  }
+  for (const metric of metrics) for (const parameter of metric.parameters) declared.set(parameter.name, parameter)
+  if (isPattern(name) || metrics.some(({ kind }) => kind === 'continuous')) {
+    declared.set(interval.name, interval)
+    declared.set(deadline.name, deadline)
+  }
+  return [...declared.values()]
+}
+
+/** Converted arguments in the form that the store keeps, with their declared types. */
+export function storable(values: Arguments, declared: readonly DeclaredArgument[]): ArgumentList {
+  return [...values].map(([name, value]) => {
+    const type = (declared.find((one) => one.name === name) as DeclaredArgument).type
+    return { name, type, value } as ArgumentList[number]
+  })
+}
+
+/**
+ * Returns the converted arguments by name. Throws StatusError INVALID_ARGUMENT for an unknown name, a wrong type or a value
+ * out of range; `of` names the metric or control in its message.
+ */
 export function convertArguments(
   list: ArgumentList,
-  declared: readonly Declared[],
+  declared: readonly DeclaredArgument[],
   of: string,
 ): Map<string, Value['value']> {
   const converted = new Map<string, Value['value']>()

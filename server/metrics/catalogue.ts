@@ -1,20 +1,20 @@
 /**
- * The metrics of an open family that were seen so far, one per name however many sources send it, and the series of each.
- * Whatever the sources say of a metric is counted as it changes: `metric` is asked once per series and consumer, and must
- * not look at every source.
+ * The metrics of an open family that were seen so far, one for each name however many sources send it, and their series.
+ * Sources may disagree about type, unit and description. Votes are counted as they change, because `metric` is called once
+ * per series and consumer and must not look at every source.
  */
 import type { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../protocol/monitor/value.ts'
 import type { Metric, Parameter, Series } from './metric.ts'
 
-/** What a series says of its metric. */
+/** What one series says about its metric. */
 export interface MetricMetadata {
   readonly type: BasicType | undefined
   readonly unit: string | undefined
   readonly description: string | undefined
 }
 
-/** A series with what the catalogue has counted of it, `NOTHING_SAID` at first. */
+/** A series with the metadata that the catalogue has counted for it, `NO_METADATA` at first. */
 export interface CataloguedSeries extends Series {
   metadata: MetricMetadata
 }
@@ -29,7 +29,10 @@ export class Catalogue<S extends CataloguedSeries> {
   readonly #details: Details<S> | undefined
   readonly #entries = new Map<string, Entry<S>>()
 
-  /** `family`: the prefix of all names, with the dot; `parameters`: of every metric; `details`: those of one series. */
+  /**
+   * `family` is the prefix of all names, with the dot; `parameters` belong to every metric; `details` gives those of one
+   * series.
+   */
   constructor(family: string, parameters: readonly Parameter[], details?: Details<S>) {
     this.#family = family
     this.#parameters = parameters
@@ -52,18 +55,18 @@ export class Catalogue<S extends CataloguedSeries> {
     if (entry.series.size === 0) this.#entries.delete(series.name)
   }
 
-  /** To be called whenever a series says something else. */
-  update(series: S, said: MetricMetadata): void {
+  /** To be called whenever the metadata of a series changes. */
+  update(series: S, metadata: MetricMetadata): void {
     const { type, unit, description } = series.metadata
-    if (type === said.type && unit === said.unit && description === said.description) return
-    this.#entries.get(series.name)?.count(series, said)
+    if (type === metadata.type && unit === metadata.unit && description === metadata.description) return
+    this.#entries.get(series.name)?.count(series, metadata)
   }
 
   *metrics(): Generator<Metric> {
     for (const entry of this.#entries.values()) yield entry.metric
   }
 
-  /** Of every well-formed name: what nobody sends yet has no type. */
+  /** The metric of any well-formed name. One that no source has sent yet has no type. */
   metric(name: string): Metric | undefined {
     const entry = this.#entries.get(name)
     if (entry) return entry.metric
@@ -93,11 +96,11 @@ class Entry<S extends CataloguedSeries> {
     this.#details = details
   }
 
-  count(series: S, said: MetricMetadata): void {
-    this.#types.change(series.metadata.type, said.type)
-    this.#units.change(series.metadata.unit, said.unit)
-    this.#descriptions.change(series.metadata.description, said.description)
-    series.metadata = said
+  count(series: S, metadata: MetricMetadata): void {
+    this.#types.change(series.metadata.type, metadata.type)
+    this.#units.change(series.metadata.unit, metadata.unit)
+    this.#descriptions.change(series.metadata.description, metadata.description)
+    series.metadata = metadata
     this.#metric = undefined
   }
 
@@ -105,17 +108,17 @@ class Entry<S extends CataloguedSeries> {
     this.#metric ??= {
       name: this.#name,
       kind: 'continuous',
-      type: this.#types.agreed,
-      unit: this.#units.agreed ?? '',
+      type: this.#types.consensus,
+      unit: this.#units.consensus ?? '',
       description: this.#descriptions.first ?? '',
       parameters: this.#parameters,
-      ...(this.#details && { details: () => this.#said() }),
+      ...(this.#details && { details: () => this.#seriesDetails() }),
     }
     return this.#metric
   }
 
-  /** Of the series that is there longest and says any. */
-  #said(): readonly Field[] {
+  /** The details of the oldest series that has any. */
+  #seriesDetails(): readonly Field[] {
     for (const series of this.series) {
       const details = this.#details?.(series) ?? []
       if (details.length > 0) return details
@@ -124,7 +127,7 @@ class Entry<S extends CataloguedSeries> {
   }
 }
 
-/** How many series say what. */
+/** Counts how many series say the same. */
 class MetadataVotes<T> {
   readonly #counts = new Map<T, number>()
 
@@ -142,8 +145,8 @@ class MetadataVotes<T> {
     return this.#counts.keys().next().value
   }
 
-  /** Of all that say something. */
-  get agreed(): T | undefined {
+  /** What all series with an opinion agree on; undefined if they do not. */
+  get consensus(): T | undefined {
     return this.#counts.size === 1 ? this.first : undefined
   }
 }

@@ -1,34 +1,34 @@
 /**
- * Sensors whose values are kept out until somebody lets them in again. A fenced listening sensor has no taps, so that a value
- * costs nothing more for it; only what is measured or happens seldom asks here each time.
+ * Fenced sensors: their values are discarded until somebody resumes them. A fenced listening sensor has no subscriptions, so
+ * a fence costs nothing per value; only measurements and rare events ask here each time.
  */
 import type { Sensor } from './metric.ts'
 
 type Named = Pick<Sensor, 'owner' | 'status'>
 
-/** As `producer.sensors` calls it; undefined where it does not stand there. */
+/** The name of a sensor in `producer.sensors`; undefined if it is not listed there. */
 export function sensorName(sensor: Named): string | undefined {
   return sensor.status?.().name
 }
 
 interface Fence {
-  /** Its own count of values when it was fenced. */
+  /** The sensor's own count of values at the moment it was fenced. */
   readonly values: number
 }
 
 export class Fences {
-  /** Also of sensors that are not there (now). */
+  /** May name sensors that do not exist at the moment. */
   readonly #names: Set<string>
   readonly #fenced = new Map<Named, Fence>()
-  /** What earlier fences, and the measurements that this one made needless, kept out. */
-  readonly #kept = new Map<Named, number>()
+  /** Values discarded by earlier fences, and measurements that the current one made needless. */
+  readonly #discarded = new Map<Named, number>()
 
-  /** `names`: those that were fenced when the server ended. */
+  /** `names` are the sensors that were fenced when the server ended. */
   constructor(names: readonly string[] = []) {
     this.#names = new Set(names)
   }
 
-  /** A sensor is there. */
+  /** Reports a new sensor. */
   added(sensor: Named): void {
     if (this.#names.size > 0 && this.#names.has(sensorName(sensor) ?? '')) this.#close(sensor)
   }
@@ -43,34 +43,34 @@ export class Fences {
   }
 
   resume(sensor: Named): void {
-    this.#kept.set(sensor, this.keptOut(sensor))
+    this.#discarded.set(sensor, this.discarded(sensor))
     this.#names.delete(sensorName(sensor) ?? '')
     this.#fenced.delete(sensor)
   }
 
   #close(sensor: Named): void {
     this.#fenced.set(sensor, { values: valuesOf(sensor) })
-    this.#kept.set(sensor, this.#kept.get(sensor) ?? 0)
+    this.#discarded.set(sensor, this.#discarded.get(sensor) ?? 0)
   }
 
-  /** One value that was not asked for, or did not pass. */
-  keep(sensor: Named): void {
-    this.#kept.set(sensor, (this.#kept.get(sensor) ?? 0) + 1)
+  /** Counts one value that was not measured or was discarded. */
+  countDiscarded(sensor: Named): void {
+    this.#discarded.set(sensor, (this.#discarded.get(sensor) ?? 0) + 1)
   }
 
-  /** Values kept out since the start. */
-  keptOut(sensor: Named): number {
+  /** The number of values discarded since the start. */
+  discarded(sensor: Named): number {
     const fence = this.#fenced.get(sensor)
-    return (this.#kept.get(sensor) ?? 0) + (fence === undefined ? 0 : valuesOf(sensor) - fence.values)
+    return (this.#discarded.get(sensor) ?? 0) + (fence === undefined ? 0 : valuesOf(sensor) - fence.values)
   }
 
-  /** Whether it was ever fenced since the start. */
+  /** Whether the sensor was fenced at any time since the start. */
   knows(sensor: Named): boolean {
-    return this.#kept.has(sensor)
+    return this.#discarded.has(sensor)
   }
 }
 
-/** Listening sensors count what they take in. */
+/** Listening sensors count the values that they accept. */
 function valuesOf(sensor: Named): number {
   return sensor.status?.().counters['values'] ?? 0
 }

@@ -1,38 +1,75 @@
 /**
- * Who wants which value. Sensors hand in births, values and deaths; taps bind an instance to a sink (a lane of a channel).
- * One decode, one encode: a value is encoded once, however many taps it has.
+ * The hub connects sensors with consumers. Sensors report births, values and deaths of series; binding an instance to a sink
+ * (a lane of a channel) subscribes it to every series that it selects. A value is encoded once, however many subscriptions
+ * its series has.
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import { Count } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
-import { NameIndex } from './by-name.ts'
+import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Measurement, ResumePoint, Sensor, Series, Sink, Subscription } from './metric.ts'
+import { NameIndex } from './name-index.ts'
 import { Poller } from './poller.ts'
-import { BoundInstance } from './tapping.ts'
-import { Demand } from './wanted.ts'
 
-/** Of what is bound nowhere. */
-const nowhere: ResumePoint = { reached: undefined, reach() {} }
+/** The resume point of bindings that are not kept. */
+const unkept: ResumePoint = { reached: undefined, reach() {} }
+
+interface ActiveSubscription {
+  readonly sensor: ListeningSensor
+  readonly subscription: Subscription
+}
+
+/** An instance that is bound to a sink, with all its current subscriptions. */
+class BoundInstance {
+  readonly instance: MetricInstance
+  readonly sink: Sink
+  readonly resumePoint: ResumePoint
+  /** The number of metrics that its tenant has bound. */
+  readonly count: Count
+  /** What ends its polled metrics and events, by target. */
+  readonly ending = new Map<string, () => void>()
+  readonly series = new Map<Series, ActiveSubscription>()
+
+  constructor(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint, count: Count) {
+    this.instance = instance
+    this.sink = sink
+    this.resumePoint = resumePoint
+    this.count = count
+  }
+
+  /** Removes and returns the subscription to a series; undefined if there was none. */
+  forget(series: Series): Subscription | undefined {
+    const active = this.series.get(series)
+    if (active === undefined) return undefined
+    this.series.delete(series)
+    this.count.leave()
+    return active.subscription
+  }
+
+  get size(): number {
+    return this.ending.size + this.series.size
+  }
+}
 
 export class Hub {
   readonly fences: Fences
   readonly demand: Demand
   readonly #sensors: Sensor[] = []
-  readonly #tappings = new Set<BoundInstance>()
+  readonly #bound = new Set<BoundInstance>()
   readonly #named = new NameIndex<BoundInstance>()
-  /** Those that did without something because their tenant had no room. */
+  /** Bindings that lack a subscription because their tenant had reached its quota. */
   readonly #starved = new Set<BoundInstance>()
-  readonly #boundOf: (tenant: string) => Count
+  readonly #quotaOf: (tenant: string) => Count
   readonly #poller: Poller
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #writer = new XdrWriter()
 
-  /** `boundOf`: what a tenant has bound; each match of a pattern counts by itself. */
-  constructor(clock: Clock, fences = new Fences(), boundOf = unlimited()) {
-    this.#boundOf = boundOf
+  /** `quotaOf` counts the metrics that a tenant has bound; each match of a pattern counts separately. */
+  constructor(clock: Clock, fences = new Fences(), quotaOf = unlimited()) {
+    this.#quotaOf = quotaOf
     this.fences = fences
     this.demand = new Demand(fences)
     this.#clock = clock
@@ -48,45 +85,45 @@ export class Hub {
     this.fences.added(sensor)
   }
 
-  /** Keeps the values of a sensor out from now on; whoever has one of its series gets one VOID. */
+  /** Discards the values of a sensor from now on. Each subscription to one of its series gets one VOID. */
   fence(sensor: Sensor): void {
     if (this.fences.has(sensor)) return
     this.fences.fence(sensor)
     this.demand.fenced(sensor)
     const time = this.#clock.microseconds()
-    // Those that somebody has: to ask for all would make all.
+    // Only series with subscriptions: asking the sensor for all series could create them.
     const series = new Set<Series>()
-    for (const tapping of this.#tappings) {
-      for (const [one, tapped] of tapping.series) if (tapped.sensor === sensor) series.add(one)
+    for (const binding of this.#bound) {
+      for (const [one, active] of binding.series) if (active.sensor === sensor) series.add(one)
     }
     for (const one of series) {
       if (!one.isEvent) this.emit(one, VOID, time)
       one.subscriptions.length = 0
     }
-    for (const tapping of this.#tappings) {
-      for (const tapped of [...tapping.series.keys()]) if (series.has(tapped)) tapping.forget(tapped)
+    for (const binding of this.#bound) {
+      for (const one of [...binding.series.keys()]) if (series.has(one)) binding.forget(one)
       if (sensor.polled !== true) continue
-      for (const target of tapping.instance.selection.polled()) {
+      for (const target of binding.instance.selection.polled()) {
         if (target.sensor !== sensor) continue
-        tapping.sink.append(tapping.instance.head(target.labels, target.open), this.#encode(VOID), time)
+        binding.sink.append(binding.instance.framePrefix(target.labels, target.open), this.#encode(VOID), time)
       }
     }
   }
 
-  /** Lets them in again: from the next value on. */
+  /** Accepts the values of a sensor again, from its next value on. */
   resume(sensor: Sensor): void {
     if (!this.fences.has(sensor)) return
     this.fences.resume(sensor)
     if (sensor.polled !== false) return
     this.demand.matchAll(() => true)
-    for (const tapping of this.#tappings) {
-      for (const series of sensor.series(tapping.instance.selection.exactName)) this.#match(tapping, sensor, series)
+    for (const binding of this.#bound) {
+      for (const series of sensor.series(binding.instance.selection.exactName)) this.#match(binding, sensor, series)
     }
   }
 
   /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now. */
   needsRoom({ owner, selection }: MetricInstance): void {
-    const count = this.#boundOf(owner.tenant)
+    const count = this.#quotaOf(owner.tenant)
     if (!Number.isFinite(count.limit)) return
     let matches = selection.polled().length + selection.events().length
     for (const sensor of selection.listening()) {
@@ -97,123 +134,126 @@ export class Hub {
     count.needsRoom(Math.max(1, matches))
   }
 
-  /** Sends every value of an instance to a sink from now on; a polled one is measured at once. The returned function ends it. */
-  bind(instance: MetricInstance, sink: Sink, place: ResumePoint = nowhere): () => void {
-    const tapping = new BoundInstance(instance, sink, place, this.#boundOf(instance.owner.tenant))
-    this.#tappings.add(tapping)
-    this.#named.add(instance.selection.exactName, tapping)
+  /**
+   * Sends every value that an instance selects to a sink from now on; polled metrics are measured at once. The returned
+   * function ends the binding.
+   */
+  bind(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint = unkept): () => void {
+    const binding = new BoundInstance(instance, sink, resumePoint, this.#quotaOf(instance.owner.tenant))
+    this.#bound.add(binding)
+    this.#named.add(instance.selection.exactName, binding)
     for (const sensor of instance.selection.listening()) {
-      for (const series of sensor.series(instance.selection.exactName)) this.#match(tapping, sensor, series)
+      for (const series of sensor.series(instance.selection.exactName)) this.#match(binding, sensor, series)
     }
-    this.#follow(tapping)
-    return () => this.#untap(tapping)
+    this.#follow(binding)
+    return () => this.#unbind(binding)
   }
 
   /**
-   * Rights have changed: what may not be read any more is untapped, what may be read now is tapped. Gives the instances
-   * that lost something, and whether that was all they had.
+   * Applies a change of rights: ends subscriptions that are no longer allowed and adds those that are allowed now. Returns
+   * the instances that lost subscriptions, and whether they lost all of them.
    */
   rematch(concerns: (instance: MetricInstance) => boolean): Map<MetricInstance, 'some' | 'all'> {
     this.demand.matchAll(concerns)
     const lost = new Map<MetricInstance, 'some' | 'all'>()
-    for (const tapping of [...this.#tappings]) {
-      const { instance } = tapping
+    for (const binding of [...this.#bound]) {
+      const { instance } = binding
       if (!concerns(instance)) continue
-      const left = this.#rematch(tapping)
-      if (left) lost.set(instance, tapping.size === 0 ? 'all' : 'some')
+      const left = this.#rematch(binding)
+      if (left) lost.set(instance, binding.size === 0 ? 'all' : 'some')
     }
     return lost
   }
 
-  /** True if anything was untapped. */
-  #rematch(tapping: BoundInstance): boolean {
-    const had = new Set<Series | string>([...tapping.series.keys(), ...tapping.ending.keys()])
+  /** Returns true if a subscription ended. */
+  #rematch(binding: BoundInstance): boolean {
+    const had = new Set<Series | string>([...binding.series.keys(), ...binding.ending.keys()])
     for (const sensor of this.#sensors) {
       if (sensor.polled !== false) continue
-      for (const series of sensor.series(tapping.instance.selection.exactName)) this.#match(tapping, sensor, series)
+      for (const series of sensor.series(binding.instance.selection.exactName)) this.#match(binding, sensor, series)
     }
-    this.#follow(tapping)
-    for (const key of [...tapping.series.keys(), ...tapping.ending.keys()]) had.delete(key)
+    this.#follow(binding)
+    for (const key of [...binding.series.keys(), ...binding.ending.keys()]) had.delete(key)
     return had.size > 0
   }
 
-  /** Polls and subscribes what the instance selects now, and nothing else. */
-  #follow(tapping: BoundInstance): void {
-    const { instance, sink, ending, resumePoint } = tapping
+  /** Polls and subscribes exactly what the instance selects now. */
+  #follow(binding: BoundInstance): void {
+    const { instance, sink, ending, resumePoint } = binding
     const { selection } = instance
     const [polled, events] = [selection.polled(), selection.events()]
     const wanted = new Set([...polled, ...events].map(({ metric }) => metric.name))
     for (const [name, end] of ending) {
       if (wanted.has(name)) continue
       ending.delete(name)
-      tapping.count.leave()
+      binding.count.leave()
       end()
     }
     for (const target of polled) {
-      if (ending.has(target.metric.name) || !this.#enter(tapping)) continue
-      const head = instance.head(target.labels, target.open)
-      const listener = ({ value, time }: Measurement): void => sink.append(head, this.#encode(value), time)
+      if (ending.has(target.metric.name) || !this.#enter(binding)) continue
+      const prefix = instance.framePrefix(target.labels, target.open)
+      const listener = ({ value, time }: Measurement): void => sink.append(prefix, this.#encode(value), time)
       const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
       ending.set(target.metric.name, end)
     }
     for (const { sensor, metric, args, labels, open } of events) {
-      if (ending.has(metric.name) || !this.#enter(tapping)) continue
-      const head = instance.head(labels, open)
+      if (ending.has(metric.name) || !this.#enter(binding)) continue
+      const prefix = instance.framePrefix(labels, open)
       const listener = ({ value, time }: Measurement): void => {
-        if (this.fences.has(sensor)) this.fences.keep(sensor)
-        else sink.append(head, this.#encode(value), time)
+        if (this.fences.has(sensor)) this.fences.countDiscarded(sensor)
+        else sink.append(prefix, this.#encode(value), time)
       }
       ending.set(metric.name, sensor.subscribe(metric, instance.owner, listener, args, resumePoint))
     }
   }
 
-  #untap(tapping: BoundInstance): void {
-    if (!this.#tappings.delete(tapping)) return
-    this.#named.delete(tapping.instance.selection.exactName, tapping)
-    this.#starved.delete(tapping)
-    tapping.count.used -= tapping.size
-    for (const end of tapping.ending.values()) end()
-    for (const [series, { tap }] of tapping.series) drop(series, tap)
+  #unbind(binding: BoundInstance): void {
+    if (!this.#bound.delete(binding)) return
+    this.#named.delete(binding.instance.selection.exactName, binding)
+    this.#starved.delete(binding)
+    binding.count.used -= binding.size
+    for (const end of binding.ending.values()) end()
+    for (const [series, { subscription }] of binding.series) unsubscribe(series, subscription)
   }
 
-  /** False, and counted, if the tenant has all it may: it is tried again when there is room. */
-  #enter(tapping: BoundInstance): boolean {
-    const { count } = tapping
+  /** Returns false, and counts the refusal, if the tenant has reached its quota; `sweep` tries again. */
+  #enter(binding: BoundInstance): boolean {
+    const { count } = binding
     if (count.hasRoom()) {
       count.used++
       return true
     }
     count.refused++
-    this.#starved.add(tapping)
+    this.#starved.add(binding)
     return false
   }
 
-  /** To be called every second: who did without gets what there is room for now. */
+  /** To be called every second. Adds subscriptions that were refused before, as far as quotas allow. */
   sweep(): void {
-    for (const tapping of [...this.#starved]) {
-      if (!tapping.count.hasRoom()) continue
-      this.#starved.delete(tapping)
-      const { refused } = tapping.count
-      this.#rematch(tapping)
-      // Those that still find no room were counted before.
-      tapping.count.refused = refused
+    for (const binding of [...this.#starved]) {
+      if (!binding.count.hasRoom()) continue
+      this.#starved.delete(binding)
+      const { refused } = binding.count
+      this.#rematch(binding)
+      // The refusals of this attempt were counted the first time.
+      binding.count.refused = refused
     }
   }
 
-  #match(tapping: BoundInstance, sensor: ListeningSensor, series: Series): void {
-    const { instance, sink } = tapping
+  #match(binding: BoundInstance, sensor: ListeningSensor, series: Series): void {
+    const { instance, sink } = binding
     const open = this.fences.has(sensor) ? undefined : instance.selection.openFor(sensor, series)
     if (open === undefined) {
-      const tapped = tapping.forget(series)
-      if (tapped) drop(series, tapped)
+      const ended = binding.forget(series)
+      if (ended) unsubscribe(series, ended)
       return
     }
-    if (tapping.series.has(series) || !this.#enter(tapping)) return
-    const tap = { framePrefix: instance.framePrefixOf(series, open), sink, at: series.subscriptions.length }
-    tapping.series.set(series, { sensor, tap })
-    series.subscriptions.push(tap)
+    if (binding.series.has(series) || !this.#enter(binding)) return
+    const subscription = { framePrefix: instance.framePrefixOf(series, open), sink, at: series.subscriptions.length }
+    binding.series.set(series, { sensor, subscription })
+    series.subscriptions.push(subscription)
     const known = series.first?.()
-    if (known !== undefined) sink.append(tap.framePrefix, this.#encode(known.value), known.time)
+    if (known !== undefined) sink.append(subscription.framePrefix, this.#encode(known.value), known.time)
   }
 
   #encode(value: Value): Uint8Array {
@@ -221,18 +261,18 @@ export class Hub {
     return this.#writer.bytes()
   }
 
-  /** A series is born, or is found by other names than before. */
+  /** Reports that a series is new, or that it answers to other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
     this.demand.born(sensor, series)
-    for (const tapping of this.#named.of(series.name)) this.#match(tapping, sensor, series)
+    for (const binding of this.#named.of(series.name)) this.#match(binding, sensor, series)
   }
 
-  /** A value of a series; `time` in microseconds since 1970. */
+  /** Passes on a value of a series; `time` is in microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void {
     if (series.subscriptions.length > 0) this.emitEncoded(series, this.#encode(value), time)
   }
 
-  /** The same of a value that is encoded: `tail` is its basic type and itself. */
+  /** Passes on a value that is already encoded: `tail` holds its basic type and the value. */
   emitEncoded({ subscriptions }: Series, tail: Uint8Array, time: number): void {
     for (let index = 0; index < subscriptions.length; index++) {
       const { framePrefix, sink } = subscriptions[index] as Subscription
@@ -240,33 +280,33 @@ export class Hub {
     }
   }
 
-  /** Its source is gone: whoever subscribed gets one VOID, but of events [MON 9 Kinds]. */
+  /** Reports that the source of a series is gone. Each subscription gets one VOID, except those to events [MON 9 Kinds]. */
   died(series: Series): void {
     this.demand.died(series)
-    // Most have none.
+    // Most series have no subscription.
     if (series.subscriptions.length === 0) return
     if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())
     series.subscriptions.length = 0
-    for (const tapping of this.#named.of(series.name)) tapping.forget(series)
+    for (const binding of this.#named.of(series.name)) binding.forget(series)
   }
 
   close(): void {
-    for (const tapping of [...this.#tappings]) this.#untap(tapping)
+    for (const binding of [...this.#bound]) this.#unbind(binding)
   }
 }
 
-/** Where nobody counts. */
+/** The quota where nothing is limited. */
 function unlimited(): (tenant: string) => Count {
   const count = new Count('bound metrics', () => Number.POSITIVE_INFINITY)
   return () => count
 }
 
-/** The last tap takes its place: thousands may end at once. */
-function drop(series: Series, tap: Subscription): void {
+/** Removes a subscription by moving the last one into its place: thousands may end at once. */
+function unsubscribe(series: Series, subscription: Subscription): void {
   const { subscriptions } = series
   const last = subscriptions.pop()
-  if (last !== undefined && last !== tap) {
-    subscriptions[tap.at] = last
-    last.at = tap.at
+  if (last !== undefined && last !== subscription) {
+    subscriptions[subscription.at] = last
+    last.at = subscription.at
   }
 }

@@ -1,19 +1,24 @@
-/** A metric instance: what COLLECT makes [MON 6.5]. It measures nothing; its bindings are the hub's taps. */
+/**
+ * A metric instance: what COLLECT makes [MON 6.5]. It measures nothing itself; the hub binds it to sinks. It also makes the
+ * prefixes of its VALUE frames: everything in a frame that is the same for all values of one series under one metric id.
+ */
 import type { Identity } from '../../auth/permissions.ts'
-import type { LabelName, Labels, Series } from './metric.ts'
+import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import { type Field, writeTyped } from '../../protocol/monitor/value.ts'
+import { type LabelName, type Labels, labelNames, type Series } from './metric.ts'
 import type { Selection } from './selection.ts'
-import { framePrefix } from './template.ts'
 
 export class MetricInstance {
   readonly id: number
   readonly selection: Selection
-  /** Written to the store: it was bound on a channel that survives. */
+  /** True once it is written to the store, which happens when it is bound on a durable channel. */
   stored = false
-  /** Those of its connection that were never bound, while it is one of them. */
+  /** The instances of its connection that were never bound, while this is one of them. */
   unbound: Set<MetricInstance> | undefined
   /** Ids of the channels it is bound on. */
   readonly boundOn = new Set<number>()
-  readonly #heads = new WeakMap<Series, Uint8Array>()
+  readonly #framePrefixes = new WeakMap<Series, Uint8Array>()
 
   constructor(id: number, selection: Selection) {
     this.id = id
@@ -24,17 +29,45 @@ export class MetricInstance {
     return this.selection.identity
   }
 
-  /** The frame template of a series, made once: it also tells series apart on keep-latest channels. */
+  /** The frame prefix of a series. It is made once, and its identity also tells series apart on keep-latest channels. */
   framePrefixOf(series: Series, open: ReadonlySet<LabelName>): Uint8Array {
-    let framePrefix = this.#heads.get(series)
-    if (framePrefix === undefined) {
-      framePrefix = framePrefix(this.id, series.labels, open)
-      this.#heads.set(series, framePrefix)
+    let prefix = this.#framePrefixes.get(series)
+    if (prefix === undefined) {
+      prefix = framePrefix(this.id, series.labels, open)
+      this.#framePrefixes.set(series, prefix)
     }
-    return framePrefix
+    return prefix
   }
 
-  head(labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
+  framePrefix(labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
     return framePrefix(this.id, labels, open)
   }
+}
+
+/**
+ * The start of a VALUE frame. Length, transaction id and time are filled in for each value; basic type and value follow.
+ * `open` holds the labels that are sent with each value; if it is empty, the value stands alone.
+ */
+export function framePrefix(metricId: number, labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
+  const writer = new XdrWriter(64)
+  writer.uint32(0).uint32(metricId).uint53(0).uint53(0)
+  if (open.size === 0) return writer.copy()
+  const fields = openFields(labels, open)
+  writer.uint32(BasicType.REC).uint32(fields.length + 1)
+  for (const field of fields) {
+    writer.string(field.name)
+    writeTyped(writer, field)
+  }
+  return writer.string('value').copy()
+}
+
+/** The labels of a pattern's REC, in their order [MON 9 Patterns]; `value` follows them. */
+export function openFields(labels: Labels, open: ReadonlySet<LabelName>): Field[] {
+  const fields: Field[] = []
+  for (const name of labelNames) {
+    const value = labels[name]
+    if (!open.has(name) || value === undefined) continue
+    fields.push({ name, type: BasicType.STRING, value })
+  }
+  return fields
 }

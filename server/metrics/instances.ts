@@ -1,4 +1,4 @@
-/** All metric instances, by id and by owner. An id that is not there and one that is not theirs are the same answer. */
+/** All metric instances, by id and by owner. An id that does not exist and one of another owner give the same answer. */
 import type { Identity, Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { StatusError } from '../core/errors.ts'
@@ -23,14 +23,14 @@ export class Instances {
     this.#options = options
   }
 
-  /** Judges name and arguments. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
+  /** Checks name and arguments. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
   select(identity: Reader, name: string, args: ArgumentList): Selection {
     const selection = this.#select(identity, name, args)
     selection.check()
     return selection
   }
 
-  /** COLLECT: always a new id. Throws also QUOTA_EXCEEDED. */
+  /** COLLECT: makes an instance with a new id. Throws as `select`, or QUOTA_EXCEEDED. */
   collect(identity: Reader, name: string, args: ArgumentList): MetricInstance {
     const selection = this.select(identity, name, args)
     const count = this.#counts.get(identity.userId) ?? 0
@@ -45,7 +45,10 @@ export class Instances {
     return new Selection(hub.sensors, identity, name, args, { ...defaults, restored })
   }
 
-  /** An instance from the store. What it measures may be missing for now: a disk that is mounted later. Throws as `collect`. */
+  /**
+   * Restores an instance from the store. What it measures may be missing at the moment, such as a disk that is mounted later.
+   * Throws as `collect`.
+   */
   restore(id: number, identity: Identity, name: string, args: ArgumentList): MetricInstance {
     const instance = new MetricInstance(id, this.#select(identity, name, args, true))
     instance.stored = true
@@ -61,13 +64,13 @@ export class Instances {
     return instance
   }
 
-  /** The instance if it lives and is theirs. */
+  /** The instance if it exists and belongs to this identity. */
   find(identity: Identity, id: number): MetricInstance | undefined {
     const instance = this.#instances.get(id)
     return instance?.owner.userId === identity.userId ? instance : undefined
   }
 
-  /** False if it was gone already. */
+  /** Returns false if it was removed before. */
   remove(instance: MetricInstance): boolean {
     instance.unbound?.delete(instance)
     if (!this.#instances.delete(instance.id)) return false

@@ -1,41 +1,41 @@
 /**
- * What a metric is, and what a sensor is to the rest of the server. Sensors implement one of the three shapes;
- * they know nothing of channels, sessions or the wire's ids.
+ * The shapes that sensors share with the rest of the server: metrics, series, and three kinds of sensor. A sensor implements
+ * one of the three; it knows nothing of channels, sessions or the ids of the protocol.
  */
 import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
 import type { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 
-/** continuous: can be measured at any time; event: comes when something happens. */
+/** A `continuous` metric can be measured at any time; an `event` metric has a value whenever something happens. */
 export type Kind = 'continuous' | 'event'
 
 export interface Parameter {
   readonly name: string
   readonly type: BasicType
   readonly description: string
-  /** It selects a source: may hold `*`, and left out it is `*` or, with `own`, this producer. */
+  /** Set if the argument selects a source: it may hold `*`, and its default is `*` or, with `own`, this producer. */
   readonly selects?: 'any' | 'own'
 }
 
 export interface Metric {
   readonly name: string
   readonly kind: Kind
-  /** The type of its values; undefined while nothing is known of it: open families. */
+  /** The type of its values; undefined while it is unknown, as it can be in open families. */
   readonly type: BasicType | undefined
   readonly unit: string
   readonly description: string
   readonly parameters: readonly Parameter[]
-  /** What else its source says of it, for the catalogue. Asked for when it is shown. */
+  /** Further fields from its source for the catalogue, computed when they are shown. */
   readonly details?: () => readonly Field[]
 }
 
-/** Arguments after conversion to the declared types, without those every metric takes. */
+/** Arguments after conversion to the declared types, without those that every metric takes. */
 export type Arguments = ReadonlyMap<string, Value['value']>
 
 /** The fields of a pattern's REC in their order [MON 9 Patterns]; `value` is last. */
 export const labelNames = ['name', 'host', 'agent', 'source', 'index', 'broker', 'object'] as const
 export type LabelName = (typeof labelNames)[number]
-/** What tells a series apart. A series that could have an index and has none has the empty one. */
+/** The labels that identify a series. A series that could have an index but has none carries the empty index. */
 export type Labels = Readonly<Partial<Record<LabelName, string>>>
 
 /** A value and its time, microseconds since 1970. */
@@ -44,7 +44,7 @@ export interface Measurement {
   readonly time: number
 }
 
-/** What `producer.sensors` tells of a sensor. */
+/** What `producer.sensors` reports about a sensor. */
 export interface SensorStatus {
   readonly name: string
   /** listening, measuring, off or failed */
@@ -57,55 +57,58 @@ interface Family {
   /** The prefix of its metric names, with the dot. */
   readonly family: string
   readonly owner: Owner
-  /** What the catalogue shows: all metrics of a closed family, those seen of an open one. */
+  /** The metrics for the catalogue: all of a closed family, those seen so far of an open one. */
   metrics(): Iterable<Metric>
-  /** The metric of a name; in an open family every well-formed name has one. */
+  /** The metric of this name; in an open family every well-formed name has one. */
   metric(name: string): Metric | undefined
-  /** Without it the sensor does not stand in `producer.sensors`. */
+  /** A sensor without it is not listed in `producer.sensors`. */
   status?(): SensorStatus
 }
 
-/** Measured when asked. */
+/** A sensor that measures on request. */
 export interface PolledSensor extends Family {
   readonly polled: true
   /** Throws StatusError INVALID_ARGUMENT if these arguments name nothing. */
   check(metric: Metric, args: Arguments): void
-  /** `key`: who asks again and again, so that rates have a period of their own. VOID: cannot be measured now. A promise never rejects. */
+  /**
+   * Measures once; VOID means that it cannot be measured now. A promise never rejects. `key` identifies a repeated request,
+   * so that each has its own period for rates.
+   */
   measure(metric: Metric, args: Arguments, identity: Reader, key?: string): Measurement | Promise<Measurement>
-  /** That key is not asked for any more. */
+  /** Reports that no more requests with this key will come. */
   forget?(key: string): void
   /** True if two identities get different values. */
   readonly personal: boolean
-  /** Labels of its readings, for patterns. */
+  /** The labels of its measurements, for patterns. */
   labels(metric: Metric): Labels
 }
 
-/** Sends by itself. It keeps the last value of each series, and tells the hub of births, values and deaths. */
+/** A sensor that receives values. It keeps the last value of each series and reports births, values and deaths to the hub. */
 export interface ListeningSensor extends Family {
   readonly polled: false
-  /** All series alive, or those of one metric. */
+  /** All live series, or those of one metric. */
   series(name?: string): Iterable<Series>
   /**
-   * Of what the sensor has to ask for: what there may be one day, as series that match whatever might come, and never have
-   * a value. Who wants them wants the sensor to look.
+   * Placeholders for series that the sensor could request but has not seen yet. They match whatever may come and never have
+   * a value; demand for one makes the sensor look.
    */
   expected?(name?: string): Iterable<Series>
-  /** The last value while it is fresh. */
+  /** The last value, as long as it is fresh. */
   last(series: Series): Measurement | undefined
 }
 
-/** How far a binding has come in a metric that has a past of its own. It is kept with the binding, over restarts. */
+/** How far a binding has advanced in a metric that keeps a history. It is stored with the binding and survives restarts. */
 export interface ResumePoint {
-  /** The number of the last event that it passed; undefined before it began. */
+  /** The number of the last event that was passed on; undefined before the first. */
   readonly reached: number | undefined
-  /** Stored together with what was sent before. */
+  /** Advances; the new position is stored together with the values sent before it. */
   reach(number: number): void
 }
 
-/** Things that happen; no last value, no series. */
+/** A sensor of events; it has no last values and no series. */
 export interface EventSensor extends Family {
   readonly polled: 'event'
-  /** Who may see an event is judged by the sensor, per event. */
+  /** Reports events from now on; the sensor judges for each event whether this identity may see it. */
   subscribe(
     metric: Metric,
     identity: Identity,
@@ -117,30 +120,30 @@ export interface EventSensor extends Family {
 
 export type Sensor = PolledSensor | ListeningSensor | EventSensor
 
-/** Takes frames of values: `head` and `tail` are valid only during the call. `time`: microseconds since 1970. */
+/** Takes values: `framePrefix` and `encodedValue` are valid only during the call; `time` is in microseconds since 1970. */
 export interface Sink {
-  append(head: Uint8Array, tail: Uint8Array, time: number): void
+  append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
 }
 
-/** Somebody wants the values of a series: its frame template, and where the frames go. */
+/** A subscription to a series: the prefix of its frames, and the sink that takes them. */
 export interface Subscription {
   readonly framePrefix: Uint8Array
   readonly sink: Sink
-  /** Where it stands among the taps of its series. */
+  /** Its index in the `subscriptions` of its series. */
   at: number
 }
 
-/** A stream of values of one metric from one source. Owned by its sensor; `taps` are the hub's alone. */
+/** A stream of values of one metric from one source. Its sensor owns it; only the hub changes `subscriptions`. */
 export interface Series {
   readonly subscriptions: Subscription[]
   readonly name: string
   readonly labels: Labels
-  /** Its values are events: nobody is sent VOID when it goes [MON 9 Kinds]. */
+  /** True if its values are events: no VOID is sent when it ends [MON 9 Kinds]. */
   readonly isEvent?: boolean
-  /** Further names a selecting argument may match: a spoofed host is found by name and by address. */
+  /** Whether a selecting argument matches; a spoofed host, for example, is found by its name and by its address. */
   matches(label: LabelName, matcher: (text: string) => boolean): boolean
-  /** What whoever binds it is given at once, as of what is polled [MON 9 Kinds]: where nothing changes, nothing else comes. */
+  /** The value that a new subscription gets at once, as with polled metrics [MON 9 Kinds]; where nothing changes, no other would come. */
   first?(): Measurement | undefined
-  /** Of what the sensor has to ask for: an instance selects it (true), or none does any more; not told when it died. */
+  /** For series that the sensor has to request: called with true when the first instance selects it and with false after the last one; not called after its death. */
   wanted?(isWanted: boolean): void
 }

@@ -1,4 +1,7 @@
-/** Patterns of metric names and of arguments that select a source: `*` is any run of bytes, dots too; at most 8 [MON 9 Patterns]. */
+/**
+ * Patterns of metric names and of arguments that select a source. `*` stands for any run of bytes, dots included; a pattern
+ * holds at most 8 of them [MON 9 Patterns].
+ */
 import { matcher } from '../../auth/pattern.ts'
 import { StatusError } from '../core/errors.ts'
 
@@ -10,7 +13,7 @@ export function isPattern(text: string): boolean {
   return text.includes('*')
 }
 
-/** A function that says whether a text matches. Throws StatusError INVALID_ARGUMENT for too many stars. */
+/** Returns a function that says whether a text matches. Throws StatusError INVALID_ARGUMENT for too many stars. */
 export function compilePattern(pattern: string): (text: string) => boolean {
   if (pattern.split('*').length - 1 > MAX_STARS) {
     throw new StatusError('INVALID_ARGUMENT', `a pattern holds at most ${MAX_STARS} stars`)
@@ -18,7 +21,7 @@ export function compilePattern(pattern: string): (text: string) => boolean {
   return matcher(pattern)
 }
 
-/** Whether anything that begins with `prefix` may match a name or pattern. */
+/** Whether a name that begins with `prefix` may match a name or pattern. */
 export function mayBegin(name: string, prefix: string): boolean {
   const star = name.indexOf('*')
   if (star < 0) return name.startsWith(prefix)

@@ -1,4 +1,4 @@
-/** Readings of polled sensors, shared: identical metric, arguments and interval are one timer and one measurement. */
+/** Polls sensors at intervals. Requests with the same metric, arguments and interval share one timer and one measurement. */
 import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../core/clock.ts'
@@ -24,7 +24,7 @@ export class Poller {
     this.#fences = fences
   }
 
-  /** Measures now for this listener, then every `intervalMs` for all who share it. The returned function ends it. */
+  /** Measures at once for this listener, then every `intervalMs` for all that share the timer. The returned function ends it. */
   poll(
     target: PolledTarget,
     identity: Reader,
@@ -48,12 +48,12 @@ export class Poller {
 
   #open(key: string, target: PolledTarget, identity: Reader, intervalMs: number): Group {
     const listeners = new Set<(measured: Measurement) => void>()
-    // A source that is slower than the interval is asked again when it has answered, not ever more often.
+    // A source that is slower than the interval is asked again only after it has answered.
     let asked = false
     const timer = this.#clock.setInterval(() => {
       if (asked) return
       if (this.#fences.has(target.sensor)) {
-        this.#fences.keep(target.sensor)
+        this.#fences.countDiscarded(target.sensor)
         return
       }
       asked = true
@@ -67,7 +67,7 @@ export class Poller {
     return group
   }
 
-  /** What is under way while its sensor is fenced comes to nothing: VOID was sent then. */
+  /** A measurement that is pending when its sensor is fenced is discarded: VOID was sent at that moment. */
   #measure({ target, identity, key }: Group, to: (measured: Measurement | undefined) => void): void {
     const { sensor, metric, args } = target
     deliver(sensor.measure(metric, args, identity, key), (measured) => {

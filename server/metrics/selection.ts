@@ -1,6 +1,6 @@
 /**
- * What a COLLECT or QUERY asks for: the name (or pattern) and arguments, judged for one identity [MON 9].
- * A selection is resolved again whenever it is used: metrics and series come and go.
+ * What a COLLECT or QUERY asks for: a name or pattern with arguments, judged for one identity [MON 9]. A selection is
+ * resolved again whenever it is used, because metrics and series come and go.
  */
 import { mayRead, type Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
@@ -8,8 +8,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
-import { convertArguments } from './arguments.ts'
-import { deadline, declaredFor, interval, storable } from './declared.ts'
+import { convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
 import {
   type Arguments,
   type EventSensor,
@@ -30,7 +29,7 @@ const MAX_INTERVAL_MS = 86_400_000
 const DEADLINE_MS = 10_000
 const MAX_DEADLINE_MS = 600_000
 
-/** Arguments as a key: the same whatever order they came in. */
+/** Arguments as a key that does not depend on their order. */
 export function keyOfArguments(args: Arguments): [string, unknown][] {
   const plain = [...args].map(([name, value]): [string, unknown] => [
     name,
@@ -57,7 +56,7 @@ export interface EventTarget {
 export interface SelectionDefaults {
   readonly intervalMs: number
   readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
-  /** From the store: what may not be read any more is there too, so that it ends as it should [MON 15]. */
+  /** True for instances from the store: they include what may not be read any more, so that it is ended properly [MON 15]. */
   readonly restored?: boolean
 }
 
@@ -65,7 +64,7 @@ function kindOf(metrics: readonly Metric[]): Kind {
   return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
 }
 
-/** The same for two who are shown the same. */
+/** A key that two readers share if they are shown the same. */
 export function keyOfReader({ userId, scope }: Reader): string {
   return JSON.stringify([userId, scope])
 }
@@ -73,22 +72,22 @@ export function keyOfReader({ userId, scope }: Reader): string {
 export class Selection {
   readonly name: string
   readonly identity: Reader
-  /** Converted arguments, as they are stored. */
+  /** The converted arguments, as the store keeps them. */
   readonly args: ArgumentList
   readonly intervalMs: number
   readonly deadlineMs: number
-  /** Its values carry labels, and an answer is an ARRAY. */
+  /** True if values carry labels and an answer is an ARRAY. */
   readonly isPattern: boolean
-  /** An answer is an ARRAY: it may be as large as a frame. */
+  /** True if an answer is an ARRAY, which may be as large as a frame. */
   readonly isList: boolean
-  /** Undefined: nothing was known of it yet. */
+  /** Undefined if nothing was known about the metric when the selection was made. */
   readonly #kind: Kind | undefined
   readonly #rights: SelectionDefaults['rights']
-  /** Those that may have what is asked for; whether the identity may read it is judged whenever it is used. */
+  /** Sensors whose family may hold matching metrics. Rights are judged whenever the selection is used. */
   readonly #sensors: readonly Sensor[]
   readonly #matchesName: (name: string) => boolean
   readonly #values: Arguments
-  /** Of the selecting arguments that are text. */
+  /** Matchers of the selecting arguments that are text. */
   readonly #matchers = new Map<string, (text: string) => boolean>()
 
   /** Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
@@ -129,15 +128,15 @@ export class Selection {
     return this.#kind ?? kindOf(this.#metrics(() => true))
   }
 
-  /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name nothing that there is now: a disk, say. */
+  /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
   check(): void {
     if (!this.isAllowed) {
-      throw new StatusError('PERMISSION_DENIED', `no rule allows to read ${this.name} with these arguments`)
+      throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
     for (const { sensor, metric, args } of this.polled()) sensor.check(metric, args)
   }
 
-  /** Whether it may select anything. A pattern may: what it matches is judged one by one. */
+  /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */
   get isAllowed(): boolean {
     if (isPattern(this.name)) return true
     if (this.isPattern) return this.#metrics().length > 0
@@ -145,7 +144,7 @@ export class Selection {
     return this.polled().length > 0 || this.events().length > 0
   }
 
-  /** The same for two selections of one identity that measure the same. */
+  /** A key that two selections of one identity share if they measure the same. */
   get key(): string {
     const values = new Map(this.#values)
     values.delete(interval.name)
@@ -153,7 +152,7 @@ export class Selection {
     return JSON.stringify([this.name, keyOfArguments(values), this.identity.scope])
   }
 
-  /** What is measured when asked. */
+  /** The matching metrics that are measured on request. */
   polled(): PolledTarget[] {
     const targets: PolledTarget[] = []
     for (const sensor of this.#sensors) {
@@ -183,14 +182,14 @@ export class Selection {
     return targets
   }
 
-  /** Listening sensors that may have series of it. */
+  /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
     return this.#sensors.filter((sensor): sensor is ListeningSensor => {
       return sensor.polled === false && mayRead(this.identity, sensor.owner)
     })
   }
 
-  /** The labels that stand in the values of a series; undefined if it does not match. */
+  /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): ReadonlySet<LabelName> | undefined {
     if (!this.#sensors.includes(sensor) || !this.#matchesName(series.name)) return undefined
     const metric = sensor.metric(series.name)
@@ -199,7 +198,7 @@ export class Selection {
       if (parameter.selects === undefined) continue
       const wanted = this.#values.get(parameter.name)
       const label = parameter.name as LabelName
-      // Left out, it is any source; but a value without an index is a metric of its own [MON 9 Patterns].
+      // A source that is left out means any source, but a value without an index is a metric of its own [MON 9 Patterns].
       if (wanted === undefined && label === 'index' && series.labels.index !== '') return undefined
       const matcher = this.#matchers.get(label)
       if (matcher !== undefined && !series.matches(label, matcher)) return undefined
@@ -208,12 +207,12 @@ export class Selection {
     return this.#open(metric)
   }
 
-  /** Names of series worth asking a sensor for: the one name, or all. */
+  /** The one name whose series can match; undefined for a pattern, where any series can. */
   get exactName(): string | undefined {
     return isPattern(this.name) ? undefined : this.name
   }
 
-  /** What no arguments would make readable is not there [MON 9]. */
+  /** A metric that no arguments would make readable is treated as absent [MON 9]. */
   #isShown({ owner }: Sensor, { name }: Metric): boolean {
     return this.#rights.mayReadSome(this.identity, owner, name)
   }
@@ -235,13 +234,13 @@ export class Selection {
       const metric = this.name.startsWith(sensor.family) ? sensor.metric(this.name) : undefined
       return metric === undefined || !isShown(metric) ? [] : [metric]
     }
-    // Lists of the producer nest too deep to stand inside a pattern's REC.
+    // Lists, such as producer.metrics, nest too deep for the REC of a pattern.
     return [...sensor.metrics()].filter((metric) => {
       return metric.type !== BasicType.ARRAY && this.#matchesName(metric.name) && isShown(metric)
     })
   }
 
-  /** The arguments a metric takes; undefined if one was given that it does not take: a pattern then passes it over. */
+  /** The arguments for a metric; undefined if one was given that it does not take, so that a pattern skips the metric. */
   #argumentsFor(metric: Metric): Arguments | undefined {
     const args = new Map<string, Value['value']>()
     for (const [name, value] of this.#values) {
@@ -275,7 +274,7 @@ export class Selection {
     })
   }
 
-  /** An exact name with a source that is not this producer names nothing, now or later. */
+  /** Rejects an exact name of this producer's own metrics with another source: it can never name anything. */
   #checkOwn(metric: Metric): void {
     const own = metric.parameters.find(({ selects }) => selects === 'own')
     const isOurs = this.#sensors.some((sensor) => {
@@ -295,6 +294,6 @@ export class Selection {
     if (value === undefined) return otherwise
     const number = value as number
     if (number >= least && number <= most) return number
-    throw new StatusError('INVALID_ARGUMENT', `${name} has to be ${least} to ${most}, not ${number}`)
+    throw new StatusError('INVALID_ARGUMENT', `${name} must be from ${least} to ${most}, not ${number}`)
   }
 }

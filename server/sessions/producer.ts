@@ -17,10 +17,9 @@ import type { RightsRevocation } from '../channels/withdrawal.ts'
 import type { Executor } from '../controls/executor.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
-import type { QueryIds } from '../metrics/answers.ts'
-import type { Ids } from '../metrics/ids.ts'
+import type { Ids, QueryIds } from '../metrics/ids.ts'
 import type { Instances } from '../metrics/instances.ts'
-import type { PendingMeasurements } from '../metrics/measurements.ts'
+import type { PendingMeasurements } from '../metrics/pending-measurements.ts'
 
 /** Where a URL of DEF_CHANNEL leads. */
 export interface Destination {

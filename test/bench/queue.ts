@@ -18,7 +18,7 @@ import { Pool } from '../../server/channels/pool.ts'
 import { Queue } from '../../server/channels/queue.ts'
 import { TurnScheduler } from '../../server/channels/turn.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { framePrefix } from '../../server/metrics/template.ts'
+import { framePrefix } from '../../server/metrics/instance.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import { type Batch, BLOCK_WIDTH } from '../../storage/store.ts'
 

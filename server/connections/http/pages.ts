@@ -7,7 +7,7 @@ import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
-import { ListenError } from '../../core/listen-error.ts'
+import { ListenError } from '../../core/listen.ts'
 
 /** Made by the build. Sources stand two folders below the package, compiled files three. */
 const BUNDLE = import.meta.url.endsWith('.ts') ? '../../../dist/web' : '../../../web'

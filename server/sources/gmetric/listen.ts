@@ -1,6 +1,6 @@
 /** What [gmetric] opens: the socket that packets are sent to, a multicast group, and the XML for gmetad. */
 import { type Address, type Config, formatAddress } from '../../config/config.ts'
-import { ListenError } from '../../core/listen-error.ts'
+import { ListenError } from '../../core/listen.ts'
 import type { Logger } from '../../core/log.ts'
 import { Sources } from '../allowed.ts'
 import type { Feeds } from '../by-tenant.ts'

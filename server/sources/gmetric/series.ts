@@ -7,7 +7,7 @@ import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
 import { SLOPES } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { type CataloguedSeries, NO_METADATA, type MetricMetadata } from '../../metrics/catalogue.ts'
+import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Parameter, Subscription } from '../../metrics/metric.ts'
 import type { Host, Series as Received } from './host.ts'
 

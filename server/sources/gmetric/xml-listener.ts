@@ -5,7 +5,7 @@
  */
 import { createServer, type Socket } from 'node:net'
 import type { Address } from '../../config/config.ts'
-import { bindTcp } from '../../core/bind.ts'
+import { bindTcp } from '../../core/listen.ts'
 
 const MAX_READERS = 64
 const READING_MS = 30_000

@@ -7,7 +7,7 @@ import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import type { Address } from '../../config/config.ts'
-import { listenError } from '../../core/listen-error.ts'
+import { listenError } from '../../core/listen.ts'
 
 /** Linux gives at most `net.core.rmem_max`, without a word. */
 const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024

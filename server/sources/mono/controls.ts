@@ -16,8 +16,8 @@ import {
 } from '../../controls/control.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
-import { RecordList } from '../../metrics/answer.ts'
 import type { Hub } from '../../metrics/hub.ts'
+import { RecordList } from '../../metrics/measure.ts'
 import type { MonoAgent } from './agent.ts'
 import { MonoSensor } from './sensor.ts'
 

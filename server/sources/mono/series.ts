@@ -3,7 +3,7 @@
  * more the agent is told to stop, unless it was there from the beginning or somebody asked for it by a control.
  */
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
-import { type CataloguedSeries, NO_METADATA, type MetricMetadata } from '../../metrics/catalogue.ts'
+import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Measurement, Subscription } from '../../metrics/metric.ts'
 
 export class MonoSeries implements CataloguedSeries {

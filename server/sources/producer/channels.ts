@@ -6,7 +6,7 @@ import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
 import { StatusError } from '../../core/errors.ts'
-import { RecordList } from '../../metrics/answer.ts'
+import { RecordList } from '../../metrics/measure.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, UINT32, UINT64, BOOLEAN, ARRAY, REC } = BasicType

@@ -2,8 +2,8 @@
 import { mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { RecordList } from '../../metrics/answer.ts'
 import { Fences } from '../../metrics/fences.ts'
+import { RecordList } from '../../metrics/measure.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import type { View } from './sensor.ts'
 
@@ -34,7 +34,7 @@ export function sensorsView(sensors: () => readonly Shown[], fences = new Fences
 
 function fenced(sensor: Shown, status: SensorStatus, fences: Fences): SensorStatus {
   if (!fences.knows(sensor)) return status
-  const counters = { ...status.counters, keptOut: fences.keptOut(sensor) }
+  const counters = { ...status.counters, keptOut: fences.discarded(sensor) }
   return { ...status, state: fences.has(sensor) ? 'fenced' : status.state, counters }
 }
 

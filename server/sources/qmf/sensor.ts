@@ -27,7 +27,7 @@ export interface QmfOptions {
 export interface QmfHub {
   born(sensor: ListeningSensor, series: Series): void
   /** Those that somebody wants; also of series that never have a value. */
-  readonly wanted: { born(sensor: ListeningSensor, series: Series): void }
+  readonly demand: { born(sensor: ListeningSensor, series: Series): void }
   /** `time`: microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void
   died(series: Series): void
@@ -140,7 +140,7 @@ export class QmfSensor implements ListeningSensor, Receiver {
   }
 
   expects(series: ClassSeries): void {
-    this.#hub.wanted.born(this, series)
+    this.#hub.demand.born(this, series)
   }
 
   tell(series: QmfSeries, value: Value, time: number): void {

@@ -5,7 +5,7 @@
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readTyped, type Value } from '../../../protocol/monitor/value.ts'
-import { type CataloguedSeries, NO_METADATA, type MetricMetadata } from '../../metrics/catalogue.ts'
+import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Subscription } from '../../metrics/metric.ts'
 
 const { UINT64, STRING } = BasicType

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { seriesKey, seriesKeyOfFrame } from '../../../server/channels/series-key.ts'
-import { framePrefix } from '../../../server/metrics/template.ts'
+import { framePrefix } from '../../../server/metrics/instance.ts'
 
 const open = new Set(['name', 'source', 'index'] as const)
 

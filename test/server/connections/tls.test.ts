@@ -271,7 +271,7 @@ describe('new files', () => {
     expect(open.peer.closed).toBe(false)
   })
 
-  it('that are no good are told, and what was read before goes on', async () => {
+  it('that are no good are told, and the previous contents stay in force', async () => {
     const before = await everyListener()
     const watcher = await seat(await overTcp())
     const notices = await watcher.collect('producer.notices')

@@ -1,7 +1,7 @@
 /** How long keys are kept, what they take, and what becomes of who waits for one; on the wire: section-10-execute.test.ts. */
 import { describe, expect, it } from 'vitest'
 import { Executions, type Keyed } from '../../../server/controls/executions.ts'
-import { ageClock } from '../../../server/core/age.ts'
+import { ageClock } from '../../../server/core/clock.ts'
 import type { Change } from '../../../storage/store.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 

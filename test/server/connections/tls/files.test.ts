@@ -95,14 +95,14 @@ describe('a change', () => {
     expect(files.look()).toBeUndefined()
   })
 
-  it('that is no good is told once, shows until it is mended, and what was read before goes on', () => {
+  it('that is no good is told once, shows until it is mended, and the previous contents stay in force', () => {
     const files = open()
     const followed: unknown[] = []
     files.follow(({ cert }) => followed.push(cert))
     directory.write('server.pem', second.cert)
     expect(files.look()).toEqual({
       severity: 'error',
-      detail: expect.stringMatching(/does not belong.*; what was read before goes on$/),
+      detail: expect.stringMatching(/does not belong.*; the previous contents stay in force$/),
     })
     expect(files.look()).toBeUndefined()
     expect(files.status()).toMatchObject({ state: 'failed', counters: { read: 1, refused: 1 } })

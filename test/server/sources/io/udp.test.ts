@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { ListenError } from '../../../../server/core/listen-error.ts'
+import { ListenError } from '../../../../server/core/listen.ts'
 import { dropsIn, listenUdp, type UdpListening, type UdpOptions } from '../../../../server/sources/io/udp.ts'
 
 const open: { close(): unknown }[] = []
@@ -125,7 +125,7 @@ describe('a UDP listener on all addresses', () => {
   test('says where it could not join a group', async () => {
     const { listening } = await listen('0.0.0.0')
     expect(() => listening.join('239.2.11.71', '192.0.2.77', 'gmetric.multicast')).toThrow(
-      `cannot listen on 239.2.11.71:${listening.address.port}: no interface can take part in that group ` +
+      `cannot listen on 239.2.11.71:${listening.address.port}: no network interface can join that group ` +
         '(the key is `gmetric.multicast`)',
     )
   })

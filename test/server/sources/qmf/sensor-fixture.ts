@@ -19,7 +19,7 @@ import { FakeClock } from '../../../support/fake-clock.ts'
 export class FakeHub implements QmfHub {
   /** Of objects that are not there yet. */
   readonly expected: Series[] = []
-  readonly wanted = { born: (_sensor: ListeningSensor, series: Series) => void this.expected.push(series) }
+  readonly demand = { born: (_sensor: ListeningSensor, series: Series) => void this.expected.push(series) }
   #told: string[] = []
 
   born(_sensor: ListeningSensor, series: Series): void {

@@ -13,7 +13,7 @@ import { FakeClock } from '../../../../support/fake-clock.ts'
 
 export const identity = { tenant: 'default', name: 'eve', role: 'operator', userId: 7 } as Identity
 const context = { identity } as ControlContext
-const nobody = { born() {}, emit() {}, died() {}, wanted: { born() {} } }
+const nobody = { born() {}, emit() {}, died() {}, demand: { born() {} } }
 
 /** As the real broker of the recording described it. */
 export function recorded(className: string): TableSchema {

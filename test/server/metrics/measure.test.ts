@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { writeValueMessage } from '../../../protocol/monitor/message.ts'
-import { measure, RecordList } from '../../../server/metrics/answer.ts'
+import { measure, RecordList } from '../../../server/metrics/measure.ts'
 import { Metrics, text } from './fixture.ts'
 
 let metrics: Metrics

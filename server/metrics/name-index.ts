@@ -1,12 +1,12 @@
 /**
- * Things of instances, found by the name of a series that they may concern: a thousand that name another metric cost nothing
- * when an object with fifty series comes.
+ * An index of bindings and instances by the metric name that they select, so that a new series costs nothing for the
+ * thousands that select other names.
  */
 export class NameIndex<T> {
   readonly #exact = new Map<string, Set<T>>()
   readonly #patterns = new Set<T>()
 
-  /** `exactName`: undefined for a pattern, which may concern all. */
+  /** `exactName` is undefined for a pattern, which may match any name. */
   add(exactName: string | undefined, thing: T): void {
     if (exactName === undefined) this.#patterns.add(thing)
     else this.#exact.set(exactName, (this.#exact.get(exactName) ?? new Set()).add(thing))
@@ -18,6 +18,7 @@ export class NameIndex<T> {
     if (exactName !== undefined && all?.delete(thing) && all.size === 0) this.#exact.delete(exactName)
   }
 
+  /** Everything that may concern a series of this name. */
   *of(name: string): Generator<T> {
     yield* this.#exact.get(name) ?? []
     yield* this.#patterns

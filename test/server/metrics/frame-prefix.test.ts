@@ -1,7 +1,8 @@
 /** Templates of VALUE frames, against frames built by hand from the specification. */
 import { expect, test } from 'vitest'
+import { framePrefix } from '../../../server/metrics/instance.ts'
+import { patternRecord } from '../../../server/metrics/measure.ts'
 import type { LabelName } from '../../../server/metrics/metric.ts'
-import { framePrefix, patternRecord } from '../../../server/metrics/template.ts'
 import { join, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
 
 const labels = {

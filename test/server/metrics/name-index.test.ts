@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NameIndex } from '../../../server/metrics/by-name.ts'
+import { NameIndex } from '../../../server/metrics/name-index.ts'
 
 test('what names a metric is found by that name alone, a pattern by every name, until it is taken away', () => {
   const things = new NameIndex<string>()

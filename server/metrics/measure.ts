@@ -1,32 +1,34 @@
 /**
- * One measurement of a selection: what QUERY and GET of a continuous metric give [MON 8 Answers]. A pattern gives an ARRAY
- * of RECs; what does not fit one frame is left out and the last REC says {more = true}.
+ * One measurement of a selection, as QUERY and GET of a continuous metric answer it [MON 8 Answers]. A pattern is answered
+ * with an ARRAY of RECs. Records that do not fit one frame are left out, and the last REC then says {more = true}.
  */
-
 import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType, VALUE_HEADER_BYTES } from '../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
-import type { Fences as AllFences } from './fences.ts'
+import type { Fences } from './fences.ts'
+import { openFields } from './instance.ts'
 import type { LabelName, Labels, Measurement } from './metric.ts'
 import type { Selection } from './selection.ts'
-import { patternRecord } from './template.ts'
 
-/** Room for the ARRAY's element type and count, and for the last REC. */
+/** Bytes reserved for the ARRAY's element type and count, and for the last REC. */
 const RESERVED_BYTES = 8 + 20
 /** Elements of an ARRAY have no type of their own. */
 const TYPE_BYTES = 4
 
-/** `now`: microseconds, for what has no time of its own. A promise where a sensor has to be waited for. */
-export function measure(selection: Selection, now: number, fences: Fences = none): Measurement | Promise<Measurement> {
+/**
+ * Measures a selection. `now`, in microseconds, is the time of values that have none of their own. Returns a promise if a
+ * sensor does not answer at once.
+ */
+export function measure(selection: Selection, now: number, fences: Fenced = none): Measurement | Promise<Measurement> {
   return selection.isPattern ? measurePattern(selection, now, fences) : measureOne(selection, now, fences)
 }
 
-/** Which sensors are fenced: of those there is nothing. */
-type Fences = Pick<AllFences, 'has'>
-const none: Fences = { has: () => false }
+/** Says which sensors are fenced; those give no values. */
+type Fenced = Pick<Fences, 'has'>
+const none: Fenced = { has: () => false }
 
-function measureOne(selection: Selection, now: number, fences: Fences): Measurement | Promise<Measurement> {
+function measureOne(selection: Selection, now: number, fences: Fenced): Measurement | Promise<Measurement> {
   for (const { sensor, metric, args } of selection.polled()) {
     return fences.has(sensor) ? { value: VOID, time: now } : sensor.measure(metric, args, selection.identity)
   }
@@ -41,7 +43,7 @@ function measureOne(selection: Selection, now: number, fences: Fences): Measurem
   return { value: VOID, time: now }
 }
 
-function measurePattern(selection: Selection, now: number, fences: Fences): Measurement | Promise<Measurement> {
+function measurePattern(selection: Selection, now: number, fences: Fenced): Measurement | Promise<Measurement> {
   const targets = selection.polled().filter(({ sensor }) => !fences.has(sensor))
   const readings = targets.map(({ sensor, metric, args, labels, open }) => {
     return { labels, open, measured: sensor.measure(metric, args, selection.identity) }
@@ -66,7 +68,12 @@ interface LabelledMeasurement {
   readonly measured: Measurement
 }
 
-function records(selection: Selection, readings: readonly LabelledMeasurement[], now: number, fences: Fences): Measurement {
+function records(
+  selection: Selection,
+  readings: readonly LabelledMeasurement[],
+  now: number,
+  fences: Fenced,
+): Measurement {
   const list = new RecordList()
   for (const { labels, open, measured } of readings) {
     if (!list.add(patternRecord(labels, open, measured.value), measured.time)) break
@@ -83,16 +90,21 @@ function records(selection: Selection, readings: readonly LabelledMeasurement[],
   return { value: list.value(), time: list.time === 0 ? now : list.time }
 }
 
+/** One REC of the answer to a pattern. */
+export function patternRecord(labels: Labels, open: ReadonlySet<LabelName>, value: Value): Field[] {
+  return [...openFields(labels, open), { name: 'value', ...value }]
+}
+
 /** An ARRAY of RECs that fits one frame. */
 export class RecordList {
   readonly #items: (readonly Field[])[] = []
   readonly #writer = new XdrWriter()
   #bytes = VALUE_HEADER_BYTES + RESERVED_BYTES
   #full = false
-  /** The latest time of its records. */
+  /** The latest time of the records. */
   time = 0
 
-  /** False if it does not fit any more. */
+  /** Adds a record; returns false if it does not fit. */
   add(record: readonly Field[], time = 0): boolean {
     if (this.#full) return false
     writeTyped(this.#writer.clear(), { type: BasicType.REC, value: record })
@@ -108,7 +120,7 @@ export class RecordList {
     return true
   }
 
-  /** Says that there is more than what is listed. */
+  /** Marks the list as incomplete. */
   more(): void {
     this.#full = true
     this.#items.push([{ name: 'more', type: BasicType.BOOLEAN, value: true }])

@@ -1,13 +1,15 @@
 /**
- * Series that somebody wants: those that an instance selects, bound or not, since GET asks for what COLLECT chose. Kept only
- * of series that their sensor has to ask for; the values of all others come anyway.
+ * The demand for series that their sensor has to request, such as the counters of a Mono agent. A series is in demand while
+ * an instance selects it, bound or not, because GET answers for unbound instances too. Other series need no demand: their
+ * values arrive anyway.
  */
-import { NameIndex } from './by-name.ts'
+
 import type { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Sensor, Series } from './metric.ts'
+import { NameIndex } from './name-index.ts'
 
-interface Want {
+interface Demanded {
   readonly sensor: ListeningSensor
   readonly by: Set<MetricInstance>
 }
@@ -16,13 +18,13 @@ export class Demand {
   readonly #fences: Fences
   readonly #instances = new Map<MetricInstance, Set<Series>>()
   readonly #named = new NameIndex<MetricInstance>()
-  readonly #wants = new Map<Series, Want>()
+  readonly #series = new Map<Series, Demanded>()
 
   constructor(fences: Fences) {
     this.#fences = fences
   }
 
-  /** An instance was made, or may select other series than before. */
+  /** Brings the demand of an instance up to date: it is new, or may select other series than before. */
   match(instance: MetricInstance): void {
     const before = this.#instances.get(instance)
     this.#instances.set(instance, new Set())
@@ -45,7 +47,7 @@ export class Demand {
     this.#named.delete(instance.selection.exactName, instance)
   }
 
-  /** A series is born, or is found by other names than before. */
+  /** Reports that a series is new, or that it answers to other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
     if (series.wanted === undefined) return
     for (const instance of this.#named.of(series.name)) {
@@ -54,16 +56,16 @@ export class Demand {
     }
   }
 
-  /** It is not told that nobody wants it any more. */
+  /** Reports that a series has ended. Its `wanted` is not called any more. */
   died(series: Series): void {
-    for (const instance of this.#wants.get(series)?.by ?? []) this.#instances.get(instance)?.delete(series)
-    this.#wants.delete(series)
+    for (const instance of this.#series.get(series)?.by ?? []) this.#instances.get(instance)?.delete(series)
+    this.#series.delete(series)
   }
 
-  /** The values of a sensor are kept out from now on: nobody wants them. */
+  /** Withdraws all demand from a sensor that is fenced. */
   fenced(sensor: Sensor): void {
-    for (const [series, want] of [...this.#wants]) {
-      if (want.sensor !== sensor) continue
+    for (const [series, demanded] of [...this.#series]) {
+      if (demanded.sensor !== sensor) continue
       this.died(series)
       series.wanted?.(false)
     }
@@ -73,19 +75,19 @@ export class Demand {
     if (series.wanted === undefined || this.#fences.has(sensor)) return false
     if (instance.selection.openFor(sensor, series) === undefined) return false
     this.#instances.get(instance)?.add(series)
-    const want = this.#wants.get(series)
-    if (want !== undefined) want.by.add(instance)
+    const demanded = this.#series.get(series)
+    if (demanded !== undefined) demanded.by.add(instance)
     else {
-      this.#wants.set(series, { sensor, by: new Set([instance]) })
+      this.#series.set(series, { sensor, by: new Set([instance]) })
       series.wanted(true)
     }
     return true
   }
 
   #leave(instance: MetricInstance, series: Series): void {
-    const by = this.#wants.get(series)?.by
+    const by = this.#series.get(series)?.by
     if (!by?.delete(instance) || by.size > 0) return
-    this.#wants.delete(series)
+    this.#series.delete(series)
     series.wanted?.(false)
   }
 }
