@@ -1,8 +1,7 @@
 /**
- * What each tenant has of what it may have. Every path that takes something asks here, and gives it back when it ends;
- * the limits come from the tenant or the configuration. When one is lowered, what is there stays.
+ * Quotas: how much each tenant uses, and how much it may use. Every path that takes a resource asks here first and returns
+ * it in the end. Limits come from the tenant or from the configuration; lowering one ends nothing that exists.
  */
-
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
@@ -22,7 +21,7 @@ export class Quotas {
     this.#clock = clock
   }
 
-  /** The one account of a tenant, made when it is first asked for. */
+  /** The usage of a tenant; there is one object for each, made on first use. */
   of(tenant: string): TenantUse {
     let use = this.#uses.get(tenant)
     if (use === undefined) {
@@ -32,7 +31,7 @@ export class Quotas {
     return use
   }
 
-  /** The limits of a tenant are others now. */
+  /** Reports that the limits of a tenant have changed. */
   changed(tenant: string): void {
     const use = this.#uses.get(tenant)
     if (use !== undefined) use.quota = this.#limits(tenant)
@@ -45,13 +44,13 @@ export class Quotas {
 
 export class TenantUse {
   readonly connections: Count
-  /** Those in the store: what was never worth that does not count. */
+  /** Channels in the store; those that were never stored do not count. */
   readonly channels: Count
-  /** Metrics that are bound, each match of a pattern by itself. */
+  /** Bound metrics; each match of a pattern counts separately. */
   readonly instances: Count
   readonly controls: Rate
   readonly dials: Rate
-  /** Bytes of VALUE frames in all its channels. The limit is looked at for every value. */
+  /** Bytes of VALUE frames in all its channels. The limit is read for every value. */
   readonly queued: { bytes: number; limit: number }
   readonly values: ValueMeter
 
@@ -76,17 +75,17 @@ export class TenantUse {
   }
 }
 
-/** 0 is no limit. */
+/** In the configuration, 0 means no limit. */
 function most(limit: number): number {
   return limit === 0 ? Number.POSITIVE_INFINITY : limit
 }
 
-/** Things that are there for a while. */
+/** A limited number of things that exist for a while. */
 export class Count {
   readonly #what: string
   readonly #limit: () => number
   used = 0
-  /** How many did without, where nobody could be told at once. */
+  /** The number of refusals that could not be reported at once. */
   refused = 0
 
   constructor(what: string, limit: () => number) {
@@ -104,10 +103,10 @@ export class Count {
 
   /** Throws StatusError QUOTA_EXCEEDED. */
   needsRoom(more = 1): void {
-    if (!this.hasRoom(more)) throw exceeded(`${this.#what}: ${this.used} are there, ${this.#limit()} are allowed`)
+    if (!this.hasRoom(more)) throw exceeded(`${this.#what}: ${this.used} exist and ${this.#limit()} are allowed`)
   }
 
-  /** Throws StatusError QUOTA_EXCEEDED, and then nothing is counted. */
+  /** Counts one more, or throws StatusError QUOTA_EXCEEDED and counts nothing. */
   enter(): void {
     this.needsRoom()
     this.used++
@@ -118,12 +117,12 @@ export class Count {
   }
 }
 
-/** Things that happen, at most so many within any minute. */
+/** A limited number of events within any minute. */
 export class Rate {
   readonly #what: string
   readonly #limit: () => number
   readonly #now: () => number
-  /** When those of the last minute happened, oldest first; none are kept while there is no limit. */
+  /** The times of the events of the last minute, oldest first; empty while there is no limit. */
   readonly #times: number[] = []
 
   constructor(what: string, limit: () => number, now: () => number) {
@@ -141,7 +140,7 @@ export class Rate {
     return this.#times.length
   }
 
-  /** Milliseconds until one more may happen; 0: now. */
+  /** Milliseconds until the next event is allowed; 0 if it is allowed now. */
   get waitMs(): number {
     this.#forgetOld()
     const limit = this.#limit()
@@ -149,11 +148,11 @@ export class Rate {
     return MINUTE_MS - (this.#now() - (this.#times[this.#times.length - limit] as number))
   }
 
-  /** One happens. Throws StatusError QUOTA_EXCEEDED, and then it must not. */
+  /** Counts an event, or throws StatusError QUOTA_EXCEEDED if it is not allowed. */
   take(): void {
     const { waitMs } = this
     if (waitMs > 0) {
-      throw exceeded(`${this.#what}: ${this.#limit()} are allowed; again in ${Math.ceil(waitMs / SECOND_MS)} s`)
+      throw exceeded(`${this.#what}: ${this.#limit()} are allowed; try again in ${Math.ceil(waitMs / SECOND_MS)} s`)
     }
     if (Number.isFinite(this.#limit())) this.#times.push(this.#now())
   }
@@ -166,18 +165,18 @@ export class Rate {
   }
 }
 
-/** So many are taken in before it is looked again whether there is a limit by now. */
+/** While there is no limit, the number of values after which the limit is read again. */
 const UNLOOKED = 1_000
 
-/** Values that feeds bring in, at most so many within a second that begins with its first. Asked for every value. */
+/** A limit on the values of feeds in each second, which begins with its first value. Called for every value. */
 export class ValueMeter {
   readonly #limit: () => number
   readonly #now: () => number
-  /** While there is no limit. */
+  /** Values that may pass before the limit is read again. */
   #free = 0
   #since = Number.NEGATIVE_INFINITY
   #taken = 0
-  /** Values that were kept out. */
+  /** Values that were refused. */
   refused = 0
 
   constructor(limit: () => number, now: () => number) {
@@ -189,18 +188,18 @@ export class ValueMeter {
     return this.#limit()
   }
 
-  /** In the second under way; not counted while there is no limit. */
+  /** Values in the current second; not counted while there is no limit. */
   get used(): number {
     return this.#now() - this.#since < SECOND_MS ? this.#taken : 0
   }
 
-  /** Milliseconds until more may come in; 0: now. For feeds that can wait. */
+  /** Milliseconds until the next value is allowed, for feeds that can wait; 0 if it is allowed now. */
   get waitMs(): number {
     const gone = this.#now() - this.#since
     return gone >= SECOND_MS || this.#taken < this.#limit() ? 0 : SECOND_MS - gone
   }
 
-  /** False if the value has to stay out. */
+  /** Counts a value; returns false if it is refused. */
   take(): boolean {
     if (this.#free > 0) {
       this.#free--

@@ -1,13 +1,13 @@
 /**
- * Who may do what: the rules of the role, then what the credential is for. Whose something is (a channel, an id, a metric of
- * a tenant's feed) is looked at first, by whoever has it: what is not theirs is not there.
+ * Rights: the rules of a role, then the scope of the credential. Ownership (of a channel, an id, a metric of a tenant's feed)
+ * is checked before, by the owner of the object: what belongs to others is treated as absent.
  */
 import { type Identity, judge, mayBeAllowed, mayRead, type Owner, type Reader } from '../../auth/permissions.ts'
 import type { Request, Verdict } from '../../auth/rules.ts'
 import { covers, type Scope } from '../../auth/scope.ts'
 import type { Rules } from './rules.ts'
 
-/** A session, or whatever else knows who asks and with what that was proven. */
+/** A session, or anything else that knows an identity and the credential that proved it. */
 export interface Asker {
   readonly identity: Identity
   readonly credential: { readonly scope?: Scope | undefined }
@@ -22,42 +22,42 @@ export class Rights {
     this.#rules = rules
   }
 
-  /** By the rules of the role alone. */
+  /** Judges by the rules of the role alone. */
   judge({ role }: Pick<Identity, 'role'>, request: Request): Verdict {
     return judge(role, this.#rules.of(role), request)
   }
 
-  /** By the rules and by what the credential is for. */
+  /** Judges by the rules of the role and by the scope of the credential. */
   may({ identity, credential }: Asker, request: Request): boolean {
     return this.isCovered(credential, request) && this.judge(identity, request).allowed
   }
 
-  /** A channel of one's own, and its settings, need no scope to name them: of channels it finds only those it covers. */
+  /** A scope need not name one's own channels and their settings: it only ever finds the channels that it covers. */
   isCovered({ scope }: Asker['credential'], request: Pick<Request, 'command' | 'object'>): boolean {
     const { command, object } = request
     const isOwn = command === 'DEF_CHANNEL' ? object === '' : command === 'EXECUTE' && object.startsWith('channel.')
     return isOwn || covers(scope, request)
   }
 
-  /** Whether there are arguments with which it may be executed: such a control is shown. */
+  /** Whether a control is listed: some arguments exist with which it may be executed. */
   isShown({ role }: Identity, control: string): boolean {
     return mayBeAllowed(role, this.#rules.of(role), { command: 'EXECUTE', object: control })
   }
 
-  /** Whether a metric may be read with these arguments: labels of a series, or what was given with COLLECT. */
+  /** Whether a metric may be read with these arguments: the labels of a series, or the arguments of COLLECT. */
   mayRead(identity: Identity, owner: Owner, metric: string, argument: Argument): boolean {
     if (!mayRead(identity, owner)) return false
     return this.judge(identity, { command: 'COLLECT', object: metric, argument }).allowed
   }
 
-  /** Whether there are arguments with which it may be read: such a metric is shown. */
+  /** Whether a metric is listed: some arguments exist with which it may be read. */
   mayReadSome(identity: Identity, owner: Owner, metric: string): boolean {
     const { role } = identity
     return mayRead(identity, owner) && mayBeAllowed(role, this.#rules.of(role), { command: 'COLLECT', object: metric })
   }
 }
 
-/** The identity as a credential shows it. What changes of the identity changes of this too. */
+/** The identity narrowed by the scope of its credential. Later changes of the identity show through. */
 export function readerOf({ identity, credential: { scope } }: Asker): Reader {
   return scope === undefined ? identity : Object.create(identity, { scope: { value: scope, enumerable: true } })
 }

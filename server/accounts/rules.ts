@@ -1,9 +1,9 @@
-/** The rules of all roles, in memory and in the store. Numbers are never given twice. */
+/** The rules of all roles, in memory and in the store. Numbers are never reused. */
 import { ADMIN_ROLE, CONSUMER_ROLE, OPERATOR_ROLE } from '../../auth/permissions.ts'
 import { isRuleCommand, type Rule } from '../../auth/rules.ts'
 import type { Change, RuleRow } from '../../storage/store.ts'
 
-/** Roles that there are without any rule. */
+/** Roles that exist without any rule. */
 export const BUILT_IN_ROLES: readonly string[] = [ADMIN_ROLE, OPERATOR_ROLE, CONSUMER_ROLE]
 
 const NONE: readonly Rule[] = []
@@ -19,17 +19,17 @@ export class Rules {
     this.#change = change
   }
 
-  /** Of one role, ascending by number. */
+  /** The rules of one role, ascending by number. */
   of(role: string): readonly Rule[] {
     return this.#byRole.get(role) ?? NONE
   }
 
-  /** Ascending by role, then by number. */
+  /** All rules, ascending by role and number. */
   list(): Rule[] {
     return [...this.#byRole.keys()].sort().flatMap((role) => this.of(role))
   }
 
-  /** A built-in role, or one that has a rule. */
+  /** Whether a role exists: it is built in or has a rule. */
   hasRole(role: string): boolean {
     return BUILT_IN_ROLES.includes(role) || this.#byRole.has(role)
   }
@@ -60,6 +60,6 @@ export class Rules {
 }
 
 function ruleOf({ command, where, ...row }: RuleRow): Rule {
-  if (!isRuleCommand(command)) throw new Error(`rule ${row.number} is about a command that there is not: ${command}`)
+  if (!isRuleCommand(command)) throw new Error(`rule ${row.number} names an unknown command: ${command}`)
   return { ...row, command, where: JSON.parse(where) as Record<string, string> }
 }

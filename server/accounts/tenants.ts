@@ -1,12 +1,10 @@
-/** The tenants with what each may have, in memory and in the store. */
+/** The tenants and their quotas, in memory and in the store. */
 import type { Change, TenantRow } from '../../storage/store.ts'
-import type { Config } from '../config/config.ts'
-
-export type Quota = Config['quota']
+import type { Quota } from './quotas.ts'
 
 export class Tenants {
   readonly #own = new Map<string, Partial<Quota>>()
-  /** What a tenant may have that has no limits of its own. */
+  /** The limits of tenants that have none of their own. */
   readonly #defaults: Quota
   readonly #change: (change: Change) => void
 
@@ -24,12 +22,12 @@ export class Tenants {
     return [...this.#own.keys()].sort()
   }
 
-  /** Its own limits, and the configuration's where it has none; 0: no limit. */
+  /** The limits of a tenant: its own, or else those of the configuration; 0 means no limit. */
   quotaOf(name: string): Quota {
     return { ...this.#defaults, ...this.#own.get(name) }
   }
 
-  /** Adds a tenant, or changes these limits of one that is there. */
+  /** Adds a tenant, or changes these limits of an existing one. */
   set(name: string, quota: Partial<Quota> = {}): void {
     const own = { ...this.#own.get(name), ...quota }
     this.#own.set(name, own)

@@ -1,4 +1,4 @@
-/** Opaque tokens in memory and in the store [MON 11]: only their hashes are known here. Ids are never given twice. */
+/** Opaque tokens, in memory and in the store [MON 11]. Only their hashes are known; ids are never reused. */
 import type { TokenLookup } from '../../auth/tokens.ts'
 import type { Change, TokenRow } from '../../storage/store.ts'
 
@@ -14,7 +14,7 @@ export class Tokens implements TokenLookup {
     this.#change = change
   }
 
-  /** A hash does not tell how much of another one is right: it may be looked up like any key. */
+  /** Looks a token up by its hash. A hash reveals nothing about similar ones, so an ordinary lookup is safe. */
   find(hash: Uint8Array): TokenRow | undefined {
     return this.#byHash.get(keyOf(hash))
   }
@@ -23,12 +23,12 @@ export class Tokens implements TokenLookup {
     return this.#byId.get(id)
   }
 
-  /** Ascending by id. */
+  /** All tokens, ascending by id. */
   list(): TokenRow[] {
     return [...this.#byId.values()]
   }
 
-  /** The hash is of no other token: the caller looked. */
+  /** Adds a token. The caller has checked that no other has this hash. */
   add(token: Omit<TokenRow, 'id'>): TokenRow {
     const row = { ...token, id: this.#next++ }
     this.#keep(row)
@@ -41,7 +41,7 @@ export class Tokens implements TokenLookup {
     this.#change({ remove: 'token', id })
   }
 
-  /** The store takes them away with their user. */
+  /** Forgets the tokens of a user; the store removes them together with the user. */
   forgetUser(user: number): void {
     for (const row of this.list()) if (row.user === user) this.#forget(row.id)
   }

@@ -1,9 +1,9 @@
-/** The users of all tenants, in memory and in the store. Ids are never given twice [MON 5]. */
+/** The users of all tenants, in memory and in the store. Ids are never reused [MON 5]. */
 import type { Account, Accounts } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import type { Change, UserRow } from '../../storage/store.ts'
 
-/** The tenants, as far as users make them. */
+/** The part of the tenants that adding users needs. */
 export interface TenantLookup {
   has(name: string): boolean
   set(name: string): void
@@ -36,7 +36,7 @@ export class Users implements Accounts {
     return this.#byId.get(id)
   }
 
-  /** The one object that stands for this user wherever it is kept: what of it changes, changes everywhere. */
+  /** The one identity object of a user. Everyone keeps the same object, so that changes show everywhere. */
   identity({ id, tenant, name, role }: Account): Identity {
     let identity = this.#identities.get(id)
     if (identity === undefined) {
@@ -46,12 +46,12 @@ export class Users implements Accounts {
     return identity
   }
 
-  /** Ascending by tenant and name. */
+  /** All users, ascending by tenant and name. */
   list(): Account[] {
     return [...this.#users.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, user]) => user)
   }
 
-  /** Adds a user, and its tenant if it is new. The name is free: the caller looked. */
+  /** Adds a user, and its tenant if it is new. The caller has checked that the name is free. */
   add(user: Omit<UserRow, 'id'>): Account {
     const row = { ...user, id: this.#nextId++ }
     if (!this.#tenants.has(row.tenant)) this.#tenants.set(row.tenant)
@@ -59,12 +59,12 @@ export class Users implements Accounts {
     return row
   }
 
-  /** Replaces what proves who a user is. */
+  /** Replaces the password verifiers of a user. */
   setVerifiers(account: Account, verifiers: Pick<UserRow, 'bcrypt' | 'scram'>): void {
     this.#put({ ...account, ...verifiers })
   }
 
-  /** In force at once, wherever the user is. What it has by the old one is the caller's to end. */
+  /** Changes the role of a user at once, in all sessions. The caller ends what only the old role allowed. */
   setRole(account: Account, role: string): void {
     this.#put({ ...account, role })
   }

@@ -1,8 +1,7 @@
 /**
- * AUTH failures in the audit log. What gets as far as being judged is a record each; what is refused because there were too
- * many is counted, and is one record a minute for each identity and network prefix: a flood must not fill the log. So is
- * what is judged beyond so many in a minute, since failures that name nobody are never throttled, and everything while
- * records cannot be stored.
+ * AUTH failures in the audit log. A failure that was judged is one record. Failures that were throttled are counted, with one
+ * record a minute for each identity and network prefix, because a flood must not fill the log. Judged failures are counted
+ * too beyond a number per minute, since failures without a name are never throttled, and while records cannot be stored.
  */
 import { networkPrefix } from '../../../auth/network.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -10,11 +9,11 @@ import type { AuditLog } from './log.ts'
 import { cut } from './redaction.ts'
 
 export interface AuthFailure {
-  /** As the peer named itself; not proven, and "" where it named nobody. */
+  /** The name that the peer gave, unproven; "" if it gave none. */
   readonly identity: string
   readonly address: string
   readonly method: string
-  /** Refused without a look: too many before it. */
+  /** True if it was refused unseen after too many failures. */
   readonly throttled: boolean
 }
 
@@ -25,12 +24,12 @@ interface Flood {
 }
 
 const FLOOD_MS = 60_000
-/** Beyond so many at once, whoever comes next is counted under one name: some 30 MB of records a day, at worst. */
+/** Beyond this number of floods at once, all others are counted as one: at most some 30 MB of records a day. */
 const MAX_FLOODS = 64
-/** Records of single failures within a minute: of one prefix, and of all together. */
+/** The largest number of single records in a minute, for one prefix and for all together. */
 const MAX_OF_PREFIX = 60
 const MAX_OF_ALL = 600
-/** Records that wait to be stored, from which on failures are counted. */
+/** If this many records wait to be stored, failures are only counted. */
 const MAX_WAITING = 256
 const MAX_IDENTITY = 200
 const OTHERS: AuthFailure = { identity: '', address: '', method: '', throttled: true }
@@ -39,7 +38,7 @@ export class AuthFailures {
   readonly #log: Pick<AuditLog, 'record' | 'waiting'>
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #floods = new Map<string, Flood>()
-  /** Single records of the minute under way, by prefix. */
+  /** Single records of the current minute, by prefix. */
   readonly #singles = new Map<string, number>()
   #allSingles = 0
   #minuteBegan = Number.NEGATIVE_INFINITY
@@ -52,13 +51,13 @@ export class AuthFailures {
   failed(given: AuthFailure): void {
     const { address, method, throttled } = given
     const identity = cut(given.identity, MAX_IDENTITY)
-    const isFlood = throttled || this.#log.waiting >= MAX_WAITING || !this.#mayStandAlone(address)
+    const isFlood = throttled || this.#log.waiting >= MAX_WAITING || !this.#takesRecord(address)
     if (isFlood) this.#count({ ...given, identity })
     else this.#log.record({ action: 'auth', actor: identity, address, object: method, outcome: 'failed' })
   }
 
-  /** And counts it. */
-  #mayStandAlone(address: string): boolean {
+  /** Whether a failure gets a record of its own; counts it if so. */
+  #takesRecord(address: string): boolean {
     const now = this.#clock.monotonicMs()
     if (now - this.#minuteBegan >= FLOOD_MS) {
       this.#singles.clear()
@@ -85,11 +84,11 @@ export class AuthFailures {
     }
   }
 
-  /** Records what has been counted for a minute; to be called every second or so. */
+  /** Records floods that were counted for a minute. To be called about every second. */
   sweep(): void {
     if (this.#log.waiting >= MAX_WAITING) return
     const before = this.#clock.monotonicMs() - FLOOD_MS
-    // In the order in which they began.
+    // Floods are kept in the order in which they began.
     for (const [key, flood] of this.#floods) {
       if (flood.since > before) return
       this.#floods.delete(key)
@@ -97,7 +96,7 @@ export class AuthFailures {
     }
   }
 
-  /** Records whatever has been counted: the server stops. */
+  /** Records everything that was counted, when the server stops. */
   flush(): void {
     for (const flood of this.#floods.values()) this.#record(flood)
     this.#floods.clear()

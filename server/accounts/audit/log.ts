@@ -1,6 +1,6 @@
 /**
- * The audit log: numbers the records, chains them by their hashes, and puts each into the batch under way. A record is
- * there when that batch is: whoever acts on one waits for `journal.whenStored()`, and so is whoever watches told only then.
+ * The audit log. It numbers records, chains them by their hashes, and adds each to the current batch of the journal. A record
+ * exists once that batch is stored: an action waits for `journal.whenStored()`, and listeners are called only then.
  */
 import { formatIdentity } from '../../../auth/identity.ts'
 import type { AuditRow, Change, Recovered, Store } from '../../../storage/store.ts'
@@ -11,20 +11,20 @@ import { argsText, cut } from './redaction.ts'
 export interface AuditEntry {
   /** execute, outcome, auth, dial, admin ... */
   readonly action: string
-  /** Who acts; undefined where nobody is known. */
+  /** The identity that acts; undefined if none is known. */
   readonly identity?: { readonly tenant: string; readonly name: string } | undefined
-  /** Instead of the identity's name, where there is none: what somebody said to be. */
+  /** Used if there is no identity: the name that a peer claimed. */
   readonly actor?: string
   readonly address: string
   /** The control, method or destination. */
   readonly object: string
-  /** Whatever is named password, secret, hash, token or data is left out. */
+  /** Values named password, secret, hash, token or data are masked. */
   readonly args?: Readonly<Record<string, unknown>>
   readonly outcome: string
   readonly detail?: string
 }
 
-/** The journal, as far as it is needed here. */
+/** The part of the journal that the audit log needs. */
 export interface AuditJournal {
   change(change: Change): void
   mark(): number
@@ -36,15 +36,15 @@ export interface AuditOptions {
   readonly journal: AuditJournal
   readonly clock: Pick<Clock, 'microseconds'>
   readonly store: Pick<Store, 'audit'>
-  /** What the store has of the last record. */
+  /** Number and hash of the last stored record. */
   readonly audited: Recovered['audited']
 }
 
-/** Takes records that are stored, ascending, without holes. */
+/** Called with stored records, ascending and without gaps. */
 export type AuditListener = (rows: readonly AuditRow[]) => void
 
 const MAX_DETAIL = 2048
-/** Records that are read at once. */
+/** The number of records read at a time. */
 const PORTION = 64
 
 export class AuditLog {
@@ -52,7 +52,7 @@ export class AuditLog {
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #store: Pick<Store, 'audit'>
   readonly #listeners = new Set<AuditListener>()
-  /** Not stored yet, each with the mark of its batch. */
+  /** Records that are not stored yet, each with the mark of its batch. */
   #pending: { readonly mark: number; readonly row: AuditRow }[] = []
   #last: Pick<AuditRow, 'number' | 'hash'>
   #stored: number
@@ -75,7 +75,7 @@ export class AuditLog {
     return this.#pending.length
   }
 
-  /** Puts a record into the batch under way. */
+  /** Adds a record to the current batch. */
   record({ action, identity, actor, address, object, args = {}, outcome, detail = '' }: AuditEntry): void {
     const record = {
       number: this.#last.number + 1,
@@ -96,25 +96,25 @@ export class AuditLog {
     this.#pending.push({ mark: this.#journal.mark(), row })
   }
 
-  /** Tells of every record stored from now on. The returned function ends it. */
+  /** Calls the listener with every record that is stored from now on. The returned function ends it. */
   follow(listener: AuditListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Some of the stored records above a number, ascending; none: there are no more. Rejects with StorageError. */
+  /** Reads some of the stored records after a number, ascending; none if there are no more. Rejects with StorageError. */
   read(after: number): Promise<AuditRow[]> {
     return this.#store.audit(after, PORTION)
   }
 
-  /** Everything changed so far is stored: whoever copies records into channels goes on only then. */
+  /** Resolves when everything changed so far is stored. */
   whenStored(): Promise<void> {
     return this.#journal.whenStored()
   }
 
   /**
-   * Takes records away at the beginning that are older than `keepMs`, up to the first that is not; never the last one.
-   * Resolves to how many. Rejects with StorageError.
+   * Removes records from the beginning that are older than `keepMs`, up to the first that is not, but never the last one.
+   * Resolves to their number. Rejects with StorageError.
    */
   async prune(keepMs: number): Promise<number> {
     const before = this.#clock.microseconds() - keepMs * 1000
@@ -133,7 +133,7 @@ export class AuditLog {
     }
   }
 
-  /** The journal's word. */
+  /** Called by the journal when batches up to `mark` are stored. */
   durable(mark: number): void {
     const open = this.#pending.findIndex((pending) => pending.mark > mark)
     const rows = this.#pending.splice(0, open < 0 ? this.#pending.length : open).map(({ row }) => row)

@@ -1,12 +1,12 @@
 /**
- * The bytes of a record of the audit log, and its hash. Each text stands behind its length, so that no two records have the
- * same bytes; what is released here may never change, or no log verifies any more.
+ * The bytes of an audit record and its hash. Each text follows its length, so that no two records have the same bytes. This
+ * format must never change, or existing logs no longer verify.
  */
 import { createHash } from 'node:crypto'
 import type { AuditRow } from '../../../storage/store.ts'
 
 export const HASH_BYTES = 32
-/** What stands for the hash of the record before the first. */
+/** The hash that is chained into the first record. */
 export const NO_HASH: Uint8Array = new Uint8Array(HASH_BYTES)
 
 /** The texts of a record in the order of its bytes. */
@@ -22,10 +22,10 @@ export const auditTexts = [
 ] as const satisfies readonly (keyof AuditRow)[]
 export type AuditText = (typeof auditTexts)[number]
 
-/** A record without its hash. Texts may be given as the UTF-8 that is stored. */
+/** A record without its hash. Texts may be given as stored UTF-8. */
 export type Hashed = Pick<AuditRow, 'number' | 'time'> & { readonly [T in AuditText]: string | Uint8Array }
 
-/** SHA-256 of the hash before it, number and time (64 bits each), then each text in UTF-8 behind its length (32 bits). */
+/** SHA-256 over the hash of the record before, number and time (64 bits each), and each text as length (32 bits) and UTF-8. */
 export function hashOf(record: Hashed, before: Uint8Array): Uint8Array {
   const hash = createHash('sha256').update(before)
   const numbers = Buffer.alloc(16)

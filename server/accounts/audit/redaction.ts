@@ -1,16 +1,16 @@
 /**
- * Arguments as a record keeps them: JSON, without secrets, and bounded: an argument of a megabyte is no way to fill a log.
- * Secrets are known by their names, on every level.
+ * Arguments as the audit log keeps them: JSON without secrets and of bounded length, so that large arguments cannot fill the
+ * log. Secrets are recognised by their names at every level.
  */
 
 const SECRETS: ReadonlySet<string> = new Set(['password', 'secret', 'hash', 'token', 'data'])
 const REDACTED = '***'
-/** A single text, and all arguments together, in UTF-16 units. */
+/** The limits for a single text and for all arguments together, in UTF-16 units. */
 const MAX_TEXT = 1024
 const MAX_ARGS = 4096
 const MAX_DEPTH = 8
 
-/** JSON of the arguments in their order. What is too long is cut, and says so. */
+/** The arguments as JSON, in their order. Text that is too long is cut, and the cut is noted. */
 export function argsText(args: Readonly<Record<string, unknown>>): string {
   const members: string[] = []
   let length = 0
@@ -27,7 +27,7 @@ export function argsText(args: Readonly<Record<string, unknown>>): string {
   return `{${members.join()}}`
 }
 
-/** At most `most` UTF-16 units, and what was cut off. Well-formed: it is hashed as the UTF-8 that is stored. */
+/** Cuts a text to `most` UTF-16 units and notes the cut. The result is well-formed, because its stored UTF-8 is hashed. */
 export function cut(text: string, most: number = MAX_TEXT): string {
   const whole = text.toWellFormed()
   return whole.length <= most ? whole : `${whole.slice(0, most).toWellFormed()}... (${whole.length - most} more, cut)`
@@ -42,7 +42,7 @@ function plain(name: string, value: unknown, depth: number): unknown {
   if (value instanceof Uint8Array) return cut(Buffer.from(value.subarray(0, MAX_TEXT + 1)).toString('base64'))
   if (Array.isArray(value)) return value.map((item) => plain('', item, depth + 1))
   const entries = Object.entries(value)
-  // A field of a REC: its name says whether its value is a secret.
+  // In a field of a REC, the name says whether the value is a secret.
   const field = entries.find(([key, text]) => key === 'name' && typeof text === 'string')?.[1]
   return Object.fromEntries(
     entries.map(([key, item]) => [

@@ -1,9 +1,9 @@
-/** What users may not do, in the audit log. Who is refused over and over must not fill it: the rest is counted in the next record. */
+/** Refused requests in the audit log. A user that is refused again and again must not fill it: further refusals are counted in the next record. */
 import type { Identity } from '../../../auth/permissions.ts'
 import type { AuditEntry, AuditLog } from './log.ts'
 
-/** EXECUTE and DEF_CHANNEL. */
-export interface Refusal extends Pick<AuditEntry, 'address' | 'object' | 'args' | 'outcome'> {
+/** A refused EXECUTE or DEF_CHANNEL. */
+export interface RefusedRequest extends Pick<AuditEntry, 'address' | 'object' | 'args' | 'outcome'> {
   readonly identity: Identity
   readonly detail: string
 }
@@ -14,7 +14,7 @@ interface Refused {
 }
 
 const MINUTE_MS = 60_000
-/** Of one user, that are recorded in a minute. */
+/** The number of refusals of one user that are recorded in a minute. */
 const MAX_REFUSED = 60
 
 export class Refusals {
@@ -23,20 +23,20 @@ export class Refusals {
   /** By user id. */
   readonly #refused = new Map<number, Refused>()
 
-  /** `now`: monotonic, ms. */
+  /** `now` is monotonic, in milliseconds. */
   constructor(log: Pick<AuditLog, 'record'>, now: () => number) {
     this.#log = log
     this.#now = now
   }
 
-  record(refusal: Refusal): void {
+  record(refusal: RefusedRequest): void {
     const unrecorded = this.#count(refusal.identity.userId)
     if (unrecorded === undefined) return
-    const more = unrecorded === 0 ? '' : ` (${unrecorded} more before were only counted)`
+    const more = unrecorded === 0 ? '' : ` (${unrecorded} earlier refusals were only counted)`
     this.#log.record({ action: 'refused', ...refusal, detail: refusal.detail + more })
   }
 
-  /** How many before this one were not recorded; undefined: nor is this one. */
+  /** Counts a refusal. Returns how many before it were not recorded, or undefined if this one is not recorded either. */
   #count(user: number): number | undefined {
     const now = this.#now()
     const refused = this.#refused.get(user)

@@ -1,7 +1,7 @@
 /**
- * Walks the chain of the audit log in a database file. It finds every record that was changed, added, moved or taken out by
- * whoever did not also compute all hashes behind it anew; against that only a hash helps that was noted elsewhere, as every
- * consumer of `producer.audit` has them.
+ * Verifies the hash chain of the audit log in a database file. It finds every record that was changed, added, moved or
+ * removed, unless all later hashes were computed again. Only a hash that was noted elsewhere reveals that, and every consumer
+ * of `producer.audit` has such hashes.
  */
 import { type AuditFile, type FoundEnds, type FoundRecord, withAuditFile } from '../../../storage/sqlite/audit-file.ts'
 import { auditTexts, type Hashed, hashOf, NO_HASH } from './record.ts'
@@ -10,42 +10,42 @@ export type AuditFinding =
   | {
       readonly whole: true
       readonly records: number
-      /** Numbers of the first and the last record; 0 without any. */
+      /** The numbers of the first and the last record; 0 if there is none. */
       readonly first: number
       readonly last: number
-      /** Of the last record, in hex: to be noted elsewhere. */
+      /** The hash of the last record, in hex, for noting it elsewhere. */
       readonly hash: string
     }
   | {
       readonly whole: false
-      /** Records that are right before it breaks. */
+      /** The number of correct records before the break. */
       readonly records: number
-      /** The number of the first record that is not right or not there. */
+      /** The number of the first record that is wrong or missing. */
       readonly at: number
-      /** What is wrong, a sentence for people. */
+      /** What is wrong, as a sentence for people. */
       readonly problem: string
     }
 
-/** A record as it was noted elsewhere; its hash in hex, small letters. */
+/** A record that was noted elsewhere; its hash is in lower-case hex. */
 export interface NotedRecord {
   readonly number: number
   readonly hash: string
 }
 
 /**
- * `databaseFile`: `cinnabar.db` in the data directory; a server may be running on it. `noted` still has to be what it was.
- * Throws StorageError if it cannot be read at all.
+ * Verifies `databaseFile`, the `cinnabar.db` of a data directory that a server may be using, and checks that the record
+ * `noted` has not changed. Throws StorageError if the file cannot be read at all.
  */
 export function verifyAudit(databaseFile: string, noted?: NotedRecord): AuditFinding {
   return withAuditFile(databaseFile, (file) => walk(file, noted))
 }
 
 function walk({ ends, records }: AuditFile, noted: NotedRecord | undefined): AuditFinding {
-  if (ends === undefined) return broken(0, 0, 'the row is gone that says where the log begins and ends')
+  if (ends === undefined) return broken(0, 0, 'the row with the beginning and the end of the log is missing')
   let hash = ends.startHash ?? NO_HASH
   let [last, count] = [ends.start, 0]
   if (noted !== undefined && noted.number < last) {
-    return broken(0, noted.number, `record ${noted.number} is not kept any more: note down a newer one`)
+    return broken(0, noted.number, `record ${noted.number} was pruned: note a newer one`)
   }
   if (noted?.number === last && noted.hash !== hex(hash)) return broken(0, last, exchanged(last))
   try {
@@ -81,7 +81,7 @@ function problemOf(record: FoundRecord, expected: number, before: Uint8Array): s
   }
   if (number < expected) return `record ${number} was added before the beginning of the log`
   if (isComplete(record) && same(record.hash, hashOf(record, before))) return undefined
-  return `record ${number} does not match its hash: it was changed, or the one before it`
+  return `record ${number} does not match its hash: it or the record before it was changed`
 }
 
 function problemAtEnd(ends: FoundEnds, last: number, records: number, hash: Uint8Array): AuditFinding {
@@ -90,9 +90,9 @@ function problemAtEnd(ends: FoundEnds, last: number, records: number, hash: Uint
     const missing = last + 1 === number ? `record ${number} is` : `records ${last + 1} to ${number} are`
     return broken(records, last + 1, `the log ends too early: ${missing} missing`)
   }
-  if (last > number) return broken(records, number + 1, `record ${number + 1} was added behind the end of the log`)
-  // Never is the last record taken away: a log that has begun has one.
-  if (records === 0 && number > 0) return broken(0, number, `record ${number} is missing, and all before it`)
+  if (last > number) return broken(records, number + 1, `record ${number + 1} was added after the end of the log`)
+  // The last record is never pruned, so a log that has begun has one.
+  if (records === 0 && number > 0) return broken(0, number, `record ${number} and all before it are missing`)
   if (!same(ends.hash ?? NO_HASH, hash)) {
     return broken(records, last, `record ${last} is not the one that was written last under this number`)
   }

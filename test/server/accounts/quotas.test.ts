@@ -39,7 +39,7 @@ describe('what a tenant may have', () => {
     use.connections.enter()
     use.connections.enter()
     expect(refusal(() => use.connections.enter())).toBe(
-      'QUOTA_EXCEEDED tenant acme: connections: 2 are there, 2 are allowed',
+      'QUOTA_EXCEEDED tenant acme: connections: 2 exist and 2 are allowed',
     )
     expect(use.connections.used).toBe(2)
     use.connections.leave()

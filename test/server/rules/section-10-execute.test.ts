@@ -193,7 +193,7 @@ describe('EXECUTE', () => {
       expect((await audited()).length).toBe(60)
       producer.clock.advance(60_000)
       await ask(root, 'exec.sai')
-      expect((await audited()).at(-1)?.detail).toContain('(42 more before were only counted)')
+      expect((await audited()).at(-1)?.detail).toContain('(42 earlier refusals were only counted)')
     })
 
     it('has it on a channel with durable = false too, and it starts when that is stored', async () => {

@@ -103,7 +103,7 @@ describe('verifying the audit log', () => {
     edit('delete from audit')
     expect(found().at).toBe(FIRST)
     edit(`update meta set audit_start = ${RECORDS}, audit_start_hash = audit_hash`)
-    expect(found()).toMatchObject({ at: RECORDS, problem: `record ${RECORDS} is missing, and all before it` })
+    expect(found()).toMatchObject({ at: RECORDS, problem: `record ${RECORDS} and all before it are missing` })
     edit('delete from meta')
     expect(found().problem).toContain('where the log begins and ends')
   })
