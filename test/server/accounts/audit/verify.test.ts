@@ -121,7 +121,7 @@ describe('verifying the audit log', () => {
     const { hash, ...row } = record(RECORDS + 1, last!)
     const columns = ['number', 'time', ...auditTexts] as const
     edit(`insert into audit values (${columns.map(() => '?')}, ?)`, ...columns.map((column) => row[column]), hash)
-    expect(found()).toMatchObject({ at: RECORDS + 1, problem: expect.stringContaining('added behind the end') })
+    expect(found()).toMatchObject({ at: RECORDS + 1, problem: expect.stringContaining('added after the end') })
   })
 
   test('a last record that was exchanged, with its hash, is found', () => {
