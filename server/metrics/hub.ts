@@ -11,6 +11,7 @@ import { Fences } from './fences.ts'
 import type { Instance } from './instance.ts'
 import type { ListeningSensor, Measured, Place, Sensor, Series, Sink, Tap } from './metric.ts'
 import { Poller } from './poller.ts'
+import type { EventTarget, PolledTarget } from './selection.ts'
 import { Tapping } from './tapping.ts'
 import { Wanted } from './wanted.ts'
 
@@ -142,29 +143,36 @@ export class Hub {
     const { instance, sink, ends, place } = tapping
     const { selection } = instance
     const [polled, events] = [selection.polled(), selection.events()]
-    const wanted = new Set([...polled, ...events].map(({ metric }) => metric.name))
-    for (const [name, end] of ends) {
-      if (wanted.has(name)) continue
-      ends.delete(name)
+    const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
+    for (const [key, end] of ends) {
+      if (wanted.has(key)) continue
+      ends.delete(key)
       tapping.count.leave()
       end()
     }
     for (const target of polled) {
-      if (ends.has(target.metric.name) || !this.#enter(tapping)) continue
+      const key = this.#keyOf(target)
+      if (ends.has(key) || !this.#enter(tapping)) continue
       const head = instance.head(target.labels, target.open)
       const listener = ({ value, time }: Measured): void => sink.append(head, this.#encode(value), time)
-      const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
-      ends.set(target.metric.name, end)
+      ends.set(key, this.#poller.poll(target, selection.identity, selection.intervalMs, listener))
     }
-    for (const { sensor, metric, args, labels, open } of events) {
-      if (ends.has(metric.name) || !this.#enter(tapping)) continue
+    for (const target of events) {
+      const key = this.#keyOf(target)
+      if (ends.has(key) || !this.#enter(tapping)) continue
+      const { sensor, metric, args, labels, open } = target
       const head = instance.head(labels, open)
       const listener = ({ value, time }: Measured): void => {
         if (this.fences.has(sensor)) this.fences.keep(sensor)
         else sink.append(head, this.#encode(value), time)
       }
-      ends.set(metric.name, sensor.subscribe(metric, instance.owner, listener, args, place))
+      ends.set(key, sensor.subscribe(metric, instance.owner, listener, args, place))
     }
+  }
+
+  /** Two sensors may have a metric of the same name. */
+  #keyOf({ sensor, metric }: PolledTarget | EventTarget): string {
+    return `${this.#sensors.indexOf(sensor)} ${metric.name}`
   }
 
   #untap(tapping: Tapping): void {

@@ -3,7 +3,7 @@ import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../clock.ts'
 import { Fences } from './fences.ts'
-import type { Measured } from './metric.ts'
+import type { Measured, PolledSensor } from './metric.ts'
 import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
 
 interface Group {
@@ -17,7 +17,8 @@ interface Group {
 export class Poller {
   readonly #clock: Clock
   readonly #fences: Fences
-  readonly #groups = new Map<string, Group>()
+  /** By sensor, since two may have a metric of the same name. */
+  readonly #groups = new WeakMap<PolledSensor, Map<string, Group>>()
 
   constructor(clock: Clock, fences = new Fences()) {
     this.#clock = clock
@@ -27,7 +28,7 @@ export class Poller {
   /** Measures now for this listener, then every `intervalMs` for all who share it. The returned function ends it. */
   poll(target: PolledTarget, identity: Reader, intervalMs: number, listener: (measured: Measured) => void): () => void {
     const key = keyOf(target, identity, intervalMs)
-    const group = this.#groups.get(key) ?? this.#open(key, target, identity, intervalMs)
+    const group = this.#groups.get(target.sensor)?.get(key) ?? this.#open(key, target, identity, intervalMs)
     group.listeners.add(listener)
     if (this.#fences.has(target.sensor)) listener({ value: VOID, time: this.#clock.microseconds() })
     else {
@@ -58,7 +59,7 @@ export class Poller {
       })
     }, intervalMs)
     const group: Group = { key, target, identity, listeners, timer }
-    this.#groups.set(key, group)
+    this.#groups.set(target.sensor, (this.#groups.get(target.sensor) ?? new Map()).set(key, group))
     return group
   }
 
@@ -71,10 +72,12 @@ export class Poller {
   }
 
   #close(group: Group): void {
-    if (this.#groups.get(group.key) !== group) return
-    this.#groups.delete(group.key)
-    this.#clock.clear(group.timer)
-    group.target.sensor.forget?.(group.key)
+    const { key, target, timer } = group
+    const groups = this.#groups.get(target.sensor)
+    if (groups?.get(key) !== group) return
+    groups.delete(key)
+    this.#clock.clear(timer)
+    target.sensor.forget?.(key)
   }
 }
 

@@ -14,7 +14,7 @@ export class Tapping {
   readonly place: Place
   /** What its tenant has bound. */
   readonly count: Count
-  /** What ends them, by name: metrics that are polled, and events. */
+  /** What ends them, by sensor and name: metrics that are polled, and events. */
   readonly ends = new Map<string, () => void>()
   readonly series = new Map<Series, Tapped>()
 
