@@ -3,7 +3,7 @@
  * ours by theirs, for CPU seconds per million it is theirs by ours.
  */
 
-const RATE = /(PerSecond|values\/s)$/
+const RATE = /((?<!Bytes)PerSecond|values\/s)$/
 const COST = /(cpuPerMillion|CPU s\/million)$/i
 
 /** What a benchmark measured, by name. */
