@@ -130,6 +130,7 @@ export function release(queue: QueueState, metric: number): void {
   const lane = queue.waiting.get(metric)
   if (lane === undefined) return
   queue.waiting.delete(metric)
+  queue.lanesWithGaps.delete(lane)
   const tail = queue.sending.tail
   if (tail?.kind === 'block') tail.sealed = true
   for (const entry of lane) if (isAlive(entry)) enter(queue, entry)
@@ -146,6 +147,7 @@ function enter(queue: QueueState, entry: Entry): void {
     if (joinTail(queue, entry)) return
     if (settings.durable) entry.transaction = queue.next++
     queue.touchGap(entry)
+    queue.lanesWithGaps.add(sending)
   } else {
     if (entry.key !== undefined) {
       const older = superseded(sending, entry.key)

@@ -203,13 +203,14 @@ function addGap(queue: QueueState, lane: Lane, index: number, gap: Gap): void {
   queue.unsentGaps++
   queue.lastAppend = queue.host.age()
   queue.touchGap(gap)
+  queue.lanesWithGaps.add(lane)
   if (queue.unsentGaps > MAX_UNSENT_GAPS) mergeOldest(queue)
   if (lane.id === 0) queue.listener.ready()
 }
 
 /** Too many GAPs: the two oldest of a lane become one, in the place of the second. */
 function mergeOldest(queue: QueueState): void {
-  for (const lane of queue.lanes()) {
+  for (const lane of queue.lanesWithGaps) {
     let first = -1
     for (let index = lane.cursor; index < lane.length; index++) {
       const entry = lane.at(index)
@@ -221,5 +222,6 @@ function mergeOldest(queue: QueueState): void {
       joinGaps(queue, lane, first, entry)
       return
     }
+    queue.lanesWithGaps.delete(lane)
   }
 }

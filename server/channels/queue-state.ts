@@ -68,6 +68,8 @@ export class QueueState {
   readonly waiting = new Map<number, Lane>()
   /** The lanes that may have something to be dropped, while the channel is full. */
   waitingByAge: LanesByAge | undefined
+  /** Those that may have more than one GAP that is not sent. */
+  readonly lanesWithGaps = new Set<Lane>()
   /** Metric id -> transaction id up to which its values are passed over. */
   readonly stops = new Map<number, number>()
   /** keep-latest: the key of each frame template seen. */

@@ -38,7 +38,15 @@ describe('ratiosOf', () => {
   })
 
   it('leaves out what is neither a rate nor a cost, and what one tree does not print', () => {
-    const ours = { bench: 'queue', values: 7, peakRssMiB: 90, idleBytesPerSecond: 9, aPerSecond: 5, bPerSecond: 0, endsCpuPerMillion: [1, 2] }
+    const ours = {
+      bench: 'queue',
+      values: 7,
+      peakRssMiB: 90,
+      idleBytesPerSecond: 9,
+      aPerSecond: 5,
+      bPerSecond: 0,
+      endsCpuPerMillion: [1, 2],
+    }
     const theirs = {
       bench: 'queue',
       values: 7,

@@ -220,13 +220,15 @@ describe('a full channel with many buffer lanes', () => {
   it('finds the oldest value without a look at every lane', async () => {
     const rig = await full()
     const looks = vi.spyOn(Lane.prototype, 'at')
-    rig.append(1, 500)
+    rig.append(1, 1_000)
     rig.append(3, 500, { waiting: true })
     const count = looks.mock.calls.length
     looks.mockRestore()
-    expect(rig.queue.status()).toMatchObject({ accepted: LANES + 1_000, dropped: { overflow: 1_000 } })
+    expect(rig.queue.status()).toMatchObject({ accepted: LANES + 1_500, dropped: { overflow: 1_500 } })
+    // More than there should be, but no lane has two that could become one.
+    expect(gapsOf(rig)).toHaveLength(1_500)
     // Once all lanes to put them in order, then few for each value.
-    expect(count).toBeLessThan(5 * LANES + 50 * 1_000)
+    expect(count).toBeLessThan(5 * LANES + 50 * 1_500)
   })
 
   it('drops the oldest first, whatever lane it is in, as values and lanes come and go', async () => {
