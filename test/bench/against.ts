@@ -86,7 +86,7 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
 async function build(there: Surroundings): Promise<void> {
   const [ours, theirs] = [HERE, there.cwd].map((root) => readFileSync(join(root, 'package-lock.json'), 'utf8'))
   if (ours === theirs) symlinkSync(realpathSync(join(HERE, 'node_modules')), join(there.cwd, 'node_modules'))
-  else await run(there, 'npm', 'ci')
+  else await run(there, 'npm', 'install')
   await run(there, 'npm', 'run', 'build')
 }
 
