@@ -9,7 +9,7 @@ import { ProtocolError } from '../errors.ts'
 import type { Fields } from './command.ts'
 import { type CommandName, commands } from './commands/index.ts'
 import { BasicType, GapReason } from './constants.ts'
-import { badJson, fieldFromJson } from './json-fields.ts'
+import { badJson } from './json-fields.ts'
 import { valueToJson } from './json-value.ts'
 import type { Message } from './message.ts'
 import { statusName } from './status.ts'
@@ -70,7 +70,7 @@ export function jsonCommandArguments(
   const values: Record<string, unknown> = {}
   for (const [key, field] of Object.entries(fields)) {
     const json = source[key]
-    values[key] = json === undefined && field.optional !== undefined ? field.optional : fieldFromJson(field, json, key)
+    values[key] = json === undefined && field.optional !== undefined ? field.optional : field.fromJson(json, key)
   }
   return values
 }

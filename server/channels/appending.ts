@@ -6,7 +6,7 @@ import { GapReason } from '../../protocol/monitor/constants.ts'
 import { Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
 import type { Loss } from './gap.ts'
 import { type Entry, isAlive, type Lane } from './lane.ts'
-import { addLoss, joinTail, makeRoom } from './limits.ts'
+import { addLoss, joinTail, makeRoom, noteWaiting } from './limits.ts'
 import { MAX_BLOCK_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
 import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
@@ -36,13 +36,16 @@ export function append(
     return
   }
   const latest = settings.overflow === 'keep-latest' ? (key ?? seriesKey(queue.keys, head)) : undefined
-  if (latest !== undefined) supersede(queue, lane, latest)
-  const isFull = queue.bytes + bytes > settings.maxBytes || share.bytes + bytes > share.limit
-  if (isFull && !makeRoom(queue, bytes)) {
+  const older = latest === undefined ? undefined : superseded(lane, latest)
+  // What is superseded leaves its room to the arriving value, and stays if that finds none.
+  const more = older === undefined ? bytes : bytes - older.leftBytes
+  const isFull = queue.bytes + more > settings.maxBytes || share.bytes + more > share.limit
+  if (isFull && !makeRoom(queue, bytes, older)) {
     ledger.dropped.overflow++
     addLoss(queue, lane, lossOf('overflow', head, time))
     return
   }
+  if (older !== undefined) supersede(queue, lane, older)
   const block = openBlock(queue, lane, bytes)
   const sending = lane.id === 0
   block.append(head, tail, sending && settings.durable ? queue.next : 0, time)
@@ -59,6 +62,7 @@ export function append(
   }
   if (!block.dirty) queue.touch(block)
   if (sending) queue.listener.ready()
+  else noteWaiting(queue, block)
 }
 
 /** The result of an EXECUTE: a block of its own that no limit touches. Gives its transaction id. */
@@ -110,10 +114,13 @@ function lossOf(reason: 'full' | 'overflow', head: Uint8Array, time: number): Lo
   return { reason: GapReason[reason], metric, count: 1, from: time, to: time }
 }
 
-/** keep-latest: an unsent older value of the series gives way; one in flight stays until its connection ends. */
-function supersede(queue: QueueState, lane: Lane, key: string): void {
+/** keep-latest: the older value of a series that gives way to a new one; one in flight stays until its connection ends. */
+function superseded(lane: Lane, key: string): Block | undefined {
   const older = lane.latest.get(key)
-  if (older === undefined || older.inFlight > 0) return
+  return older === undefined || older.inFlight > 0 ? undefined : older
+}
+
+function supersede(queue: QueueState, lane: Lane, older: Block): void {
   settleAll(queue, older, 'superseded')
   advance(lane)
 }
@@ -123,6 +130,7 @@ export function release(queue: QueueState, metric: number): void {
   const lane = queue.waiting.get(metric)
   if (lane === undefined) return
   queue.waiting.delete(metric)
+  queue.lanesWithGaps.delete(lane)
   const tail = queue.sending.tail
   if (tail?.kind === 'block') tail.sealed = true
   for (const entry of lane) if (isAlive(entry)) enter(queue, entry)
@@ -139,9 +147,11 @@ function enter(queue: QueueState, entry: Entry): void {
     if (joinTail(queue, entry)) return
     if (settings.durable) entry.transaction = queue.next++
     queue.touchGap(entry)
+    queue.lanesWithGaps.add(sending)
   } else {
     if (entry.key !== undefined) {
-      supersede(queue, sending, entry.key)
+      const older = superseded(sending, entry.key)
+      if (older !== undefined) supersede(queue, sending, older)
       sending.latest.set(entry.key, entry)
     }
     entry.sealed = true

@@ -6,6 +6,7 @@ import { GapReason } from '../../protocol/monitor/constants.ts'
 import { type Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
 import { Gap, type Loss } from './gap.ts'
 import type { Lane } from './lane.ts'
+import { LanesByAge } from './lanes-by-age.ts'
 import type { DropCause } from './ledger.ts'
 import type { QueueState } from './queue-state.ts'
 import { settleAll, settleGap, settleOne } from './settling.ts'
@@ -14,23 +15,37 @@ const MAX_UNSENT_GAPS = 1024
 
 /**
  * Frees room for `bytes` by the channel's policy; false if the arriving value has to go. Where it is the tenant that has
- * too much, the channel that wants more gives way: no other one loses for it.
+ * too much, the channel that wants more gives way: no other one loses for it. `older` is what the arriving value supersedes:
+ * it counts as gone, and is not dropped.
  */
-export function makeRoom(queue: QueueState, bytes: number): boolean {
+export function makeRoom(queue: QueueState, bytes: number, older?: Block): boolean {
   const { overflow, maxBytes } = queue.settings
   const { share } = queue
   if (overflow === 'drop-newest' || bytes > maxBytes) return false
-  while (queue.bytes + bytes > maxBytes || share.bytes + bytes > share.limit) {
-    const oldest = oldestUnsent(queue)
-    if (oldest === undefined) return false
+  const more = older === undefined ? bytes : bytes - older.leftBytes
+  while (queue.bytes + more > maxBytes || share.bytes + more > share.limit) {
+    const oldest = oldestUnsent(queue, older)
+    if (oldest === undefined) {
+      // It does count for the next value.
+      if (older !== undefined) noteWaiting(queue, older)
+      return false
+    }
     dropUnsent(queue, oldest.lane, oldest.index, 'overflow')
   }
   return true
 }
 
+/** A block of a buffer lane has taken in a value. */
+export function noteWaiting(queue: QueueState, { lane: id, stamp }: Block): void {
+  const lane = queue.waiting.get(id)
+  if (lane !== undefined) queue.waitingByAge?.add(lane, stamp)
+}
+
 /** Drops what is older than `max_age` and not in flight. All blocks are looked at: released ones may be older than those before. */
 export function expire(queue: QueueState): void {
   const before = queue.host.age() - queue.settings.maxAgeMs
+  // Made anew when it is needed: lanes that are gone do not stay in memory for it.
+  queue.waitingByAge = undefined
   for (const lane of queue.lanes()) {
     for (let index = unsentIndex(lane, 0); index >= 0; ) {
       const isOld = (lane.at(index) as Block).stamp < before
@@ -40,15 +55,27 @@ export function expire(queue: QueueState): void {
   }
 }
 
-function oldestUnsent(queue: QueueState): { lane: Lane; index: number } | undefined {
-  let oldest: { lane: Lane; index: number; stamp: number } | undefined
-  for (const lane of queue.lanes()) {
-    const index = unsentIndex(lane, 0)
-    if (index < 0) continue
-    const { stamp } = lane.at(index) as Block
-    if (oldest === undefined || stamp < oldest.stamp) oldest = { lane, index, stamp }
-  }
-  return oldest
+function oldestUnsent(queue: QueueState, older: Block | undefined): { lane: Lane; index: number } | undefined {
+  const stampOf = (lane: Lane): number | undefined => (lane.at(firstUnsent(lane, older)) as Block | undefined)?.stamp
+  const isWaiting = (lane: Lane): boolean => queue.waiting.get(lane.id) === lane
+  queue.waitingByAge ??= lanesByAge(queue)
+  const waiting = queue.waitingByAge.oldest((lane) => (isWaiting(lane) ? stampOf(lane) : undefined))
+  const sent = stampOf(queue.sending)
+  const lane = waiting === undefined || (sent !== undefined && sent <= stampOf(waiting)!) ? queue.sending : waiting
+  const index = firstUnsent(lane, older)
+  return index < 0 ? undefined : { lane, index }
+}
+
+function lanesByAge(queue: QueueState): LanesByAge {
+  const lanes = new LanesByAge()
+  for (const lane of queue.waiting.values()) lanes.add(lane, Number.NEGATIVE_INFINITY)
+  return lanes
+}
+
+/** As `unsentIndex`, but `older` does not count. */
+function firstUnsent(lane: Lane, older: Block | undefined): number {
+  const index = unsentIndex(lane, 0)
+  return older !== undefined && lane.at(index) === older ? unsentIndex(lane, index + 1) : index
 }
 
 /** The first block from the cursor on with values that are not sent; -1 if there is none. */
@@ -176,13 +203,14 @@ function addGap(queue: QueueState, lane: Lane, index: number, gap: Gap): void {
   queue.unsentGaps++
   queue.lastAppend = queue.host.age()
   queue.touchGap(gap)
+  queue.lanesWithGaps.add(lane)
   if (queue.unsentGaps > MAX_UNSENT_GAPS) mergeOldest(queue)
   if (lane.id === 0) queue.listener.ready()
 }
 
 /** Too many GAPs: the two oldest of a lane become one, in the place of the second. */
 function mergeOldest(queue: QueueState): void {
-  for (const lane of queue.lanes()) {
+  for (const lane of queue.lanesWithGaps) {
     let first = -1
     for (let index = lane.cursor; index < lane.length; index++) {
       const entry = lane.at(index)
@@ -194,5 +222,6 @@ function mergeOldest(queue: QueueState): void {
       joinGaps(queue, lane, first, entry)
       return
     }
+    queue.lanesWithGaps.delete(lane)
   }
 }

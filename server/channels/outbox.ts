@@ -28,12 +28,15 @@ export interface Connection {
 
 const UNDRAINED_BYTES = 256 << 10
 const STANDSTILL_MS = 1000
+/** With the last block, of 256 KiB at most, a portion stays within what the store reads without letting a batch pass. */
+const PORTION_BYTES = 512 << 10
 
 export interface OutboxOptions {
   readonly queue: Queue
   readonly turn: TurnScheduler
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
-  readonly read: (block: Block) => Promise<Uint8Array | undefined>
+  /** Reads the frames of blocks back, in the order of the blocks; undefined for those that are damaged. */
+  readonly read: (blocks: readonly Block[]) => Promise<readonly (Uint8Array | undefined)[]>
   /** Nothing more comes until COMMIT: told once per standstill. */
   readonly standstill: (connection: Connection) => void
 }
@@ -44,7 +47,7 @@ export class Outbox implements Task {
   #answers = new XdrWriter()
   /** What is to become of answers that are not handed over when the connection goes. */
   #otherwise: { readonly metric: number; readonly act: () => void }[] = []
-  /** Blocks that are being read back. */
+  /** Portions of blocks that are being read back. */
   #loading = 0
   #timer: Timer | undefined
   #full = false
@@ -172,13 +175,13 @@ export class Outbox implements Task {
   #load(): void {
     if (this.#loading > 0) return
     const { queue, read } = this.#options
-    for (const block of queue.ahead()) {
+    for (const blocks of portions(queue.ahead())) {
       this.#loading++
       // A read that fails is the end of the store, which tells that itself: nothing more is loaded.
-      read(block).then(
-        (bytes) => {
+      read(blocks).then(
+        (found) => {
           this.#loading--
-          queue.loaded(block, bytes)
+          for (const [index, block] of blocks.entries()) queue.loaded(block, found[index])
           this.wake()
         },
         () => {},
@@ -197,4 +200,19 @@ export class Outbox implements Task {
     if (this.#timer) this.#options.clock.clear(this.#timer)
     this.#timer = undefined
   }
+}
+
+/** Blocks as they are read back: each portion costs one message to the store. */
+function portions(blocks: readonly Block[]): Block[][] {
+  const portions: Block[][] = []
+  let room = 0
+  for (const block of blocks) {
+    if (room <= 0) {
+      portions.push([])
+      room = PORTION_BYTES
+    }
+    portions.at(-1)!.push(block)
+    room -= block.length
+  }
+  return portions
 }

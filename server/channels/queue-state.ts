@@ -6,6 +6,7 @@ import type { Overflow } from '../../storage/store.ts'
 import type { Block } from './block.ts'
 import type { Gap } from './gap.ts'
 import { Lane } from './lane.ts'
+import type { LanesByAge } from './lanes-by-age.ts'
 import { Ledger } from './ledger.ts'
 import type { Pool } from './pool.ts'
 
@@ -65,6 +66,10 @@ export class QueueState {
   readonly sending = new Lane(0)
   /** By metric id. */
   readonly waiting = new Map<number, Lane>()
+  /** The lanes that may have something to be dropped, while the channel is full. */
+  waitingByAge: LanesByAge | undefined
+  /** Those that may have more than one GAP that is not sent. */
+  readonly lanesWithGaps = new Set<Lane>()
   /** Metric id -> transaction id up to which its values are passed over. */
   readonly stops = new Map<number, number>()
   /** keep-latest: the key of each frame template seen. */

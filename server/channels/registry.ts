@@ -140,7 +140,7 @@ export class Registry {
       queue,
       turn,
       clock,
-      read: (block) => this.read(block),
+      read: (blocks) => this.#readAll(blocks),
       standstill: (connection) =>
         connection.notice(NoticeCode.WINDOW_FULL, row.id, 'the window is full: nothing more comes until COMMIT'),
     })
@@ -153,8 +153,13 @@ export class Registry {
   }
 
   async read(block: Block): Promise<Uint8Array | undefined> {
-    const [read] = await this.#options.store.read([block.id])
-    return read?.bytes
+    const [bytes] = await this.#readAll([block])
+    return bytes
+  }
+
+  async #readAll(blocks: readonly Block[]): Promise<(Uint8Array | undefined)[]> {
+    const found = await this.#options.store.read(blocks.map(({ id }) => id))
+    return found.map(({ bytes }) => bytes)
   }
 
   /** The channels of a user. */

@@ -55,6 +55,7 @@ export function dropLane(queue: QueueState, metric: number): void {
   const lane = queue.waiting.get(metric)
   if (lane === undefined) return
   queue.waiting.delete(metric)
+  queue.lanesWithGaps.delete(lane)
   settleLane(queue, lane)
 }
 

@@ -13,6 +13,7 @@ import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Measurement, ResumePoint, Sensor, Series, Sink, Subscription } from './metric.ts'
 import { NameIndex } from './name-index.ts'
 import { Poller } from './poller.ts'
+import type { EventTarget, PolledTarget } from './selection.ts'
 
 /** The resume point of bindings that are not kept. */
 const unkept: ResumePoint = { reached: undefined, reach() {} }
@@ -182,29 +183,36 @@ export class Hub {
     const { instance, sink, ending, resumePoint } = binding
     const { selection } = instance
     const [polled, events] = [selection.polled(), selection.events()]
-    const wanted = new Set([...polled, ...events].map(({ metric }) => metric.name))
-    for (const [name, end] of ending) {
-      if (wanted.has(name)) continue
-      ending.delete(name)
+    const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
+    for (const [key, end] of ending) {
+      if (wanted.has(key)) continue
+      ending.delete(key)
       binding.count.leave()
       end()
     }
     for (const target of polled) {
-      if (ending.has(target.metric.name) || !this.#enter(binding)) continue
+      const key = this.#keyOf(target)
+      if (ending.has(key) || !this.#enter(binding)) continue
       const prefix = instance.framePrefix(target.labels, target.open)
       const listener = ({ value, time }: Measurement): void => sink.append(prefix, this.#encode(value), time)
-      const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
-      ending.set(target.metric.name, end)
+      ending.set(key, this.#poller.poll(target, selection.identity, selection.intervalMs, listener))
     }
-    for (const { sensor, metric, args, labels, open } of events) {
-      if (ending.has(metric.name) || !this.#enter(binding)) continue
+    for (const target of events) {
+      const key = this.#keyOf(target)
+      if (ending.has(key) || !this.#enter(binding)) continue
+      const { sensor, metric, args, labels, open } = target
       const prefix = instance.framePrefix(labels, open)
       const listener = ({ value, time }: Measurement): void => {
         if (this.fences.has(sensor)) this.fences.countDiscarded(sensor)
         else sink.append(prefix, this.#encode(value), time)
       }
-      ending.set(metric.name, sensor.subscribe(metric, instance.owner, listener, args, resumePoint))
+      ending.set(key, sensor.subscribe(metric, instance.owner, listener, args, resumePoint))
     }
+  }
+
+  /** A key of a target that two sensors with a metric of the same name do not share. */
+  #keyOf({ sensor, metric }: PolledTarget | EventTarget): string {
+    return `${this.#sensors.indexOf(sensor)} ${metric.name}`
   }
 
   #unbind(binding: BoundInstance): void {

@@ -3,7 +3,7 @@ import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { Fences } from './fences.ts'
-import type { Measurement } from './metric.ts'
+import type { Measurement, PolledSensor } from './metric.ts'
 import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
 
 interface Group {
@@ -17,7 +17,8 @@ interface Group {
 export class Poller {
   readonly #clock: Clock
   readonly #fences: Fences
-  readonly #groups = new Map<string, Group>()
+  /** By sensor, because two sensors may have a metric of the same name. */
+  readonly #groups = new WeakMap<PolledSensor, Map<string, Group>>()
 
   constructor(clock: Clock, fences = new Fences()) {
     this.#clock = clock
@@ -32,7 +33,7 @@ export class Poller {
     listener: (measured: Measurement) => void,
   ): () => void {
     const key = keyOf(target, identity, intervalMs)
-    const group = this.#groups.get(key) ?? this.#open(key, target, identity, intervalMs)
+    const group = this.#groups.get(target.sensor)?.get(key) ?? this.#open(key, target, identity, intervalMs)
     group.listeners.add(listener)
     if (this.#fences.has(target.sensor)) listener({ value: VOID, time: this.#clock.microseconds() })
     else {
@@ -63,7 +64,7 @@ export class Poller {
       })
     }, intervalMs)
     const group: Group = { key, target, identity, listeners, timer }
-    this.#groups.set(key, group)
+    this.#groups.set(target.sensor, (this.#groups.get(target.sensor) ?? new Map()).set(key, group))
     return group
   }
 
@@ -76,10 +77,12 @@ export class Poller {
   }
 
   #close(group: Group): void {
-    if (this.#groups.get(group.key) !== group) return
-    this.#groups.delete(group.key)
-    this.#clock.clear(group.timer)
-    group.target.sensor.forget?.(group.key)
+    const { key, target, timer } = group
+    const groups = this.#groups.get(target.sensor)
+    if (groups?.get(key) !== group) return
+    groups.delete(key)
+    this.#clock.clear(timer)
+    target.sensor.forget?.(key)
   }
 }
 

@@ -177,7 +177,9 @@ export class Blocks {
     for (let at = 0; at < batch.blocks.length; at += BLOCK_WIDTH) ids.push(batch.blocks[at]!)
     for (let at = 0; at < batch.moved.length; at += MOVE_WIDTH) ids.push(batch.moved[at]!)
     for (const change of batch.changes) {
-      if ('remove' in change && change.remove === 'channel') ids.push(...this.#ofChannel.all(change.id))
+      if (!('remove' in change && change.remove === 'channel')) continue
+      // One by one: a channel may have more than fit on the stack as arguments.
+      for (const id of this.#ofChannel.all(change.id)) ids.push(id)
     }
     return ids
   }

@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- <name> [options]`: the project's own measurements. Each prints a small table for people and one JSON
- * line for programs. Figures depend on the machine; compare only what was run on the same one.
+ * line for programs. Figures depend on the machine; `--against COMMIT` compares two trees on the same one.
  */
+import { compare, comparisonIn } from './against.ts'
 import { benchBacklog } from './backlog.ts'
 import { benchChannels } from './channels.ts'
 import { benchClient } from './client.ts'
@@ -35,10 +36,13 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
 const [name = '', ...args] = process.argv.slice(2)
 const bench = benches[name]
 if (bench === undefined) {
-  console.error(`usage: npm run bench -- <name> [options]\nnames: ${Object.keys(benches).join(', ')}`)
+  console.error(
+    `usage: npm run bench -- <name> [--against <commit> [--pairs <n>]] [options]\nnames: ${Object.keys(benches).join(', ')}`,
+  )
   process.exit(2)
 }
-const figures = await bench(args)
+const comparison = comparisonIn(args)
+const figures = await (comparison === undefined ? bench(args) : compare(name, comparison))
 for (const [figure, value] of Object.entries(figures)) {
   if (typeof value !== 'object') console.log(`${figure.padEnd(24)}${value}`)
 }

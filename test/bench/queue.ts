@@ -244,7 +244,7 @@ class Run {
       queue,
       turn: this.#turn,
       clock: this.#clock,
-      read: async (block) => (await this.#store.read([block.id]))[0]?.bytes,
+      read: async (blocks) => (await this.#store.read(blocks.map(({ id }) => id))).map(({ bytes }) => bytes),
       standstill: () => {},
     })
     this.#consumers.push(new Consumer(queue, this.#options, journal))

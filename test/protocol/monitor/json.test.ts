@@ -5,6 +5,7 @@ import { ProtocolError } from '../../../protocol/errors.ts'
 import type { Command } from '../../../protocol/monitor/command.ts'
 import { type CommandName, commands } from '../../../protocol/monitor/commands/index.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { type FieldKind, uint32 } from '../../../protocol/monitor/fields.ts'
 import {
   jsonCommandArguments,
   jsonCommandName,
@@ -12,7 +13,6 @@ import {
   messageToJson,
   parseJsonCommands,
 } from '../../../protocol/monitor/json.ts'
-import { fieldFromJson } from '../../../protocol/monitor/json-fields.ts'
 import { type Message, readMessage } from '../../../protocol/monitor/message.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { fromHex } from './vectors.ts'
@@ -70,9 +70,15 @@ describe('commands', () => {
 
   it('has a JSON form for every field of every command', () => {
     for (const { fields } of Object.values<Command>(commands)) {
-      for (const kind of Object.values(fields))
-        expect(() => fieldFromJson(kind, Symbol('none'), 'x')).toThrow(ProtocolError)
+      for (const kind of Object.values(fields)) expect(() => kind.fromJson(Symbol('none'), 'x')).toThrow(ProtocolError)
     }
+  })
+
+  it('is part of what makes a kind of field: without it none compiles', () => {
+    const { word, read, write } = uint32
+    // @ts-expect-error: fromJson is missing.
+    const kind: FieldKind<number> = { word, read, write }
+    expect(kind).not.toHaveProperty('fromJson')
   })
 
   it('AUTH password may give identity and password instead of data', () => {

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../server/channels/gap.ts'
+import { Lane } from '../../../server/channels/lane.ts'
 import { Rig } from './rig.ts'
 
 function gapsOf(rig: Rig): Gap[] {
@@ -192,11 +193,94 @@ describe('a full channel', () => {
   })
 })
 
+function valuesOf(rig: Rig, metric: number): number {
+  const lane = [...rig.queue.lanes()].find(({ id }) => id === metric)
+  return [...(lane ?? [])].reduce((sum, entry) => sum + (entry.kind === 'block' ? entry.left : 0), 0)
+}
+
 /** The id of the value that was taken in last. */
 function lastValue(rig: Rig): number | undefined {
   const [lane] = rig.queue.lanes()
   return [...lane!].filter((entry) => entry.kind === 'block' && entry.left > 0).at(-1)?.last
 }
+
+describe('a full channel with many buffer lanes', () => {
+  const LANES = 2_000
+
+  /** A value of each metric waits, the one of metric 2 first, and there is no room left. */
+  async function full(): Promise<Rig> {
+    const rig = await Rig.connected({ maxBytes: LANES * 100 })
+    for (let index = 0; index < LANES; index++) {
+      rig.host.now++
+      rig.append(2 + ((index * 7) % LANES), 1, { waiting: true })
+    }
+    return rig
+  }
+
+  it('finds the oldest value without a look at every lane', async () => {
+    const rig = await full()
+    const looks = vi.spyOn(Lane.prototype, 'at')
+    rig.append(1, 1_000)
+    rig.append(3, 500, { waiting: true })
+    const count = looks.mock.calls.length
+    looks.mockRestore()
+    expect(rig.queue.status()).toMatchObject({ accepted: LANES + 1_500, dropped: { overflow: 1_500 } })
+    // More than there should be, but no lane has two that could become one.
+    expect(gapsOf(rig)).toHaveLength(1_500)
+    // Once all lanes to put them in order, then few for each value.
+    expect(count).toBeLessThan(5 * LANES + 50 * 1_500)
+  })
+
+  it('drops the oldest first, whatever lane it is in, as values and lanes come and go', async () => {
+    const rig = await full()
+    const waits = (index: number): boolean => valuesOf(rig, 2 + ((index * 7) % LANES)) > 0
+    rig.append(1, 10)
+    expect([...Array(12).keys()].map(waits)).toEqual([...Array(10).fill(false), true, true])
+    // The oldest lane left is released, the next one is stopped, and two that were dropped from have a value again.
+    rig.queue.release(2 + 10 * 7)
+    rig.queue.dropLane(2 + 11 * 7)
+    rig.host.now++
+    rig.append(2, 1, { waiting: true })
+    rig.append(1, 10)
+    expect([10, 11, 12, 20, 21, 22].map(waits)).toEqual([false, false, false, false, false, true])
+    expect(valuesOf(rig, 2)).toBe(1)
+    rig.queue.expire()
+    rig.append(1, 1)
+    expect([22, 23].map(waits)).toEqual([false, true])
+  })
+})
+
+describe('keep-latest', () => {
+  it('keeps the older value where the new one finds no room', async () => {
+    const rig = await Rig.connected({ maxBytes: 1_000, overflow: 'keep-latest' })
+    rig.append(7, 1)
+    rig.append(7, 1, { bytes: 2_000 })
+    expect(rig.queue.status()).toMatchObject({ accepted: 2, queued: 1, dropped: { superseded: 0, overflow: 1 } })
+    rig.persist()
+    expect(await rig.send()).toEqual(['VALUE 7 100 @1', 'GAP 7 101 x1 @2-2 reason 1'])
+  })
+
+  it('keeps it in a buffer lane too, and drops it later like any other', async () => {
+    const rig = await Rig.connected({ maxBytes: 1_000, overflow: 'keep-latest', window: 9 })
+    rig.append(7, 1, { waiting: true })
+    for (let metric = 10; metric < 19; metric++) rig.append(metric, 1)
+    rig.persist()
+    expect(await rig.send()).toHaveLength(9)
+    rig.append(7, 1, { waiting: true, bytes: 200 })
+    expect(rig.queue.status()).toMatchObject({ inFlight: 9, queued: 1, dropped: { superseded: 0, overflow: 1 } })
+    rig.append(8, 1)
+    expect(rig.queue.status()).toMatchObject({ inFlight: 9, queued: 1, dropped: { superseded: 0, overflow: 2 } })
+    expect(rig.queue.imbalance).toBe(0)
+  })
+
+  it('takes the room of the older value for the new one, and no other value loses', async () => {
+    const rig = await Rig.connected({ maxBytes: 1_000, overflow: 'keep-latest' })
+    for (let metric = 10; metric < 20; metric++) rig.append(metric, 1)
+    rig.append(10, 1)
+    rig.append(19, 1)
+    expect(rig.queue.status()).toMatchObject({ queued: 10, gaps: 0, dropped: { superseded: 2, overflow: 0 } })
+  })
+})
 
 describe('old values', () => {
   it('go by the age clock when they are not in flight, and are told', async () => {

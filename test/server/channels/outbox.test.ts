@@ -47,11 +47,12 @@ let rig: Rig
 let clock: FakeClock
 let turn: HandTurn
 let outbox: Outbox
-let reads: number[]
+/** The ids of each read. */
+let reads: number[][]
 let standstills: number
-const read = (block: Block): Promise<Uint8Array | undefined> => {
-  reads.push(block.id)
-  return rig.read(block)
+const read = (blocks: readonly Block[]): Promise<(Uint8Array | undefined)[]> => {
+  reads.push(blocks.map(({ id }) => id))
+  return Promise.all(blocks.map(rig.read))
 }
 
 async function open(settings = {}): Promise<Link> {
@@ -134,7 +135,7 @@ describe('the outbox', () => {
     expect(link.frames).toEqual(['VALUE 7 101 @2'])
   })
 
-  it('reads several blocks back at once, and each only once', async () => {
+  it('reads several blocks back by one message to the store, and each only once', async () => {
     const link = await open()
     outbox.detach()
     for (let i = 0; i < 20; i++) {
@@ -144,11 +145,12 @@ describe('the outbox', () => {
     outbox.attach(link)
     outbox.atTurnEnd()
     outbox.atTurnEnd()
-    expect(reads).toHaveLength(20)
+    expect(reads).toHaveLength(1)
+    expect(new Set(reads[0]).size).toBe(20)
     await new Promise((resolve) => setImmediate(resolve))
     outbox.atTurnEnd()
     expect(link.frames).toHaveLength(400)
-    expect(reads).toHaveLength(20)
+    expect(reads).toHaveLength(1)
   })
 
   it('reads at most 4 MiB ahead', async () => {
@@ -164,6 +166,24 @@ describe('the outbox', () => {
     expect(rig.queue.resident).toBeGreaterThan(3 << 20)
     expect(rig.queue.resident).toBeLessThanOrEqual(4 << 20)
     expect(link.frames).toHaveLength(0)
+  })
+
+  it('reads in portions of at most 768 KiB: more would let a batch pass, and come late', async () => {
+    await open()
+    outbox.detach()
+    for (let i = 0; i < 10; i++) {
+      rig.append(7, 4_000)
+      rig.persist()
+    }
+    const lengths = new Map<number, number>()
+    for (const lane of rig.queue.lanes())
+      for (const entry of lane) if (entry.kind === 'block') lengths.set(entry.id, entry.length)
+    outbox.attach(new Link())
+    outbox.atTurnEnd()
+    const portions = reads.map((ids) => ids.reduce((sum, id) => sum + lengths.get(id)!, 0))
+    expect(portions.length).toBeLessThanOrEqual(8)
+    expect(Math.max(...portions)).toBeLessThanOrEqual(768 << 10)
+    expect(Math.min(...portions.slice(0, -1))).toBeGreaterThanOrEqual(512 << 10)
   })
 
   it('throws away what was read for a connection that has ended', async () => {

@@ -50,6 +50,17 @@ describe('channels that share a limit', () => {
     expect(other.queue.status()).toMatchObject({ queued: 10, dropped: { overflow: 1 } })
   })
 
+  it('keep-latest keeps the older value where the tenant has no room for the new one', async () => {
+    const [one, other, share] = await two({ overflow: 'keep-latest' })
+    other.append(7, 1)
+    for (let metric = 10; metric < 39; metric++) one.append(metric, 1)
+    other.append(7, 1, { bytes: 104 })
+    expect(other.queue.status()).toMatchObject({ queued: 1, gaps: 1, dropped: { superseded: 0, overflow: 1 } })
+    other.append(7, 1)
+    expect(other.queue.status()).toMatchObject({ queued: 1, gaps: 1, dropped: { superseded: 1, overflow: 1 } })
+    expect(share.bytes).toBe(3_000)
+  })
+
   it.each(['commit', 'discard', 'stop'] as const)('%s gives back what it frees', async (how) => {
     const [one, , share] = await two()
     one.append(7, 10)

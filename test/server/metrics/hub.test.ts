@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
+import { SlowSensor } from '../../support/test-sensor.ts'
 import { Kept, Metrics, text } from './fixture.ts'
 
 let metrics: Metrics
@@ -117,6 +118,27 @@ test('a series that comes to be found by other names is matched anew', () => {
   metrics.hub.born(metrics.push, aliased as never)
   push('test.a', 3)
   expect(sink.numbers).toEqual([2])
+})
+
+test('two polled sensors with a metric of the same name are both measured, and both end', async () => {
+  const other = new SlowSensor()
+  metrics.hub.add(other)
+  const sensors = [metrics.slow, other]
+  const end = metrics.hub.bind(metrics.instance('slow.*'), sink)
+  const answer = (round: number): Promise<unknown> => {
+    for (const [index, { asked }] of sensors.entries()) {
+      for (const done of asked.splice(0)) done({ value: { type: 2, value: 100 * round + index }, time: 1 })
+    }
+    return new Promise((resolve) => setImmediate(resolve))
+  }
+  await answer(1)
+  metrics.clock.advance(1_000)
+  await answer(2)
+  expect(sink.numbers).toEqual([100, 101, 200, 201])
+  metrics.hub.rematch(() => true)
+  expect(sensors.map(({ asked }) => asked.length)).toEqual([0, 0])
+  end()
+  expect(metrics.clock.timers).toBe(0)
 })
 
 test('closing ends all taps', () => {

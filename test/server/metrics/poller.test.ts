@@ -76,6 +76,16 @@ describe('readings', () => {
     expect(sensor.forgotten).toEqual([first, third, fourth])
   })
 
+  test('are not shared by two sensors that have a metric of the same name', () => {
+    const sensors = [new CountingSensor(), new CountingSensor()]
+    const ends = sensors.map((sensor) => poller.poll(target(sensor), tester, 100, () => {}))
+    clock.advance(100)
+    expect(sensors.map(({ keys }) => keys.length)).toEqual([2, 2])
+    for (const end of ends) end()
+    expect(sensors.map(({ forgotten }) => forgotten.length)).toEqual([1, 1])
+    expect(clock.timers).toBe(0)
+  })
+
   test('of a sensor that shows each identity its own are not shared between identities', () => {
     const sensor = new CountingSensor(true)
     const ends = [tester, abroad].map((identity) => poller.poll(target(sensor), identity, 100, () => {}))

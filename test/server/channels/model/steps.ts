@@ -88,17 +88,21 @@ export class Steps {
     const present = shadow.look().places
     const cause: Cause = refusing !== undefined && settings.durable ? 'full' : 'overflow'
     const refused = values.filter((value) => !present.has(value)).map((value) => ({ value, cause }))
+    // A value that finds no room supersedes nothing.
+    const supersedes = latest !== undefined && present.has(latest)
     const bytes = [...before.places.keys(), ...values].reduce((sum, value) => sum + value.bytes, 0)
     const isTight = !this.#world.uniform || bytes > settings.maxBytes
     const known = [...before.places.values()].filter(({ value }) => !this.#world.restored.has(value))
     shadow.check({
       why: (place) => {
         if (cause === 'full') return undefined
-        if (isOlder(place) && !place.value.exempt && !this.#world.restored.has(place.value)) return 'superseded'
+        if (isOlder(place) && !place.value.exempt && !this.#world.restored.has(place.value)) {
+          return supersedes ? 'superseded' : undefined
+        }
         if (settings.overflow === 'drop-newest' || !isTight) return undefined
         return shadow.flying.has(place.value) || place.value.exempt ? undefined : 'overflow'
       },
-      must: cause === 'full' ? [] : known.filter(isOlder).map(({ value }) => value),
+      must: !supersedes ? [] : known.filter(isOlder).map(({ value }) => value),
       refused,
     })
     if (this.#world.uniform && settings.overflow !== 'keep-latest') this.#checkBytes(shadow)

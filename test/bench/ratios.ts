@@ -1,0 +1,61 @@
+/**
+ * What a benchmark printed on two trees, as ratios. A ratio above 1 means that this tree is the better one: for rates it is
+ * ours by theirs, for CPU seconds per million it is theirs by ours.
+ */
+
+const RATE = /((?<!Bytes)PerSecond|values\/s)$/
+const COST = /(cpuPerMillion|CPU s\/million)$/i
+
+/** What a benchmark measured, by name. */
+export type Figures = Readonly<Record<string, unknown>>
+
+/** Ratios by the name of the figure. */
+export type Ratios = Readonly<Record<string, number>>
+
+export interface Spread {
+  readonly median: number
+  readonly least: number
+  readonly most: number
+}
+
+/** The figures of the JSON line with which the benchmark `name` ends. Throws an Error if there is no such line. */
+export function figuresIn(name: string, output: string): Figures {
+  for (const line of output.split('\n').reverse()) {
+    const figures = line.startsWith('{') ? objectIn(line) : undefined
+    if (figures?.['bench'] === name) return figures
+  }
+  throw new Error(`the benchmark ${name} printed no line of JSON with its figures:\n${output}`)
+}
+
+function objectIn(line: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+/** Of every rate and every cost that both trees print. */
+export function ratiosOf(ours: Figures, theirs: Figures): Ratios {
+  const ratios: Record<string, number> = {}
+  for (const [figure, value] of Object.entries(ours)) {
+    const [our, their] = [Number(value), Number(theirs[figure])]
+    if (!(our > 0 && their > 0)) continue
+    if (RATE.test(figure)) ratios[figure] = our / their
+    else if (COST.test(figure)) ratios[figure] = their / our
+  }
+  return ratios
+}
+
+/** The spread of each figure over all pairs. */
+export function spreadsOf(pairs: readonly Ratios[]): Readonly<Record<string, Spread>> {
+  const [first = {}] = pairs
+  const ratiosOf = (figure: string): number[] => pairs.flatMap((ratios) => ratios[figure] ?? [])
+  return Object.fromEntries(Object.keys(first).map((figure) => [figure, spreadOf(ratiosOf(figure))]))
+}
+
+function spreadOf(ratios: readonly number[]): Spread {
+  const sorted = ratios.toSorted((a, b) => a - b)
+  const [lower, upper] = [sorted[(sorted.length - 1) >> 1]!, sorted[sorted.length >> 1]!]
+  return { median: (lower + upper) / 2, least: sorted[0]!, most: sorted.at(-1)! }
+}
