@@ -8,6 +8,7 @@ import { ScriptedBroker } from '../support/qmf/broker.ts'
 import { message } from '../support/qmf/recording.ts'
 import { str16, u32 } from '../support/qmf/wire.ts'
 import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { PROGRAM } from '../support/program.ts'
 
 const PATIENCE = { timeout: 40_000, interval: 20 }
 const PACKAGE = 'org.apache.qpid.broker'
@@ -47,7 +48,7 @@ afterEach(async () => {
 })
 
 async function cinnabar(...args: readonly string[]): Promise<string> {
-  const program = ['--import', 'tsx', 'cli/main.ts', ...args, '--config', server.config]
+  const program = [PROGRAM, ...args, '--config', server.config]
   return (await promisify(execFile)(process.execPath, program)).stdout
 }
 

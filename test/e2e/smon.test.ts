@@ -11,6 +11,7 @@ import { args, command, str, type } from '../support/bytes.ts'
 import { decoded } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { PROGRAM } from '../support/program.ts'
 
 /** More than the server takes in one turn, so that reading is paused meanwhile. */
 const MANY = 200_000
@@ -49,7 +50,7 @@ async function feed(
   input?: Uint8Array,
   to = `127.0.0.1:${port}`,
 ): Promise<{ code: number; err: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'cli/main.ts', 'feed', 'smon', file, '--to', to])
+  const child = spawn(process.execPath, [PROGRAM, 'feed', 'smon', file, '--to', to])
   let err = ''
   child.stderr.on('data', (chunk: Buffer) => {
     err += chunk.toString()

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { PROGRAM } from '../support/program.ts'
 
 const VALUES = 100
 
@@ -22,7 +23,7 @@ class Tail {
   constructor(...args: readonly string[]) {
     this.#child = spawn(
       process.execPath,
-      ['--import', 'tsx', 'cli/main.ts', 'tail', ...args, '--config', server.config],
+      [PROGRAM, 'tail', ...args, '--config', server.config],
       {
         stdio: ['ignore', 'pipe', 'pipe'],
       },

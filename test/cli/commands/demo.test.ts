@@ -5,14 +5,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { beginning } from '../../../cli/demo/numbers.ts'
+import { PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
-
-const MAIN = new URL('../../../cli/main.ts', import.meta.url).pathname
 
 function start(seconds: number) {
   // Another server's variable: it must not reach the demonstration's.
   const env = { ...process.env, NO_COLOR: '1', CINNABAR_LISTEN_TCP: '127.0.0.1:1' }
-  const words = ['--import', 'tsx', MAIN, 'demo', '--seconds', String(seconds)]
+  const words = [PROGRAM, 'demo', '--seconds', String(seconds)]
   const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) {
