@@ -6,8 +6,8 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from '../support/bytes.ts'
-import { RawPeer } from '../support/raw-peer.ts'
 import { PROGRAM } from '../support/program.ts'
+import { RawPeer } from '../support/raw-peer.ts'
 
 const PASSWORD = 'a password for tests'
 

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { balance, ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
@@ -29,8 +30,7 @@ afterEach(async () => {
 
 it('survives twenty kills of the server with every stored value handled once', { timeout: 180_000 }, async () => {
   const file = join(server.directory, 'handled.txt')
-  const program = new URL('./consumers/counter.ts', import.meta.url).pathname
-  child = spawn(process.execPath, ['--import', 'tsx', program, `tcp://127.0.0.1:${tcpPort}`, file], {
+  child = spawn(process.execPath, [compiled('test/e2e/consumers/counter.ts'), `tcp://127.0.0.1:${tcpPort}`, file], {
     env: { ...process.env, CINNABAR_PASSWORD: PASSWORD },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -5,13 +5,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { connect } from '../../client/index.ts'
+import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { balance, ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 150
 const SECRET = 'a secret between the two of us'
-const PROGRAM = new URL('./consumers/called.ts', import.meta.url).pathname
+const PROGRAM = compiled('test/e2e/consumers/called.ts')
 
 let server: ServerProcess
 let child: ChildProcess | undefined
@@ -35,7 +36,7 @@ afterEach(async () => {
 })
 
 async function startConsumer(): Promise<void> {
-  child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, url, file], {
+  child = spawn(process.execPath, [PROGRAM, url, file], {
     env: { ...process.env, CHANNEL_SECRET: SECRET },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

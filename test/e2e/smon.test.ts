@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DEFINE_A, RESYNC, stream } from '../server/sensors/smon/fixture.ts'
 import { args, command, str, type } from '../support/bytes.ts'
+import { PROGRAM } from '../support/program.ts'
 import { decoded } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
-import { PROGRAM } from '../support/program.ts'
 
 /** More than the server takes in one turn, so that reading is paused meanwhile. */
 const MANY = 200_000

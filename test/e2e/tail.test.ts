@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { PROGRAM } from '../support/program.ts'
 import { ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
-import { PROGRAM } from '../support/program.ts'
 
 const VALUES = 100
 
@@ -21,13 +21,9 @@ class Tail {
   notes = ''
 
   constructor(...args: readonly string[]) {
-    this.#child = spawn(
-      process.execPath,
-      [PROGRAM, 'tail', ...args, '--config', server.config],
-      {
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
-    )
+    this.#child = spawn(process.execPath, [PROGRAM, 'tail', ...args, '--config', server.config], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     this.ended = once(this.#child, 'exit')
     let rest = ''
     this.#child.stdout?.on('data', (chunk) => {

@@ -9,12 +9,14 @@ import { MemoryStore } from '../../../storage/memory/store.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, type Recovered, type Store } from '../../../storage/store.ts'
 import { EventLog } from '../../contracts/store-batch.ts'
+import { compiled } from '../../support/compiled.ts'
 import { batchOf } from './kill-batches.ts'
+
+const PROGRAM = compiled('test/storage/sqlite/kill-process.ts')
 
 /** Lets a process write until it has said `lines` times that a batch is durable, kills it, returns the last it said. */
 async function writeAndKill(directory: string, lines: number): Promise<number> {
-  const script = new URL('./kill-process.ts', import.meta.url).pathname
-  const child = spawn(process.execPath, ['--import', 'tsx', script, directory], {
+  const child = spawn(process.execPath, [PROGRAM, directory], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const gone = once(child, 'exit')
