@@ -1,23 +1,25 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 
 const ROOT = new URL('..', import.meta.url).pathname
 /** Below these, tests start processes: each file has a worker of its own. All others share a few. */
-const PROCESSES = /^test\/(agents|bench|chaos|conformance|docs|e2e|packaging|web)\//
+const PROCESSES = ['agents', 'bench', 'chaos', 'conformance', 'docs', 'e2e', 'packaging', 'web'].map(
+  (folder) => `test/${folder}/`,
+)
 
+/** With TEST_LONG=1 the long forms are run, of the tests that have one: those that import support/long.ts, and `*.long.ts`. */
+const isLong = process.env['TEST_LONG'] === '1'
 /** Where the CI wants the results as JSON: it fails if a test was skipped. */
 const report = process.env['TEST_REPORT']
 
-/** The short form of every test; or, with TEST_LONG=1, the long form of those that have one: they import support/long.ts. */
-const files = readdirSync(`${ROOT}test`, { recursive: true })
-  .map((name) => `test/${name}`)
-  .filter((path) => path.endsWith('.test.ts') || (process.env['TEST_LONG'] === '1' && path.endsWith('.long.ts')))
-  .filter((path) => process.env['TEST_LONG'] !== '1' || hasLongForm(path))
-
-function hasLongForm(path: string): boolean {
-  return path.endsWith('.long.ts') || /\/long\.ts'$/m.test(readFileSync(`${ROOT}${path}`, 'utf8'))
+function testsWithLongForm(): string[] {
+  const paths = readdirSync(`${ROOT}test`, { recursive: true }).map((name) => `test/${name}`)
+  const hasLongForm = (path: string) => /\/long\.ts'$/m.test(readFileSync(`${ROOT}${path}`, 'utf8'))
+  return paths.filter((path) => path.endsWith('.long.ts') || (path.endsWith('.test.ts') && hasLongForm(path)))
 }
+
+const long = isLong ? testsWithLongForm() : []
 
 export default defineConfig({
   test: {
@@ -30,8 +32,24 @@ export default defineConfig({
     reporters: report ? ['default', 'json'] : ['default'],
     ...(report ? { outputFile: { json: report } } : {}),
     projects: [
-      { extends: true, test: { name: 'processes', include: files.filter((path) => PROCESSES.test(path)) } },
-      { extends: true, test: { name: 'unit', include: files.filter((path) => !PROCESSES.test(path)), isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'processes',
+          include: isLong
+            ? long.filter((path) => PROCESSES.some((folder) => path.startsWith(folder)))
+            : PROCESSES.map((folder) => `${folder}**/*.test.ts`),
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: isLong ? long : ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...PROCESSES.map((folder) => `${folder}**`)],
+          isolate: false,
+        },
+      },
     ],
   },
 })
