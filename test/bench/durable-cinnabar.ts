@@ -1,5 +1,5 @@
 /** Cinnabar as a contender: the server with smon over TCP, in a process of its own. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PROGRAM } from '../support/program.ts'
@@ -19,7 +19,6 @@ export function cinnabar(values: number, commits: Commits): Contender {
     settings: `SQLite, synchronous full; OK when durable; window ${window.values} values, ${window.bytes >> 20} MiB`,
     values,
     async start(directory) {
-      if (!existsSync(PROGRAM)) throw new Error(`there is no ${PROGRAM}: run \`npm run build\` first`)
       const port = await freeTcpPort()
       const smon = await freeTcpPort()
       const config = join(directory, 'cinnabar.toml')

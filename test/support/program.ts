@@ -1,2 +1,6 @@
-/** The program `cinnabar`, compiled: what is started as a process is what users start. `built.ts` sees to it that it is there. */
+/** The program `cinnabar` for tests that start it as a process. */
+import { expectBuilt } from './built.ts'
+
+expectBuilt(['auth', 'cli', 'client', 'protocol', 'server', 'storage'])
+
 export const PROGRAM = new URL('../../dist/cli/main.js', import.meta.url).pathname

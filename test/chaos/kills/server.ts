@@ -31,7 +31,6 @@ export class KilledServer {
   port = 0
 
   constructor(udpPort: number) {
-    if (!existsSync(PROGRAM)) throw new Error(`there is no ${PROGRAM}: run \`npm run build\` first`)
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
