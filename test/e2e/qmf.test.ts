@@ -8,6 +8,7 @@ import { PROGRAM } from '../support/program.ts'
 import { ScriptedBroker } from '../support/qmf/broker.ts'
 import { message } from '../support/qmf/recording.ts'
 import { str16, u32 } from '../support/qmf/wire.ts'
+import { times } from '../support/long.ts'
 import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const PATIENCE = { timeout: 40_000, interval: 20 }
@@ -17,7 +18,7 @@ const BROKERS = 50
 const [SAMPLES, STATISTICS] = [7, 47]
 /** Statistics and properties of the two, which whoever binds them is given at once. */
 const KNOWN = 108
-const ROUNDS = 20
+const ROUNDS = times({ short: 4, long: 20 })
 /** Of what is played. */
 const LENGTH_MS = 20_000
 const MEBIBYTE = 1 << 20

@@ -4,10 +4,12 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { PROGRAM } from '../support/program.ts'
+import { times } from '../support/long.ts'
 import { ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 100
+const KILLS = times({ short: 1, long: 3 })
 
 let server: ServerProcess
 let feed: CounterFeed
@@ -87,7 +89,7 @@ it('prints every value once', { timeout: 120_000 }, async () => {
     peer.destroy()
   }
   await bound()
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < KILLS; round++) {
     feed.send(VALUES)
     await untilStored(channel, 0)
     await server.end('SIGKILL')
