@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Consumer, connect } from '../../client/index.ts'
+import { times } from '../support/long.ts'
 import { PROGRAM } from '../support/program.ts'
 import { ScriptedBroker } from '../support/qmf/broker.ts'
 import { message } from '../support/qmf/recording.ts'
 import { str16, u32 } from '../support/qmf/wire.ts'
-import { times } from '../support/long.ts'
 import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const PATIENCE = { timeout: 40_000, interval: 20 }
