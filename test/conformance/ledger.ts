@@ -21,7 +21,7 @@ export async function awaitLedger(stage: Stage, step: Extract<Step, { is: 'await
   if (id === undefined) throw new Error(`{${channel}} holds nothing yet`)
   stage.keepText('channel-digits', String(id))
   stage.variables.set('awaited', { kind: 'u64', bytes: uint64(count) })
-  stage.variables.set('too-few', { kind: 'u64', bytes: uint64(count - 1n) })
+  if (orMore) stage.variables.set('too-few', { kind: 'u64', bytes: uint64(count - 1n) })
   const before = counters.slice(0, counters.indexOf(field)).map((counter) => `"${counter}" UINT64 {_:u64}`)
   const sought = expectation(
     `${START} ${before.join(' ')} "${field}" UINT64 ${orMore ? '{_:u64>too-few}' : '{awaited}'} {_:rest}`,

@@ -90,6 +90,7 @@ describe('what is wrong is said with file and line:', () => {
     ['an escape that is none', `${HEADER}\nA> "\\q"`, /:4: .*escapes are those of JSON/],
     ['JSON that is none', `${HEADER}\nA<json {`, /^6\/x\.txt:4: /],
     ['a counter that is none', `${HEADER}\nawait A lost 1`, /:4: a ledger has no lost/],
+    ['a counter that is anything', `${HEADER}\nawait A queued 0 or more`, /:4: 0 or more is no condition/],
     ['what may come before nothing', `${HEADER}\nA<* 00`, /:4: nothing behind A<\*/],
     ['what may come before another step', `${HEADER}\nA<* 00\nsilence A`, /:5: behind A<\* stands what ends it/],
     ['a group without its end', `${HEADER}\nany order\nA< 00\nA< 00`, /^6\/x\.txt:4: a group without/],

@@ -202,6 +202,7 @@ function parseStep(text: string): Parsed[] {
   if (ledger !== null) {
     const [, peer, field, count, orMore, channel] = ledger
     if (!counters.includes(field!)) throw new Error(`a ledger has no ${field}; it has ${counters.join(', ')}`)
+    if (orMore !== undefined && count === '0') throw new Error('0 or more is no condition')
     return [{ is: 'await', peer: peer!, field: field!, count: BigInt(count!), orMore: orMore !== undefined, channel }]
   }
   const [, word, peer] = PLAIN.exec(text) ?? []
