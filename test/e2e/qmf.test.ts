@@ -11,7 +11,7 @@ import { message } from '../support/qmf/recording.ts'
 import { str16, u32 } from '../support/qmf/wire.ts'
 import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const PATIENCE = { timeout: 40_000, interval: 20 }
+const PATIENCE = { timeout: 120_000, interval: 20 }
 const PACKAGE = 'org.apache.qpid.broker'
 const BROKERS = 50
 /** Of the recording: those of its two queues while somebody looks, and what a queue has. */
