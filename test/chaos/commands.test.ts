@@ -10,7 +10,7 @@ import { newCounts } from './commands/walk.ts'
 import { commands, runCommands } from './commands.ts'
 
 const SEED = 1
-const SEQUENCES = times({ short: 250, long: 2_000 })
+const SEQUENCES = times({ short: 120, long: 2_000 })
 const MINUTES = 60_000
 
 describe('sequences of commands over the wire', () => {
