@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest'
-import { StatusError } from '../../client/index.ts'
+import { describe, expect, test } from 'vitest'
+import { AwaitedValues, type SendCommand } from '../../client/commands.ts'
+import { StatusError, type ValueMessage, VOID } from '../../client/index.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { loggedIn, settle } from './fake-producer.ts'
 import { response, value } from './wire.ts'
 
@@ -144,4 +146,65 @@ test('the result of EXECUTE comes once, however long the control takes, and is c
   await producer.grant('COMMIT 2')
   expect((await values.next()).value?.transaction).toBe(3)
   expect(await producer.rest()).toEqual(['COMMIT 1 through'])
+})
+
+const asked = { metric: 'host.uptime', args: [] }
+const answerOf = (metric: number): ValueMessage => ({ kind: 'value', metric, transaction: 0, time: 0, value: VOID })
+/** A connection that answers at once with this id. */
+const given =
+  (id: number): SendCommand =>
+  (_name, _values, onOk) => {
+    onOk?.(id)
+    return Promise.resolve(id)
+  }
+
+describe('an awaited value', () => {
+  test('of the id in the response is the answer, once', async () => {
+    const awaited = new AwaitedValues(new FakeClock())
+    const asking = awaited.ask(given(7), 'QUERY', asked, { isKept: false })
+    expect(awaited.take(answerOf(8))).toBe(false)
+    expect(awaited.take(answerOf(7))).toBe(true)
+    expect(awaited.take(answerOf(7))).toBe(false)
+    expect(await asking).toEqual(answerOf(7))
+  })
+
+  test('is not awaited if the command is refused', async () => {
+    const awaited = new AwaitedValues(new FakeClock())
+    const asking = awaited.ask(() => Promise.reject(new Error('refused')), 'QUERY', asked, { isKept: false })
+    await expect(asking).rejects.toThrow('refused')
+  })
+
+  test('is lost with the connection, unless it is kept on the channel', async () => {
+    const awaited = new AwaitedValues(new FakeClock())
+    const query = awaited.ask(given(7), 'QUERY', asked, { isKept: false })
+    const result = awaited.ask(given(8), 'EXECUTE', { control: 'x', args: [] }, { isKept: true })
+    awaited.reject(new Error('lost'), true)
+    await expect(query).rejects.toThrow('lost')
+    expect(awaited.take(answerOf(8))).toBe(true)
+    expect(await result).toEqual(answerOf(8))
+  })
+
+  test('is not awaited after the end', async () => {
+    const clock = new FakeClock()
+    const awaited = new AwaitedValues(clock)
+    const result = awaited.ask(given(8), 'EXECUTE', { control: 'x', args: [] }, { isKept: true, deadlineMs: 5_000 })
+    awaited.reject(new Error('closed'), false)
+    await expect(result).rejects.toThrow('closed')
+    expect(clock.timers).toBe(0)
+  })
+
+  test('has a deadline that counts from the response, and leaves no timer if it comes in time', async () => {
+    const clock = new FakeClock()
+    const awaited = new AwaitedValues(clock)
+    const late = awaited.ask(given(7), 'QUERY', asked, { isKept: false, deadlineMs: 5_000 })
+    const inTime = awaited.ask(given(8), 'QUERY', asked, { isKept: false, deadlineMs: 5_000 })
+    clock.advance(4_999)
+    expect(awaited.take(answerOf(8))).toBe(true)
+    expect(clock.timers).toBe(1)
+    clock.advance(1)
+    await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('5000 ms') })
+    expect(await inTime).toEqual(answerOf(8))
+    expect(awaited.take(answerOf(7))).toBe(false)
+    expect(clock.timers).toBe(0)
+  })
 })

@@ -190,7 +190,7 @@ describe('a caller', () => {
 
   test('that offers no scram is shown nothing', async () => {
     const { error, producer } = await refusal(['password', 'token'])
-    expect(error).toMatchObject({ code: 'NO_METHOD', message: expect.stringContaining('called from 127.0.0.1:') })
+    expect(error).toMatchObject({ code: 'NO_METHOD', message: expect.stringContaining('connection from 127.0.0.1:') })
     expect(producer.sent).toEqual([])
   })
 

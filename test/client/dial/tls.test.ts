@@ -90,7 +90,7 @@ describe('tls://', () => {
     const { port } = await serve()
     await expect(dial(`tls://127.0.0.1:${port}`, never)).rejects.toMatchObject({
       code: 'UNTRUSTED',
-      message: expect.stringMatching(/nobody who is trusted here has signed its certificate.*`tls\.ca`/),
+      message: expect.stringMatching(/not signed by a trusted authority.*`tls\.ca`/),
     })
   })
 
@@ -99,7 +99,7 @@ describe('tls://', () => {
     const { port } = await serve({ cert, key })
     await expect(dial(`tls://127.0.0.1:${port}`, never, { tls: { ca: cert } })).rejects.toMatchObject({
       code: 'UNTRUSTED',
-      message: expect.stringMatching(/for somebody else \(.*n7\.example\.org.*\).*`tls\.servername`/),
+      message: expect.stringMatching(/for another host \(.*n7\.example\.org.*\).*`tls\.servername`/),
     })
     const meant = await dial(`tls://127.0.0.1:${port}`, never, { tls: { ca: cert, servername: 'n7.example.org' } })
     closing.push(() => meant.close())
@@ -136,16 +136,16 @@ describe('tls://', () => {
     const { port } = plain.address() as AddressInfo
     await expect(dial(`tls://127.0.0.1:${port}`, never)).rejects.toMatchObject({
       code: 'UNREACHABLE',
-      message: `cannot connect to tls://127.0.0.1:${port}: what listens there does not speak TLS`,
+      message: `cannot connect to tls://127.0.0.1:${port}: the server there does not use TLS`,
     })
     // A TLS record of type handshake.
     expect((await heard)[0][0]).toBe(22)
   })
 
   test.each([
-    ['tls://127.0.0.1', {}, 'BAD_URL', 'names no port'],
+    ['tls://127.0.0.1', {}, 'BAD_URL', 'has no port'],
     ['tls://127.0.0.1:1', { ca: '/nowhere/ca.pem' }, 'BAD_TLS', '`tls.ca` cannot be read: ENOENT'],
-    ['tls://127.0.0.1:1', { ca: '/dev/null' }, 'BAD_TLS', '`tls.ca`: no PEM is in /dev/null'],
+    ['tls://127.0.0.1:1', { ca: '/dev/null' }, 'BAD_TLS', '`tls.ca`: /dev/null contains no PEM'],
     ['tls://127.0.0.1:1', { cert: '-----BEGIN CERTIFICATE-----\nno\n', key: '/dev/null' }, 'BAD_TLS', '/dev/null'],
   ])('says before anything is dialled what cannot be right: %s %o', async (url, tls, code, message) => {
     const error = await dial(url, never, { tls }).catch((reason: unknown) => reason)
@@ -203,7 +203,7 @@ describe('wss://', () => {
 })
 
 test.each([
-  ['tls://127.0.0.1:1', 'leave it out: tls:// is under TLS already'],
+  ['tls://127.0.0.1:1', 'omit it: tls:// uses TLS already'],
   ['ws://127.0.0.1:1', 'use wss:// instead'],
 ])('the layer tls is not put on %s', async (url, message) => {
   const dialling = dial(url, never, { wrap: ['tls'] })
