@@ -102,7 +102,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       after: options.after,
       isExplicit: options.commit === 'explicit',
       subscriptions: this.#subscriptions,
-      takeAnswer: (message) => this.#awaited.take(message),
+      awaited: this.#awaited,
       gap: (gap) => this.#emit('gap', gap),
       hold: (isHeld) => this.#connection?.hold(isHeld, this.#isDurable),
       commit: (transaction, through) => this.#commit(transaction, through),

@@ -5,6 +5,7 @@
  */
 import type { Gap, ValueMessage } from '../protocol/monitor/message.ts'
 import { AckTracker, type DueCommits } from './ack-tracker.ts'
+import type { AwaitedValues } from './commands.ts'
 import { ConnectionError } from './errors.ts'
 import type { Subscriptions } from './subscriptions.ts'
 import { Sample } from './values.ts'
@@ -18,8 +19,8 @@ export interface MailboxOptions {
   /** Whether only the `commit` method commits. */
   readonly isExplicit: boolean
   readonly subscriptions: Pick<Subscriptions, 'get' | 'nameOf'>
-  /** Hands the value to the command that waits for it; false if no command does. */
-  readonly takeAnswer: (message: ValueMessage) => boolean
+  /** The commands that wait for a value receive it before those that arrived earlier. */
+  readonly awaited: Pick<AwaitedValues, 'take'>
   readonly gap: (gap: Gap) => void
   /** Reading is to pause, or to resume. */
   readonly hold: (isHeld: boolean) => void
@@ -61,7 +62,7 @@ export class Mailbox {
     const { transaction } = message
     if (!this.#acks.received(transaction)) this.#flush()
     else if (message.kind === 'gap') this.#push(message)
-    else if (!this.#options.takeAnswer(message)) {
+    else if (!this.#options.awaited.take(message)) {
       this.#push(new Sample(this.#options.subscriptions.nameOf(message.metric), message))
     } else if (transaction !== 0 && !this.#options.isExplicit) {
       this.#acks.handledOutOfOrder(transaction)

@@ -33,14 +33,14 @@ export interface ClientSession {
   readonly release?: () => void
 }
 
-export interface SessionOptions extends ConnectionOptions {
+export interface OpenSessionOptions extends ConnectionOptions {
   readonly proof: Proof
   readonly wrap: readonly Layer[]
   readonly signal: AbortSignal
 }
 
 /** Throws ConnectionError or the reason of `signal`, and closes the transport then. */
-export async function openSession(transport: Transport, options: SessionOptions): Promise<ClientSession> {
+export async function openSession(transport: Transport, options: OpenSessionOptions): Promise<ClientSession> {
   const { proof, wrap, signal } = options
   const connection = new ClientConnection(transport, options)
   const abort = () => connection.close(signal.reason)

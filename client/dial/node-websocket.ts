@@ -22,7 +22,9 @@ export async function dialNodeWebSocket(
 
 function nodeWebSocket(tls: ClientTls): WebSocketConstructor {
   return class NodeWebSocket extends WebSocket {
+    /** Remains false without TLS. */
     isVerified = false
+    /** The exporter of the TLS connection; undefined without TLS 1.3. */
     exporter: Uint8Array | undefined
 
     constructor(url: string, protocols: string[]) {

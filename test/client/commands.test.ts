@@ -63,7 +63,7 @@ test('they may be answered in any order', async () => {
   expect(await ids).toEqual([10, 20, 30])
 })
 
-test('those of one turn go out together', async () => {
+test('those of one turn are sent together', async () => {
   const { producer, consumer } = await loggedIn()
   const before = producer.sends
   for (let i = 1; i <= 100; i++) void consumer.commit(i)
@@ -72,7 +72,7 @@ test('those of one turn go out together', async () => {
   expect(await producer.rest()).toHaveLength(100)
 })
 
-test('one that is refused says so with status and detail, and the connection goes on', async () => {
+test('one that is refused rejects with status and detail, and the connection continues', async () => {
   const { producer, consumer } = await loggedIn()
   const refused = consumer.subscribe(7).catch((error: unknown) => error)
   await producer.refuse('SUBSCRIBE 7 on 0', 8, 'no such id')
@@ -90,7 +90,7 @@ test('one that is refused with a status of a later version keeps its number', as
   expect(await refused).toMatchObject({ status: 74565 })
 })
 
-test('one that is longer than the producer takes is not sent', async () => {
+test('one that is longer than the producer accepts is not sent', async () => {
   const { producer, consumer } = await loggedIn()
   await expect(consumer.collect('a', { host: 'x'.repeat(65_536) })).rejects.toThrow(/at most 65536/)
   const nop = consumer.nop()
@@ -99,7 +99,7 @@ test('one that is longer than the producer takes is not sent', async () => {
   await nop
 })
 
-test('one that is not answered in time is given up; its late response is no error of the producer', async () => {
+test('one that is not answered in time is rejected; its late response is not an error of the producer', async () => {
   const { producer, consumer, clock } = await loggedIn({ deadlineMs: 5_000 })
   const stopping = consumer.stop(7).catch((error: unknown) => error)
   const { seq } = await producer.expect('STOP 7 on 0')
@@ -111,7 +111,7 @@ test('one that is not answered in time is given up; its late response is no erro
   await nop
 })
 
-test('the answer to QUERY may stand right behind its response', async () => {
+test('the answer to QUERY may follow its response directly', async () => {
   const { producer, consumer } = await loggedIn()
   const answer = consumer.query('host.uptime')
   await producer.grant('QUERY host.uptime', 7, value(7, 0, 42))
@@ -128,7 +128,7 @@ test('the answers to two QUERYs may come in the other order, cut anywhere', asyn
   expect((await answers).map(({ value }) => value.value)).toEqual([1, 2])
 })
 
-test('an answer has its own deadline where one is given', async () => {
+test('an answer has its own deadline if one is given', async () => {
   const { producer, consumer, clock } = await loggedIn()
   const answer = consumer.query('host.uptime', {}, { deadlineMs: 1_000 }).catch((error: unknown) => error)
   await producer.grant('QUERY host.uptime', 7)
@@ -136,7 +136,7 @@ test('an answer has its own deadline where one is given', async () => {
   expect(await answer).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('QUERY') })
 })
 
-test('the result of EXECUTE comes once, however long the control takes, and is committed by itself', async () => {
+test('the result of EXECUTE comes once, however long the control takes, and is committed separately', async () => {
   const { producer, consumer } = await loggedIn()
   const result = consumer.execute('exec.x')
   await producer.grant('EXECUTE exec.x', 3, value(5, 1), value(3, 2, 1), value(3, 3, 9))

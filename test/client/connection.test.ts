@@ -9,18 +9,18 @@ function connection(deadlineMs = 30_000) {
   const producer = new FakeProducer()
   const clock = new FakeClock()
   const closed: { reason: ConnectionError; isOurs: boolean }[] = []
-  const told: string[] = []
+  const received: string[] = []
   const connection = new ClientConnection(producer, {
     clock,
     peer: 'tcp://far:1 as tc',
     deadlineMs,
     listener: {
-      message: ({ kind, transaction }) => told.push(`${kind} ${transaction}`),
-      notice: ({ code }) => told.push(`notice ${code}`),
+      message: ({ kind, transaction }) => received.push(`${kind} ${transaction}`),
+      notice: ({ code }) => received.push(`notice ${code}`),
       closed: (_, reason, isOurs) => closed.push({ reason, isOurs }),
     },
   })
-  return { producer, clock, closed, told, connection }
+  return { producer, clock, closed, received, connection }
 }
 
 /** The same, logged in. */
@@ -34,17 +34,17 @@ async function admitted(deadlineMs?: number) {
 }
 
 test('messages are delivered in their order', async () => {
-  const { producer, told } = await admitted()
+  const { producer, received } = await admitted()
   producer.say(caps('password'), value(7, 1), gap(2, 7), notice(1, 'window full'), value(7, 3))
-  expect(told).toEqual(['value 1', 'gap 2', 'notice 1', 'value 3'])
+  expect(received).toEqual(['value 1', 'gap 2', 'notice 1', 'value 3'])
 })
 
 test('what a response changes is changed before the messages after it are delivered', async () => {
-  const { producer, told, connection: ours } = await admitted()
-  void ours.request('SET_CHANNEL', { channel: 12 }, () => told.push('switched'))
+  const { producer, received, connection: ours } = await admitted()
+  void ours.request('SET_CHANNEL', { channel: 12 }, () => received.push('switched'))
   const { seq } = await producer.next()
   producer.say(value(7, 1), response(seq, 0, 0), value(7, 2))
-  expect(told).toEqual(['value 1', 'switched', 'value 2'])
+  expect(received).toEqual(['value 1', 'switched', 'value 2'])
 })
 
 test('values larger than 64 KiB are taken after the login', async () => {
@@ -100,19 +100,19 @@ test.each([
 })
 
 test('values after an OK to a step that is not the last one are not delivered: the producer has proven nothing', async () => {
-  const { producer, told, closed, connection: ours } = connection()
+  const { producer, received, closed, connection: ours } = connection()
   producer.say(caps('scram-sha-256'))
   const step = ours.authenticate('scram-sha-256', new Uint8Array(0), false)
   await producer.grant('AUTH scram-sha-256', 9, value(7, 1))
   expect(await step).toEqual({ channel: 9 })
-  expect(told).toEqual([])
+  expect(received).toEqual([])
   expect(closed).toMatchObject([{ reason: { code: 'PROTOCOL' } }])
 })
 
 test('nothing after an error in the same piece is delivered', async () => {
-  const { producer, told } = await admitted()
+  const { producer, received } = await admitted()
   producer.say(value(7, 1), response(77, 0, 0), value(7, 2))
-  expect(told).toEqual(['value 1'])
+  expect(received).toEqual(['value 1'])
 })
 
 test.each([
@@ -202,12 +202,14 @@ test('and nothing at all if there is no window', () => {
 })
 
 describe('the response to a command', () => {
-  /** Sends a NOP; `told` has its number and what came of it. */
-  function sender({ connection: ours, told }: Awaited<ReturnType<typeof admitted>>) {
+  /** Sends a NOP; `received` has its number and what came of it. */
+  function sender({ connection: ours, received }: Awaited<ReturnType<typeof admitted>>) {
     let count = 0
     return () => {
       const number = ++count
-      ours.request('NOP', {}, () => told.push(`${number} answered`)).catch(({ code }) => told.push(`${number} ${code}`))
+      ours
+        .request('NOP', {}, () => received.push(`${number} answered`))
+        .catch(({ code }) => received.push(`${number} ${code}`))
     }
   }
   const ok = (seq: number) => response(seq, 0, 0)
@@ -219,7 +221,7 @@ describe('the response to a command', () => {
     send()
     const [a, b] = [await made.producer.next(), await made.producer.next()]
     made.producer.say(ok(b.seq), ok(a.seq))
-    expect(made.told).toEqual(['2 answered', '1 answered'])
+    expect(made.received).toEqual(['2 answered', '1 answered'])
     made.producer.say(ok(a.seq))
     expect(made.closed).toMatchObject([
       { reason: { code: 'PROTOCOL', message: expect.stringContaining('never sent') } },
@@ -228,27 +230,27 @@ describe('the response to a command', () => {
 
   test('may take the whole deadline for each command', async () => {
     const made = await admitted(1_000)
-    const { clock, told } = made
+    const { clock, received } = made
     const send = sender(made)
-    const toldAfter = async (ms: number) => {
+    const receivedAfter = async (ms: number) => {
       clock.advance(ms)
       await settle()
-      return told
+      return received
     }
     send()
     clock.advance(600)
     send()
-    expect(await toldAfter(399)).toEqual([])
-    expect(await toldAfter(1)).toEqual(['1 TIMEOUT'])
-    expect(await toldAfter(599)).toEqual(['1 TIMEOUT'])
-    expect(await toldAfter(1)).toEqual(['1 TIMEOUT', '2 TIMEOUT'])
+    expect(await receivedAfter(399)).toEqual([])
+    expect(await receivedAfter(1)).toEqual(['1 TIMEOUT'])
+    expect(await receivedAfter(599)).toEqual(['1 TIMEOUT'])
+    expect(await receivedAfter(1)).toEqual(['1 TIMEOUT', '2 TIMEOUT'])
     // The one that is left watches for silence.
     expect(clock.timers).toBe(1)
   })
 
   test('may take it also after commands that were answered', async () => {
     const made = await admitted(1_000)
-    const { clock, producer, told } = made
+    const { clock, producer, received } = made
     const send = sender(made)
     send()
     producer.say(ok((await producer.next()).seq))
@@ -256,18 +258,18 @@ describe('the response to a command', () => {
     send()
     clock.advance(1_000)
     await settle()
-    expect(told).toEqual(['1 answered', '2 TIMEOUT'])
+    expect(received).toEqual(['1 answered', '2 TIMEOUT'])
   })
 
   test('is ignored if it is late, but only once', async () => {
     const made = await admitted(1_000)
-    const { clock, producer, told, closed } = made
+    const { clock, producer, received, closed } = made
     sender(made)()
     const { seq } = await producer.next()
     clock.advance(1_000)
     producer.say(ok(seq))
     await settle()
-    expect([told, closed]).toEqual([['1 TIMEOUT'], []])
+    expect([received, closed]).toEqual([['1 TIMEOUT'], []])
     producer.say(ok(seq))
     expect(closed).toMatchObject([{ reason: { code: 'PROTOCOL' } }])
   })
@@ -279,7 +281,7 @@ describe('the response to a command', () => {
     send()
     made.connection.close()
     await settle()
-    expect(made.told).toEqual(['1 CLOSED', '2 CLOSED'])
+    expect(made.received).toEqual(['1 CLOSED', '2 CLOSED'])
     expect(made.clock.timers).toBe(0)
   })
 })

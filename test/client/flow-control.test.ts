@@ -78,55 +78,55 @@ describe('a slow reader', () => {
   /** Reading is paused, but a window bounds what comes. */
   function paused() {
     const clock = new FakeClock()
-    const told: string[] = []
+    const calls: string[] = []
     const flow = new FlowControl({
       clock,
-      transport: { pause: () => told.push('pause'), resume: () => told.push('resume') },
+      transport: { pause: () => calls.push('pause'), resume: () => calls.push('resume') },
       isResponseDue: () => false,
-      probe: () => told.push('probe'),
-      dead: () => told.push('dead'),
+      probe: () => calls.push('probe'),
+      dead: () => calls.push('dead'),
     })
     flow.hold(true, true)
-    expect(told.splice(0)).toEqual(['pause'])
-    return { clock, told, flow }
+    expect(calls.splice(0)).toEqual(['pause'])
+    return { clock, calls, flow }
   }
 
   test('reads 256 KiB every 10 s', () => {
-    const { clock, told, flow } = paused()
+    const { clock, calls, flow } = paused()
     clock.advance(9_999)
-    expect(told).toEqual([])
+    expect(calls).toEqual([])
     clock.advance(1)
-    expect(told).toEqual(['resume'])
+    expect(calls).toEqual(['resume'])
     flow.received(KIB_256 - 1)
-    expect(told).toEqual(['resume'])
+    expect(calls).toEqual(['resume'])
     flow.received(1000)
-    expect(told).toEqual(['resume', 'pause'])
+    expect(calls).toEqual(['resume', 'pause'])
     clock.advance(10_000)
-    expect(told).toEqual(['resume', 'pause', 'resume'])
+    expect(calls).toEqual(['resume', 'pause', 'resume'])
   })
 
   test('begins anew after 10 s in which nothing came', () => {
-    const { clock, told, flow } = paused()
+    const { clock, calls, flow } = paused()
     clock.advance(20_000)
-    expect(told).toEqual(['resume', 'pause', 'resume'])
+    expect(calls).toEqual(['resume', 'pause', 'resume'])
     flow.received(KIB_256)
-    expect(told).toEqual(['resume', 'pause', 'resume', 'pause'])
+    expect(calls).toEqual(['resume', 'pause', 'resume', 'pause'])
   })
 
   test('has what comes during a pause not counted', () => {
-    const { clock, told, flow } = paused()
+    const { clock, calls, flow } = paused()
     flow.received(KIB_256)
     clock.advance(10_000)
     flow.received(1)
-    expect(told).toEqual(['resume'])
+    expect(calls).toEqual(['resume'])
   })
 
   test('leaves no timer when reading resumes for good, but that for silence', () => {
-    const { clock, told, flow } = paused()
+    const { clock, calls, flow } = paused()
     clock.advance(10_000)
     flow.hold(false, true)
     clock.advance(14_999)
-    expect(told).toEqual(['resume'])
+    expect(calls).toEqual(['resume'])
     expect(clock.timers).toBe(1)
     flow.end()
     expect(clock.timers).toBe(0)

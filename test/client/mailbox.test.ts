@@ -20,7 +20,7 @@ function opened() {
     after: undefined,
     isExplicit: false,
     subscriptions: new Subscriptions(),
-    takeAnswer: () => false,
+    awaited: { take: () => false },
     gap: ({ transaction }) => gaps.push(transaction),
     hold: (isHeld) => held.push(isHeld),
     commit: (transaction, through) => {

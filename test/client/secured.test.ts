@@ -24,6 +24,7 @@ beforeAll(async () => {
   await server.start()
 })
 afterAll(async () => {
+  for (const name of Object.keys(ports)) delete process.env[`CINNABAR_LISTEN_${name.toUpperCase()}`]
   await server.remove()
   files.remove()
 })

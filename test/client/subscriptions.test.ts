@@ -105,13 +105,13 @@ describe('the answer of producer.channels', () => {
     { name: 'metric', type: UINT32, value: metric },
     { name: 'name', type: STRING, value: name },
   ]
-  const told = (value: Value) =>
+  const bound = (value: Value) =>
     bindingsOf(9, async () => ({ kind: 'value', metric: 5, transaction: 0, time: 0, value }))
   const channels = (...items: readonly unknown[]) => ({ type: ARRAY, value: { element: REC, items } }) as never
 
   test('has the ids of a channel with their names', async () => {
     const bindings = { name: 'bindings', ...(channels(binding(7, 'a'), binding(8, 'b')) as object) }
-    expect(await told(channels([{ name: 'channel', type: UINT32, value: 9 }, bindings]))).toEqual(
+    expect(await bound(channels([{ name: 'channel', type: UINT32, value: 9 }, bindings]))).toEqual(
       new Map([
         [7, 'a'],
         [8, 'b'],
@@ -120,7 +120,7 @@ describe('the answer of producer.channels', () => {
   })
 
   test('has nothing if the channel is unknown, or if it is not a list', async () => {
-    expect(await told(channels())).toBeUndefined()
-    expect(await told({ type: UINT32, value: 7 })).toBeUndefined()
+    expect(await bound(channels())).toBeUndefined()
+    expect(await bound({ type: UINT32, value: 7 })).toBeUndefined()
   })
 })
