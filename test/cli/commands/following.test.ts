@@ -63,7 +63,7 @@ describe('watch', () => {
     expect({ code, err }).toEqual({
       code: 1,
       err: [
-        'cinnabar: the producer could not make a channel that is not durable: no',
+        'cinnabar: the producer could not make the channel non-durable: no',
         expect.stringMatching(/^Tried: /),
       ],
     })

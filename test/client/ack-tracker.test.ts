@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Due, Progress } from '../../client/progress.ts'
+import { AckTracker, type DueCommits } from '../../client/ack-tracker.ts'
 
 /**
  * A channel and its consumer, each as simple as can be: the producer sends everything uncommitted again on each connection,
  * in its order, and `through` commits only what it has sent on this one [MON 2].
  */
 class Model {
-  readonly progress = new Progress()
+  readonly acks = new AckTracker()
   /** Ids with what they are: a result is handled as soon as it comes. */
   readonly #given = new Map<number, { readonly isResult: boolean }>()
   readonly #committed = new Set<number>()
@@ -18,7 +18,7 @@ class Model {
   #sentOnThis = new Set<number>()
   /** On their way to the consumer, and to the producer. */
   #values: number[] = []
-  #commands: Due[] = []
+  #commands: DueCommits[] = []
   #inbox: number[] = []
 
   /** A hole in the ids means nothing. */
@@ -38,12 +38,12 @@ class Model {
 
   arrive(count: number): void {
     for (const id of this.#values.splice(0, count)) {
-      if (!this.progress.arrived(id)) continue
+      if (!this.acks.received(id)) continue
       if (this.#handedOut.has(id)) throw new Error(`${id} was handed out twice`)
       this.#handedOut.add(id)
       if (this.#given.get(id)?.isResult) {
         this.#handled.add(id)
-        this.progress.handledAhead(id)
+        this.acks.handledOutOfOrder(id)
       } else this.#inbox.push(id)
     }
   }
@@ -51,12 +51,12 @@ class Model {
   handle(count: number): void {
     for (const id of this.#inbox.splice(0, count)) {
       this.#handled.add(id)
-      this.progress.handled(id)
+      this.acks.handled(id)
     }
   }
 
-  passOver(): void {
-    for (const id of this.#inbox.splice(0, 1)) this.progress.passedOver(id)
+  skip(): void {
+    for (const id of this.#inbox.splice(0, 1)) this.acks.skipped(id)
   }
 
   /** The consumer itself commits everything up to one of those that it has: that is as if it had handled them. */
@@ -64,12 +64,12 @@ class Model {
     const id = [...this.#handedOut][choice % Math.max(1, this.#handedOut.size)]
     if (id === undefined || !this.#isConnected || !this.#sentOnThis.has(id) || this.#values.includes(id)) return
     for (const handedOut of this.#handedOut) if (handedOut <= id) this.#handled.add(handedOut)
-    this.progress.committingThrough(id)
+    this.acks.committingThrough(id)
     this.#commands.push({ singles: [], through: id })
   }
 
   commit(): boolean {
-    const due = this.progress.due()
+    const due = this.acks.takeDue()
     // Without a connection it is lost at once.
     if (due && this.#isConnected) this.#commands.push(due)
     return due !== undefined
@@ -92,7 +92,7 @@ class Model {
     this.lose()
     this.#isConnected = true
     this.#sentOnThis = new Set()
-    this.progress.connected()
+    this.acks.reconnected()
   }
 
   /** All comes that there is, all is handled, and nothing is lost any more. */
@@ -122,7 +122,7 @@ const steps: Readonly<Record<string, (model: Model, a: number, b: number) => voi
   handle: (model, count) => model.handle(count),
   commit: (model) => model.commit(),
   store: (model, count) => model.store(count),
-  passOver: (model) => model.passOver(),
+  skip: (model) => model.skip(),
   commitThrough: (model, _, choice) => model.commitThrough(choice),
   lose: (model) => model.lose(),
   connect: (model) => model.connect(),
@@ -145,90 +145,90 @@ test('over whatever is lost, each is handed out once, and what was handled is co
   )
 })
 
-describe('progress', () => {
-  function arrivedAll(progress: Progress, ...ids: readonly number[]) {
-    return ids.map((id) => progress.arrived(id))
+describe('acknowledgements', () => {
+  function arrivedAll(acks: AckTracker, ...ids: readonly number[]) {
+    return ids.map((id) => acks.received(id))
   }
 
-  test('commits everything that was handled with one COMMIT, once', () => {
-    const progress = new Progress()
-    expect(arrivedAll(progress, 3, 4, 9)).toEqual([true, true, true])
-    progress.handled(3)
-    progress.handled(4)
-    expect(progress.due()).toEqual({ singles: [], through: 4 })
-    expect(progress.due()).toBeUndefined()
+  test('commit everything that was handled with one COMMIT, once', () => {
+    const acks = new AckTracker()
+    expect(arrivedAll(acks, 3, 4, 9)).toEqual([true, true, true])
+    acks.handled(3)
+    acks.handled(4)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 4 })
+    expect(acks.takeDue()).toBeUndefined()
   })
 
-  test('commits one by one behind a value that nobody wanted', () => {
-    const progress = new Progress()
-    arrivedAll(progress, 1, 2, 3, 4)
-    progress.handled(1)
-    progress.passedOver(2)
-    progress.handled(3)
-    progress.handled(4)
-    expect(progress.due()).toEqual({ singles: [3, 4], through: 1 })
+  test('commit one by one after a value that nobody wanted', () => {
+    const acks = new AckTracker()
+    arrivedAll(acks, 1, 2, 3, 4)
+    acks.handled(1)
+    acks.skipped(2)
+    acks.handled(3)
+    acks.handled(4)
+    expect(acks.takeDue()).toEqual({ singles: [3, 4], through: 1 })
   })
 
-  test('goes on with `through` when the consumer has committed what nobody wanted, and not before', () => {
-    const progress = new Progress()
-    arrivedAll(progress, 1, 2, 3, 4, 5)
-    progress.passedOver(1)
-    progress.passedOver(3)
-    progress.committingThrough(2)
-    progress.handled(4)
-    expect(progress.due()).toEqual({ singles: [4], through: 0 })
-    progress.committingThrough(3)
-    progress.handled(5)
-    expect(progress.due()).toEqual({ singles: [], through: 5 })
+  test('use `through` again when the consumer has committed what nobody wanted, and not before', () => {
+    const acks = new AckTracker()
+    arrivedAll(acks, 1, 2, 3, 4, 5)
+    acks.skipped(1)
+    acks.skipped(3)
+    acks.committingThrough(2)
+    acks.handled(4)
+    expect(acks.takeDue()).toEqual({ singles: [4], through: 0 })
+    acks.committingThrough(3)
+    acks.handled(5)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 5 })
   })
 
-  test('takes no value for committed that came only after its COMMIT', () => {
-    const progress = new Progress()
-    arrivedAll(progress, 1, 2)
-    progress.committingThrough(1_000)
-    arrivedAll(progress, 3, 4)
-    expect(progress.due()).toBeUndefined()
-    progress.handled(3)
-    expect(progress.due()).toEqual({ singles: [], through: 3 })
+  test('take no value for committed that came only after its COMMIT', () => {
+    const acks = new AckTracker()
+    arrivedAll(acks, 1, 2)
+    acks.committingThrough(1_000)
+    arrivedAll(acks, 3, 4)
+    expect(acks.takeDue()).toBeUndefined()
+    acks.handled(3)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 3 })
   })
 
-  test('commits a result at once that comes before what arrived earlier', () => {
-    const progress = new Progress()
-    arrivedAll(progress, 1, 2)
-    progress.handledAhead(2)
-    expect(progress.due()).toEqual({ singles: [2], through: 0 })
-    progress.handled(1)
-    expect(progress.due()).toEqual({ singles: [], through: 1 })
+  test('commit a result at once that is handled before what arrived earlier', () => {
+    const acks = new AckTracker()
+    arrivedAll(acks, 1, 2)
+    acks.handledOutOfOrder(2)
+    expect(acks.takeDue()).toEqual({ singles: [2], through: 0 })
+    acks.handled(1)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 1 })
   })
 
-  test('takes what an earlier run has handled for a repeat, and commits it when it comes', () => {
-    const progress = new Progress(5)
-    expect(progress.due()).toBeUndefined()
-    expect(arrivedAll(progress, 3, 5, 6)).toEqual([false, false, true])
-    expect(progress.due()).toEqual({ singles: [], through: 5 })
+  test('take what an earlier run has handled for a repeat, and commit it when it comes', () => {
+    const acks = new AckTracker(5)
+    expect(acks.takeDue()).toBeUndefined()
+    expect(arrivedAll(acks, 3, 5, 6)).toEqual([false, false, true])
+    expect(acks.takeDue()).toEqual({ singles: [], through: 5 })
   })
 
-  test('leaves alone what is not kept: it is new each time, and never committed', () => {
-    const progress = new Progress(5)
-    expect(arrivedAll(progress, 0, 0)).toEqual([true, true])
-    progress.handledAhead(0)
-    progress.handled(0)
-    progress.passedOver(0)
-    expect(progress.due()).toBeUndefined()
-    progress.arrived(6)
-    progress.handled(6)
-    expect(progress.due()).toEqual({ singles: [], through: 6 })
+  test('ignore what is not kept: it is new each time, and never committed', () => {
+    const acks = new AckTracker(5)
+    expect(arrivedAll(acks, 0, 0)).toEqual([true, true])
+    acks.handledOutOfOrder(0)
+    acks.handled(0)
+    acks.skipped(0)
+    expect(acks.takeDue()).toBeUndefined()
+    acks.received(6)
+    acks.handled(6)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 6 })
   })
 
-  test('sends no more than 4,096 single COMMITs at once', () => {
-    const progress = new Progress()
+  test('send no more than 4,096 single COMMITs at once', () => {
+    const acks = new AckTracker()
     for (let id = 1; id <= 5000; id++) {
-      progress.arrived(id)
-      if (id === 1) progress.passedOver(id)
-      else progress.handled(id)
+      acks.received(id)
+      if (id === 1) acks.skipped(id)
+      else acks.handled(id)
     }
-    expect(progress.due()?.singles).toHaveLength(4096)
-    expect(progress.due()?.singles).toEqual(Array.from({ length: 903 }, (_, i) => 4098 + i))
-    expect(progress.due()).toBeUndefined()
+    expect(acks.takeDue()?.singles).toHaveLength(4096)
+    expect(acks.takeDue()?.singles).toEqual(Array.from({ length: 903 }, (_, i) => 4098 + i))
+    expect(acks.takeDue()).toBeUndefined()
   })
 })

@@ -115,7 +115,7 @@ describe('handlers', () => {
     expect(handled).toBe(1)
   })
 
-  test('that take their time are waited for: the next value and the COMMIT come afterwards', async () => {
+  test('that are slow are awaited: the next value and the COMMIT come afterwards', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     const { opened, open } = gate()
@@ -168,7 +168,7 @@ describe('handlers', () => {
 })
 
 describe('run', () => {
-  test('passes over what nobody follows: it stays uncommitted, and what is behind it is committed one by one', async () => {
+  test('skips what nobody follows: it stays uncommitted, and what comes after it is committed one by one', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     await following(setting, 'a', 7, () => {})
@@ -177,7 +177,7 @@ describe('run', () => {
     expect(await producer.rest()).toEqual(['COMMIT 3', 'COMMIT 4', 'COMMIT 1 through'])
   })
 
-  test('goes on with `through` when the consumer itself has committed what was passed over', async () => {
+  test('uses `through` again when the consumer itself has committed what was skipped', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     await following(setting, 'a', 7, () => {})
@@ -259,7 +259,7 @@ describe('commit', () => {
     expect(await producer.rest()).toEqual([])
   })
 
-  test('of it counts also where the loop is left right behind it', async () => {
+  test('counts also if the loop is left directly after it', async () => {
     const { producer, consumer } = await loggedIn()
     producer.say(values(7, 1, 2))
     for await (const { transaction } of consumer) {
@@ -272,7 +272,7 @@ describe('commit', () => {
 })
 
 describe('a GAP', () => {
-  test('is told in its place between the values, and committed like one', async () => {
+  test('is reported in its place between the values, and committed like one', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     const seen: string[] = []
@@ -287,12 +287,12 @@ describe('a GAP', () => {
     expect(seen).toEqual(['value 1', 'gap 2: 5 of 7, 1', 'value 3', 'gap 4: 5 of 7, 1'])
   })
 
-  test('whose listener fails rejects the reader, is not committed, and is told again', async () => {
+  test('whose listener fails rejects the reader, is not committed, and is reported again', async () => {
     const { producer, consumer } = await loggedIn()
     producer.say(value(7, 1), gap(2, 7))
-    let told = 0
+    let reported = 0
     const off = consumer.on('gap', () => {
-      if (++told === 1) throw new Error('cannot')
+      if (++reported === 1) throw new Error('cannot')
     })
     const loop = consumer[Symbol.asyncIterator]()
     await loop.next()
@@ -300,7 +300,7 @@ describe('a GAP', () => {
     await producer.grant('COMMIT 1 through')
     void consumer.run()
     expect(await producer.rest()).toEqual(['COMMIT 2 through'])
-    expect(told).toBe(2)
+    expect(reported).toBe(2)
     off()
   })
 })
@@ -325,7 +325,7 @@ describe('close', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('goes on without a handler that takes longer, and its value is not committed', async () => {
+  test('continues without a handler that takes longer, and its value is not committed', async () => {
     const setting = await loggedIn()
     const { producer, consumer, clock } = setting
     const { opened, open } = gate()

@@ -13,7 +13,7 @@ async function open(producer: FakeProducer, credentials = pencil) {
   return { opening }
 }
 
-/** Goes as far as the client-final-message; gives what the producer would answer it with. */
+/** Goes as far as the client-final-message, and returns what the producer would answer to it. */
 async function proven(producer: FakeProducer) {
   const first = await producer.next()
   const scram = scramServer(authOf(first).data)
@@ -23,7 +23,7 @@ async function proven(producer: FakeProducer) {
 }
 
 describe('scram-sha-256', () => {
-  test('is used where it is offered, whatever else is, and shows the password to nobody', async () => {
+  test('is used if it is offered, whatever else is, and does not reveal the password', async () => {
     const producer = new FakeProducer({ loopback: false })
     const { opening } = await open(producer)
     producer.say(caps('password', 'scram-sha-256'))
@@ -41,7 +41,7 @@ describe('scram-sha-256', () => {
     expect(producer.hex).not.toContain(Buffer.from('pencil').toString('hex'))
   })
 
-  test('ends the connection where the producer has not proven that it knows the password', async () => {
+  test('ends the connection if the producer has not proven that it knows the password', async () => {
     const producer = new FakeProducer()
     const { opening } = await open(producer)
     producer.say(caps('scram-sha-256'))
@@ -55,7 +55,7 @@ describe('scram-sha-256', () => {
   test.each([
     ['at once', 1],
     ['in place of its signature', 2],
-  ])('takes an OK %s for what it is: an admission without proof', async (_, steps) => {
+  ])('rejects an OK %s, which is an admission without proof', async (_, steps) => {
     const producer = new FakeProducer()
     const { opening } = await open(producer)
     producer.say(caps('scram-sha-256'))
@@ -67,7 +67,7 @@ describe('scram-sha-256', () => {
 })
 
 describe('a password', () => {
-  test('is two XDR strings, and goes to this machine where nothing better is offered', async () => {
+  test('is two XDR strings, and is sent to this machine if nothing better is offered', async () => {
     const producer = new FakeProducer()
     const { opening } = await open(producer, { identity: 'tc', password: 's3' })
     producer.say(caps('password'))
@@ -82,7 +82,7 @@ describe('a password', () => {
     expect((await opening).channel).toBe(5)
   })
 
-  test('never goes to another machine in the clear', async () => {
+  test('is never sent to another machine in the clear', async () => {
     const producer = new FakeProducer({ loopback: false })
     const { opening } = await open(producer)
     producer.say(caps('password'))
@@ -90,7 +90,7 @@ describe('a password', () => {
     expect(producer.sent).toEqual([])
   })
 
-  test('goes to another machine under encryption', async () => {
+  test('is sent to another machine under encryption', async () => {
     const producer = new FakeProducer({ loopback: false, encrypted: true })
     const { opening } = await open(producer)
     producer.say(caps('password'))
@@ -98,7 +98,7 @@ describe('a password', () => {
     expect((await opening).isConfidential).toBe(true)
   })
 
-  test('does not go where the credentials are for scram-sha-256 only', async () => {
+  test('is not sent if the credentials are for scram-sha-256 only', async () => {
     const producer = new FakeProducer()
     const { opening } = await open(producer, { ...pencil, methods: ['scram-sha-256'] })
     producer.say(caps('password'))
@@ -119,7 +119,7 @@ test('a refusal names the producer and the user, and not the password', async ()
   expect(producer.isClosed).toBe(true)
 })
 
-test('a producer that asks for more than a password has is left', async () => {
+test('a producer that asks for more than a password is disconnected', async () => {
   const producer = new FakeProducer()
   const { opening } = await open(producer)
   producer.say(caps('password'))

@@ -1,4 +1,4 @@
-/** Tokens that are made here, and those that a function gives for each connection anew. */
+/** New tokens, and tokens that a function provides for each connection. */
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { connect, newToken } from '../../client/index.ts'
@@ -8,7 +8,7 @@ import { authOf, caps, notice } from './wire.ts'
 
 const WITHDRAWN = 4
 
-test('a new token is 32 random bytes, and what the producer is told is their hash alone', async () => {
+test('a new token is 32 random bytes, and the producer gets only their hash', async () => {
   const { token, hash } = await newToken()
   expect(token).toMatch(/^cnb_[A-Za-z0-9_-]{43}$/)
   expect(hash).toBe(createHash('sha256').update(token).digest('hex'))
@@ -36,7 +36,7 @@ describe('a function of tokens', () => {
     return { clock, network, first, consumer: await opening, shown }
   }
 
-  test('is asked for each connection', async () => {
+  test('is called for each connection', async () => {
     let made = 0
     const { clock, network, first, consumer, shown } = await connected(async () => `t${++made}`)
     const second = new FakeProducer()
@@ -48,7 +48,7 @@ describe('a function of tokens', () => {
     await consumer.close()
   })
 
-  test('goes on after a withdrawal with a new token', async () => {
+  test('continues with a new token after a withdrawal', async () => {
     let made = 0
     const { clock, network, first, consumer } = await connected(() => `t${++made}`)
     const second = new FakeProducer()
@@ -61,7 +61,7 @@ describe('a function of tokens', () => {
     await consumer.close()
   })
 
-  test('ends after a withdrawal with the token that was withdrawn: that is not tried again', async () => {
+  test('that returns the withdrawn token again ends the consumer', async () => {
     const { clock, network, first, consumer } = await connected(() => 'the same')
     const ended = new Promise((resolve) => consumer.on('closed', resolve))
     first.say(notice(WITHDRAWN, 'the token was revoked'))
@@ -72,7 +72,7 @@ describe('a function of tokens', () => {
     expect(network.calls).toBe(1)
   })
 
-  test('that fails while connecting is told, and nothing is dialled', async () => {
+  test('that fails makes `connect` reject, and nothing is dialled', async () => {
     const network = new FakeNetwork()
     const cause = new Error('the issuer is down')
     const opening = connect('tcp://far:1', { token: () => Promise.reject(cause) }, { dial: network.dial })
@@ -84,7 +84,7 @@ describe('a function of tokens', () => {
     expect(network.calls).toBe(0)
   })
 
-  test('that fails later is asked again', async () => {
+  test('that fails later is called again', async () => {
     let made = 0
     const token = () => (++made === 2 ? Promise.reject(new Error('down')) : `t${made}`)
     const { clock, network, first, consumer } = await connected(token)
@@ -99,7 +99,7 @@ describe('a function of tokens', () => {
     await consumer.close()
   })
 
-  test('that never settles is given up with the connection', async () => {
+  test('that never settles is abandoned at the deadline', async () => {
     const clock = new FakeClock()
     const opening = connect('tcp://far:1', { token: () => new Promise(() => {}) }, { clock })
     opening.catch(() => {})

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { plainOf } from '../../client/plain.ts'
+import { plainOf, Sample, toArgumentList } from '../../client/values.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 
@@ -22,7 +22,7 @@ test('integers of 64 bits are numbers as long as those are exact', () => {
   expect(plainOf({ type: INT64, value: -last - 1n })).toBe(-last - 1n)
 })
 
-test('text that is no UTF-8 shows U+FFFD', () => {
+test('text that is not UTF-8 shows U+FFFD', () => {
   expect(plainOf({ type: STRING, value: new Uint8Array([0x61, 0xff]) })).toBe('a\ufffd')
 })
 
@@ -41,4 +41,27 @@ test('records become objects and arrays arrays, all the way down', () => {
 test('a field cannot stand for the prototype of the object', () => {
   const plain = plainOf({ type: REC, value: [{ name: '__proto__', type: STRING, value: 'x' }] })
   expect(Object.keys(plain as object)).toEqual(['__proto__'])
+})
+
+test('a sample has the name that was followed, what came, and its value as JavaScript has it', () => {
+  const value = { type: BasicType.UINT64, value: 42n }
+  const message = { kind: 'value', metric: 7, transaction: 12, time: 1_700_000_000_000_000, value } as const
+  const sample = new Sample('host.uptime', message)
+  expect({ ...sample }).toEqual({ ...message, name: 'host.uptime' })
+  expect(sample.plain).toBe(42)
+})
+
+test('plain values become arguments of the type that loses nothing', () => {
+  const bytes = new Uint8Array([1])
+  const values = { s: '7', n: 7, f: 0.5, far: 2 ** 53, i: -1n, u: 2n ** 63n, t: true, o: bytes }
+  expect(toArgumentList(values)).toEqual([
+    { name: 's', type: BasicType.STRING, value: '7' },
+    { name: 'n', type: BasicType.INT64, value: 7n },
+    { name: 'f', type: BasicType.DOUBLE, value: 0.5 },
+    { name: 'far', type: BasicType.DOUBLE, value: 2 ** 53 },
+    { name: 'i', type: BasicType.INT64, value: -1n },
+    { name: 'u', type: BasicType.UINT64, value: 2n ** 63n },
+    { name: 't', type: BasicType.BOOLEAN, value: true },
+    { name: 'o', type: BasicType.OPAQUE, value: bytes },
+  ])
 })

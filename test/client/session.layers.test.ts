@@ -1,4 +1,4 @@
-/** WRAP as the consumer does it [MON 12], against producers that a test plays over sockets; some of them are not honest. */
+/** WRAP as the consumer does it [MON 12], against producers that a test plays over sockets; some of them are malicious. */
 import type { Socket } from 'node:net'
 import { duplexPair } from 'node:stream'
 import { TLSSocket } from 'node:tls'
@@ -33,13 +33,13 @@ async function dialled(options: ConnectOptions) {
   return { opening, producer: await door.next() }
 }
 
-/** Goes on under TLS, as its server. */
+/** Continues under TLS, as its server. */
 function underTls(producer: StreamProducer): void {
   producer.goOn(new TLSSocket(producer.release() as Socket, { isServer: true, ...issued }))
 }
 
 describe('the layer tls', () => {
-  test('stands before anything secret is said; what was offered before it is forgotten', async () => {
+  test('is added before anything secret is sent; what was offered before it is forgotten', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'] })
     producer.say(offers({ auth: ['nonsense'], layer: ['tls'] }))
     await producer.grant('WRAP tls', CHANGED)
@@ -51,7 +51,7 @@ describe('the layer tls', () => {
     await consumer.close()
   })
 
-  test('is not gone without where the producer, or somebody in between, does not offer it', async () => {
+  test('is required even if the producer, or somebody in between, does not offer it', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'] })
     producer.say(offers({ auth: ['password', 'scram-sha-256'], layer: ['deflate'] }))
     await expect(opening).rejects.toMatchObject({
@@ -61,7 +61,7 @@ describe('the layer tls', () => {
     expect(producer.sent).toEqual([])
   })
 
-  test('is not gone without where it is refused', async () => {
+  test('is required even if it is refused', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'] })
     producer.say(offers({ auth: ['password'], layer: ['tls'] }))
     await producer.refuse('WRAP tls', 12, 'not today')
@@ -69,7 +69,7 @@ describe('the layer tls', () => {
     expect(producer.sent).toHaveLength(1)
   })
 
-  test('ends where something stands in the clear behind the response: somebody may have put it there', async () => {
+  test('fails if something follows the response in the clear: somebody may have injected it', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'] })
     producer.say(offers({ auth: ['password'], layer: ['tls'] }))
     await producer.grant('WRAP tls', CHANGED, caps('password'))
@@ -77,20 +77,20 @@ describe('the layer tls', () => {
     expect(producer.sent).toHaveLength(1)
   })
 
-  test('ends where capabilities in the clear come in place of a handshake', async () => {
+  test('fails if capabilities in the clear come instead of a handshake', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'] })
     producer.say(offers({ auth: ['password'], layer: ['tls'] }))
     const { seq } = await producer.expect('WRAP tls')
     const stream = producer.release()
     producer.say(response(seq, 0, CHANGED))
-    // The ClientHello has come: only now, so that it does not stand behind the response.
+    // Only now, after the ClientHello, so that it does not follow the response directly.
     await new Promise((resolve) => stream.once('data', resolve))
     producer.say(caps('password'))
     await expect(opening).rejects.toMatchObject({ code: 'UNREACHABLE' })
     expect(producer.sent).toHaveLength(1)
   })
 
-  test('ends where the certificate is nobody we trust, and no password has been said', async () => {
+  test('fails if the certificate is not trusted, and no password was sent', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'], tls: {} })
     producer.say(offers({ auth: ['password'], layer: ['tls'] }))
     await producer.grant('WRAP tls', CHANGED)
@@ -99,7 +99,7 @@ describe('the layer tls', () => {
     expect(producer.sent).toHaveLength(1)
   })
 
-  test('binds the login to itself where that is offered', async () => {
+  test('binds the login to itself if that is offered', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'] })
     producer.say(offers({ auth: ['scram-sha-256'], layer: ['tls'] }))
     await producer.grant('WRAP tls', CHANGED)
@@ -111,7 +111,7 @@ describe('the layer tls', () => {
     await expect(opening).rejects.toMatchObject({ name: 'ConnectionError' })
   })
 
-  test('is put on again after a lost connection', async () => {
+  test('is added again after a lost connection', async () => {
     const { opening, producer } = await dialled({ wrap: ['tls'], channel: undefined })
     const admit = async (each: StreamProducer) => {
       each.say(offers({ auth: [], layer: ['tls'] }))
@@ -144,7 +144,7 @@ describe('the layer deflate', () => {
     return { opening, producer }
   }
 
-  test('is put on behind the login, by what is offered then', async () => {
+  test('is added after the login, by what is offered then', async () => {
     const { opening, producer } = await paired(['deflate'])
     await producer.grant('AUTH password', 9)
     producer.say(offers({ layer: ['deflate'] }))
@@ -159,7 +159,7 @@ describe('the layer deflate', () => {
     await Promise.all([executing, nop])
   })
 
-  test('and what stands behind the response is its own already', async () => {
+  test('includes the bytes directly after the response', async () => {
     const { opening, producer } = await paired(['deflate'])
     await producer.grant('AUTH password', 9)
     producer.say(offers({ layer: ['deflate'] }))
@@ -173,7 +173,7 @@ describe('the layer deflate', () => {
     producer.hangUp()
   })
 
-  test('is not gone without', async () => {
+  test('is required', async () => {
     const { opening, producer } = await paired(['deflate'])
     await producer.grant('AUTH password', 9)
     producer.say(offers({ layer: [] }))
@@ -210,7 +210,7 @@ describe('the layer deflate', () => {
   })
 })
 
-test('layers cannot be put on a transport that has none', async () => {
+test('layers cannot be added to a transport that has none', async () => {
   const producer = new FakeProducer()
   const opening = connect('tcp://far:1', alice, { wrap: ['tls'], dial: async () => producer })
   opening.catch(() => {})

@@ -1,4 +1,4 @@
-/** Which way to log in is taken where, and what is told where there is none [MON 11]. */
+/** Which method is chosen to log in, and what the error says if there is none [MON 11]. */
 import { describe, expect, test } from 'vitest'
 import { type Credentials, connect } from '../../client/index.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -33,7 +33,7 @@ describe('with a password, on TLS 1.3', () => {
     expect([method, data.split('r=')[0]]).toEqual(['scram-sha-256-plus', 'p=tls-exporter,,n=user,'])
   })
 
-  test('where binding is not offered it says that it could, so that a producer that did offer it knows better', async () => {
+  test('if binding is not offered it says that it could, so that a producer that did offer it notices', async () => {
     const { producer } = await open(pencil, tls13, 'scram-sha-256')
     const { method, data } = authOf(await producer.next())
     expect([method, data.split('r=')[0]]).toEqual(['scram-sha-256', 'y,,n=user,'])
@@ -42,7 +42,7 @@ describe('with a password, on TLS 1.3', () => {
   test.each([
     [pencil, far, 'no exporter'],
     [{ ...pencil, methods: ['scram-sha-256', 'password'] } satisfies Credentials, tls13, 'not wanted'],
-  ])('it says nothing of the kind where it could not: %#', async (credentials, wire) => {
+  ])('it does not say so if it could not: %#', async (credentials, wire) => {
     const { producer } = await open(credentials, wire, 'scram-sha-256', 'scram-sha-256-plus')
     const { method, data } = authOf(await producer.next())
     expect([method, data.split('r=')[0]]).toEqual(['scram-sha-256', 'n,,n=user,'])
@@ -77,19 +77,19 @@ describe('with a token', () => {
   })
 })
 
-test('with a certificate there is nothing to say: TLS has shown it', async () => {
+test('with a certificate there are no data: TLS has shown it', async () => {
   const { producer } = await open({ certificate: true }, tls13, 'certificate')
   expect(authOf(await producer.next())).toEqual({ method: 'certificate', data: '' })
 })
 
 test.each<[Credentials, Wire, string[], RegExp]>([
   [pencil, far, ['password'], /password could be read on the way.*tls:\/\/ or wss:\/\//],
-  [pencil, tls13, ['token'], /offers token; these credentials are for scram-sha-256-plus, scram-sha-256, password/],
-  [pencil, tls13, [], /offers nothing/],
+  [pencil, tls13, ['token'], /offers token; these credentials allow scram-sha-256-plus, scram-sha-256, password/],
+  [pencil, tls13, [], /offers no method/],
   [{ ...pencil, methods: ['scram-sha-256-plus'] }, far, ['scram-sha-256-plus'], /needs TLS 1\.3/],
-  [{ token: 't' }, tls13, ['scram-sha-256'], /offers scram-sha-256, and takes no token here/],
-  [{ certificate: true }, far, ['token'], /certificate takes TLS, `tls\.cert` and `tls\.key`/],
-])('it is said why there is no way: %#', async (credentials, wire, offered, message) => {
+  [{ token: 't' }, tls13, ['scram-sha-256'], /offers scram-sha-256, and accepts no tokens here/],
+  [{ certificate: true }, far, ['token'], /certificate needs TLS, `tls\.cert` and `tls\.key`/],
+])('the error says why no method can be used: %#', async (credentials, wire, offered, message) => {
   const { opening } = await open(credentials, wire, ...offered)
   await expect(opening).rejects.toMatchObject({ code: 'NO_METHOD', message: expect.stringMatching(message) })
 })

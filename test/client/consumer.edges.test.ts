@@ -6,11 +6,11 @@ const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => 
 
 test('a SET_CHANNEL that is not answered ends the connection: which channel it has is not known', async () => {
   const { setting, clock, producer, consumer } = await loggedIn({ deadlineMs: 5_000 })
-  const turning = caught(consumer.setChannel(12))
+  const switching = caught(consumer.setChannel(12))
   await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
   const { seq } = await producer.expect('SET_CHANNEL 12')
   clock.advance(5_000)
-  expect(await turning).toMatchObject({ code: 'TIMEOUT' })
+  expect(await switching).toMatchObject({ code: 'TIMEOUT' })
   expect(producer.isClosed).toBe(true)
   producer.say(response(seq, 0, 0))
   const second = await setting.reconnected(producer)
@@ -37,7 +37,7 @@ test('commit() of the value in the loop settles when it is stored, also over a l
   await committing
 })
 
-test('what is here of a metric that was stopped is of no more use, and holds up no COMMIT', async () => {
+test('what is here of a metric that was stopped is dropped, and holds up no COMMIT', async () => {
   const setting = await loggedIn()
   const { producer, consumer } = setting
   const handled: number[] = []
@@ -52,16 +52,16 @@ test('what is here of a metric that was stopped is of no more use, and holds up 
   expect(handled).toEqual([3])
 })
 
-test('a value is asked for when the last one has come, not before', async () => {
+test('the next value can be requested only after the previous one has come', async () => {
   const { producer, consumer } = await loggedIn()
   const loop = consumer[Symbol.asyncIterator]()
   const first = loop.next()
-  await expect(loop.next()).rejects.toThrow(/before the last one had come/)
+  await expect(loop.next()).rejects.toThrow(/before the previous request was answered/)
   producer.say(value(7, 1, 42))
   expect((await first).value?.plain).toBe(42)
 })
 
-test('commit() of the value in the loop, while what the connection had is gone, is not taken for stored', async () => {
+test('commit() of the value in the loop does not settle early after a reconnect', async () => {
   const { setting, producer, consumer } = await loggedIn()
   producer.say(value(7, 5, 1))
   await consumer[Symbol.asyncIterator]().next()
@@ -78,7 +78,7 @@ test('commit() of the value in the loop, while what the connection had is gone, 
   await committing
 })
 
-test('a handler may give a promise of another library: the value is not committed before it is fulfilled', async () => {
+test('a handler may return a promise of another library: the value is not committed before it is fulfilled', async () => {
   const setting = await loggedIn()
   const { producer, consumer } = setting
   let fulfil = () => {}

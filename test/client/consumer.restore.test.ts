@@ -18,7 +18,7 @@ describe('a consumer that names a channel', () => {
     expect((await loop.next()).value?.name).toBe('host.load.one')
   })
 
-  test('goes on with what it binds, without a COLLECT of its own', async () => {
+  test('takes over what it binds, without a COLLECT of its own', async () => {
     const { producer, opening } = await connecting({ channel: 12 })
     await producer.takeUp(12, { 7: 'a' }, value(7, 1))
     const consumer = await opening
@@ -30,7 +30,7 @@ describe('a consumer that names a channel', () => {
     expect(handled).toEqual([1])
   })
 
-  test('cannot go on with a metric that it binds twice: the arguments of the two are not told', async () => {
+  test('cannot take over a metric that it binds twice, since their arguments are unknown', async () => {
     const { producer, opening } = await connecting({ channel: 12 })
     await producer.takeUp(12, { 7: 'a', 8: 'a' })
     const consumer = await opening
@@ -40,7 +40,7 @@ describe('a consumer that names a channel', () => {
     await stopping
   })
 
-  test('is handed nothing again that an earlier run has handled, and commits that', async () => {
+  test('does not receive again what an earlier run has handled, and commits that', async () => {
     const { producer, opening } = await connecting({ channel: 12, after: 5 })
     await producer.takeUp(12, { 7: 'a' }, values(7, 4, 5, 6))
     const consumer = await opening
@@ -49,7 +49,7 @@ describe('a consumer that names a channel', () => {
     expect(await producer.rest()).toEqual(['COMMIT 5 through'])
   })
 
-  test('commits what an earlier run has handled also where nothing else comes', async () => {
+  test('commits what an earlier run has handled even if nothing else comes', async () => {
     const { producer, opening } = await connecting({ channel: 12, after: 5 })
     await producer.takeUp(12, { 7: 'a' }, values(7, 3, 4, 5))
     await opening
@@ -57,7 +57,7 @@ describe('a consumer that names a channel', () => {
     expect(await producer.rest()).toEqual(['COMMIT 5 through'])
   })
 
-  test('is told where it is not there, and nothing is left open', async () => {
+  test('fails if the channel does not exist, and leaves nothing open', async () => {
     const { producer, opening, clock } = await connecting({ channel: 12 })
     await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
     await producer.refuse('SET_CHANNEL 12', NO_SUCH_CHANNEL, 'no such channel')
@@ -66,7 +66,7 @@ describe('a consumer that names a channel', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('does without the names where the producer does not tell them', async () => {
+  test('works without the names if the producer does not report them', async () => {
     const { producer, opening } = await connecting({ channel: 12 })
     await producer.refuse('QUERY producer.channels channel=12', NO_SUCH_METRIC)
     await producer.grant('SET_CHANNEL 12')
@@ -95,7 +95,7 @@ describe('after a lost connection', () => {
     expect([consumer.channel, b.id]).toEqual([9, 18])
   })
 
-  test('nothing is bound again where the producer does not tell what is', async () => {
+  test('nothing is bound again if the producer does not report what is bound', async () => {
     const setting = await loggedIn()
     await following(setting, 'a', 7)
     const second = await setting.setting.reconnected(setting.producer)
@@ -104,7 +104,7 @@ describe('after a lost connection', () => {
     expect(await second.rest()).toEqual([])
   })
 
-  test('values right behind the response that took the channel up are handled once, and committed', async () => {
+  test('values directly after the response that took up the channel are handled once, and committed', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     const handled: number[] = []
@@ -122,7 +122,7 @@ describe('after a lost connection', () => {
     expect([...committed, ...(await second.rest())].at(-1)).toBe('COMMIT 4 through')
   })
 
-  test('repeats alone are committed, and those behind a value that nobody wanted one by one', async () => {
+  test('repeats alone are committed, and those after a value that nobody wanted one by one', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     await following(setting, 'a', 7, () => {})
@@ -135,7 +135,7 @@ describe('after a lost connection', () => {
     expect(await second.rest()).toEqual(['COMMIT 3'])
   })
 
-  test('a channel that is gone with what was followed on it is the end', async () => {
+  test('a channel that is gone with followed metrics ends the consumer', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     await following(setting, 'a', 7)
@@ -170,7 +170,7 @@ describe('after a lost connection', () => {
     expect(await second.rest()).toEqual(['COMMIT 50 through'])
   })
 
-  test('where following again is refused for good, that is the end; where it may be granted later, it is tried again', async () => {
+  test('a final refusal to bind a metric again ends the consumer; a transient one is tried again', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     await following(setting, 'a', 7)
@@ -190,21 +190,21 @@ describe('after a lost connection', () => {
 describe('a channel that keeps nothing', () => {
   const CONFIGURE = (channel: number) => `EXECUTE channel.configure channel=${channel} durable=false`
 
-  test('is configured so before anything else', async () => {
+  test('is configured that way before anything else', async () => {
     const { producer, opening } = await connecting({ durable: false })
     await producer.grant(CONFIGURE(9), 5, outcome(5, 0, 'ok'))
     expect((await opening).channel).toBe(9)
     expect(await producer.rest()).toEqual([])
   })
 
-  test('cannot be had where the producer fails to make it', async () => {
+  test('is not available if the producer fails to make it', async () => {
     const { producer, opening } = await connecting({ durable: false })
     await producer.grant(CONFIGURE(9), 5, outcome(5, 0, 'failed', 'not today'))
     await expect(opening).rejects.toMatchObject({ code: 'CLOSED', message: expect.stringContaining('not today') })
     expect(producer.isClosed).toBe(true)
   })
 
-  test('is made anew after a lost connection, and everything is followed again', async () => {
+  test('is replaced after a lost connection, and everything is followed again', async () => {
     const { producer, opening, setting } = await connecting({ durable: false })
     await producer.grant(CONFIGURE(9), 5, outcome(5, 0, 'ok'))
     const consumer = await opening
@@ -225,7 +225,7 @@ describe('a channel that keeps nothing', () => {
   })
 })
 
-test('what is stopped while there is no connection is stopped under the id that it has on the next one', async () => {
+test('a metric stopped without a connection is stopped under the id that it has on the next one', async () => {
   const setting = await loggedIn()
   const { producer, consumer } = setting
   const followed = await following(setting, 'a', 7)
