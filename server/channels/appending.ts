@@ -5,7 +5,7 @@
 import { GapReason } from '../../protocol/monitor/constants.ts'
 import { Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
 import type { Loss } from './gap.ts'
-import { type Entry, isAlive, type Lane } from './lane.ts'
+import { type Entry, isUnsettled, type Lane } from './lane.ts'
 import { addLoss, joinTail, makeRoom } from './limits.ts'
 import { MAX_BLOCK_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
@@ -47,7 +47,7 @@ export function append(
   const sending = lane.id === 0
   block.append(head, tail, sending && settings.durable ? queue.next : 0, time)
   if (sending) queue.next++
-  queue.lastAppend = block.stamp = host.stamp()
+  queue.lastAppend = block.appendedAge = host.stamp()
   queue.bytes += bytes
   share.bytes += bytes
   if (settings.durable) host.unstored += bytes
@@ -73,7 +73,7 @@ export function appendResult(queue: QueueState, head: Uint8Array, tail: Uint8Arr
   block.append(head, tail, settings.durable ? queue.next : 0, time)
   block.exempt = true
   block.sealed = true
-  block.stamp = queue.lastAppend = host.age()
+  block.appendedAge = queue.lastAppend = host.age()
   queue.sending.push(block)
   queue.next++
   queue.bytes += bytes
@@ -125,7 +125,7 @@ export function release(queue: QueueState, metric: number): void {
   queue.waiting.delete(metric)
   const tail = queue.sending.tail
   if (tail?.kind === 'block') tail.sealed = true
-  for (const entry of lane) if (isAlive(entry)) enter(queue, entry)
+  for (const entry of lane) if (isUnsettled(entry)) enter(queue, entry)
   queue.lastAppend = queue.host.age()
   queue.changed()
   queue.listener.ready()

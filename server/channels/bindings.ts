@@ -10,9 +10,9 @@ import type { Hub } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { Sink } from '../metrics/metric.ts'
-import type { Binding, Channel } from './channel.ts'
+import type { Channel, ChannelBinding } from './channel.ts'
 import type { Journal } from './journal.ts'
-import type { Hold } from './queue-state.ts'
+import type { SendBarrier } from './queue-state.ts'
 import type { Registry } from './registry.ts'
 
 export class Bindings {
@@ -32,11 +32,11 @@ export class Bindings {
    * SUBSCRIBE. Throws StatusError QUOTA_EXCEEDED. `frames` are copied from the current channel, in the same batch as the binding. The hold keeps what comes of
    * it back until the response is out.
    */
-  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): Hold | undefined {
+  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): SendBarrier | undefined {
     const bound = channel.bindings.get(instance.id)
     if (bound?.mode === 'subscribe') return undefined
     if (bound === undefined) this.#hub.needsRoom(instance)
-    const hold = channel.queue.hold()
+    const hold = channel.queue.holdBack()
     if (bound !== undefined) {
       channel.queue.release(instance.id)
       bound.mode = 'subscribe'
@@ -72,7 +72,7 @@ export class Bindings {
   }
 
   #tap(instance: MetricInstance, channel: Channel, mode: BindingRow['mode'], reached?: number): void {
-    const binding: Binding = { instance, mode, reached, untap: () => {} }
+    const binding: ChannelBinding = { instance, mode, reached, unsubscribe: () => {} }
     channel.bindings.set(instance.id, binding)
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
@@ -83,11 +83,11 @@ export class Bindings {
       binding.reached = number
       if (channel.stored) this.#storePlace(binding, channel)
     }
-    binding.untap = this.#hub.tap(instance, sink, { reached, reach })
+    binding.unsubscribe = this.#hub.tap(instance, sink, { reached, reach })
   }
 
   /** In the batch of what was appended before: after a restart it goes on behind that. */
-  #storePlace({ instance, reached }: Binding, channel: Channel): void {
+  #storePlace({ instance, reached }: ChannelBinding, channel: Channel): void {
     if (reached === undefined) return
     this.#journal.change({ put: 'place', row: { channel: channel.id, metric: instance.id, reached } })
   }
@@ -119,7 +119,7 @@ export class Bindings {
   #unbind(instance: MetricInstance, channel: Channel): void {
     channel.gets.delete(instance.id)
     channel.outbox.dropAnswers(instance.id)
-    channel.bindings.get(instance.id)?.untap()
+    channel.bindings.get(instance.id)?.unsubscribe()
     const wasBound = channel.bindings.delete(instance.id)
     instance.boundOn.delete(channel.id)
     if (wasBound && channel.stored) {
@@ -128,9 +128,9 @@ export class Bindings {
   }
 
   /** The identity may not read it any more [MON 15]: the binding ends, and what is lost with it is told in the sending order. */
-  async withdraw(instance: MetricInstance, channel: Channel): Promise<void> {
+  async revoke(instance: MetricInstance, channel: Channel): Promise<void> {
     const { queue } = channel
-    const hold = queue.hold()
+    const hold = queue.holdBack()
     // What waits has no place in the sending order yet, and nobody could ask for its GAP any more.
     if (channel.bindings.get(instance.id)?.mode === 'buffer') queue.release(instance.id)
     this.#unbind(instance, channel)

@@ -25,10 +25,10 @@ export class Block {
   chunk: Chunk | undefined
   sealed = false
   /** Age clock of the last value, ms. */
-  stamp = 0
+  appendedAge = 0
   /** The earliest and the latest time of its values, microseconds. */
-  from = 0
-  to = 0
+  minTime = 0
+  maxTime = 0
 
   /** The metric id of all its values; 0 = several. */
   metric = 0
@@ -44,17 +44,17 @@ export class Block {
   inFlightBytes = 0
 
   /** Values not settled (committed, dropped or stopped), and their bytes; exact when none or all are. */
-  left = 0
-  leftBytes = 0
+  unsettled = 0
+  unsettledBytes = 0
   /** All ordinals below are settled; from the first one out of order on, `bits` has the rest. */
-  prefix = 0
-  bits: Uint8Array | undefined
+  settledPrefix = 0
+  settledBits: Uint8Array | undefined
 
   /** Values in the batches taken so far, and in those that are durable. */
-  taken = 0
-  takenLength = 0
-  stored = 0
-  storedLength = 0
+  submitted = 0
+  submittedLength = 0
+  durable = 0
+  durableLength = 0
   dirty = false
   settledChanged = false
 
@@ -102,27 +102,27 @@ export class Block {
     this.length = at + length
     const metric = view.getUint32(at + FRAME_METRIC)
     if (this.count === 0) {
-      this.from = time
+      this.minTime = time
       this.metric = metric
     } else {
       if (this.metric !== metric) this.metric = 0
-      if (time < this.from) this.from = time
+      if (time < this.minTime) this.minTime = time
     }
-    if (time > this.to) this.to = time
+    if (time > this.maxTime) this.maxTime = time
     this.count++
-    this.left++
-    this.leftBytes += length
+    this.unsettled++
+    this.unsettledBytes += length
   }
 
   isSettled(ordinal: number): boolean {
-    if (ordinal < this.prefix) return true
-    return this.bits !== undefined && ((this.bits[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
+    if (ordinal < this.settledPrefix) return true
+    return this.settledBits !== undefined && ((this.settledBits[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
   }
 
   /** Values that are neither settled nor in a durable batch. */
-  get unstored(): number {
+  get countUnstored(): number {
     let unstored = 0
-    for (let ordinal = this.stored; ordinal < this.count; ordinal++) if (!this.isSettled(ordinal)) unstored++
+    for (let ordinal = this.durable; ordinal < this.count; ordinal++) if (!this.isSettled(ordinal)) unstored++
     return unstored
   }
 
@@ -133,49 +133,50 @@ export class Block {
   }
 
   /** The transaction id of its last value that is not settled. */
-  get lastLeft(): number {
+  get lastUnsettled(): number {
     let ordinal = this.count - 1
     while (this.isSettled(ordinal)) ordinal--
     return this.first + ordinal
   }
 
   /** Marks a value as settled; false if it was. The counts of `left` and in flight are the caller's. */
-  mark(ordinal: number): boolean {
-    if (ordinal === this.prefix) {
-      this.prefix++
-      if (this.bits) while (this.prefix < this.count && this.#bit(this.prefix)) this.prefix++
+  settle(ordinal: number): boolean {
+    if (ordinal === this.settledPrefix) {
+      this.settledPrefix++
+      if (this.settledBits)
+        while (this.settledPrefix < this.count && this.#bit(this.settledPrefix)) this.settledPrefix++
       return true
     }
     if (this.isSettled(ordinal)) return false
     const index = ordinal >> 3
-    if (this.bits === undefined || index >= this.bits.length) this.#growBits(index)
-    const bits = this.bits as Uint8Array
+    if (this.settledBits === undefined || index >= this.settledBits.length) this.#growBits(index)
+    const bits = this.settledBits as Uint8Array
     bits[index] = (bits[index] as number) | (1 << (ordinal & 7))
     return true
   }
 
   #bit(ordinal: number): boolean {
-    return (((this.bits as Uint8Array)[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
+    return (((this.settledBits as Uint8Array)[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
   }
 
   #growBits(index: number): void {
-    const grown = new Uint8Array(Math.max(index + 1, (this.count + 7) >> 3, 2 * (this.bits?.length ?? 0)))
-    if (this.bits) grown.set(this.bits)
-    this.bits = grown
+    const grown = new Uint8Array(Math.max(index + 1, (this.count + 7) >> 3, 2 * (this.settledBits?.length ?? 0)))
+    if (this.settledBits) grown.set(this.settledBits)
+    this.settledBits = grown
   }
 
   /** The bitmap of settled values as it is stored. */
   bitmap(): Uint8Array {
     const bitmap = new Uint8Array((this.count + 7) >> 3)
-    if (this.bits) bitmap.set(this.bits.subarray(0, bitmap.length))
-    for (let i = 0; i < this.prefix; i++) bitmap[i >> 3] = (bitmap[i >> 3] as number) | (1 << (i & 7))
+    if (this.settledBits) bitmap.set(this.settledBits.subarray(0, bitmap.length))
+    for (let i = 0; i < this.settledPrefix; i++) bitmap[i >> 3] = (bitmap[i >> 3] as number) | (1 << (i & 7))
     return bitmap
   }
 
   /** Takes over a stored bitmap. */
-  restore(bitmap: Uint8Array): void {
+  restoreBitmap(bitmap: Uint8Array): void {
     for (let i = 0; i < this.count; i++) {
-      if (((bitmap[i >> 3] ?? 0) & (1 << (i & 7))) !== 0) this.mark(i)
+      if (((bitmap[i >> 3] ?? 0) & (1 << (i & 7))) !== 0) this.settle(i)
     }
   }
 

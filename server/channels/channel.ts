@@ -6,15 +6,15 @@ import type { Identity } from '../../auth/permissions.ts'
 import { covers, type Scope } from '../../auth/scope.ts'
 import type { BindingRow, ChannelRow } from '../../storage/store.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Connection, Outbox } from './outbox.ts'
+import type { ChannelConnection, Outbox } from './outbox.ts'
 import type { Queue } from './queue.ts'
 
-export interface Binding {
+export interface ChannelBinding {
   readonly instance: MetricInstance
   mode: BindingRow['mode']
   /** How far it has come in a metric with a past. */
   reached: number | undefined
-  untap: () => void
+  unsubscribe: () => void
 }
 
 export class Channel {
@@ -23,7 +23,7 @@ export class Channel {
   readonly queue: Queue
   readonly outbox: Outbox
   /** By metric id. */
-  readonly bindings = new Map<number, Binding>()
+  readonly bindings = new Map<number, ChannelBinding>()
   /** Result ids of EXECUTEs whose value is to come or not committed. */
   readonly results = new Set<number>()
   /** GETs whose measurement is under way, by metric id: STOP cancels them. */
@@ -33,7 +33,7 @@ export class Channel {
   stored = false
   deleted = false
   /** Told when a connection has taken it or left it, and when it is deleted: the producer makes its connections. */
-  moved: (() => void) | undefined
+  onConnectionChange: (() => void) | undefined
   /** The producer would connect, and may not [MON 14]. */
   refused = false
 
@@ -45,12 +45,12 @@ export class Channel {
     this.outbox = outbox
   }
 
-  get connection(): Connection | undefined {
+  get connection(): ChannelConnection | undefined {
     return this.outbox.connection
   }
 
   /** Whether all that is bound on it is covered by what a credential may be used for. */
-  isFor(scope: Scope | undefined): boolean {
+  isCoveredBy(scope: Scope | undefined): boolean {
     if (scope === undefined) return true
     for (const { instance } of this.bindings.values()) {
       if (!covers(scope, { command: 'COLLECT', object: instance.selection.name })) return false

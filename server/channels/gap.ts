@@ -17,7 +17,7 @@ export interface Loss {
   readonly to: number
 }
 
-export class Gap {
+export class GapEntry {
   readonly kind = 'gap'
   readonly id: number
   lane: number
@@ -31,10 +31,10 @@ export class Gap {
   /** Handed to the connection that is there now. */
   inFlight = false
   /** Handed to a connection once: never changes any more. */
-  told = false
+  wasSent = false
   settled = false
   dirty = false
-  taken = false
+  submitted = false
 
   constructor(id: number, lane: number, transaction: number, loss: Loss) {
     this.id = id

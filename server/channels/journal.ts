@@ -4,18 +4,18 @@
  */
 import type { Batch, Change, Store } from '../../storage/store.ts'
 import { BatchBuilder } from './batch.ts'
-import type { Task, TurnScheduler } from './turn.ts'
+import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
 /** Something with state to be stored: a queue. */
 export interface Journaled {
   /** Puts what is to be stored into a batch. */
-  take(builder: BatchBuilder): void
+  submit(builder: BatchBuilder): void
   /** That batch is durable. There is no other on its way. */
-  stored(): void
+  durable(): void
 }
 
 /** Somebody who waits for a mark. */
-export interface Waiting {
+export interface DurabilityWaiter {
   durable(mark: number): void
 }
 
@@ -32,7 +32,7 @@ export class Journal implements Task {
   #dirty = new Set<Journaled>()
   /** Those that have something in the batch on its way. */
   #taken = new Set<Journaled>()
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new Set<DurabilityWaiter>()
   #changes: Change[] = []
   /** The batch last written, and the last durable one. */
   #written = 0
@@ -86,7 +86,7 @@ export class Journal implements Task {
   }
 
   /** Tells once, when the next mark is stored. */
-  wait(waiting: Waiting): void {
+  wait(waiting: DurabilityWaiter): void {
     this.#waiting.add(waiting)
   }
 
@@ -95,7 +95,7 @@ export class Journal implements Task {
     const mark = this.mark()
     if (mark <= this.#durable) return Promise.resolve()
     return new Promise((resolve) => {
-      const waiting: Waiting = {
+      const waiting: DurabilityWaiter = {
         durable: (stored) => (stored >= mark ? resolve() : this.wait(waiting)),
       }
       this.wait(waiting)
@@ -115,7 +115,7 @@ export class Journal implements Task {
     const taken = this.#dirty
     this.#dirty = this.#taken
     this.#taken = taken
-    for (const source of taken) source.take(builder)
+    for (const source of taken) source.submit(builder)
     this.#buffer = builder.buffer.byteLength <= KEPT_BUFFER_BYTES ? builder.buffer : undefined
     return builder.build(this.#written, this.#clock.age(), this.#clock.wallMs())
   }
@@ -123,7 +123,7 @@ export class Journal implements Task {
   /** The store's word that a batch is durable. */
   onDurable(number: number): void {
     this.#durable = number
-    for (const source of this.#taken) source.stored()
+    for (const source of this.#taken) source.durable()
     this.#taken.clear()
     const waiting = [...this.#waiting]
     this.#waiting.clear()

@@ -3,9 +3,9 @@
  * a cursor, the first entry that is not wholly handed out; a buffer lane (its metric's id) only waits.
  */
 import type { Block } from './block.ts'
-import type { Gap } from './gap.ts'
+import type { GapEntry } from './gap.ts'
 
-export type Entry = Block | Gap
+export type Entry = Block | GapEntry
 
 const MIN_COMPACT = 64
 
@@ -40,10 +40,10 @@ export class Lane {
   }
 
   /** The last entry with something left; what is settled behind it is only not taken out yet. */
-  get lastAlive(): Entry | undefined {
+  get lastUnsettled(): Entry | undefined {
     for (let index = this.length - 1; index >= 0; index--) {
       const entry = this.at(index) as Entry
-      if (isAlive(entry)) return entry
+      if (isUnsettled(entry)) return entry
     }
     return undefined
   }
@@ -83,8 +83,8 @@ export class Lane {
 
   /** What is settled goes by itself only at the head; behind a value that is never committed it would pile up. */
   #compact(): void {
-    const before = this.#entries.slice(this.#start, this.#start + this.cursor).filter(isAlive)
-    this.#entries = before.concat(this.#entries.slice(this.#start + this.cursor).filter(isAlive))
+    const before = this.#entries.slice(this.#start, this.#start + this.cursor).filter(isUnsettled)
+    this.#entries = before.concat(this.#entries.slice(this.#start + this.cursor).filter(isUnsettled))
     this.#start = 0
     this.cursor = before.length
     this.#compactAt = Math.max(MIN_COMPACT, 2 * this.#entries.length)
@@ -110,6 +110,6 @@ export class Lane {
 }
 
 /** Something of the entry is still to be sent or committed. */
-export function isAlive(entry: Entry): boolean {
-  return entry.kind === 'gap' ? !entry.settled : entry.left > 0
+export function isUnsettled(entry: Entry): boolean {
+  return entry.kind === 'gap' ? !entry.settled : entry.unsettled > 0
 }

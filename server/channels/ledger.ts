@@ -7,7 +7,7 @@
 export const dropCauses = ['overflow', 'superseded', 'expired', 'damaged', 'purged', 'stopped', 'full'] as const
 export type DropCause = (typeof dropCauses)[number]
 
-export class Ledger {
+export class QueueLedger {
   accepted = 0
   committed = 0
   readonly dropped: Record<DropCause, number> = {

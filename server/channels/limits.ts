@@ -4,7 +4,7 @@
  */
 import { GapReason } from '../../protocol/monitor/constants.ts'
 import { type Block, FRAME_METRIC, FRAME_TIME, getUint53 } from './block.ts'
-import { Gap, type Loss } from './gap.ts'
+import { GapEntry, type Loss } from './gap.ts'
 import type { Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import type { QueueState } from './queue-state.ts'
@@ -33,7 +33,7 @@ export function expire(queue: QueueState): void {
   const before = queue.host.age() - queue.settings.maxAgeMs
   for (const lane of queue.lanes()) {
     for (let index = unsentIndex(lane, 0); index >= 0; ) {
-      const isOld = (lane.at(index) as Block).stamp < before
+      const isOld = (lane.at(index) as Block).appendedAge < before
       if (isOld) dropUnsent(queue, lane, index, 'expired')
       index = unsentIndex(lane, isOld ? index : index + 1)
     }
@@ -45,8 +45,8 @@ function oldestUnsent(queue: QueueState): { lane: Lane; index: number } | undefi
   for (const lane of queue.lanes()) {
     const index = unsentIndex(lane, 0)
     if (index < 0) continue
-    const { stamp } = lane.at(index) as Block
-    if (oldest === undefined || stamp < oldest.stamp) oldest = { lane, index, stamp }
+    const { appendedAge } = lane.at(index) as Block
+    if (oldest === undefined || appendedAge < oldest.stamp) oldest = { lane, index, stamp: appendedAge }
   }
   return oldest
 }
@@ -55,7 +55,7 @@ function oldestUnsent(queue: QueueState): { lane: Lane; index: number } | undefi
 function unsentIndex(lane: Lane, from: number): number {
   for (let index = Math.max(from, lane.cursor); index < lane.length; index++) {
     const entry = lane.at(index)
-    if (entry?.kind === 'block' && entry.left > entry.inFlight && !entry.exempt) return index
+    if (entry?.kind === 'block' && entry.unsettled > entry.inFlight && !entry.exempt) return index
   }
   return -1
 }
@@ -64,7 +64,7 @@ function unsentIndex(lane: Lane, from: number): number {
 function dropUnsent(queue: QueueState, lane: Lane, index: number, cause: DropCause & keyof typeof GapReason): void {
   const block = lane.at(index) as Block
   const loss = lossOf(block, GapReason[cause])
-  const transaction = queue.settings.durable && lane.id === 0 ? block.lastLeft : 0
+  const transaction = queue.settings.durable && lane.id === 0 ? block.lastUnsettled : 0
   block.sealed = true
   if (block.inFlight === 0) {
     settleAll(queue, block, cause)
@@ -84,15 +84,15 @@ function dropUnsent(queue: QueueState, lane: Lane, index: number, cause: DropCau
 export function addDamage(queue: QueueState, block: Block): void {
   const lane = queue.sending
   const index = lane.find(block.first)
-  if (lane.at(index) === block && block.left > block.inFlight) dropUnsent(queue, lane, index, 'damaged')
+  if (lane.at(index) === block && block.unsettled > block.inFlight) dropUnsent(queue, lane, index, 'damaged')
 }
 
 /** What is lost with the values of a block that are not in flight; by their frames if not all go and they are here. */
 function lossOf(block: Block, reason: GapReason): Loss {
   const { chunk, sent, sentLength, length } = block
-  const count = block.left - block.inFlight
+  const count = block.unsettled - block.inFlight
   if (chunk === undefined || count === block.count) {
-    return { reason, metric: block.metric, count, from: block.from, to: block.to }
+    return { reason, metric: block.metric, count, from: block.minTime, to: block.maxTime }
   }
   const { view } = chunk
   let [metric, from, to] = [-1, Number.POSITIVE_INFINITY, 0]
@@ -126,13 +126,13 @@ function insertLoss(
   } else {
     // A buffer lane comes back from the store in the order of ids, so there the GAP takes over that of its block.
     const id = lane.id === 0 ? queue.host.nextId() : dropped.id
-    addGap(queue, lane, index, new Gap(id, lane.id, transaction, loss))
+    addGap(queue, lane, index, new GapEntry(id, lane.id, transaction, loss))
   }
 }
 
 /** Books a loss at the end of a lane: values that were not taken in. */
 export function addLoss(queue: QueueState, lane: Lane, loss: Loss): void {
-  const last = lane.lastAlive
+  const last = lane.lastUnsettled
   if (mergeable(last, loss)) {
     mergeInto(queue, last, loss, last.transaction)
     return
@@ -141,36 +141,36 @@ export function addLoss(queue: QueueState, lane: Lane, loss: Loss): void {
   if (tail?.kind === 'block') tail.sealed = true
   const transaction = lane.id === 0 ? queue.next++ : 0
   const id = queue.host.nextId()
-  addGap(queue, lane, lane.length, new Gap(id, lane.id, queue.settings.durable ? transaction : 0, loss))
+  addGap(queue, lane, lane.length, new GapEntry(id, lane.id, queue.settings.durable ? transaction : 0, loss))
 }
 
-function mergeable(entry: Block | Gap | undefined, loss: Loss): entry is Gap {
-  return entry?.kind === 'gap' && !entry.told && !entry.settled && entry.reason === loss.reason
+function mergeable(entry: Block | GapEntry | undefined, loss: Loss): entry is GapEntry {
+  return entry?.kind === 'gap' && !entry.wasSent && !entry.settled && entry.reason === loss.reason
 }
 
 /** The GAP at `index` becomes part of one behind it. */
-function joinGaps(queue: QueueState, lane: Lane, index: number, into: Gap): void {
-  const gap = lane.at(index) as Gap
+function joinGaps(queue: QueueState, lane: Lane, index: number, into: GapEntry): void {
+  const gap = lane.at(index) as GapEntry
   mergeInto(queue, into, gap, into.transaction)
   settleGap(queue, gap)
   lane.remove(index)
 }
 
 /** A GAP that is released joins one of the same reason at the end of the sending order; false if there is none. */
-export function joinTail(queue: QueueState, gap: Gap): boolean {
-  const last = queue.sending.lastAlive
+export function joinTail(queue: QueueState, gap: GapEntry): boolean {
+  const last = queue.sending.lastUnsettled
   if (!mergeable(last, gap)) return false
   mergeInto(queue, last, gap, last.transaction)
   settleGap(queue, gap)
   return true
 }
 
-function mergeInto(queue: QueueState, gap: Gap, loss: Loss, transaction: number): void {
+function mergeInto(queue: QueueState, gap: GapEntry, loss: Loss, transaction: number): void {
   gap.merge(loss, transaction)
   queue.touchGap(gap)
 }
 
-function addGap(queue: QueueState, lane: Lane, index: number, gap: Gap): void {
+function addGap(queue: QueueState, lane: Lane, index: number, gap: GapEntry): void {
   lane.insert(index, gap)
   queue.ledger.gaps++
   queue.unsentGaps++
@@ -186,7 +186,7 @@ function mergeOldest(queue: QueueState): void {
     let first = -1
     for (let index = lane.cursor; index < lane.length; index++) {
       const entry = lane.at(index)
-      if (entry?.kind !== 'gap' || entry.told || entry.settled) continue
+      if (entry?.kind !== 'gap' || entry.wasSent || entry.settled) continue
       if (first < 0) {
         first = index
         continue

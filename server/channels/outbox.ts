@@ -7,10 +7,10 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { type Block, FRAME_METRIC } from './block.ts'
 import type { Queue } from './queue.ts'
-import type { Task, TurnScheduler } from './turn.ts'
+import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
 /** The connection as a channel sees it. */
-export interface Connection {
+export interface ChannelConnection {
   /** Bytes of values it was handed, by this channel or one before, that are not out of this process. */
   readonly undrained: number
   /** It has not taken what it asked for: it should not ask for more. */
@@ -35,12 +35,12 @@ export interface OutboxOptions {
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly read: (block: Block) => Promise<Uint8Array | undefined>
   /** Nothing more comes until COMMIT: told once per standstill. */
-  readonly standstill: (connection: Connection) => void
+  readonly standstill: (connection: ChannelConnection) => void
 }
 
 export class Outbox implements Task {
   readonly #options: OutboxOptions
-  #connection: Connection | undefined
+  #connection: ChannelConnection | undefined
   #answers = new XdrWriter()
   /** What is to become of answers that are not handed over when the connection goes. */
   #otherwise: { readonly metric: number; readonly act: () => void }[] = []
@@ -56,7 +56,7 @@ export class Outbox implements Task {
     this.#options = options
   }
 
-  get connection(): Connection | undefined {
+  get connection(): ChannelConnection | undefined {
     return this.#connection
   }
 
@@ -71,7 +71,7 @@ export class Outbox implements Task {
   }
 
   /** `paused`: nothing is sent before `start`, since a response has to go first. */
-  attach(connection: Connection, paused = false): void {
+  attach(connection: ChannelConnection, paused = false): void {
     this.#connection = connection
     this.#paused = paused
     this.#options.queue.attach()
@@ -89,7 +89,7 @@ export class Outbox implements Task {
     for (const { act } of otherwise) act()
   }
 
-  start(): void {
+  resume(): void {
     this.#paused = false
     this.wake()
   }
@@ -172,7 +172,7 @@ export class Outbox implements Task {
   #load(): void {
     if (this.#loading > 0) return
     const { queue, read } = this.#options
-    for (const block of queue.ahead()) {
+    for (const block of queue.readAhead()) {
       this.#loading++
       // A read that fails is the end of the store, which tells that itself: nothing more is loaded.
       read(block).then(
@@ -186,7 +186,7 @@ export class Outbox implements Task {
     }
   }
 
-  #standsStill(connection: Connection): void {
+  #standsStill(connection: ChannelConnection): void {
     if (this.#full) return
     this.#full = true
     this.#timer = this.#options.clock.setTimeout(() => this.#options.standstill(connection), STANDSTILL_MS)

@@ -4,13 +4,13 @@
  */
 import type { Overflow } from '../../storage/store.ts'
 import type { Block } from './block.ts'
-import type { Gap } from './gap.ts'
+import type { GapEntry } from './gap.ts'
 import { Lane } from './lane.ts'
-import { Ledger } from './ledger.ts'
+import { QueueLedger } from './ledger.ts'
 import type { Pool } from './pool.ts'
 
 /** What several queues together hold and may hold: those of a tenant [MON 8 Limits]. */
-export interface Share {
+export interface SharedLimit {
   /** Of VALUE frames that are not settled. */
   bytes: number
   readonly limit: number
@@ -51,7 +51,7 @@ export interface QueueListener {
 }
 
 /** A GET, SUBSCRIBE ... whose response is not out yet: nothing from `from` on is sent before. */
-export interface Hold {
+export interface SendBarrier {
   readonly from: number
 }
 
@@ -59,9 +59,9 @@ export class QueueState {
   readonly channel: number
   settings: QueueSettings
   readonly host: QueueHost
-  readonly share: Share
+  readonly share: SharedLimit
   readonly listener: QueueListener
-  readonly ledger = new Ledger()
+  readonly ledger = new QueueLedger()
   readonly sending = new Lane(0)
   /** By metric id. */
   readonly waiting = new Map<number, Lane>()
@@ -90,11 +90,11 @@ export class QueueState {
   /** Bytes of frames held in memory. */
   resident = 0
   unsentGaps = 0
-  readonly holds = new Set<Hold>()
+  readonly holds = new Set<SendBarrier>()
 
   /** Blocks and GAPs with something to store; blocks and GAPs to be removed from the store. */
   dirtyBlocks: Block[] | undefined
-  dirtyGaps: Gap[] = []
+  dirtyGaps: GapEntry[] = []
   removedBlocks: number[] = []
   removedGaps: number[] = []
   movedBlocks: Block[] = []
@@ -110,7 +110,7 @@ export class QueueState {
     settings: QueueSettings,
     host: QueueHost,
     listener: QueueListener,
-    share: Share,
+    share: SharedLimit,
   ) {
     this.channel = channel
     this.origin = origin
@@ -160,7 +160,7 @@ export class QueueState {
     this.changed()
   }
 
-  touchGap(gap: Gap): void {
+  touchGap(gap: GapEntry): void {
     if (!this.settings.durable) return
     if (!gap.dirty) {
       gap.dirty = true

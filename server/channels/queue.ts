@@ -9,12 +9,12 @@ import type { Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import { addDamage, expire } from './limits.ts'
 import {
-  type Hold,
   type QueueHost,
   type QueueListener,
   type QueueSettings,
   QueueState,
-  type Share,
+  type SendBarrier,
+  type SharedLimit,
 } from './queue-state.ts'
 import { recovered, restoreBlock, restoreGap, restoreNumbers, restoreSeries } from './restoring.ts'
 import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
@@ -48,7 +48,7 @@ export class Queue {
     settings: QueueSettings,
     host: QueueHost,
     listener: QueueListener,
-    share: Share = { bytes: 0, limit: Number.POSITIVE_INFINITY },
+    share: SharedLimit = { bytes: 0, limit: Number.POSITIVE_INFINITY },
   ) {
     this.#state = new QueueState(channel, origin, settings, host, listener, share)
   }
@@ -101,13 +101,13 @@ export class Queue {
   }
 
   /** Nothing that enters the sending order from now on is sent before the hold is let go. */
-  hold(): Hold {
+  holdBack(): SendBarrier {
     const hold = { from: this.#state.next }
     this.#state.holds.add(hold)
     return hold
   }
 
-  letGo(hold: Hold): void {
+  letGo(hold: SendBarrier): void {
     this.#state.holds.delete(hold)
     this.#state.listener.ready()
   }
@@ -126,7 +126,7 @@ export class Queue {
   }
 
   /** Forgets stops that everything is behind of; gives their metric ids. */
-  endStops(): number[] {
+  endPassedStops(): number[] {
     const state = this.#state
     const head = state.sending.head
     const floor = head === undefined ? state.next : head.first
@@ -164,7 +164,7 @@ export class Queue {
   }
 
   /** The blocks to be read back when `next` says `load`: the one at the cursor and some behind it. */
-  ahead(): Block[] {
+  readAhead(): Block[] {
     return ahead(this.#state)
   }
 
@@ -179,11 +179,11 @@ export class Queue {
     rest(this.#state)
   }
 
-  take(builder: BatchBuilder): void {
+  submit(builder: BatchBuilder): void {
     take(this.#state, builder)
   }
 
-  stored(): void {
+  durable(): void {
     stored(this.#state)
   }
 
@@ -200,7 +200,7 @@ export class Queue {
   }
 
   /** Has its numbers, and with them the channel, written with the next batch. */
-  touch(): void {
+  markChanged(): void {
     this.#state.changed()
   }
 
@@ -234,7 +234,8 @@ export class Queue {
   mayHold(metric: number): boolean {
     for (const lane of this.#state.lanes()) {
       for (const entry of lane) {
-        if (entry.kind === 'block' && entry.left > 0 && (entry.metric === metric || entry.metric === 0)) return true
+        if (entry.kind === 'block' && entry.unsettled > 0 && (entry.metric === metric || entry.metric === 0))
+          return true
       }
     }
     return false
@@ -270,9 +271,9 @@ export class Queue {
     for (const lane of state.lanes()) {
       for (const entry of lane) {
         if (lane.id === 0) storedId = Math.min(storedId, storedThrough(entry, state.storedNext))
-        if (entry.kind === 'gap' || entry.left === 0) continue
-        oldest = Math.min(oldest, entry.from)
-        unstored += entry.unstored
+        if (entry.kind === 'gap' || entry.unsettled === 0) continue
+        oldest = Math.min(oldest, entry.minTime)
+        unstored += entry.countUnstored
       }
     }
     return {

@@ -15,10 +15,10 @@ import type { MetricInstance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
-import { type Connection, Outbox } from './outbox.ts'
+import { type ChannelConnection, Outbox } from './outbox.ts'
 import { Queue } from './queue.ts'
 import type { QueueHost, QueueListener } from './queue-state.ts'
-import type { TurnScheduler } from './turn.ts'
+import type { TurnScheduler } from './turn-scheduler.ts'
 
 export type ChannelSettings = Pick<
   ChannelRow,
@@ -37,7 +37,7 @@ export interface RegistryOptions {
   /** What a tenant has and may have. */
   readonly quotas: Pick<Quotas, 'of'>
   /** A channel came into the store: its bindings have to follow. */
-  readonly entered: (channel: Channel) => void
+  readonly onStored: (channel: Channel) => void
   /** A channel is gone, and this was bound on it. */
   readonly unbound: (instance: MetricInstance) => void
 }
@@ -177,15 +177,15 @@ export class Registry {
   /** Throws StatusError NO_SUCH_CHANNEL, for what is not there, what is not theirs and what is not for this credential alike. */
   find({ identity, credential }: Asker, id: number): Channel {
     const channel = this.#channels.get(id)
-    if (channel === undefined || channel.owner.userId !== identity.userId || !channel.isFor(credential.scope)) {
+    if (channel === undefined || channel.owner.userId !== identity.userId || !channel.isCoveredBy(credential.scope)) {
       throw noSuchChannel()
     }
     return channel
   }
 
   /** The channels of an identity that its credential is for [MON 15]. */
-  for({ identity, credential }: Asker): Channel[] {
-    return [...this.of(identity.userId)].filter((channel) => channel.isFor(credential.scope))
+  visibleTo({ identity, credential }: Asker): Channel[] {
+    return [...this.of(identity.userId)].filter((channel) => channel.isCoveredBy(credential.scope))
   }
 
   /** Writes the channel's row, at first or after a change, if it is to survive. */
@@ -196,7 +196,7 @@ export class Registry {
     this.#keep(channel, true)
     const lastUsed = channel.connection === undefined ? channel.row.lastUsed : IN_USE
     this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed } })
-    if (entered) this.#options.entered(channel)
+    if (entered) this.#options.onStored(channel)
   }
 
   /** The value of a result is committed or dropped: its id dies. */
@@ -207,7 +207,7 @@ export class Registry {
   }
 
   /** A connection takes a channel; the one that had it is told and ended [MON 7]. Paused: nothing is sent before `outbox.start()`. */
-  attach(channel: Channel, connection: Connection, paused = false): void {
+  attach(channel: Channel, connection: ChannelConnection, paused = false): void {
     const loser = channel.connection
     if (loser !== undefined) {
       channel.outbox.detach()
@@ -216,17 +216,17 @@ export class Registry {
     }
     channel.outbox.attach(connection, paused)
     if (channel.stored) this.store(channel, {})
-    channel.moved?.()
+    channel.onConnectionChange?.()
   }
 
   /** A connection ended or leaves the channel by SET_CHANNEL. */
-  detach(channel: Channel, connection: Connection): void {
+  detach(channel: Channel, connection: ChannelConnection): void {
     if (channel.connection !== connection) return
     channel.outbox.detach()
     if (channel.deleted) return
     if (channel.isDisposable) this.delete(channel)
     else this.store(channel, { lastUsed: this.#options.host.age() })
-    channel.moved?.()
+    channel.onConnectionChange?.()
   }
 
   /** Destroys a channel, everything on it, and the instances bound to nothing else. Its connection is the caller's to end. */
@@ -246,12 +246,12 @@ export class Registry {
     mine?.delete(channel)
     if (mine?.size === 0) this.#byUser.delete(userId)
     ids.free(channel.id)
-    for (const { instance, untap } of channel.bindings.values()) {
-      untap()
+    for (const { instance, unsubscribe } of channel.bindings.values()) {
+      unsubscribe()
       instance.boundOn.delete(channel.id)
       unbound(instance)
     }
-    channel.moved?.()
+    channel.onConnectionChange?.()
   }
 
   /** Expires values and returns the channels that nobody has used for too long. To be called every second. */
@@ -260,7 +260,7 @@ export class Registry {
     const expired: Channel[] = []
     for (const channel of this.#channels.values()) {
       channel.queue.expire()
-      for (const metric of channel.queue.endStops()) {
+      for (const metric of channel.queue.endPassedStops()) {
         this.#options.journal.change({ remove: 'stop', channel: channel.id, metric })
       }
       if (channel.connection === undefined && age - channel.row.lastUsed > channel.row.expireMs) expired.push(channel)

@@ -5,7 +5,7 @@
 import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH } from '../../storage/store.ts'
 import { Block, FRAME_METRIC, FRAME_TYPE } from './block.ts'
-import { Gap } from './gap.ts'
+import { GapEntry } from './gap.ts'
 import type { Entry, Lane } from './lane.ts'
 import { dropCauses } from './ledger.ts'
 import { addLoss } from './limits.ts'
@@ -44,26 +44,27 @@ export function restoreBlock(
   const at = row * BLOCK_WIDTH
   const number = (index: number): number => rows[at + index] as number
   const block = new Block(number(0), number(2), number(3))
-  block.count = block.left = block.taken = block.stored = number(4)
-  block.length = block.leftBytes = block.takenLength = block.storedLength = number(6)
-  block.stamp = number(7)
-  block.from = number(8)
-  block.to = number(9)
+  block.count = block.unsettled = block.submitted = block.durable = number(4)
+  block.length = block.unsettledBytes = block.submittedLength = block.durableLength = number(6)
+  block.appendedAge = number(7)
+  block.minTime = number(8)
+  block.maxTime = number(9)
   block.metric = number(10)
   block.sealed = true
-  if (bitmap) block.restore(bitmap)
-  if (block.lane === 0) for (let i = block.prefix; i < Math.min(block.count, floor - block.first); i++) block.mark(i)
+  if (bitmap) block.restoreBitmap(bitmap)
+  if (block.lane === 0)
+    for (let i = block.settledPrefix; i < Math.min(block.count, floor - block.first); i++) block.settle(i)
   let settled = 0
   for (let i = 0; i < block.count; i++) if (block.isSettled(i)) settled++
-  block.leftBytes -= Math.floor((block.length * settled) / Math.max(1, block.count))
-  block.left -= settled
-  if (block.left === 0) {
+  block.unsettledBytes -= Math.floor((block.length * settled) / Math.max(1, block.count))
+  block.unsettled -= settled
+  if (block.unsettled === 0) {
     queue.removedBlocks.push(block.id)
     return block
   }
-  queue.bytes += block.leftBytes
-  queue.share.bytes += block.leftBytes
-  queue.ledger.unsettled += block.left
+  queue.bytes += block.unsettledBytes
+  queue.share.bytes += block.unsettledBytes
+  queue.ledger.unsettled += block.unsettled
   queue.openLane(block.lane).push(block)
   return block
 }
@@ -76,12 +77,12 @@ export function restoreGap(queue: QueueState, rows: Float64Array, row: number): 
     count: number(5),
     from: number(6),
     to: number(7),
-    reason: number(8) as Gap['reason'],
+    reason: number(8) as GapEntry['reason'],
   }
-  const gap = new Gap(number(0), number(2), number(3), loss)
-  gap.taken = true
+  const gap = new GapEntry(number(0), number(2), number(3), loss)
+  gap.submitted = true
   // It may have been sent before: it never changes again.
-  gap.told = true
+  gap.wasSent = true
   const lane = queue.openLane(gap.lane)
   const place = (entry: Entry): boolean => (gap.lane === 0 ? entry.first > gap.transaction : entry.id > gap.id)
   let index = lane.length
@@ -126,7 +127,7 @@ export async function restoreSeries(
       if (block.kind !== 'block' || block.key !== undefined || block.count !== 1 || block.exempt) continue
       const frame = await read(block)
       // A damaged one is told when its turn comes.
-      if (frame === undefined || block.left === 0) continue
+      if (frame === undefined || block.unsettled === 0) continue
       const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
       const labelled = view.getUint32(FRAME_TYPE) === BasicType.REC && isPattern(view.getUint32(FRAME_METRIC))
       keepNewest(queue, lane, block, seriesKeyOfFrame(frame, labelled))

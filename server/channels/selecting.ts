@@ -107,7 +107,7 @@ async function purgeLane(
   const mixed: Block[] = []
   for (const block of blocksOf(lane, only)) {
     if (only !== undefined && block.metric !== only) mixed.push(block)
-    else lose(settleUpTo(queue, block, through), block.from, block.to, block.metric)
+    else lose(settleUpTo(queue, block, through), block.minTime, block.maxTime, block.metric)
   }
   const see = ({ block, ordinal, time }: Walked): void => {
     if (block.lane === 0 && block.first + ordinal > through) return
@@ -123,13 +123,13 @@ async function purgeLane(
 
 /** Purges the values of a block up to an id, all of them if it waits; gives how many. */
 function settleUpTo(queue: QueueState, block: Block, through: number): number {
-  const { left } = block
+  const { unsettled } = block
   if (block.lane !== 0 || block.last <= through) {
     settleAll(queue, block, 'purged')
-    return left
+    return unsettled
   }
   for (let ordinal = 0; block.first + ordinal <= through; ordinal++) settleOne(queue, block, ordinal, 'purged')
-  return left - block.left
+  return unsettled - block.unsettled
 }
 
 /**
@@ -168,7 +168,7 @@ function collect(
 function blocksOf(lane: Lane, metric: number | undefined): Block[] {
   const blocks: Block[] = []
   for (const entry of lane) {
-    if (entry.kind === 'gap' || entry.left === 0) continue
+    if (entry.kind === 'gap' || entry.unsettled === 0) continue
     if (metric === undefined || entry.metric === 0 || entry.metric === metric) blocks.push(entry)
   }
   return blocks
@@ -178,7 +178,7 @@ function blocksOf(lane: Lane, metric: number | undefined): Block[] {
 function walkAll(all: Walk, from = 0): Promise<void> | undefined {
   for (let index = from; index < all.blocks.length; index++) {
     const block = all.blocks[index] as Block
-    if (block.left === 0) continue
+    if (block.unsettled === 0) continue
     if (block.chunk === undefined) return readThenWalk(all, block, index + 1)
     walkBlock(block, all.metric, block.chunk.bytes.subarray(0, block.length), all.see)
   }
@@ -187,7 +187,7 @@ function walkAll(all: Walk, from = 0): Promise<void> | undefined {
 
 async function readThenWalk(all: Walk, block: Block, rest: number): Promise<void> {
   const bytes = await all.read(block)
-  if (bytes !== undefined && block.left > 0) walkBlock(block, all.metric, bytes, all.see)
+  if (bytes !== undefined && block.unsettled > 0) walkBlock(block, all.metric, bytes, all.see)
   await walkAll(all, rest)
 }
 
@@ -199,7 +199,7 @@ function walkBlock(block: Block, metric: number, bytes: Uint8Array, see: Walk['s
     if (!block.isSettled(ordinal) && view.getUint32(at + FRAME_METRIC) === metric) {
       see({ block, ordinal, frame: bytes.subarray(at, end), time: getUint53(view, at + FRAME_TIME) })
     }
-    if (block.left === 0) return
+    if (block.unsettled === 0) return
     at = end
   }
 }

@@ -3,8 +3,8 @@
  * never seals a block. Only values that are settled, stopped or beyond the window make it walk along the frames.
  */
 import { type Block, FRAME_METRIC } from './block.ts'
-import { GAP_FRAME_BYTES, type Gap } from './gap.ts'
-import { type Entry, isAlive } from './lane.ts'
+import { GAP_FRAME_BYTES, type GapEntry } from './gap.ts'
+import { type Entry, isUnsettled } from './lane.ts'
 import { Chunk, TOTAL_RESIDENT_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
 import { advance, settleAll, settleGap, settleOne, settleRange } from './settling.ts'
@@ -35,7 +35,7 @@ export function next(queue: QueueState, maxBytes: number, mayExceed: boolean): N
         if (isWindowFull(queue)) return standStill(queue)
         return GAP_FRAME_BYTES <= maxBytes || mayExceed ? sendGap(queue, entry) : undefined
       }
-    } else if (entry.left > 0 && entry.sent < entry.count) {
+    } else if (entry.unsettled > 0 && entry.sent < entry.count) {
       if (Math.min(entry.count, limit - entry.first) <= entry.sent) return undefined
       if (isWindowFull(queue)) return standStill(queue)
       if (entry.chunk === undefined) return { load: entry }
@@ -47,7 +47,7 @@ export function next(queue: QueueState, maxBytes: number, mayExceed: boolean): N
       if (!entry.sealed && entry === lane.tail) return undefined
       releaseBytes(queue, entry)
     }
-    if (lane.cursor === 0 && !isAlive(entry)) lane.shift()
+    if (lane.cursor === 0 && !isUnsettled(entry)) lane.shift()
     else lane.cursor++
   }
 }
@@ -64,10 +64,10 @@ function standStill(queue: QueueState): 'window' {
   return 'window'
 }
 
-function sendGap(queue: QueueState, gap: Gap): Slice {
+function sendGap(queue: QueueState, gap: GapEntry): Slice {
   const slice = { bytes: gap.frame(), chunk: undefined }
-  if (!gap.told) queue.unsentGaps--
-  gap.told = true
+  if (!gap.wasSent) queue.unsentGaps--
+  gap.wasSent = true
   gap.inFlight = true
   queue.inFlightGaps++
   queue.sending.cursor++
@@ -90,14 +90,14 @@ function sendBlock(
   const room = durable ? windowBytes - queue.inFlightBytes : Number.POSITIVE_INFINITY
   const bytes = Math.min(maxBytes, room)
   const start = block.sentLength
-  const whole = block.bits === undefined && block.prefix <= block.sent && queue.stops.size === 0
+  const whole = block.settledBits === undefined && block.settledPrefix <= block.sent && queue.stops.size === 0
   const count = block.count - block.sent
   if (whole && count <= values && block.length - start <= bytes && block.last < limit) {
     return hand(queue, block, chunk, start, count, block.length - start)
   }
   const ordinals = Math.min(block.count, limit - block.first)
   const at = passOver(queue, block, chunk, ordinals)
-  if (block.left === 0 || block.sent >= ordinals) return undefined
+  if (block.unsettled === 0 || block.sent >= ordinals) return undefined
   const length = 4 + chunk.view.getUint32(at)
   // One value may always be in flight; a second one that does not fit the window may not.
   if (length > room && queue.inFlight + queue.inFlightGaps > 0) return standStill(queue)
@@ -107,14 +107,18 @@ function sendBlock(
 
 /** Passes over what is settled or stopped; gives where the next frame is. */
 function passOver(queue: QueueState, block: Block, chunk: Chunk, ordinals: number): number {
-  while (block.left > 0 && block.sent < ordinals && isPassedOver(queue, block, chunk, block.sent, block.sentLength)) {
+  while (
+    block.unsettled > 0 &&
+    block.sent < ordinals &&
+    isPassedOver(queue, block, chunk, block.sent, block.sentLength)
+  ) {
     const length = 4 + chunk.view.getUint32(block.sentLength)
     // Settled before it counts as sent: it was never in flight.
     settleOne(queue, block, block.sent, 'stopped')
     block.sent++
     block.sentLength += length
   }
-  if (block.left === 0) advance(queue.sending)
+  if (block.unsettled === 0) advance(queue.sending)
   return block.sentLength
 }
 
@@ -171,7 +175,7 @@ function settleSent(queue: QueueState, block: Block): void {
 
 /** Memory of a block that is stored and handed out is needed no more. */
 export function releaseBytes(queue: QueueState, block: Block): void {
-  if (block.chunk === undefined || !queue.settings.durable || !block.sealed || block.stored < block.count) return
+  if (block.chunk === undefined || !queue.settings.durable || !block.sealed || block.durable < block.count) return
   queue.resident -= block.size
   block.dropBytes()
 }
@@ -223,7 +227,7 @@ export function ahead(queue: QueueState): Block[] {
   let bytes = 0
   for (let index = sending.cursor; index < sending.length; index++) {
     const entry = sending.at(index) as Entry
-    if (entry.kind === 'gap' || entry.left === 0 || entry.chunk !== undefined) continue
+    if (entry.kind === 'gap' || entry.unsettled === 0 || entry.chunk !== undefined) continue
     bytes += entry.length
     if (blocks.length > 0 && (bytes > room || blocks.length === READ_AHEAD_BLOCKS)) break
     blocks.push(entry)
@@ -233,7 +237,7 @@ export function ahead(queue: QueueState): Block[] {
 
 /** The bytes of a block are back from the store. */
 export function loaded(queue: QueueState, block: Block, bytes: Uint8Array): void {
-  if (block.chunk !== undefined || block.left === 0 || !queue.connected) return
+  if (block.chunk !== undefined || block.unsettled === 0 || !queue.connected) return
   block.chunk = Chunk.of(bytes, queue.host.pool)
   block.number(block.first)
   queue.resident += block.size

@@ -4,8 +4,8 @@
  * order on, a bitmap; a COMMIT in order costs one comparison and a few additions.
  */
 import type { Block } from './block.ts'
-import type { Gap } from './gap.ts'
-import { isAlive, type Lane } from './lane.ts'
+import type { GapEntry } from './gap.ts'
+import { isUnsettled, type Lane } from './lane.ts'
 import type { DropCause } from './ledger.ts'
 import type { QueueState } from './queue-state.ts'
 
@@ -31,7 +31,7 @@ function settleAt(queue: QueueState, index: number, transaction: number): void {
   if (entry === undefined) return
   if (entry.kind === 'gap') {
     settleGap(queue, entry)
-  } else if (entry.mark(transaction - entry.first)) {
+  } else if (entry.settle(transaction - entry.first)) {
     account(queue, entry, 1, transaction - entry.first < entry.sent ? 1 : 0, 'committed')
   } else {
     settleGapBehind(queue, index, transaction)
@@ -71,27 +71,27 @@ function settleThrough(queue: QueueState, transaction: number): void {
 /** Settles all values of a block below an ordinal that are not settled yet. They are all sent, or all unsent. */
 export function settleRange(queue: QueueState, block: Block, end: number, cause: Cause): void {
   let count = 0
-  if (block.bits === undefined) {
-    count = Math.max(0, end - block.prefix)
-    block.prefix = Math.max(block.prefix, end)
+  if (block.settledBits === undefined) {
+    count = Math.max(0, end - block.settledPrefix)
+    block.settledPrefix = Math.max(block.settledPrefix, end)
   } else {
-    for (let ordinal = block.prefix; ordinal < end; ordinal++) if (block.mark(ordinal)) count++
+    for (let ordinal = block.settledPrefix; ordinal < end; ordinal++) if (block.settle(ordinal)) count++
   }
   if (count > 0) account(queue, block, count, Math.min(count, block.inFlight), cause)
 }
 
 /** Settles what is left of a block that nothing is in flight of, or whose values in flight go with it. */
 export function settleAll(queue: QueueState, block: Block, cause: Cause): void {
-  const { left, inFlight } = block
-  if (left === 0) return
-  block.prefix = block.count
-  block.bits = undefined
-  account(queue, block, left, inFlight, cause)
+  const { unsettled, inFlight } = block
+  if (unsettled === 0) return
+  block.settledPrefix = block.count
+  block.settledBits = undefined
+  account(queue, block, unsettled, inFlight, cause)
 }
 
 /** Settles one value; false if it was settled. */
 export function settleOne(queue: QueueState, block: Block, ordinal: number, cause: Cause): boolean {
-  if (!block.mark(ordinal)) return false
+  if (!block.settle(ordinal)) return false
   account(queue, block, 1, ordinal < block.sent ? 1 : 0, cause)
   return true
 }
@@ -103,9 +103,10 @@ function account(queue: QueueState, block: Block, count: number, inFlight: numbe
   else ledger.dropped[cause] += count
   ledger.unsettled -= count
   // Bytes by the average of the block: exact again when its last value goes.
-  const bytes = count === block.left ? block.leftBytes : Math.floor((block.leftBytes * count) / block.left)
-  block.left -= count
-  block.leftBytes -= bytes
+  const bytes =
+    count === block.unsettled ? block.unsettledBytes : Math.floor((block.unsettledBytes * count) / block.unsettled)
+  block.unsettled -= count
+  block.unsettledBytes -= bytes
   queue.bytes -= bytes
   queue.share.bytes -= bytes
   if (inFlight > 0) {
@@ -116,7 +117,7 @@ function account(queue: QueueState, block: Block, count: number, inFlight: numbe
     queue.inFlight -= inFlight
     queue.inFlightBytes -= sent
   }
-  if (block.left === 0) discard(queue, block)
+  if (block.unsettled === 0) discard(queue, block)
   else if (!block.settledChanged) {
     block.settledChanged = true
     queue.touch(block)
@@ -129,25 +130,25 @@ function discard(queue: QueueState, block: Block): void {
   if (block.exempt) queue.listener.resultGone(block.metric)
   queue.resident -= block.size
   block.dropBytes()
-  if (queue.settings.durable) queue.host.unstored -= block.length - block.storedLength
-  block.storedLength = block.length
-  if (block.taken > 0) queue.removedBlocks.push(block.id)
+  if (queue.settings.durable) queue.host.unstored -= block.length - block.durableLength
+  block.durableLength = block.length
+  if (block.submitted > 0) queue.removedBlocks.push(block.id)
   if (block.key === undefined) return
   const latest = queue.lane(block.lane)?.latest
   if (latest?.get(block.key) === block) latest.delete(block.key)
 }
 
-export function settleGap(queue: QueueState, gap: Gap): void {
+export function settleGap(queue: QueueState, gap: GapEntry): void {
   if (gap.settled) return
   gap.settled = true
   if (gap.inFlight) queue.inFlightGaps--
-  if (!gap.told) queue.unsentGaps--
+  if (!gap.wasSent) queue.unsentGaps--
   gap.inFlight = false
-  if (gap.taken) queue.removedGaps.push(gap.id)
+  if (gap.submitted) queue.removedGaps.push(gap.id)
   queue.changed()
 }
 
 /** Takes what is settled from the front of a lane. */
 export function advance(lane: Lane): void {
-  for (let head = lane.head; head !== undefined && !isAlive(head); head = lane.head) lane.shift()
+  for (let head = lane.head; head !== undefined && !isUnsettled(head); head = lane.head) lane.shift()
 }

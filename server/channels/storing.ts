@@ -4,7 +4,7 @@
  */
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
-import { type Entry, isAlive } from './lane.ts'
+import { type Entry, isUnsettled } from './lane.ts'
 import { dropCauses } from './ledger.ts'
 import { TOTAL_RESIDENT_BYTES } from './pool.ts'
 import type { QueueState } from './queue-state.ts'
@@ -27,7 +27,7 @@ export function take(queue: QueueState, builder: BatchBuilder): void {
   queue.dirtyBlocks = undefined
   for (const block of dirty ?? []) {
     block.dirty = false
-    if (block.left > 0) takeBlock(queue, builder, block)
+    if (block.unsettled > 0) takeBlock(queue, builder, block)
   }
   queue.takenBlocks = dirty
   if (queue.movedBlocks.length > 0) takeMoves(queue, builder)
@@ -39,25 +39,25 @@ export function take(queue: QueueState, builder: BatchBuilder): void {
 
 function takeMoves(queue: QueueState, builder: BatchBuilder): void {
   for (const block of queue.movedBlocks) {
-    if (block.left > 0 && block.taken > 0) builder.moved.add(block.id, block.lane, block.first)
+    if (block.unsettled > 0 && block.submitted > 0) builder.moved.add(block.id, block.lane, block.first)
   }
   queue.movedBlocks = []
 }
 
 /** Writes a block that has grown, or its bitmap. */
 function takeBlock(queue: QueueState, builder: BatchBuilder, block: Block): void {
-  if (block.taken < block.count && block.chunk !== undefined) {
-    const { id, lane, first, count, length, stamp, from, to, metric } = block
+  if (block.submitted < block.count && block.chunk !== undefined) {
+    const { id, lane, first, count, length, appendedAge, minTime, maxTime, metric } = block
     const offset = builder.copy(block.chunk.bytes.subarray(0, length))
-    builder.blocks.add(id, queue.channel, lane, first, count, offset, length, stamp, from, to, metric)
-    block.taken = count
-    block.takenLength = length
+    builder.blocks.add(id, queue.channel, lane, first, count, offset, length, appendedAge, minTime, maxTime, metric)
+    block.submitted = count
+    block.submittedLength = length
     if (length >= SMALL_BLOCK_BYTES) block.sealed = true
   }
   if (block.settledChanged) {
     block.settledChanged = false
     // At the head and settled in order, the floor says it all.
-    if (block.bits !== undefined || queue.sending.head !== block) {
+    if (block.settledBits !== undefined || queue.sending.head !== block) {
       const bitmap = block.bitmap()
       builder.settled.add(block.id, builder.copy(bitmap), bitmap.length)
     }
@@ -68,7 +68,7 @@ function takeGaps(queue: QueueState, builder: BatchBuilder): void {
   for (const gap of queue.dirtyGaps) {
     gap.dirty = false
     if (gap.settled) continue
-    gap.taken = true
+    gap.submitted = true
     const { id, lane, transaction, metric, count, from, to, reason } = gap
     builder.gaps.add(id, queue.channel, lane, transaction, metric, count, from, to, reason)
   }
@@ -93,7 +93,7 @@ function takeNumbers(queue: QueueState, builder: BatchBuilder): void {
 }
 
 function floorOf(head: Entry): number {
-  return head.kind === 'gap' ? head.transaction : head.first + head.prefix
+  return head.kind === 'gap' ? head.transaction : head.first + head.settledPrefix
 }
 
 /** The batch is durable. */
@@ -103,10 +103,10 @@ export function stored(queue: QueueState): void {
   queue.reserved = queue.takenReserving
   queue.storedNext = queue.takenNext
   for (const block of taken ?? []) {
-    if (block.stored === block.taken) continue
-    if (block.left > 0) queue.host.unstored -= block.takenLength - block.storedLength
-    block.stored = block.taken
-    block.storedLength = block.left > 0 ? block.takenLength : block.length
+    if (block.durable === block.submitted) continue
+    if (block.unsettled > 0) queue.host.unstored -= block.submittedLength - block.durableLength
+    block.durable = block.submitted
+    block.durableLength = block.unsettled > 0 ? block.submittedLength : block.length
     if (!isSentSoon(queue, block)) releaseBytes(queue, block)
   }
   queue.listener.ready()
@@ -135,9 +135,9 @@ export function rest(queue: QueueState): void {
 export function storedThrough(entry: Entry, storedNext: number): number {
   // A loss that is not on disk: after a crash its values would be missing untold.
   if (entry.kind === 'gap')
-    return isAlive(entry) && entry.transaction >= storedNext ? storedNext - 1 : Number.POSITIVE_INFINITY
-  if (entry.left === 0) return Number.POSITIVE_INFINITY
+    return isUnsettled(entry) && entry.transaction >= storedNext ? storedNext - 1 : Number.POSITIVE_INFINITY
+  if (entry.unsettled === 0) return Number.POSITIVE_INFINITY
   // Released, and that is not on disk: after a crash its values would wait again, and get other ids.
-  const last = entry.settledFrom(entry.first >= storedNext ? 0 : entry.stored)
+  const last = entry.settledFrom(entry.first >= storedNext ? 0 : entry.durable)
   return last === entry.last ? Number.POSITIVE_INFINITY : last
 }

@@ -35,7 +35,7 @@ export class Results {
     const { journal } = this.#options
     channel.results.add(id)
     if (channel.row.durable) {
-      channel.queue.touch()
+      channel.queue.markChanged()
       journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction: 0 } })
     }
     return { id, control, user, channel }
@@ -47,7 +47,7 @@ export class Results {
     const { clock, journal } = this.#options
     const { queue } = channel
     const head = frameHead(id, {}, new Set())
-    const hold = channel.row.durable ? queue.hold() : undefined
+    const hold = channel.row.durable ? queue.holdBack() : undefined
     const transaction = queue.appendResult(head, result, clock.microseconds())
     if (hold === undefined) return
     journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction } })

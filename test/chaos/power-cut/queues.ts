@@ -8,7 +8,7 @@ import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import { numberRows } from '../../../server/channels/registry.ts'
-import { TurnScheduler } from '../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { type Batch, BLOCK_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 
 /** Bytes of a frame before its value: length, kind, transaction, time, metric. */
@@ -73,7 +73,7 @@ export class Queues {
   define(row: ChannelRow): Queue {
     const queue = this.add(row)
     this.journal.change({ put: 'channel', row })
-    queue.touch()
+    queue.markChanged()
     return queue
   }
 
@@ -114,7 +114,7 @@ export class Queues {
 
 /** The id that the next value of the sending order gets. */
 export function nextIdOf(queue: Queue): number {
-  const hold = queue.hold()
+  const hold = queue.holdBack()
   queue.letGo(hold)
   return hold.from
 }
@@ -158,7 +158,7 @@ export function deliver(queue: Queue, read: (block: number) => Uint8Array | unde
     const next = queue.next(1 << 30)
     if (next === undefined || next === 'window') return frames
     if ('load' in next) {
-      for (const block of queue.ahead()) queue.loaded(block, read(block.id))
+      for (const block of queue.readAhead()) queue.loaded(block, read(block.id))
       continue
     }
     frames.push(...framesIn(next.bytes))

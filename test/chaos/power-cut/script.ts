@@ -190,7 +190,7 @@ export class Script {
       const next = queue.next(room)
       if (next === undefined || next === 'window') return
       if ('load' in next) {
-        const blocks = queue.ahead()
+        const blocks = queue.readAhead()
         const read = await this.#store.read(blocks.map(({ id }) => id)).catch(() => [])
         if (read.length === 0 || this.#queues.byId.get(channel) !== queue) return
         blocks.forEach((block, index) => {
@@ -235,7 +235,7 @@ export class Script {
 
   /** GET: nothing of it is sent before its response, which waits until the release is stored. */
   #release(queue: Queue): void {
-    const hold = queue.hold()
+    const hold = queue.holdBack()
     queue.release(this.#options.random.pick(METRICS))
     void this.#queues.journal.whenStored().then(() => queue.letGo(hold))
   }

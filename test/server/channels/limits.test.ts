@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
-import type { Gap } from '../../../server/channels/gap.ts'
+import type { GapEntry } from '../../../server/channels/gap.ts'
 import { Rig } from './rig.ts'
 
-function gapsOf(rig: Rig): Gap[] {
+function gapsOf(rig: Rig): GapEntry[] {
   return [...rig.queue.lanes()].flatMap((lane) => [...lane].filter((entry) => entry.kind === 'gap'))
 }
 
@@ -195,7 +195,7 @@ describe('a full channel', () => {
 /** The id of the value that was taken in last. */
 function lastValue(rig: Rig): number | undefined {
   const [lane] = rig.queue.lanes()
-  return [...lane!].filter((entry) => entry.kind === 'block' && entry.left > 0).at(-1)?.last
+  return [...lane!].filter((entry) => entry.kind === 'block' && entry.unsettled > 0).at(-1)?.last
 }
 
 describe('old values', () => {

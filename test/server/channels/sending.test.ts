@@ -86,7 +86,7 @@ describe('what is sent', () => {
   it('is no GAP behind a hold either on a channel that is not durable, where GAPs have no id', async () => {
     const rig = await Rig.connected({ durable: false, maxBytes: 100 })
     rig.append(7, 30)
-    const hold = rig.queue.hold()
+    const hold = rig.queue.holdBack()
     expect(await rig.send()).toEqual([])
     rig.queue.letGo(hold)
     const frames = await rig.send()
@@ -96,7 +96,7 @@ describe('what is sent', () => {
   it('is nothing behind a hold, until it is let go [MON 6.1]', async () => {
     const rig = await rigOf()
     rig.append(7, 2)
-    const hold = rig.queue.hold()
+    const hold = rig.queue.holdBack()
     rig.append(7, 2)
     expect(ids(await rig.send())).toEqual([101, 102])
     rig.queue.letGo(hold)

@@ -185,7 +185,7 @@ export class Steps {
 
   endStops(index: number): void {
     const shadow = this.#shadow(index)
-    for (const metric of shadow.queue.endStops()) {
+    for (const metric of shadow.queue.endPassedStops()) {
       this.#world.journal.change({ remove: 'stop', channel: CHANNELS[index]!, metric })
     }
     shadow.check({ why: () => undefined })
@@ -214,7 +214,7 @@ export class Steps {
     this.#world.host.now += this.#random.below(4_000)
     const before = this.#world.host.now - shadow.queue.settings.maxAgeMs
     const may = ({ value }: Place): boolean => value.stamp < before && !shadow.flying.has(value) && !value.exempt
-    const old = [...shadow.view.places.values()].filter((place) => may(place) && place.block.stamp < before)
+    const old = [...shadow.view.places.values()].filter((place) => may(place) && place.block.appendedAge < before)
     const must = old.map(({ value }) => value)
     shadow.queue.expire()
     shadow.check({ why: (place) => (may(place) ? 'expired' : undefined), must })
@@ -245,7 +245,7 @@ export class Steps {
   damage(index: number): void {
     const { storage } = this.#world
     const blocks = [...this.#shadow(index).view.places.values()].map(({ block }) => block)
-    const stored = blocks.filter((block) => block.stored === block.count)
+    const stored = blocks.filter((block) => block.durable === block.count)
     if (stored.length === 0 || storage.damage === undefined) return
     const block = this.#random.pick(stored)
     storage.damage(block.id)

@@ -9,7 +9,7 @@ import { Journal } from '../../../../server/channels/journal.ts'
 import { Pool } from '../../../../server/channels/pool.ts'
 import { Queue } from '../../../../server/channels/queue.ts'
 import type { QueueHost, QueueSettings } from '../../../../server/channels/queue-state.ts'
-import { TurnScheduler } from '../../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../../server/channels/turn-scheduler.ts'
 import {
   type Batch,
   BLOCK_WIDTH,

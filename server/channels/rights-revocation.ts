@@ -11,7 +11,7 @@ import type { Bindings } from './bindings.ts'
 import type { Channel } from './channel.ts'
 import type { Registry } from './registry.ts'
 
-export interface WithdrawalOptions {
+export interface RightsRevocationOptions {
   readonly hub: Pick<Hub, 'rematch'>
   readonly instances: Instances
   readonly registry: Registry
@@ -21,17 +21,17 @@ export interface WithdrawalOptions {
 }
 
 /** Whether it may be another now what an identity may read of a metric, or of a pattern. */
-export type Concerned = (identity: Identity, metric: string) => boolean
+export type IsAffected = (identity: Identity, metric: string) => boolean
 
 export class RightsRevocation {
-  readonly #options: WithdrawalOptions
+  readonly #options: RightsRevocationOptions
 
-  constructor(options: WithdrawalOptions) {
+  constructor(options: RightsRevocationOptions) {
     this.#options = options
   }
 
   /** Judges what may have become forbidden or allowed. To be called in the turn in which it has. */
-  reconsider(isConcerned: Concerned = () => true): void {
+  reapply(isConcerned: IsAffected = () => true): void {
     const { hub, instances, bindings } = this.#options
     const concerns = ({ owner, selection }: MetricInstance): boolean => isConcerned(owner, selection.name)
     const lost = hub.rematch(concerns)
@@ -46,7 +46,7 @@ export class RightsRevocation {
 
   #end(instance: MetricInstance): void {
     const { bindings } = this.#options
-    this.#each(instance, (channel) => bindings.withdraw(instance, channel))
+    this.#each(instance, (channel) => bindings.revoke(instance, channel))
     bindings.endUnbound(instance)
   }
 
