@@ -12,8 +12,8 @@ import type { Instances } from '../metrics/instances.ts'
 import type { Sink } from '../metrics/metric.ts'
 import type { Channel, ChannelBinding } from './channel.ts'
 import type { Journal } from './journal.ts'
-import type { SendBarrier } from './queue-state.ts'
 import type { Registry } from './registry.ts'
+import type { SendBarrier } from './window.ts'
 
 export class Bindings {
   readonly #hub: Hub
@@ -139,7 +139,7 @@ export class Bindings {
     try {
       await this.purge(instance, channel)
     } finally {
-      queue.letGo(hold)
+      hold.release()
     }
   }
 

@@ -4,8 +4,9 @@
  */
 import type { Scope } from '../../auth/scope.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { FRAME_METRIC } from '../../protocol/monitor/message.ts'
 import type { Clock, Timer } from '../core/clock.ts'
-import { type Block, FRAME_METRIC } from './block.ts'
+import type { Block } from './block.ts'
 import type { Queue } from './queue.ts'
 import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
@@ -151,19 +152,16 @@ export class Outbox implements Task {
     while (connection.undrained < UNDRAINED_BYTES) {
       const { undrained } = connection
       const next = this.#options.queue.next(UNDRAINED_BYTES - undrained, undrained === 0)
-      if (next === undefined) {
-        this.#moved()
-        return
-      }
-      if (next === 'window') {
+      if (next.kind === 'window') {
         this.#standsStill(connection)
         return
       }
-      if ('load' in next) {
+      if (next.kind === 'load') {
         this.#load()
         return
       }
       this.#moved()
+      if (next.kind === 'nothing') return
       const { bytes, chunk } = next
       connection.writeValues(bytes, () => chunk?.unhold())
     }

@@ -17,13 +17,8 @@ import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
 import { type ChannelConnection, Outbox } from './outbox.ts'
 import { Queue } from './queue.ts'
-import type { QueueHost, QueueListener } from './queue-state.ts'
+import type { ChannelSettings, QueueHost, QueueListener } from './queue-host.ts'
 import type { TurnScheduler } from './turn-scheduler.ts'
-
-export type ChannelSettings = Pick<
-  ChannelRow,
-  'durable' | 'window' | 'windowBytes' | 'maxBytes' | 'maxAgeMs' | 'expireMs' | 'overflow'
->
 
 export interface RegistryOptions {
   readonly host: QueueHost

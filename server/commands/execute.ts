@@ -17,12 +17,12 @@ export const execute: Handler<'EXECUTE'> = async (session, { control, args }) =>
       channel,
     })
     const after = (): void => {
-      channel.queue.letGo(hold)
+      hold.release()
       run()
     }
     return { result: id, stored: true, after }
   } catch (error) {
-    channel.queue.letGo(hold)
+    hold.release()
     throw error
   }
 }

@@ -31,7 +31,7 @@ export const get: Handler<'GET'> = (session, args) => {
     if (channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)) {
       const hold = channel.queue.holdBack()
       channel.queue.release(instance.id)
-      after.push(() => channel.queue.letGo(hold))
+      after.push(() => hold.release())
     }
     if (reading !== undefined) {
       const wanted = expect(channel, instance.id)

@@ -52,7 +52,7 @@ export class Results {
     if (hold === undefined) return
     journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction } })
     // Sent only when it is stored: after a crash the consumer would get `unknown` as a second result.
-    void journal.whenStored().then(() => queue.letGo(hold))
+    void journal.whenStored().then(() => hold.release())
   }
 }
 

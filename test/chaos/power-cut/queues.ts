@@ -3,7 +3,8 @@
  * what was given, sent, committed and answered. The clock stands still unless the rig moves it.
  */
 import { GapReason } from '../../../protocol/monitor/constants.ts'
-import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION, getUint53 } from '../../../server/channels/block.ts'
+import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
+import { getUint53 } from '../../../server/channels/block.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
@@ -115,7 +116,7 @@ export class Queues {
 /** The id that the next value of the sending order gets. */
 export function nextIdOf(queue: Queue): number {
   const hold = queue.holdBack()
-  queue.letGo(hold)
+  hold.release()
   return hold.from
 }
 
@@ -156,8 +157,8 @@ export function deliver(queue: Queue, read: (block: number) => Uint8Array | unde
   queue.attach()
   for (;;) {
     const next = queue.next(1 << 30)
-    if (next === undefined || next === 'window') return frames
-    if ('load' in next) {
+    if (next.kind === 'nothing' || next.kind === 'window') return frames
+    if (next.kind === 'load') {
       for (const block of queue.readAhead()) queue.loaded(block, read(block.id))
       continue
     }

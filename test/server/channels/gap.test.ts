@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
-import { GAP_FRAME_BYTES, GapEntry } from '../../../server/channels/gap.ts'
+import { GAP_FRAME_BYTES } from '../../../protocol/monitor/message.ts'
+import { GapEntry } from '../../../server/channels/gap.ts'
 
 const loss = { reason: GapReason.overflow, metric: 7, count: 5, from: 1_700_000_000_000_000, to: 1_700_000_000_000_000 }
 

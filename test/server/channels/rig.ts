@@ -1,10 +1,12 @@
 /** A queue over a store in memory, turned by hand: what the server does with it by timers and sockets, tests do by calls. */
+
+import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import type { Block } from '../../../server/channels/block.ts'
-import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION, getUint53 } from '../../../server/channels/block.ts'
+import { getUint53 } from '../../../server/channels/block.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
-import type { QueueSettings, SharedLimit } from '../../../server/channels/queue-state.ts'
+import type { QueueSettings, SharedLimit } from '../../../server/channels/queue-host.ts'
 import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
@@ -136,8 +138,8 @@ export class Rig {
     const frames: string[] = []
     for (let room = bytes; room > 0; ) {
       const next = this.queue.next(room)
-      if (next === undefined || next === 'window') break
-      if ('load' in next) {
+      if (next.kind === 'nothing' || next.kind === 'window') break
+      if (next.kind === 'load') {
         for (const block of this.queue.readAhead()) this.queue.loaded(block, await this.read(block))
         continue
       }

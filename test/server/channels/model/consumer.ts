@@ -4,9 +4,9 @@
  */
 import { MessageId } from '../../../../protocol/monitor/constants.ts'
 import { getUint53 } from '../../../../server/channels/block.ts'
+import type { Slice } from '../../../../server/channels/delivery.ts'
 import type { GapEntry } from '../../../../server/channels/gap.ts'
-import type { SendBarrier } from '../../../../server/channels/queue-state.ts'
-import type { Slice } from '../../../../server/channels/sending.ts'
+import type { SendBarrier } from '../../../../server/channels/window.ts'
 import type { Random } from '../../../support/random.ts'
 import { type Place, type Shadow, same, type Value } from './shadow.ts'
 import { CHANNELS, frameOf, framesIn, type SentFrame, type World } from './world.ts'
@@ -94,12 +94,12 @@ export class Consumer {
     while (budget > 0) {
       const mayExceed = this.#random.below(2) === 0
       const next = queue.next(budget, mayExceed)
-      if (next === undefined) break
-      if (next === 'window') {
+      if (next.kind === 'nothing') break
+      if (next.kind === 'window') {
         same(this.#isWindowFull(shadow, expected[0]), true, 'the window is full')
         break
       }
-      if ('load' in next) {
+      if (next.kind === 'load') {
         settle()
         const damaged = new Set<unknown>()
         for (const block of queue.readAhead()) {
@@ -255,7 +255,7 @@ export class Consumer {
     const holds = this.holds[index]!
     const { queue } = this.#shadow(index)
     if (holds.length === 0) holds.push(queue.holdBack())
-    else queue.letGo(holds.shift()!)
+    else holds.shift()!.release()
   }
 }
 

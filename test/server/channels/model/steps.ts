@@ -279,7 +279,7 @@ export class Steps {
     for (const index of CHANNELS.keys()) {
       const { queue } = this.#shadow(index)
       queue.settings = { ...queue.settings, window: 65_536, windowBytes: 8 << 20 }
-      for (const hold of this.consumer.holds[index]!.splice(0)) queue.letGo(hold)
+      for (const hold of this.consumer.holds[index]!.splice(0)) hold.release()
       this.consumer.attach(index)
     }
     for (let rounds = 0; !this.#world.shadows.every(({ queue }) => queue.empty); rounds++) {
