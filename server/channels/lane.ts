@@ -70,7 +70,7 @@ export class Lane {
 
   /** Removes what is settled from the front. */
   dropSettledHead(): void {
-    while (this.head !== undefined && !isUnsettled(this.head)) this.shift()
+    for (let head = this.head; head !== undefined && !isUnsettled(head); head = this.head) this.shift()
   }
 
   /** Puts an entry at `index`, not before the cursor; the entries from there on move back. */

@@ -28,14 +28,28 @@ interface SettlementParts {
 }
 
 export class Settlement {
-  readonly #parts: SettlementParts
+  // One field each: to look them up in one object cost a tenth of a COMMIT.
+  readonly #ids: TransactionIds
+  readonly #lanes: Lanes
+  readonly #sending: Lane
+  readonly #window: Window
+  readonly #ledger: QueueLedger
+  readonly #persistence: Persistence
+  readonly #listener: QueueListener
+  readonly #share: SharedLimit
   /** Bytes of VALUE frames that are not settled. */
   #bytes = 0
-
   #unsentGaps = 0
 
-  constructor(parts: SettlementParts) {
-    this.#parts = parts
+  constructor({ ids, lanes, window, ledger, persistence, listener, share }: SettlementParts) {
+    this.#ids = ids
+    this.#lanes = lanes
+    this.#sending = lanes.sending
+    this.#window = window
+    this.#ledger = ledger
+    this.#persistence = persistence
+    this.#listener = listener
+    this.#share = share
   }
 
   get bytes(): number {
@@ -44,16 +58,15 @@ export class Settlement {
 
   /** Whether `bytes` more fit into the channel's limit, and into what its tenant may have. */
   fits(bytes: number, maxBytes: number): boolean {
-    const { share } = this.#parts
+    const share = this.#share
     return this.#bytes + bytes <= maxBytes && share.bytes + bytes <= share.limit
   }
 
   /** Unsettled values entered the queue: a new one, or a block from the store. */
   enter(values: number, bytes: number): void {
-    const { ledger, share } = this.#parts
-    ledger.unsettled += values
+    this.#ledger.unsettled += values
     this.#bytes += bytes
-    share.bytes += bytes
+    this.#share.bytes += bytes
   }
 
   get unsentGaps(): number {
@@ -62,7 +75,7 @@ export class Settlement {
 
   /** A GAP entered the queue. */
   enterGap(): void {
-    this.#parts.ledger.gaps++
+    this.#ledger.gaps++
     this.#unsentGaps++
   }
 
@@ -70,7 +83,7 @@ export class Settlement {
   sendGap(gap: GapEntry): void {
     if (!gap.wasSent) this.#unsentGaps--
     gap.wasSent = true
-    this.#parts.window.addGap(gap)
+    this.#window.addGap(gap)
   }
 
   /** A GAP is committed or discarded, or became part of another one. */
@@ -78,20 +91,24 @@ export class Settlement {
     if (gap.settled) return
     gap.settled = true
     if (!gap.wasSent) this.#unsentGaps--
-    this.#parts.window.removeGap(gap)
-    this.#parts.persistence.settledGap(gap)
+    this.#window.removeGap(gap)
+    this.#persistence.settledGap(gap)
   }
 
   commit(transaction: number, through: boolean): boolean {
     if (transaction === 0) return true
-    const { ids, lanes, window, persistence } = this.#parts
-    if (!persistence.isDurable || !ids.wasGiven(transaction)) return false
-    const { sending } = lanes
-    const { head } = sending
-    const isInHead = head?.kind === 'block' && transaction >= head.first && transaction <= head.last
-    this.#commitAt(sending, isInHead ? 0 : sending.find(transaction), transaction)
-    if (through) this.#commitThrough(sending, transaction)
-    window.reopen()
+    if (!this.#persistence.isDurable || !this.#ids.wasGiven(transaction)) return false
+    const lane = this.#sending
+    const { head } = lane
+    // In order: one comparison and a few additions.
+    if (head?.kind === 'block' && transaction >= head.first && transaction <= head.last) {
+      if (!this.settleOne(head, transaction - head.first, 'committed')) this.#commitGapAfter(lane, 0, transaction)
+      else if (head.unsettled === 0) lane.dropSettledHead()
+    } else {
+      this.#commitAt(lane, lane.find(transaction), transaction)
+    }
+    if (through) this.#commitThrough(lane, transaction)
+    this.#window.reopen()
     return true
   }
 
@@ -157,22 +174,23 @@ export class Settlement {
 
   /** Counts values of a block as settled, `inFlight` of them in flight, and releases the block when none is left. */
   #record(block: Block, count: number, inFlight: number, cause: SettleCause): void {
-    const { ledger, share, window, persistence } = this.#parts
+    const ledger = this.#ledger
+    const share = this.#share
     if (cause === 'committed') ledger.committed += count
     else ledger.dropped[cause] += count
     ledger.unsettled -= count
     const bytes = block.countSettled(count)
     this.#bytes -= bytes
     share.bytes -= bytes
-    if (inFlight > 0) window.remove(block, inFlight)
+    if (inFlight > 0) this.#window.remove(block, inFlight)
     if (block.unsettled === 0) this.#release(block)
-    persistence.settled(block)
+    this.#persistence.settled(block)
   }
 
   #release(block: Block): void {
-    if (block.exempt) this.#parts.listener.resultGone(block.metric)
+    if (block.exempt) this.#listener.resultGone(block.metric)
     if (block.key === undefined) return
-    const latest = this.#parts.lanes.get(block.lane)?.latest
+    const latest = this.#lanes.get(block.lane)?.latest
     if (latest?.get(block.key) === block) latest.delete(block.key)
   }
 
