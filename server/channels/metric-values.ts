@@ -71,7 +71,7 @@ export class MetricValues {
     return undefined
   }
 
-  /** Discards a buffer lane, the GAPs in it included: after STOP and DEL_CHANNEL nobody asks for them. */
+  /** Discards a buffer lane, the GAPs in it included: STOP and DEL_CHANNEL do not report losses. */
   dropLane(metric: number): void {
     const lane = this.#parts.lanes.takeWaiting(metric)
     if (lane !== undefined) this.#parts.settlement.discard(lane)

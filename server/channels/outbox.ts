@@ -1,6 +1,6 @@
 /**
- * What goes from a channel to its connection: answers first (they are no queue entries and may overtake), then the queue,
- * at most 256 KiB handed over that the link has not drained [MON 8 Window].
+ * The way from a channel to its connection: answers go first (they are no queue entries and may overtake), then the queue.
+ * At most 256 KiB are handed over that the link has not drained [MON 8 Window].
  */
 import type { Scope } from '../../auth/scope.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
@@ -12,18 +12,18 @@ import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
 /** The connection as a channel sees it. */
 export interface ChannelConnection {
-  /** Bytes of values it was handed, by this channel or one before, that are not out of this process. */
+  /** Bytes of values handed over, by this channel or an earlier one, that have not left this process. */
   readonly undrained: number
-  /** It has not taken what it asked for: it should not ask for more. */
+  /** The peer has not taken what it asked for: it should not ask for more. */
   readonly behind: boolean
   /** Writes whole frames of values; `written` is called when they are out. The channel is woken then. */
   writeValues(bytes: Uint8Array, written: () => void): void
   /** The same for values that are no queue entries. */
   writeAnswers(bytes: Uint8Array): void
   notice(code: number, channel: number, detail: string): void
-  /** With what it was proven whose connection this is: what is bound on its channel has to be covered. Left out: everything. */
+  /** The credential of the login. Its scope has to cover what is bound on the channel; without one everything is covered. */
   readonly credential?: { readonly scope?: Scope | undefined }
-  /** Ends the connection after what was written. The channel is left first. */
+  /** Ends the connection after what was written. It leaves the channel first. */
   end(): void
 }
 
@@ -35,7 +35,7 @@ export interface OutboxOptions {
   readonly turn: TurnScheduler
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly read: (block: Block) => Promise<Uint8Array | undefined>
-  /** Nothing more comes until COMMIT: told once per standstill. */
+  /** Nothing more comes until COMMIT: called once per standstill. */
   readonly standstill: (connection: ChannelConnection) => void
 }
 
@@ -43,14 +43,14 @@ export class Outbox implements Task {
   readonly #options: OutboxOptions
   #connection: ChannelConnection | undefined
   #answers = new XdrWriter()
-  /** What is to become of answers that are not handed over when the connection goes. */
+  /** What to do for answers that are not handed over when the connection ends. */
   #otherwise: { readonly metric: number; readonly act: () => void }[] = []
   /** Blocks that are being read back. */
   #loading = 0
   #timer: Timer | undefined
   #full = false
   #paused = false
-  /** It is entered for the end of this turn: to ask the turn for each value costs a tenth of what a value costs. */
+  /** It is scheduled for the end of this turn: asking the scheduler for each value costs a tenth of what a value costs. */
   #due = false
 
   constructor(options: OutboxOptions) {
@@ -71,7 +71,7 @@ export class Outbox implements Task {
     return this.#full
   }
 
-  /** `paused`: nothing is sent before `start`, since a response has to go first. */
+  /** `paused`: nothing is sent before `resume`, since a response has to go first. */
   attach(connection: ChannelConnection, paused = false): void {
     this.#connection = connection
     this.#paused = paused
@@ -79,7 +79,7 @@ export class Outbox implements Task {
     this.wake()
   }
 
-  /** What was handed over and not drained is the old connection's; its values come again on the next one. */
+  /** What was handed over and not drained belongs to the old connection; its values come again on the next one. */
   detach(): void {
     this.#connection = undefined
     this.#answers = new XdrWriter()
@@ -102,16 +102,16 @@ export class Outbox implements Task {
   }
 
   /**
-   * The link has taken what it was handed: more follows at once. A turn brings in several times what is handed over at
-   * one time; a consumer that got only that much in a turn fell behind the feed, and its values came from the disk.
+   * The link has taken what it was handed: more follows at once. A turn brings in several times what is handed over at one
+   * time; a consumer that got only that much per turn was slower than the feed, and its values came from the disk.
    */
   drained(): void {
     this.#send()
   }
 
   /**
-   * Sends a frame that is no queue entry; false if there is nobody to send it to. `otherwise`: for an answer of `metric`,
-   * what is done if the connection goes before it is handed over.
+   * Sends a frame that is no queue entry; false if there is no connection. `otherwise` is called for an answer of `metric` if
+   * the connection ends before it is handed over.
    */
   answer(write: (writer: XdrWriter) => void, metric = 0, otherwise?: () => void): boolean {
     if (!this.#connection) return false
@@ -121,7 +121,7 @@ export class Outbox implements Task {
     return true
   }
 
-  /** STOP: answers of an id that are not handed over are not sent. */
+  /** STOP: answers of an id that are not handed over yet are dropped. */
   dropAnswers(metric: number): void {
     if (this.#answers.length === 0) return
     this.#otherwise = this.#otherwise.filter((answer) => answer.metric !== metric)
@@ -172,7 +172,7 @@ export class Outbox implements Task {
     const { queue, read } = this.#options
     for (const block of queue.readAhead()) {
       this.#loading++
-      // A read that fails is the end of the store, which tells that itself: nothing more is loaded.
+      // A read that fails is the end of the store, which reports that itself: nothing more is loaded.
       read(block).then(
         (bytes) => {
           this.#loading--

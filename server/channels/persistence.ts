@@ -15,7 +15,7 @@ import type { TransactionIds } from './transaction-ids.ts'
 
 /** A channel quiet for this long gives the rest of its range of ids back. */
 const QUIET_MS = 10_000
-/** Below this a block that was taken goes on growing. */
+/** Below this size a block that is in a batch still grows. */
 const SMALL_BLOCK_BYTES = 1024
 /** A lagging consumer's frames in memory; beyond it they are read back when their turn comes. */
 const RESIDENT_BYTES = 512 << 10
@@ -34,7 +34,8 @@ interface PersistenceParts {
 export class Persistence implements Journaled {
   readonly #parts: PersistenceParts
   #isDurable: boolean
-  #isConnected = false
+  /** A connection has the channel: bytes that it will be sent soon are kept. */
+  isConnected = false
   /** Bytes of frames held in memory. */
   #resident = 0
   /** Age of the last value, for giving the range of ids back. */
@@ -68,11 +69,6 @@ export class Persistence implements Journaled {
     // What a channel that left the store had to store was forgotten.
     this.#numbersChanged = false
     this.changed()
-  }
-
-  /** A connection has the channel: bytes that it will be sent soon are kept. */
-  set isConnected(connected: boolean) {
-    this.#isConnected = connected
   }
 
   get resident(): number {
@@ -174,7 +170,7 @@ export class Persistence implements Journaled {
 
   /** The bytes of a block are back from the store. */
   loaded(block: Block, bytes: Uint8Array): void {
-    if (block.chunk !== undefined || block.unsettled === 0 || !this.#isConnected) return
+    if (block.chunk !== undefined || block.unsettled === 0 || !this.isConnected) return
     block.chunk = Chunk.of(bytes, this.#parts.host.pool)
     block.number(block.first)
     this.#resident += block.size
@@ -263,7 +259,7 @@ export class Persistence implements Journaled {
   }
 
   #isSentSoon(block: Block): boolean {
-    if (!this.#isConnected || block.lane !== 0 || block.sent === block.count) return false
+    if (!this.isConnected || block.lane !== 0 || block.sent === block.count) return false
     if (this.#resident <= RESIDENT_BYTES) return true
     return this.#resident <= MAX_RESIDENT_BYTES && this.#parts.host.pool.used <= TOTAL_RESIDENT_BYTES
   }

@@ -1,7 +1,7 @@
 /**
- * When rules or roles change, bindings that are no longer allowed end at once [MON 15], and patterns are matched anew. What
- * a binding may carry was judged when it was bound and when a series was born, not per value: so this is the only other
- * place where it has to be judged.
+ * When rules or roles change, bindings that are no longer allowed end at once [MON 15], and patterns are matched anew. The
+ * rights of a binding are checked when it is made and when a series appears, not per value: this is the only other place
+ * where they are checked.
  */
 import type { Identity } from '../../auth/permissions.ts'
 import type { Hub } from '../metrics/hub.ts'
@@ -16,11 +16,11 @@ export interface RightsRevocationOptions {
   readonly instances: Instances
   readonly registry: Registry
   readonly bindings: Bindings
-  /** What was queued of a binding that ended could not be dropped. */
+  /** Called if the queued values of a binding that ended could not be dropped. */
   readonly failed: (error: unknown) => void
 }
 
-/** Whether it may be another now what an identity may read of a metric, or of a pattern. */
+/** Whether the right of an identity to read a metric, or a pattern, may have changed. */
 export type IsAffected = (identity: Identity, metric: string) => boolean
 
 export class RightsRevocation {
@@ -30,7 +30,7 @@ export class RightsRevocation {
     this.#options = options
   }
 
-  /** Judges what may have become forbidden or allowed. To be called in the turn in which it has. */
+  /** Checks the rights that may have changed. To be called in the turn in which they have. */
   reapply(isConcerned: IsAffected = () => true): void {
     const { hub, instances, bindings } = this.#options
     const concerns = ({ owner, selection }: MetricInstance): boolean => isConcerned(owner, selection.name)
@@ -39,7 +39,7 @@ export class RightsRevocation {
       if (!concerns(instance)) continue
       const { isAllowed, isPattern } = instance.selection
       if (!isAllowed || (!isPattern && lost.get(instance) === 'all')) this.#end(instance)
-      // Values of what may be read and of what may not lie mixed in the queue under one id: all of them go.
+      // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped.
       else if (lost.has(instance)) this.#each(instance, (channel) => bindings.purge(instance, channel))
     }
   }
