@@ -4,14 +4,14 @@
  */
 import { ALL_CHANNELS, NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Connection } from '../channels/outbox.ts'
+import type { ChannelConnection } from '../channels/outbox.ts'
 import type { Handler } from '../sessions/handler.ts'
 import { channelOf } from './lookup.ts'
 
 export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
   const { registry } = session.producer
   const all = args.channel === ALL_CHANNELS
-  const doomed = all ? registry.for(session) : [channelOf(session, args.channel, 'DEL_CHANNEL')]
+  const doomed = all ? registry.visibleTo(session) : [channelOf(session, args.channel, 'DEL_CHANNEL')]
   // The current one last.
   doomed.sort((a, b) => Number(a === session.channel) - Number(b === session.channel))
   for (const channel of doomed) {
@@ -28,7 +28,7 @@ export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
   }
 }
 
-function end(connection: Connection, channel: Channel): void {
+function end(connection: ChannelConnection, channel: Channel): void {
   connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
   connection.end()
 }

@@ -8,7 +8,7 @@ export const execute: Handler<'EXECUTE'> = async (session, { control, args }) =>
   if (session.isDialled) throw new StatusError('PERMISSION_DENIED', 'nothing is executed where the producer called')
   needsRoom(session, channel)
   // What `channel.purge` takes away is told by a GAP: behind the response, as everything that a command causes.
-  const hold = channel.queue.hold()
+  const hold = channel.queue.holdBack()
   try {
     const { id, run } = await session.producer.executor.execute(control, args, {
       identity,
@@ -17,12 +17,12 @@ export const execute: Handler<'EXECUTE'> = async (session, { control, args }) =>
       channel,
     })
     const after = (): void => {
-      channel.queue.letGo(hold)
+      hold.release()
       run()
     }
     return { result: id, stored: true, after }
   } catch (error) {
-    channel.queue.letGo(hold)
+    hold.release()
     throw error
   }
 }

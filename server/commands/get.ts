@@ -29,9 +29,9 @@ export const get: Handler<'GET'> = (session, args) => {
   const after: (() => void)[] = []
   for (const channel of channels) {
     if (channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)) {
-      const hold = channel.queue.hold()
+      const hold = channel.queue.holdBack()
       channel.queue.release(instance.id)
-      after.push(() => channel.queue.letGo(hold))
+      after.push(() => hold.release())
     }
     if (reading !== undefined) {
       const wanted = expect(channel, instance.id)

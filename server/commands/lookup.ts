@@ -49,14 +49,14 @@ function notCovered(metric: string): StatusError {
 /** A binding came to a channel whose connection may be there with a narrower credential: it would see more than that is for. */
 export function endNarrower(channel: Channel): void {
   const { connection } = channel
-  if (connection === undefined || channel.isFor(connection.credential?.scope)) return
+  if (connection === undefined || channel.isCoveredBy(connection.credential?.scope)) return
   connection.notice(NoticeCode.WITHDRAWN, channel.id, 'the channel holds more than this connection was admitted for')
   connection.end()
 }
 
 /** True if an id is the result of an EXECUTE of this identity whose value is to come or not committed. */
 export function isResult(session: Caller, id: number): boolean {
-  return session.producer.registry.for(session).some((channel) => channel.results.has(id))
+  return session.producer.registry.visibleTo(session).some((channel) => channel.results.has(id))
 }
 
 /** One channel: 0 is the current one. `all` is what 0xFFFFFFFF means to the command, or a refusal. */
@@ -71,7 +71,7 @@ export function channelOf(session: Caller, id: number, command: string): Channel
 export function channelsOf(session: Caller, id: number, metric: number): Channel[] {
   if (id !== ALL_CHANNELS)
     return [id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session, id)]
-  return session.producer.registry.for(session).filter((channel) => {
+  return session.producer.registry.visibleTo(session).filter((channel) => {
     return channel.bindings.has(metric) || channel.gets.has(metric) || channel.results.has(metric)
   })
 }

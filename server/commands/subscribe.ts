@@ -31,5 +31,5 @@ async function copyAndBind(session: Caller, instance: MetricInstance, from: Chan
 function bind(session: Caller, instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): Reply {
   const hold = session.producer.bindings.subscribe(instance, channel, frames)
   endNarrower(channel)
-  return { result: 0, stored: true, after: () => hold && channel.queue.letGo(hold) }
+  return { result: 0, stored: true, after: () => hold?.release() }
 }

@@ -2,7 +2,7 @@
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { Overflow } from '../../storage/store.ts'
-import type { ChannelSettings } from '../channels/registry.ts'
+import type { ChannelSettings } from '../channels/queue-host.ts'
 import { StatusError } from '../core/errors.ts'
 import type { ControlParameter } from './control.ts'
 

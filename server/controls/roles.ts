@@ -6,7 +6,7 @@ import { isRuleCommand, type Rule, ruleCommands } from '../../auth/rules.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
-import type { Concerned } from '../channels/withdrawal.ts'
+import type { IsAffected } from '../channels/rights-revocation.ts'
 import { StatusError } from '../core/errors.ts'
 import { isPattern } from '../metrics/pattern.ts'
 import { records, text, textOf } from './administration.ts'
@@ -16,7 +16,7 @@ export interface RoleControlsOptions {
   readonly rules: Rules
   readonly accounts: Pick<Users, 'list'>
   /** Ends what users may not do any more. */
-  readonly reconsider: (isConcerned: Concerned) => void
+  readonly reconsider: (isConcerned: IsAffected) => void
   /** Where a URL leads: its one spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
   /** Resolves when everything changed so far is stored. */

@@ -4,12 +4,12 @@ import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import type { CommandArguments, CommandName } from '../../protocol/monitor/commands/index.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Connection } from '../channels/outbox.ts'
+import type { ChannelConnection } from '../channels/outbox.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Producer } from './producer.ts'
 
 /** The session as a command sees it: who asks, from which channel. */
-export interface Caller extends Connection {
+export interface Caller extends ChannelConnection {
   readonly producer: Producer
   readonly identity: Identity
   /** With what it was proven: may be narrower than the identity. */

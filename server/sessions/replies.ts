@@ -6,8 +6,8 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Capabilities, writeCapabilities } from '../../protocol/monitor/capabilities.ts'
 import { writeAuth, writeNotice, writeResponse } from '../../protocol/monitor/message.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
-import type { Journal, Waiting } from '../channels/journal.ts'
-import type { Task, TurnScheduler } from '../channels/turn.ts'
+import type { DurabilityWaiter, Journal } from '../channels/journal.ts'
+import type { Task, TurnScheduler } from '../channels/turn-scheduler.ts'
 
 /** What may be as large as a frame counts as so many small answers. */
 const HEAVY = 7
@@ -29,7 +29,7 @@ interface Held {
   readonly after: (() => void)[]
 }
 
-export class Replies implements Task, Waiting {
+export class Replies implements Task, DurabilityWaiter {
   readonly #options: RepliesOptions
   readonly #ready = new XdrWriter(1024)
   #after: (() => void)[] = []

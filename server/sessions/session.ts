@@ -9,7 +9,7 @@ import type { LinkListener } from '../../protocol/link/link.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Connection } from '../channels/outbox.ts'
+import type { ChannelConnection } from '../channels/outbox.ts'
 import type { Timer } from '../core/clock.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { IncomingConnection } from './arrival.ts'
@@ -34,7 +34,7 @@ const MAX_UNDRAINED = 1 << 20
 /** Before AUTH as much as the peer may send in one frame [MON 1]. */
 const MAX_UNDRAINED_BEFORE_AUTH = MAX_FRAME_BYTES_BEFORE_AUTH
 
-export class Session implements Connection, LinkListener, Read, Wrapped {
+export class Session implements ChannelConnection, LinkListener, Read, Wrapped {
   readonly producer: Producer
   readonly #options: SessionOptions
   readonly #reading: Reading
@@ -226,7 +226,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     this.producer.registry.detach(left, this)
     const move = ++this.#moves
     return () => {
-      if (move === this.#moves && channel.connection === this) channel.outbox.start()
+      if (move === this.#moves && channel.connection === this) channel.outbox.resume()
     }
   }
 

@@ -18,10 +18,10 @@ import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
 import { Journal } from '../channels/journal.ts'
 import { Pool } from '../channels/pool.ts'
-import type { QueueHost } from '../channels/queue-state.ts'
+import type { QueueHost } from '../channels/queue-host.ts'
 import { Registry } from '../channels/registry.ts'
-import { TurnScheduler } from '../channels/turn.ts'
-import { RightsRevocation } from '../channels/withdrawal.ts'
+import { RightsRevocation } from '../channels/rights-revocation.ts'
+import { TurnScheduler } from '../channels/turn-scheduler.ts'
 import { handlers } from '../commands/index.ts'
 import type { Config } from '../config/config.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
@@ -163,7 +163,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     defaults: { durable: true, ...config.channels },
     maxPerIdentity: config.limits.channelsPerIdentity,
     quotas,
-    entered: (channel) => bindings.storeAll(channel),
+    onStored: (channel) => bindings.storeAll(channel),
     unbound: (instance) => bindings.endUnbound(instance),
   })
   const bindings = new Bindings({ hub, instances, registry, journal })
@@ -177,7 +177,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     tokens.forgetUser(id)
     producer.executor.forget(id)
   }
-  const reconsider = withdrawal.reconsider.bind(withdrawal)
+  const reconsider = withdrawal.reapply.bind(withdrawal)
   const iterations = config.auth.scramIterations
   const destination = (url: string) => dialler.destination(url)
   const monoTenants = [config.mono.tenant, ...config.mono.feeds.map(({ tenant }) => tenant)]

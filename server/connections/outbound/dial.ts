@@ -1,6 +1,6 @@
 /** One channel whose connections the producer makes, and how it stands with it. */
 import type { Channel } from '../../channels/channel.ts'
-import type { Connection } from '../../channels/outbox.ts'
+import type { ChannelConnection } from '../../channels/outbox.ts'
 import type { Timer } from '../../core/clock.ts'
 import type { Door } from '../../sessions/arrival.ts'
 import type { Destination } from './destination.ts'
@@ -23,7 +23,7 @@ export class Dial {
   /** It is the one that has the channel. */
   isOurs = false
   /** One without a session: it has to be ended from here. */
-  oneWay: Connection | undefined
+  oneWay: ChannelConnection | undefined
   /** In a row. */
   failures = 0
   /** Counts attempts: of several addresses each has its turn. */

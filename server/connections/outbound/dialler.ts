@@ -10,7 +10,7 @@ import type { ScramVerifier } from '../../../auth/scram/keys.ts'
 import { NoticeCode } from '../../../protocol/monitor/constants.ts'
 import type { AuditEntry } from '../../accounts/audit/log.ts'
 import type { Channel } from '../../channels/channel.ts'
-import type { Connection } from '../../channels/outbox.ts'
+import type { ChannelConnection } from '../../channels/outbox.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { IncomingConnection } from '../../sessions/arrival.ts'
@@ -43,9 +43,9 @@ export interface DiallerOptions {
   readonly resolve: Resolver
   readonly reach: (destination: Destination, address: string, signal: AbortSignal) => Promise<Reached>
   /** A way to send a channel's values without a session; `ended` is told once. */
-  readonly oneWay: (channel: Channel, destination: Destination, address: string) => Promise<Connection>
+  readonly oneWay: (channel: Channel, destination: Destination, address: string) => Promise<ChannelConnection>
   readonly accept: (arrival: IncomingConnection) => void
-  readonly attach: (channel: Channel, connection: Connection) => void
+  readonly attach: (channel: Channel, connection: ChannelConnection) => void
   readonly serverSecret: Uint8Array
   /** 0..1 */
   readonly random: () => number
@@ -89,7 +89,7 @@ export class Dialler implements Dials {
     const door = verifier && channelDoor({ owner, verifier, serverSecret, now })
     const dial = new Dial(channel, destination, door)
     this.#dials.set(channel.id, dial)
-    channel.moved = () => this.#moved(dial)
+    channel.onConnectionChange = () => this.#moved(dial)
     if (this.#running) this.#due(dial)
   }
 

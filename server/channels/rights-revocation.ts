@@ -1,7 +1,7 @@
 /**
- * When rules or roles change, bindings that are no longer allowed end at once [MON 15], and patterns are matched anew. What
- * a binding may carry was judged when it was bound and when a series was born, not per value: so this is the only other
- * place where it has to be judged.
+ * When rules or roles change, bindings that are no longer allowed end at once [MON 15], and patterns are matched anew. The
+ * rights of a binding are checked when it is made and when a series appears, not per value: this is the only other place
+ * where they are checked.
  */
 import type { Identity } from '../../auth/permissions.ts'
 import type { Hub } from '../metrics/hub.ts'
@@ -11,27 +11,27 @@ import type { Bindings } from './bindings.ts'
 import type { Channel } from './channel.ts'
 import type { Registry } from './registry.ts'
 
-export interface WithdrawalOptions {
+export interface RightsRevocationOptions {
   readonly hub: Pick<Hub, 'rematch'>
   readonly instances: Instances
   readonly registry: Registry
   readonly bindings: Bindings
-  /** What was queued of a binding that ended could not be dropped. */
+  /** Called if the queued values of a binding that ended could not be dropped. */
   readonly failed: (error: unknown) => void
 }
 
-/** Whether it may be another now what an identity may read of a metric, or of a pattern. */
-export type Concerned = (identity: Identity, metric: string) => boolean
+/** Whether the right of an identity to read a metric, or a pattern, may have changed. */
+export type IsAffected = (identity: Identity, metric: string) => boolean
 
 export class RightsRevocation {
-  readonly #options: WithdrawalOptions
+  readonly #options: RightsRevocationOptions
 
-  constructor(options: WithdrawalOptions) {
+  constructor(options: RightsRevocationOptions) {
     this.#options = options
   }
 
-  /** Judges what may have become forbidden or allowed. To be called in the turn in which it has. */
-  reconsider(isConcerned: Concerned = () => true): void {
+  /** Checks the rights that may have changed. To be called in the turn in which they have. */
+  reapply(isConcerned: IsAffected = () => true): void {
     const { hub, instances, bindings } = this.#options
     const concerns = ({ owner, selection }: MetricInstance): boolean => isConcerned(owner, selection.name)
     const lost = hub.rematch(concerns)
@@ -39,14 +39,14 @@ export class RightsRevocation {
       if (!concerns(instance)) continue
       const { isAllowed, isPattern } = instance.selection
       if (!isAllowed || (!isPattern && lost.get(instance) === 'all')) this.#end(instance)
-      // Values of what may be read and of what may not lie mixed in the queue under one id: all of them go.
+      // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped.
       else if (lost.has(instance)) this.#each(instance, (channel) => bindings.purge(instance, channel))
     }
   }
 
   #end(instance: MetricInstance): void {
     const { bindings } = this.#options
-    this.#each(instance, (channel) => bindings.withdraw(instance, channel))
+    this.#each(instance, (channel) => bindings.revoke(instance, channel))
     bindings.endUnbound(instance)
   }
 

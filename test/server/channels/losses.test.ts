@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
-import type { Gap } from '../../../server/channels/gap.ts'
+import type { GapEntry } from '../../../server/channels/gap.ts'
 import { Lane } from '../../../server/channels/lane.ts'
 import { Rig } from './rig.ts'
 
-function gapsOf(rig: Rig): Gap[] {
+function gapsOf(rig: Rig): GapEntry[] {
   return [...rig.queue.lanes()].flatMap((lane) => [...lane].filter((entry) => entry.kind === 'gap'))
 }
 
@@ -195,13 +195,13 @@ describe('a full channel', () => {
 
 function valuesOf(rig: Rig, metric: number): number {
   const lane = [...rig.queue.lanes()].find(({ id }) => id === metric)
-  return [...(lane ?? [])].reduce((sum, entry) => sum + (entry.kind === 'block' ? entry.left : 0), 0)
+  return [...(lane ?? [])].reduce((sum, entry) => sum + (entry.kind === 'block' ? entry.unsettled : 0), 0)
 }
 
 /** The id of the value that was taken in last. */
 function lastValue(rig: Rig): number | undefined {
   const [lane] = rig.queue.lanes()
-  return [...lane!].filter((entry) => entry.kind === 'block' && entry.left > 0).at(-1)?.last
+  return [...lane!].filter((entry) => entry.kind === 'block' && entry.unsettled > 0).at(-1)?.last
 }
 
 describe('a full channel with many buffer lanes', () => {
@@ -238,7 +238,7 @@ describe('a full channel with many buffer lanes', () => {
     expect([...Array(12).keys()].map(waits)).toEqual([...Array(10).fill(false), true, true])
     // The oldest lane left is released, the next one is stopped, and two that were dropped from have a value again.
     rig.queue.release(2 + 10 * 7)
-    rig.queue.dropLane(2 + 11 * 7)
+    await rig.queue.stop(2 + 11 * 7, rig.read)
     rig.host.now++
     rig.append(2, 1, { waiting: true })
     rig.append(1, 10)

@@ -1,6 +1,6 @@
 /**
  * The end of a turn of the event loop: first responses go out, then values, then what changed goes to the store.
- * Whoever has something for a phase enters itself once; awaits and system calls are per turn, never per value.
+ * A task is scheduled once per phase and turn; awaits and system calls are per turn, never per value.
  */
 export type Phase = 'respond' | 'send' | 'store'
 
@@ -22,7 +22,7 @@ export class TurnScheduler {
     setImmediate(() => this.run())
   }
 
-  /** A clock that is read once in a turn: reading it for each value costs a twentieth of what a value costs. */
+  /** A clock that is read once per turn: reading it for each value costs a twentieth of what a value costs. */
   once(clock: () => number): () => number {
     let readIn = -1
     let read = 0
@@ -34,7 +34,7 @@ export class TurnScheduler {
     }
   }
 
-  /** Runs what is due. A task that enters again for the same or an earlier phase waits for the next turn. */
+  /** Runs what is due. A task that is scheduled again for the same or an earlier phase waits for the next turn. */
   run(): void {
     this.#scheduled = false
     this.#number++

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { QueueSettings } from '../../../server/channels/queue-state.ts'
+import type { QueueSettings } from '../../../server/channels/queue-host.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
 import { Rig } from './rig.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Phase, TurnScheduler } from '../../../server/channels/turn.ts'
+import { type Phase, TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Rig, told } from './rig.ts'
+import { describeFrames, Rig } from './rig.ts'
 
 /** In flight: 100, 101; queued: 102 to 105; waiting: one of metric 8. Metrics 7 and 8 in turn. */
 async function rigOf(): Promise<Rig> {
@@ -48,7 +48,7 @@ describe('STOP', () => {
   it('is forgotten when everything is behind it, and holds after a restart until then', async () => {
     const rig = await rigOf()
     await rig.queue.stop(8, rig.read)
-    expect(rig.queue.endStops()).toEqual([])
+    expect(rig.queue.endPassedStops()).toEqual([])
     const [[metric, through]] = [...rig.queue.stops] as [[number, number]]
     rig.persist()
     await rig.crash()
@@ -60,7 +60,7 @@ describe('STOP', () => {
     await rig.send()
     rig.queue.commit(104, true)
     expect(ids(await rig.send())).toHaveLength(0)
-    expect(rig.queue.endStops()).toEqual([8])
+    expect(rig.queue.endPassedStops()).toEqual([8])
     expect(rig.queue.imbalance).toBe(0)
   })
 })
@@ -103,7 +103,7 @@ describe('the copies of SUBSCRIBE', () => {
     const rig = await rigOf()
     rig.queue.commit(101, false)
     const frames = await rig.queue.framesOf(8, rig.read)
-    expect(frames.flatMap(told)).toEqual(['VALUE 8 103 @4', 'VALUE 8 105 @6', 'VALUE 8 0 @7'])
+    expect(frames.flatMap(describeFrames)).toEqual(['VALUE 8 103 @4', 'VALUE 8 105 @6', 'VALUE 8 0 @7'])
     const other = await Rig.connected()
     for (const frame of frames) other.queue.appendFrames(frame, false)
     other.persist()
@@ -120,7 +120,7 @@ describe('the copies of SUBSCRIBE', () => {
       rig.append(8, 1)
       return rig.read(block)
     })
-    const times = frames.flatMap(told).map((frame) => Number(frame.split('@')[1]))
+    const times = frames.flatMap(describeFrames).map((frame) => Number(frame.split('@')[1]))
     expect(times.slice(0, 3)).toEqual([2, 4, 6])
     expect(times.at(-2)).toBeGreaterThan(27)
     expect(times.at(-1)).toBe(7)
