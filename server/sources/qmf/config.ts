@@ -1,4 +1,4 @@
-/** The tables `[[qmf]]`: Qpid brokers that are connected to. A URL may hold a password and is shown in no message. */
+/** The tables `[[qmf]]`: Qpid brokers to connect to. A URL may hold a password, so no message shows it. */
 import { z } from 'zod'
 import { integer, key, name, needed, pathOrOff, tenant, toggle } from '../../config/kinds.ts'
 import { type BrokerUrl, parseBrokerUrl } from './broker-url.ts'

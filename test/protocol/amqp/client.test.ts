@@ -85,7 +85,7 @@ describe('logging in', () => {
     expect(anonymous.pushes(HEADER, offering('PLAIN', 'DIGEST-MD5'))).toHaveLength(1)
     neither.pushes(HEADER, offering())
     expect([named, anonymous, neither].map(({ closed }) => closed)).toEqual([
-      ['the server offers ANONYMOUS, GSSAPI, not PLAIN: with the configured user nobody can log in there'],
+      ['the server offers ANONYMOUS, GSSAPI, not PLAIN: the configured user cannot log in there'],
       ['the server offers PLAIN, DIGEST-MD5, not ANONYMOUS: configure a user and a password'],
       ['the server offers no way to log in, not ANONYMOUS: configure a user and a password'],
     ])
@@ -127,7 +127,7 @@ describe('what the server ends', () => {
   test('by sending us away', () => {
     const end = connect()
     end.pushes(HEADER, offering('ANONYMOUS'), tune, control(0, '01090100', str16('other:5672')))
-    expect(end.closed).toEqual(['the server sends us to another one (other:5672), which has to be configured instead'])
+    expect(end.closed).toEqual(['the server redirects to other:5672: configure that one instead'])
   })
   test('by detaching the session, in front of everything else', () => {
     const end = connect()

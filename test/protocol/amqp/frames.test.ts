@@ -1,9 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Command, decodeCommand, encodeCommand } from '../../../protocol/amqp/commands.ts'
-import { decodeHeader, encodeHeader } from '../../../protocol/amqp/content.ts'
-import { type Control, decodeControl, encodeControl } from '../../../protocol/amqp/controls.ts'
 import { type Assembly, encodeFrames, FrameAssembler } from '../../../protocol/amqp/frames.ts'
+import {
+  type AmqpCommand,
+  type AmqpControl,
+  decodeCommand,
+  decodeControl,
+  decodeHeader,
+  encodeCommand,
+  encodeControl,
+  encodeHeader,
+} from '../../../protocol/amqp/methods.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 import { command, control, derived, derivedTransfer, frame, live, liveStartOk, start, transfer } from './vectors.ts'
@@ -33,9 +40,9 @@ function said(assembly: Assembly) {
   return command
 }
 
-function encoded(says: Control | Command): Uint8Array {
+function encoded(says: AmqpControl | AmqpCommand): Uint8Array {
   const isControl = /^(connection|session)[.]/.test(says.name)
-  const method = isControl ? encodeControl(says as Control) : encodeCommand(says as Command)
+  const method = isControl ? encodeControl(says as AmqpControl) : encodeCommand(says as AmqpCommand)
   return encodeFrames({ channel: 0, isControl, method }, 65_535)
 }
 

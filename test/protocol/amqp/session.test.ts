@@ -32,9 +32,7 @@ describe('commands', () => {
   test('undo what was made', () => {
     const { client, written } = open()
     client.unbind('q', 'x', 'k')
-    client.deleteQueue('q')
-    const unbound = command('0705 0100 0700', str8('q'), str8('x'), str8('k'))
-    expect(written()).toEqual([toHex(unbound), toHex(command('0802 0100 0100', str8('q')))])
+    expect(written()).toEqual([toHex(command('0705 0100 0700', str8('q'), str8('x'), str8('k')))])
   })
   test('carry a message', () => {
     const { client, written } = open()
@@ -68,7 +66,7 @@ describe('commands', () => {
   test('wait for the session, and are dropped once it is over', () => {
     const { client, pushes } = open()
     client.close()
-    client.deleteQueue('q')
+    client.unbind('q', 'x', 'k')
     client.sync(() => {})
     expect(pushes()).toEqual(['0f0000120000000000000000010b010000c8'])
     client.push(control(0, '010c0000'))
@@ -168,7 +166,7 @@ describe('a sync', () => {
     const done: string[] = []
     client.declareQueue('q')
     client.sync(() => done.push('first'))
-    client.deleteQueue('q')
+    client.unbind('q', 'x', 'k')
     client.sync(() => done.push('second'))
     pushes()
     pushes(hex(completedThrough(0, 0)))
@@ -214,7 +212,7 @@ describe('heartbeats', () => {
     ])
     expect([client.tick(5000), written()]).toEqual([false, [heartbeat]])
     client.tick(6000)
-    client.deleteQueue('q')
+    client.unbind('q', 'x', 'k')
     client.tick(7000)
     written()
     expect([client.tick(11_999), written()]).toEqual([false, []])

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { decodeBody, MAX_MESSAGES } from '../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../protocol/qmf/encode.ts'
+import { decodeBody, encodeMessage, MAX_MESSAGES } from '../../../protocol/qmf/messages.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 import { knowing, knownFor, noneKnown, schemas, vector, vectors } from './vectors.ts'
 

@@ -1,7 +1,7 @@
 /** Discovery, and what a broker tells: answers and broadcasts are the recorded ones wherever there are any. */
 import { describe, expect, it } from 'vitest'
 import { ProtocolError } from '../../../../protocol/errors.ts'
-import { keyText, SchemaCache } from '../../../../server/sources/qmf/schemas.ts'
+import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
 import { ConsolePeer, done, headerOf, queue } from './console-peer.ts'
 import { recordedAnswers, recordedBroadcasts, recordedSchemas, schemaOf, tableOf } from './recorded.ts'
