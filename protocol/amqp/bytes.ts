@@ -1,6 +1,7 @@
 /**
- * A reader and a writer of the bytes of AMQP 0-10 and QMF: big-endian, without padding. Text that is not UTF-8 is read as
- * Latin-1 and never refused: the name of a queue may be any bytes, and one odd name must not cost the rest of its message.
+ * A reader and a writer of the bytes of AMQP 0-10 and QMF: big-endian, without padding. Text that is not UTF-8 is read
+ * as Latin-1 and never refused: the name of a queue may be any bytes, and one odd name must not cost the rest of its
+ * message.
  */
 import { ProtocolError } from '../errors.ts'
 
@@ -14,7 +15,10 @@ export class ByteReader {
   #end: number
   /** The position of the next field, counted from the start of the given bytes. */
   offset: number
-  /** The number of items without bytes of their own that were read so far. The code that reads them counts and limits them. */
+  /**
+   * The number of items without bytes of their own that were read so far. The code that reads them counts and limits
+   * them.
+   */
   emptyItems = 0
 
   constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
@@ -260,7 +264,10 @@ function decodeText(bytes: Uint8Array): string {
   return decodeUtf8(bytes) ?? decodeLatin1(bytes)
 }
 
-/** Returns undefined if the bytes are not UTF-8. (Without a decoder that throws: a throw costs 5 us, and a body may hold many.) */
+/**
+ * Returns undefined if the bytes are not UTF-8. (Without a decoder that throws: a throw costs 5 us, and a body may hold
+ * many.)
+ */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   const text = utf8Decoder.decode(bytes)
   if (!text.includes('\ufffd')) return text

@@ -1,6 +1,6 @@
 /**
- * A connection to an AMQP 0-10 broker with one session, without a socket: the caller pushes bytes in and writes bytes out.
- * It covers what a console or an agent of QMF needs.
+ * A connection to an AMQP 0-10 broker with one session, without a socket: the caller pushes bytes in and writes bytes
+ * out. It covers what a console or an agent of QMF needs.
  *
  *   header, header | start, start-ok | tune, tune-ok | open, open-ok | attach, attached | command-point | commands
  */
@@ -119,7 +119,10 @@ export class AmqpClient {
     if (this.#state === 'open') this.#session.reportCompletions()
   }
 
-  /** Call it every second: sends heartbeats, and returns true if the peer has been silent for too long. `nowMs` is monotonic. */
+  /**
+   * Call it every second: sends heartbeats, and returns true if the peer has been silent for too long. `nowMs` is
+   * monotonic.
+   */
   tick(nowMs: number): boolean {
     if (this.#state === 'idle' || this.#isEnded()) return false
     if (this.#liveness.isSilent(nowMs)) return true

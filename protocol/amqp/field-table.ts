@@ -1,6 +1,6 @@
 /**
- * Field tables (AMQP 0-10 `map`), which QMF uses too. A value keeps its meaning but not its type code: text of every width
- * becomes a string, and so do binary values that are UTF-8.
+ * Field tables (AMQP 0-10 `map`), which QMF uses too. A value keeps its meaning but not its type code: text of every
+ * width becomes a string, and so do binary values that are UTF-8.
  *
  * map    uint32 size | uint32 count | count x (str8 key | type code | value); an empty one may be a size of 0 alone
  * list   uint32 size | uint32 count | count x (type code | value)
@@ -134,7 +134,8 @@ export function writeFieldList(writer: ByteWriter, list: readonly FieldValue[]):
 
 /**
  * Writes the type code and the value: integers as int32 if they fit, otherwise uint32, bigints as int64 if they fit,
- * otherwise uint64, text as str16 (which a broker accepts for `_class`), above 65,535 bytes as vbin32, other numbers as double.
+ * otherwise uint64, text as str16 (which a broker accepts for `_class`), above 65,535 bytes as vbin32, other numbers as
+ * double.
  */
 export function writeFieldValue(writer: ByteWriter, value: FieldValue): void {
   if (value === null) writer.uint8(TypeCode.VOID)

@@ -5,7 +5,8 @@
  *   frame   uint8 flags | uint8 type | uint16 size, with these 12 bytes | uint8 0 | uint8 track | uint16 channel | uint32 0
  *
  * A control or command has up to three segments (the method, header and body), each of one or more frames. A newcomer's
- * mistake: every frame of the first or last *segment* has its flag, but the first or last *frame* flag stands in one only.
+ * mistake: every frame of the first or last *segment* has its flag, but the first or last *frame* flag stands in one
+ * only.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
 import { ByteWriter } from './bytes.ts'
@@ -41,7 +42,10 @@ interface Incomplete {
   isSegmentComplete: boolean
 }
 
-/** Collects the protocol header of the server, cut anywhere. A server of another version answers with its own and closes. */
+/**
+ * Collects the protocol header of the server, cut anywhere. A server of another version answers with its own and
+ * closes.
+ */
 export class HeaderReader {
   readonly #bytes = new Uint8Array(PROTOCOL_HEADER.length)
   #length = 0

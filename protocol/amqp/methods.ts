@@ -5,8 +5,8 @@
  *   command  uint8 class | uint8 method | uint8 1 | uint8 flags (bit 0: sync) | packing flags | fields
  *   header   structs in any order: uint32 size | uint16 code | packing flags | fields
  *
- * Field k is present if bit k of the two bytes of packing flags is set; bits 0 to 7 are in the first byte. A `bit` has no
- * bytes of its own: its presence is its value. Names are ours, the order of fields is the specification's.
+ * Field k is present if bit k of the two bytes of packing flags is set; bits 0 to 7 are in the first byte. A `bit` has
+ * no bytes of its own: its presence is its value. Names are ours, the order of fields is the specification's.
  */
 import { ByteReader, ByteWriter } from './bytes.ts'
 import { type FieldTable, readFieldArray, readFieldTable, readUuid, TypeCode, writeFieldTable } from './field-table.ts'

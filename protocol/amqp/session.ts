@@ -165,7 +165,9 @@ export class ReceivedCommands {
   }
 }
 
-/** Command numbers wrap at 2^32, so a range may go from 0xfffffffe to 1: they are compared by distance, never by size. */
+/**
+ * Command numbers wrap at 2^32, so a range may go from 0xfffffffe to 1: they are compared by distance, never by size.
+ */
 export function nextSequence(id: number): number {
   return (id + 1) >>> 0
 }

@@ -1,15 +1,15 @@
 /**
  * QMF v1 messages and their bytes, for consoles and agents. The messages of one AMQP body follow each other without any
- * length, so behind something that cannot be read (an unknown class, a type without rule) no other message can be found:
+ * length, so after something that cannot be read (an unknown class, a type without rule) no other message can be found:
  * decoding stops there and reports why, without an exception.
  *
  *   message     "AM2" | op | uint32 sequence | content
  *   object      class key | uint64 sampled | uint64 created | uint64 deleted | object id | properties | statistics
  *   properties  presence mask | values
  *
- * The presence mask has one bit for each optional property only, in the order of the schema, the least significant bit of
- * a byte first; an absent property has no bytes. The text of a reply is written as str16 always: qpidd's exception for one
- * status is read but not copied.
+ * The presence mask has one bit for each optional property only, in the order of the schema, the least significant bit
+ * of a byte first; an absent property has no bytes. The text of a reply is written as str16 always: qpidd's exception
+ * for one status is read but not copied.
  */
 import { ByteReader, ByteWriter } from '../amqp/bytes.ts'
 import { readFieldTable, readUuid, writeFieldTable } from '../amqp/field-table.ts'
@@ -41,10 +41,16 @@ import {
 } from './types.ts'
 import { readObjectId, readQmfValue, writeObjectId, writeQmfValue, writeUuid } from './values.ts'
 
-/** The limit for one body. The shortest message has 8 bytes; qpidd fills bodies up to 64 KiB, mostly with 70 bytes and more. */
+/**
+ * The limit for one body. The shortest message has 8 bytes; qpidd fills bodies up to 64 KiB, mostly with 70 bytes and
+ * more.
+ */
 export const MAX_MESSAGES = 4096
 /** A broker silently drops longer bodies. */
 export const MAX_BODY_BYTES = 65_536
+export const MANAGEMENT_EXCHANGE = 'qpid.management'
+/** Answers go through this exchange, whatever the reply-to says: a transfer to a missing one would end the session. */
+export const REPLY_EXCHANGE = 'amq.direct'
 
 const MAGIC = [0x41, 0x4d, 0x32]
 
@@ -64,7 +70,7 @@ const schema: PartCodec = { read: readSchema, write: writeSchema }
 const query: PartCodec = { read: (reader) => readFieldTable(reader), write: writeFieldTable }
 
 /** The parts of messages whose bytes do not depend on a schema. */
-const fixedParts: Readonly<Partial<Record<string, Readonly<Record<string, PartCodec>>>>> = {
+const partsByOp: Readonly<Record<string, Readonly<Record<string, PartCodec>>>> = {
   B: {},
   P: {},
   x: {},
@@ -80,6 +86,7 @@ const fixedParts: Readonly<Partial<Record<string, Readonly<Record<string, PartCo
   A: { label: str8, systemId: uuid, brokerBank: uint32, agentBank: uint32 },
   a: { brokerBank: uint32, agentBank: uint32 },
 }
+const fixedParts = new Map(Object.entries(partsByOp).map(([op, parts]) => [op, Object.entries(parts)]))
 
 interface OpHeader {
   readonly op: string
@@ -114,8 +121,8 @@ export function encodeMessage(message: QmfMessage, lookup: SchemaLookup): Uint8A
   const writer = new ByteWriter()
   for (const letter of `AM2${message.op}`) writer.uint8(letter.charCodeAt(0))
   writer.uint32(message.sequence)
-  const values: Readonly<Record<string, unknown>> = message
-  for (const [name, { write }] of Object.entries(fixedParts[message.op] ?? {})) write(writer, values[name] as never)
+  const values: Readonly<Record<string, unknown>> = { ...message }
+  for (const [name, { write }] of fixedParts.get(message.op) ?? []) write(writer, values[name] as never)
   switch (message.op) {
     case 'g':
     case 'c':
@@ -159,7 +166,9 @@ export class BodyPacker {
   #messages: Uint8Array[] = []
   #length = 0
 
-  /** Returns the current body if the message does not fit into it any more, and begins a new body with the message then. */
+  /**
+   * Returns the current body if the message does not fit into it any more, and begins a new body with the message then.
+   */
   add(message: Uint8Array): Uint8Array | undefined {
     const full = this.#length + message.length > MAX_BODY_BYTES ? this.rest() : undefined
     this.#messages.push(message)
@@ -219,10 +228,11 @@ function readMessage(
   lookup: SchemaLookup,
   body: Uint8Array,
 ): QmfMessage {
-  const parts = fixedParts[op]
+  const parts = fixedParts.get(op)
   if (parts !== undefined) {
-    const values = Object.entries(parts).map(([name, { read }]) => [name, read(reader)])
-    return { op, sequence, ...Object.fromEntries(values) } as QmfMessage
+    const message: Record<string, unknown> = { op, sequence }
+    for (const [name, { read }] of parts) message[name] = read(reader)
+    return message as QmfMessage
   }
   switch (op) {
     case 'g':
@@ -279,8 +289,8 @@ function readReply(reader: ByteReader, sequence: number, lookup: SchemaLookup, b
 }
 
 /**
- * qpidd writes this text as str8 if the class does not know the method, and as str16 otherwise. The one that reaches the end
- * of the body (or the next message) exactly is meant.
+ * qpidd writes this text as str8 if the class does not know the method, and as str16 otherwise. The one that reaches
+ * the end of the body (or the next message) exactly is meant.
  */
 function hasShortText(body: Uint8Array, at: number): boolean {
   const [first = 0, second = 0] = body.subarray(at, at + 2)

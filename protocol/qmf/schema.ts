@@ -1,6 +1,6 @@
 /**
- * Schemas, the content of `s`, and class keys. Every item is a map. Agents differ in the type codes of its numbers and texts,
- * so these are read by meaning; they are written as qpidd writes them, with sorted keys.
+ * Schemas, the content of `s`, and class keys. Every item is a map. Agents differ in the type codes of its numbers and
+ * texts, so these are read by meaning; they are written as qpidd writes them, with sorted keys.
  *
  * uint8 kind | str8 package | str8 class | bin128 hash
  * table   uint16 properties | uint16 statistics | uint16 methods | maps; the map of a method is followed by its arguments'

@@ -1,6 +1,6 @@
 /**
- * The contents of decoded QMF v1 messages ("AM2"). Object ids and hashes are text, since they are only compared, shown and
- * sent back: `flags-boot-brokerBank-agentBank-object` in decimal, and 32 hexadecimal digits.
+ * The contents of decoded QMF v1 messages ("AM2"). Object ids and hashes are text, since they are only compared, shown
+ * and sent back: `flags-boot-brokerBank-agentBank-object` in decimal, and 32 hexadecimal digits.
  */
 import type { FieldTable, FieldValue } from '../amqp/field-table.ts'
 
@@ -119,6 +119,12 @@ export interface ObjectHeader {
   readonly id: ObjectId
 }
 
+/** The banks that a broker gives an agent: `agent.<brokerBank>.<agentBank>` is its address. */
+export interface Banks {
+  readonly brokerBank: number
+  readonly agentBank: number
+}
+
 /** Values in the order of the schema, undefined for an absent optional property. */
 export type Properties = readonly (QmfValue | undefined)[]
 export type Statistics = readonly QmfValue[]
@@ -165,14 +171,8 @@ export type QmfMessage = { readonly sequence: number } & (
     }
   | { readonly op: 'h'; readonly time: bigint }
   | { readonly op: 'z'; readonly code: number; readonly text: string }
-  | {
-      readonly op: 'A'
-      readonly label: string
-      readonly systemId: string
-      readonly brokerBank: number
-      readonly agentBank: number
-    }
-  | { readonly op: 'a'; readonly brokerBank: number; readonly agentBank: number }
+  | ({ readonly op: 'A'; readonly label: string; readonly systemId: string } & Banks)
+  | ({ readonly op: 'a' } & Banks)
 )
 
 /** The knowledge a decoder needs: the bytes of objects, events and replies do not say how to read them. */
@@ -195,7 +195,9 @@ export interface DecodeStop {
   /** The position in the body. */
   readonly offset: number
   readonly key?: ClassKey
-  /** From the header of the message where decoding stopped, so that a request can be refused and a reply be assigned. */
+  /**
+   * From the header of the message where decoding stopped, so that a request can be refused and a reply be assigned.
+   */
   readonly op?: string
   readonly sequence?: number
 }

@@ -1,6 +1,6 @@
 /**
- * Values of properties, statistics and arguments, and object ids. The bytes do not carry their type: the schema does, so
- * behind a value that cannot be read (OBJECT, ARRAY) nothing can be found any more.
+ * Values of properties, statistics and arguments, and object ids. The bytes do not carry their type: the schema does,
+ * so everything after a value that cannot be read (OBJECT, ARRAY) is lost.
  *
  * object id   flags (4) | boot sequence (12) | broker bank (20) | agent bank (28) | object number (64)
  *

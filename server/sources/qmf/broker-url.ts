@@ -1,4 +1,7 @@
-/** The address of a Qpid broker and the user who connects, from a URL. It may hold a password: nothing here repeats any part of it. */
+/**
+ * The address of a Qpid broker and the user who connects, from a URL. It may hold a password: nothing here repeats any
+ * part of it.
+ */
 import { formatAddress, parseAddress } from '../../core/address.ts'
 
 export interface BrokerUrl {

@@ -1,7 +1,7 @@
 /**
- * The metrics of the classes of all brokers, and the names of metrics and objects. A class that many brokers have in one
- * version is kept once, and a fact about which the versions of a class disagree is left open. A name belongs either to fields
- * or to events, whichever came first.
+ * The metrics of the classes of all brokers, and the names of metrics and objects. A class that many brokers have in
+ * one version is kept once, and a fact about which the versions of a class disagree is left open. A name belongs either
+ * to fields or to events, whichever came first.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../../protocol/monitor/value.ts'
@@ -246,8 +246,8 @@ function checkedName(name: string): string | undefined {
 }
 
 /**
- * Names an object by its index properties except references. `isUnique`: no other object of its class can have the name;
- * otherwise (it is told apart by its references, or has no name) the object id is added to it.
+ * Names an object by its index properties except references. `isUnique`: no other object of its class can have the
+ * name; otherwise (it is told apart by its references, or has no name) the object id is added to it.
  */
 export function nameOfObject(schema: TableSchema, properties: Properties): { name: string; isUnique: boolean } {
   const parts: string[] = []
@@ -262,7 +262,10 @@ export function nameOfObject(schema: TableSchema, properties: Properties): { nam
   return { name: isLong ? name.slice(0, MAX_LABEL).toWellFormed() : name, isUnique: isUnique && !isLong }
 }
 
-/** The name, with the object id if the name alone is not enough. `taken` has the labels of the other objects of the class. */
+/**
+ * The name, with the object id if the name alone is not enough. `taken` has the labels of the other objects of the
+ * class.
+ */
 export function labelOf(
   { name, isUnique }: { name: string; isUnique: boolean },
   id: string,

@@ -1,7 +1,8 @@
 /**
- * Connections to Qpid brokers: each broker of the configuration has one for its console, and a second one if the producer is
- * an agent of it. A newcomer would read a broker's bytes as they come: those for a console wait like any feed, for storage and
- * for the tenant's quota. An agent answers all the same, above all when there is too much of everything else.
+ * Connections to Qpid brokers: each broker of the configuration has one for its console, and a second one if the
+ * producer is an agent of it. A newcomer would read a broker's bytes as they come: those for a console wait like any
+ * feed, for storage and for the tenant's quota. An agent answers all the same, above all when there is too much of
+ * everything else.
  */
 import { randomUUID } from 'node:crypto'
 import type { QmfTable } from '../../config/config.ts'

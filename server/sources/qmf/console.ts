@@ -1,12 +1,12 @@
 /**
- * A QMF console of one broker over a given AMQP connection: learns its classes and objects, receives their values as far as
- * somebody wants them, and calls methods. Nothing is requested that nobody wants, except for the list of what exists. After
- * it has reported `down` it is of no use: a new connection needs a new console.
+ * A QMF console of one broker over a given AMQP connection: learns its classes and objects, receives their values as
+ * far as somebody wants them, and calls methods. Nothing is requested that nobody wants, except for the list of what
+ * exists. After it has reported `down` it is of no use: a new connection needs a new console.
  */
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
 import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { decodeBody, encodeMessage } from '../../../protocol/qmf/messages.ts'
+import { decodeBody, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
   ObjectId,
@@ -52,8 +52,6 @@ export interface ConsoleOptions {
 }
 
 const CONTENT_TYPE = 'x-application/qmf'
-const MANAGEMENT_EXCHANGE = 'qpid.management'
-const REPLY_EXCHANGE = 'amq.direct'
 /** The limit for the time from connecting to an open session. */
 const OPEN_TIMEOUT_MS = 10_000
 /** The interval of rounds, which look for new classes and for objects that nobody wants. */
@@ -163,8 +161,9 @@ export class Console {
   }
 
   /**
-   * Never rejects. `args` are the arguments with direction I and IO, in the order of the schema; the console itself answers
-   * INVALID_PARAMETER if they do not fit. After `timeoutMs` it gives up, though the broker may do it all the same.
+   * Never rejects. `args` are the arguments with direction I and IO, in the order of the schema; the console itself
+   * answers INVALID_PARAMETER if they do not fit. After `timeoutMs` it gives up, though the broker may do it all the
+   * same.
    */
   async call(
     id: ObjectId,

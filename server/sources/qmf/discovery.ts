@@ -1,6 +1,7 @@
 /**
- * The classes of a broker: P returns its packages, Q the classes of a package, S the schema of a class that is not cached.
- * Agents report their classes to the broker, so it knows all. Classes that are indicated or met meanwhile are requested once.
+ * The classes of a broker: P returns its packages, Q the classes of a package, S the schema of a class that is not
+ * cached. Agents report their classes to the broker, so it knows all. Classes that are indicated or met meanwhile are
+ * requested once.
  */
 import type { ClassKey, QmfMessage, Schema } from '../../../protocol/qmf/types.ts'
 import type { ConsoleLimits, QmfCounters } from './console-events.ts'
@@ -12,8 +13,8 @@ export function keyText({ packageName, className, hash }: ClassKey): string {
 }
 
 /**
- * Schemas that outlive a connection, so that a broker is asked only for new ones. Each broker has its own cache: a hash is
- * only a claim of the broker, and one that lies must not damage what others send.
+ * Schemas that outlive a connection, so that a broker is asked only for new ones. Each broker has its own cache: a hash
+ * is only a claim of the broker, and one that lies must not damage what others send.
  */
 export class SchemaCache {
   readonly #limit: number

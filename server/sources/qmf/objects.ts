@@ -21,8 +21,8 @@ export const BROKER_PACKAGE = 'org.apache.qpid.broker'
 const connectionEvents = ['clientConnect', 'clientDisconnect', 'unsubscribe']
 const MAX_OWN_PARTS = 10_000
 /**
- * Answers and broadcasts come through two queues, each in its order, so a sample that is older than the last one by less than
- * this is dropped. If it is older by more, the clock of the broker was set back.
+ * Answers and broadcasts come through two queues, each in its order, so a sample that is older than the last one by
+ * less than this is dropped. If it is older by more, the clock of the broker was set back.
  */
 const MAX_REORDERED_NS = 60_000_000_000n
 /** Deleted objects are remembered, since an older answer to G may still come through the other queue. */
@@ -164,9 +164,9 @@ export class KnownObjects {
 }
 
 /**
- * A console sees itself in the broker: its queues, their bindings and subscriptions, its session and connection, all of which
- * change with every request. They are recognised by the names that only this connection has, and by the references between
- * them; objects come in any order, so a reference may become meaningful only after it was read.
+ * A console sees itself in the broker: its queues, their bindings and subscriptions, its session and connection, all of
+ * which change with every request. They are recognised by the names that only this connection has, and by the
+ * references between them; objects come in any order, so a reference may become meaningful only after it was read.
  */
 export class OwnObjects {
   readonly #names: OwnNames

@@ -1,7 +1,7 @@
 /**
- * Requests for objects by class (G): at every interval if a class is wanted and its agent does not broadcast, and rarely for
- * everything else, to know what could be wanted. A request names a class only: brokers ignore its package, and so does
- * everything here.
+ * Requests for objects by class (G): at every interval if a class is wanted and its agent does not broadcast, and
+ * rarely for everything else, to know what could be wanted. A request names a class only: brokers ignore its package,
+ * and so does everything here.
  */
 import type { TableSchema } from '../../../protocol/qmf/types.ts'
 import type { ConsoleLimits, ObjectSample, QmfCounters } from './console-events.ts'
@@ -15,8 +15,9 @@ const FIRST = ['session', 'queue', 'agent', 'connection']
 /** Often most objects are of these classes. They come last, so that only they are left out if there are too many. */
 const LAST = ['binding', 'subscription']
 /**
- * How long broadcasts are trusted to be complete. Each change is broadcast once: we miss it if the queue overflowed, and
- * everybody does if somebody requested the object before (as qpid-stat does), since qpidd counts that as its report.
+ * How long broadcasts are trusted to be complete. Each change is broadcast once: we miss it if the queue overflowed,
+ * and everybody does if somebody requested the object before (as qpid-stat does), since qpidd counts that as its
+ * report.
  */
 const TRUSTED_MS = 60_000
 /** After this many missing heartbeats there are no broadcasts any more. */
@@ -27,8 +28,8 @@ const MIN_SILENCE_MS = 10_000
 const MAX_SILENCE_MS = 600_000
 
 /**
- * An agent of the broker; the broker itself is the one with agent bank 0. If heartbeats come, changes are broadcast too and
- * nothing has to be requested; qpidd broadcasts only if configured to.
+ * An agent of the broker; the broker itself is the one with agent bank 0. If heartbeats come, changes are broadcast too
+ * and nothing has to be requested; qpidd broadcasts only if configured to.
  */
 class RemoteAgent {
   /** `1.0` */
@@ -146,8 +147,8 @@ export class Polling {
   }
 
   /**
-   * Requests everything that is not reported otherwise. Calls `done` when all was answered or given up, but not if a round
-   * is under way already.
+   * Requests everything that is not reported otherwise. Calls `done` when all was answered or given up, but not if a
+   * round is under way already.
    */
   startRound(done: () => void): void {
     if (this.#done !== undefined) return

@@ -1,7 +1,7 @@
 /**
  * The requests to a broker that have no answer yet, calls of methods among them. A newcomer expects an answer to every
- * request: a broker silently drops what it does not like, and an agent may be gone, so each request has a timeout. Only a
- * few requests are sent to each address at once and the others wait, so that a silent agent delays nobody else.
+ * request: a broker silently drops what it does not like, and an agent may be gone, so each request has a timeout. Only
+ * a few requests are sent to each address at once and the others wait, so that a silent agent delays nobody else.
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BodyPacker, MAX_BODY_BYTES } from '../../../protocol/qmf/messages.ts'
@@ -88,7 +88,9 @@ export class QmfRequests {
     this.#maxCalls = maxCalls
   }
 
-  /** Queues a request for the next `flush`. Returns the reason, for people, if it cannot; `ended` is not called then. */
+  /**
+   * Queues a request for the next `flush`. Returns the reason, for people, if it cannot; `ended` is not called then.
+   */
   ask(request: QmfRequest): string | undefined {
     // 0 is the sequence of unsolicited messages.
     this.#sequence = (this.#sequence % 0xffff_ffff) + 1
@@ -244,8 +246,8 @@ export function banksOf(id: ObjectId): string {
 }
 
 /**
- * A broker reads many requests from one body; other agents may not. A call stands alone: qpidd takes everything after it
- * for its arguments.
+ * A broker reads many requests from one body; other agents may not. A call stands alone: qpidd takes everything after
+ * it for its arguments.
  */
 function bodiesOf(to: string, pending: readonly Pending[]): readonly Uint8Array[] {
   const isBroker = to === 'broker' || to.endsWith('.0')

@@ -1,7 +1,8 @@
 /**
  * The Qpid brokers of one tenant as metrics `qmf.<package>.<class>.<property or statistic>` and events
- * `qmf.<package>.<event>`. The sensor knows no sockets: connect.ts makes the connections, and each console reports to its
- * broker here. Until the schemas of all brokers have been known once, every well-formed name may turn out to be a metric.
+ * `qmf.<package>.<event>`. The sensor knows no sockets: connect.ts makes the connections, and each console reports to
+ * its broker here. Until the schemas of all brokers have been known once, every well-formed name may turn out to be a
+ * metric.
  */
 import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
 import type { Schema } from '../../../protocol/qmf/types.ts'

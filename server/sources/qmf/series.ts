@@ -1,7 +1,7 @@
 /**
- * The series of one broker: properties and statistics of its objects, its events, and whether it is connected. An object
- * keeps its last values as they came; they become values of metrics only if somebody wants them. All statistics of a sample
- * are new, even those that did not change; properties are reported only when they change.
+ * The series of one broker: properties and statistics of its objects, its events, and whether it is connected. An
+ * object keeps its last values as they came; they become values of metrics only if somebody wants them. All statistics
+ * of a sample are new, even those that did not change; properties are reported only when they change.
  */
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { ObjectId, Properties, QmfValue } from '../../../protocol/qmf/types.ts'
@@ -79,9 +79,9 @@ export class QmfObject {
   }
 
   /**
-   * Passes the sample on to the wanted series. `time` is that of the sample, in microseconds. The report of an object's end
-   * claims the time of the last sample but may contain newer values: only what has changed is new then, with the time of
-   * the end.
+   * Passes the sample on to the wanted series. `time` is that of the sample, in microseconds. The report of an object's
+   * end claims the time of the last sample but may contain newer values: only what has changed is new then, with the
+   * time of the end.
    */
   receive(
     { header, properties, statistics }: ObjectSample,

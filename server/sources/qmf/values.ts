@@ -1,6 +1,6 @@
 /**
- * QMF's types, values and events as basic types [MON 2]. Times stay nanoseconds, as their unit says. Maps and lists become
- * JSON text, since a REC could hold neither their nesting nor their names.
+ * QMF's types, values and events as basic types [MON 2]. Times stay nanoseconds, as their unit says. Maps and lists
+ * become JSON text, since a REC could hold neither their nesting nor their names.
  */
 import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
 import { toBase64 } from '../../../protocol/bytes/base64.ts'
@@ -9,7 +9,9 @@ import { type Field, nameProblem, type Value, VOID } from '../../../protocol/mon
 import { type EventSchema, QmfType, type QmfValue, type SchemaItem, severities } from '../../../protocol/qmf/types.ts'
 import type { QmfEvent } from './console-events.ts'
 
-/** The limit for a text, or for all texts of an event, in UTF-16 units: with three bytes each they still fit a frame. */
+/**
+ * The limit for a text, or for all texts of an event, in UTF-16 units: with three bytes each they still fit a frame.
+ */
 export const MAX_TEXT = 262_144
 
 const SEVERITY = 'severity'
@@ -51,7 +53,10 @@ export function toValue(type: QmfType, value: QmfValue | undefined): Value {
   return text.length > MAX_TEXT ? VOID : { type: BasicType.STRING, value: text }
 }
 
-/** Converts an event to its arguments, in the order of its schema, and its severity; undefined if it does not fit a frame. */
+/**
+ * Converts an event to its arguments, in the order of its schema, and its severity; undefined if it does not fit a
+ * frame.
+ */
 export function eventValue(schema: EventSchema, { severity, arguments: values }: QmfEvent): Value | undefined {
   const fields: Field[] = []
   let length = 0

@@ -70,7 +70,7 @@ describe('what is written another way than it is read', () => {
     const startOk = { name: 'connection.start-ok', clientProperties, mechanism: 'ANONYMOUS', response, locale: 'en_US' }
     expect(assemble(hex(liveStartOk)).map(said)).toEqual([startOk])
   })
-  test('fields and bytes behind those that are known', () => {
+  test('fields and bytes after the known ones', () => {
     expect(assemble(command('0802 0100 0900', Uint8Array.of(1, 0x71, 5, 5, 5))).map(said)).toEqual([
       { name: 'queue.delete', queue: 'q' },
     ])
@@ -189,7 +189,7 @@ describe('bounds', () => {
     ['a header in front', 'BAD_TYPE', [frame(0xb, 2, 1, hex(''))]],
     ['a body in front of its header', 'BAD_TYPE', [begun, frame(3, 3, 1, hex('')), frame(7, 2, 1, hex(''))]],
     ['two bodies', 'BAD_TYPE', [begun, frame(3, 3, 1, hex('')), frame(7, 3, 1, hex(''))]],
-    ['a header behind a control', 'BAD_TYPE', [frame(0xb, 0, 1, method), onTrack0]],
+    ['a header after a control', 'BAD_TYPE', [frame(0xb, 0, 1, method), onTrack0]],
     ['a new command inside another', 'UNKNOWN_MESSAGE', [begun, begun]],
     ['a continuation of nothing', 'UNKNOWN_MESSAGE', [frame(4, 3, 1, hex(''))]],
     ['a continuation of a segment that is whole', 'UNKNOWN_MESSAGE', [begun, frame(9, 1, 1, hex(''))]],

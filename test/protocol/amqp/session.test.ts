@@ -136,7 +136,7 @@ describe('what the server sends', () => {
       completedThrough(1, 2),
     ])
   })
-  test('is told again when the server asks for what is completed', () => {
+  test('is reported again when the server asks for completions', () => {
     const { pushes } = open()
     const flush = hex(onChannel1('flush'))
     expect(pushes(flush)).toEqual([toHex(control(1, '020a0100 0000'))])
@@ -146,7 +146,7 @@ describe('what the server sends', () => {
     expect(pushes(control(1, '020c0600'))).toEqual([completedThrough(0, 0)])
     expect(pushes(control(1, '020c0100'))).toEqual([])
   })
-  test('is told with a request for a reply once it is a thousand', () => {
+  test('is reported with a request for a confirmation after a thousand commands', () => {
     const { pushes } = open()
     pushes(...Array.from({ length: 1000 }, () => transfer(hex('01'))))
     expect(pushes(transfer(hex('01')))).toEqual([completedThrough(0, 1000, '0300')])
@@ -161,7 +161,7 @@ describe('what the server sends', () => {
 })
 
 describe('a sync', () => {
-  test('calls back when everything in front of it is completed', () => {
+  test('calls back when everything before it is completed', () => {
     const { client, pushes } = open()
     const done: string[] = []
     client.declareQueue('q')

@@ -58,7 +58,7 @@ describe('for every schema and all values', () => {
     )
   })
 
-  test('what is cut off anywhere is told of, behind the messages before', () => {
+  test('a message that is cut off anywhere is reported, after the messages before it', () => {
     fc.assert(
       fc.property(message, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), ([said, knows], where) => {
         const whole = encodeMessage({ op: 'x', sequence: 7 }, knows)

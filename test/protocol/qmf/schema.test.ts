@@ -80,7 +80,7 @@ describe('a schema', () => {
     expect(schema).toMatchObject({ properties: [{ access: 3, isIndex: false, isOptional: false }] })
   })
 
-  test('has the arguments of each method behind it', () => {
+  test('has the arguments of each method after it', () => {
     const method = (name: string, count: string) => map({ name: str16(name), argCount: count })
     const argument = (name: string, dir: string, more = {}) =>
       map({ name: str16(name), type: '0201', dir: str16(dir), ...more })
@@ -172,7 +172,7 @@ describe('the presence mask', () => {
     expect(toHex(writer.bytes())).toBe('8101050a1112')
   })
 
-  test('has no meaning in the bits behind the last optional property', () => {
+  test('has no meaning in the bits after the last optional property', () => {
     expect(readProperties(new ByteReader(hex('81fd 05 0a 11 12')), schema)).toStrictEqual(values)
   })
 

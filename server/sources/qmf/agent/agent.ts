@@ -1,7 +1,7 @@
 /**
- * The producer as a QMF agent of one broker over a given AMQP connection. It attaches (A, a), reports its package and classes
- * (p, q), gives their schemas to the broker (S, s), and then answers requests (G, M) and broadcasts changes (c, i, h). After
- * it has reported `down` it is of no use.
+ * The producer as a QMF agent of one broker over a given AMQP connection. It attaches (A, a), reports its package and
+ * classes (p, q), gives their schemas to the broker (S, s), and then answers requests (G, M) and broadcasts changes (c,
+ * i, h). After it has reported `down` it is of no use.
  *
  * A newcomer's mistakes: the broker's own messages (S, a, x) have no reply-to, so its schemas go to `broker`, where
  * everything for it goes. And everything for it needs a reply-to, or it is silently dropped.
@@ -9,8 +9,16 @@
 import type { AmqpClient, AmqpEvents, AmqpTransfer } from '../../../../protocol/amqp/client.ts'
 import type { AmqpDelivery } from '../../../../protocol/amqp/session.ts'
 import { ProtocolError } from '../../../../protocol/errors.ts'
-import { BodyPacker, decodeBody, encodeMessage, MAX_BODY_BYTES } from '../../../../protocol/qmf/messages.ts'
 import {
+  BodyPacker,
+  decodeBody,
+  encodeMessage,
+  MANAGEMENT_EXCHANGE,
+  MAX_BODY_BYTES,
+  REPLY_EXCHANGE,
+} from '../../../../protocol/qmf/messages.ts'
+import {
+  type Banks,
   type DecodeStop,
   type ObjectHeader,
   type QmfMessage,
@@ -18,7 +26,7 @@ import {
   type SchemaLookup,
 } from '../../../../protocol/qmf/types.ts'
 import type { Clock } from '../../../core/clock.ts'
-import { type AgentObject, type Banks, type Inventory, isBanks } from './inventory.ts'
+import { type AgentObject, type Inventory, isBanks } from './inventory.ts'
 import { AGENT_PACKAGE, agentSchemas, isSchemaOf, producerSchema } from './schema.ts'
 import { type AgentTransfer, type SendJob, SendQueue } from './send-queue.ts'
 
@@ -77,9 +85,6 @@ const ATTACH_TIMEOUT_MS = 10_000
 const ATTACH_SEQUENCE = 1
 /** A label is a str8. */
 const MAX_LABEL_CHARACTERS = 60
-const MANAGEMENT_EXCHANGE = 'qpid.management'
-/** Answers go through this exchange, whatever the reply-to says: a transfer to a missing one would end the session. */
-const REPLY_EXCHANGE = 'amq.direct'
 /** The number of objects that are handled in one piece of work. */
 const PIECE_OBJECTS = 500
 /** If the queue is not read fast enough it is to lose its oldest messages, so that nobody else's are refused. */
@@ -330,7 +335,10 @@ function* answer(
   yield reply(routingKey, isAsked ? complete(sequence) : refusal)
 }
 
-/** Broadcasts what has changed since the last time, or everything, and the end of what is gone; the heartbeat comes last. */
+/**
+ * Broadcasts what has changed since the last time, or everything, and the end of what is gone; the heartbeat comes
+ * last.
+ */
 function* broadcast(inventory: Inventory, banks: Banks, isComplete: boolean): Generator<AgentTransfer | undefined> {
   const address = `${banks.brokerBank}.${banks.agentBank}`
   for (const { key } of inventory.schemas) {

@@ -3,11 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AmqpEvents } from '../../../../protocol/amqp/client.ts'
+import type { Banks } from '../../../../protocol/qmf/types.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Logger } from '../../../core/log.ts'
 import type { SensorStatus } from '../../../metrics/metric.ts'
 import { type AgentEvents, type AgentLink, newAgentCounters, QmfAgent } from './agent.ts'
-import { type Banks, Inventory, isBanks, type ObjectSource } from './inventory.ts'
+import { Inventory, isBanks, type ObjectSource } from './inventory.ts'
 
 const STATE_FILE = 'qmf-agent.json'
 /** An object id has 12 bits for it; 0 is for objects that persist. */
@@ -88,8 +89,8 @@ export class BrokerAgent {
 }
 
 /**
- * The state of the agents that QMF expects to survive restarts: who they are, the number of this start, and the banks that
- * each broker gave. Without the file they are new agents to their brokers, and nothing else is lost.
+ * The state of the agents that QMF expects to survive restarts: who they are, the number of this start, and the banks
+ * that each broker gave. Without the file they are new agents to their brokers, and nothing else is lost.
  */
 export class AgentStateFile {
   readonly systemId: string

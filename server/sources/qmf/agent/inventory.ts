@@ -1,8 +1,9 @@
 /**
- * The objects of the agent, with their numbers and last samples. They outlive connections: an object keeps its number while
- * the server runs. Only a change renews the time of a sample, as in qpidd [QMF 5.7].
+ * The objects of the agent, with their numbers and last samples. They outlive connections: an object keeps its number
+ * while the server runs. Only a change renews the time of a sample, as in qpidd [QMF 5.7].
  */
 import type {
+  Banks,
   ObjectHeader,
   ObjectId,
   Properties,
@@ -11,12 +12,6 @@ import type {
   TableSchema,
 } from '../../../../protocol/qmf/types.ts'
 import { formatObjectId, parseObjectId } from '../../../../protocol/qmf/values.ts'
-
-/** The banks that a broker gave the agent: `agent.<brokerBank>.<agentBank>` is its address. */
-export interface Banks {
-  readonly brokerBank: number
-  readonly agentBank: number
-}
 
 /** Whether the banks fit an object id. Agent bank 0 is the broker's own: requests to it never come here. */
 export function isBanks(value: unknown): value is Banks {

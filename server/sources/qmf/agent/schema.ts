@@ -1,6 +1,6 @@
 /**
- * The three classes of the producer as a QMF agent, and where their values come from. A broker keeps a schema by package,
- * class and hash, and the hash is made of the contents: whoever changes a class here needs to do nothing else.
+ * The three classes of the producer as a QMF agent, and where their values come from. A broker keeps a schema by
+ * package, class and hash, and the hash is made of the contents: a change of a class here needs nothing else.
  */
 import { createHash } from 'node:crypto'
 import { formatIdentity } from '../../../../auth/identity.ts'
@@ -102,8 +102,9 @@ export interface AgentView {
 }
 
 /**
- * The objects of the agent, read from the producer on request. The users of a broker are not ours, so it shows only what an
- * operator needs to see that all is well: no URLs, no metrics, no values, and nothing of other tenants than the broker's.
+ * The objects of the agent, read from the producer on request. The users of a broker are not ours, so it shows only
+ * what an operator needs to see that all is well: no URLs, no metrics, no values, and nothing of other tenants than the
+ * broker's.
  */
 export function objectSources({ stats, channels, sensors, tenant }: AgentView): readonly ObjectSource[] {
   const reader = { userId: 0, tenant, name: '', role: '' }

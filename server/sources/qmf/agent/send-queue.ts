@@ -1,8 +1,8 @@
 /**
- * The queue of what an agent sends, made piece by piece as the broker takes it: the answer to one small question may have
- * megabytes, and anybody may ask often. The broker confirms each portion. If it does not in time (it slows down senders whose
- * messages fill a queue that nobody reads), the next portion is sent all the same, so that one console cannot silence the
- * agent.
+ * The queue of what an agent sends, made piece by piece as the broker takes it: the answer to one small question may
+ * have megabytes, and anybody may ask often. The broker confirms each portion. If it does not in time (it slows down
+ * senders whose messages fill a queue that nobody reads), the next portion is sent all the same, so that one console
+ * cannot silence the agent.
  */
 import type { AmqpTransfer } from '../../../../protocol/amqp/client.ts'
 import { ProtocolError } from '../../../../protocol/errors.ts'

@@ -1,7 +1,7 @@
 /**
  * The methods of brokers' objects as controls `qmf.<package>.<class>.<method>`, as many as the schemas have. A control
- * represents the method of every broker that has it; its versions may differ in their arguments. It runs on one object of one
- * broker, never on more. Refusals name no objects, since the caller may have no right to know of them.
+ * represents the method of every broker that has it; its versions may differ in their arguments. It runs on one object
+ * of one broker, never on more. Refusals name no objects, since the caller may have no right to know of them.
  */
 import type { Identity } from '../../../../auth/permissions.ts'
 import type { Argument } from '../../../../protocol/monitor/arguments.ts'
@@ -190,8 +190,8 @@ function methodOf(schema: Schema, control: string): SchemaMethod | undefined {
 }
 
 /**
- * Adds omitted parameters if there is only one choice, and turns an object id into the object's name, so that rules and the
- * audit log see the real target. Changes `given`.
+ * Adds omitted parameters if there is only one choice, and turns an object id into the object's name, so that rules and
+ * the audit log see the real target. Changes `given`.
  */
 function completeTarget(brokers: readonly QmfBroker[], control: string, given: Map<string, unknown>): void {
   const able = brokers.filter((broker) => tablesOf(broker, control).length > 0)

@@ -1,7 +1,7 @@
 /**
  * The arguments of methods as parameters of controls, their values in QMF and back. A control has the parameters of all
- * versions of its method that brokers have; maps and lists are given as JSON text. A newcomer asks why `object` of a method
- * is `argument_object` here: `object` names the object on which the method is called.
+ * versions of its method that brokers have; maps and lists are given as JSON text. A newcomer asks why `object` of a
+ * method is `argument_object` here: `object` names the object on which the method is called.
  */
 import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-table.ts'
 import { ProtocolError } from '../../../../protocol/errors.ts'
@@ -30,7 +30,10 @@ const RESERVED: readonly string[] = [BROKER_PARAMETER, OBJECT_PARAMETER, KEY_PAR
 /** Schemas do not mark secrets such as `password` of the broker's `connect`. */
 const SECRET = /password|passwd|secret|credential|token/i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** The limits for the arguments of a method, and for a description in UTF-16 units: with them every control fits a frame. */
+/**
+ * The limits for the arguments of a method, and for a description in UTF-16 units: with them every control fits a
+ * frame.
+ */
 const MAX_ARGUMENTS = 100
 const MAX_DESCRIPTION = 1_000
 
@@ -96,8 +99,8 @@ export function shortened(description: string): string {
 }
 
 /**
- * Merges the parameters of all versions. A parameter that one version lacks is optional, and a default counts only if all
- * versions share it: each call is completed by the version of its broker.
+ * Merges the parameters of all versions. A parameter that one version lacks is optional, and a default counts only if
+ * all versions share it: each call is completed by the version of its broker.
  */
 export function methodParameters(versions: readonly SchemaMethod[]): ControlParameter[] {
   const all = versions.map((method) => inputsOf(method).map(parameterOf))
@@ -129,7 +132,10 @@ function commonType(types: ReadonlySet<BasicType>): BasicType {
   return isSigned ? BasicType.INT64 : BasicType.UINT64
 }
 
-/** Converts the default to the parameter's type; undefined without a usable one. Brokers send numbers and booleans as texts too. */
+/**
+ * Converts the default to the parameter's type; undefined without a usable one. Brokers send numbers and booleans as
+ * texts too.
+ */
 function defaultOf(argument: SchemaArgument): Value['value'] | undefined {
   const { type, default: given } = argument
   if (given === undefined) return undefined
@@ -172,7 +178,10 @@ function masked(value: Value['value']): Value['value'] {
 
 type Refuse = (why: string) => StatusError
 
-/** Returns the values of the input arguments; `given` has the types of this version. Throws StatusError INVALID_ARGUMENT. */
+/**
+ * Returns the values of the input arguments; `given` has the types of this version. Throws StatusError
+ * INVALID_ARGUMENT.
+ */
 export function toQmfArguments(method: SchemaMethod, given: Given): QmfValue[] {
   return inputsOf(method).map((argument) => {
     const name = parameterName(argument.name)

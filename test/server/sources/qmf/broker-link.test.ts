@@ -120,7 +120,7 @@ describe('a connection that is lost', () => {
     expect(logged.filter((text) => text === NAMES.lost)).toHaveLength(2)
   })
 
-  it('has another session behind it, with the same beginning', async () => {
+  it('has another session after it, whose name begins alike', async () => {
     const made = connect()
     const first = await opened(made, 1)
     peers[0]?.destroy()

@@ -1,4 +1,4 @@
-/** What stands in one body: a broker reads on behind most requests, but not behind a call. */
+/** The contents of one body: a broker reads on after most requests, but not after a call. */
 import { expect, it } from 'vitest'
 import { decodeBody, encodeMessage } from '../../../../protocol/qmf/messages.ts'
 import type { QmfMessage, SchemaLookup } from '../../../../protocol/qmf/types.ts'

@@ -49,7 +49,7 @@ describe('attaching', () => {
     expect(toHex(first?.body as Uint8Array)).toBe(toHex(vector('A').bytes))
   })
 
-  it('ends with the answer of a broker: its bank is bound, its package and classes are told', () => {
+  it('ends with the answer of a broker: its bank is bound, its package and classes are reported', () => {
     const peer = new AgentPeer().open()
     peer.sent.length = 0
     peer.deliver(vector('a').bytes)
@@ -77,7 +77,7 @@ describe('attaching', () => {
     ],
     ['not answered', (peer: AgentPeer) => peer.pass(10), 'not attached within 10 seconds'],
     [
-      'answered with what cannot be',
+      'answered with an impossible bank',
       (peer: AgentPeer) => peer.tell(undefined, { op: 'a', sequence: 1, brokerBank: 1, agentBank: 1 << 28 }),
       'the broker gave the agent impossible banks: 1.268435456',
     ],

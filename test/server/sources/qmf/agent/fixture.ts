@@ -4,14 +4,9 @@ import type { AmqpEvents, AmqpTransfer } from '../../../../../protocol/amqp/clie
 import type { AmqpDelivery } from '../../../../../protocol/amqp/session.ts'
 import { ProtocolError } from '../../../../../protocol/errors.ts'
 import { decodeBody, encodeMessage } from '../../../../../protocol/qmf/messages.ts'
-import type { QmfMessage } from '../../../../../protocol/qmf/types.ts'
+import type { Banks, QmfMessage } from '../../../../../protocol/qmf/types.ts'
 import { agentLookup, newAgentCounters, QmfAgent } from '../../../../../server/sources/qmf/agent/agent.ts'
-import {
-  type Banks,
-  Inventory,
-  type ObjectSource,
-  type ObjectValues,
-} from '../../../../../server/sources/qmf/agent/inventory.ts'
+import { Inventory, type ObjectSource, type ObjectValues } from '../../../../../server/sources/qmf/agent/inventory.ts'
 import { channelSchema, producerSchema, sensorSchema } from '../../../../../server/sources/qmf/agent/schema.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 

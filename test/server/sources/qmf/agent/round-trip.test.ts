@@ -107,7 +107,7 @@ describe('a broker', () => {
     expect(broker.agents).toMatchObject([{ agentBank: 31, label: 'n1' }])
   })
 
-  it('that was restarted is told everything again', () => {
+  it('that was restarted gets everything again', () => {
     const first = post()
     open(first)
     expect(first.status()).toMatchObject({ name: 'qmf-agent/b1', state: 'listening', detail: 'attached as 1.10' })
@@ -149,7 +149,7 @@ describe('a console', () => {
     expect(down).toEqual([])
   })
 
-  it('that came later is told everything by the next broadcast', () => {
+  it('that came later gets everything by the next broadcast', () => {
     const { agent } = open(post())
     pass(25, agent)
     broker.seen.length = 0

@@ -30,11 +30,11 @@ describe('received commands', () => {
   test('are none at first', () => {
     expect(received(5, 0).completed).toEqual([])
   })
-  test('are told as one range, over the wrap too', () => {
+  test('are reported as one range, across the wrap too', () => {
     expect(received(5, 3).completed).toEqual([{ first: 5, last: 7 }])
     expect(received(0xffff_fffe, 4).completed).toEqual([{ first: 0xffff_fffe, last: 1 }])
   })
-  test('are not told again once they are known, but in part', () => {
+  test('are reported only as far as they are not confirmed', () => {
     const commands = received(0xffff_fffe, 4)
     commands.confirm([{ first: 0xffff_fffe, last: 0 }])
     expect(commands.completed).toEqual([{ first: 1, last: 1 }])
