@@ -11,7 +11,7 @@ import { listenFeed } from './io/tcp.ts'
 import { listenUdp } from './io/udp.ts'
 import { listenMono } from './mono/listen.ts'
 import type { MonoSensor } from './mono/sensor.ts'
-import type { AgentPost } from './qmf/agent/post.ts'
+import type { BrokerAgent } from './qmf/agent/broker-agent.ts'
 import { connectQmf } from './qmf/connect.ts'
 import type { QmfSensor } from './qmf/sensor.ts'
 import type { SmonSensor } from './smon/sensor.ts'
@@ -38,7 +38,7 @@ export interface Listening {
   /** Of each tenant that has brokers. */
   readonly qmf: readonly QmfSensor[]
   /** Of the brokers that this server is an agent of. */
-  readonly agents: readonly AgentPost[]
+  readonly agents: readonly BrokerAgent[]
 }
 
 /** Rejects with ListenError for an address that the configuration names; nothing is left open then. */

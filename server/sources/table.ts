@@ -20,9 +20,8 @@ import { metricsView } from './producer/metrics.ts'
 import { ProducerSensor } from './producer/sensor.ts'
 import { sensorsView } from './producer/sensors.ts'
 import { type Stats, statsView } from './producer/stats.ts'
-import { AgentPost } from './qmf/agent/post.ts'
-import { Remembered } from './qmf/agent/remembered.ts'
-import { shownOf } from './qmf/agent/shown.ts'
+import { AgentStateFile, BrokerAgent } from './qmf/agent/broker-agent.ts'
+import { objectSources } from './qmf/agent/schema.ts'
 import { QmfSensor } from './qmf/sensor.ts'
 import { SmonSensor } from './smon/sensor.ts'
 
@@ -135,17 +134,17 @@ function qmfAgents(
   hub: Hub,
   { clock, log, registry }: Producer,
   stats: (identity: Identity) => Stats,
-): AgentPost[] {
+): BrokerAgent[] {
   const tables = qmf.filter(({ isAgent }) => isAgent)
   if (tables.length === 0) return []
-  const remembered = new Remembered(dataDir, log)
+  const stateFile = new AgentStateFile(dataDir, log)
   return tables.map(({ name: broker, tenant }) => {
-    const shown = shownOf({
+    const sources = objectSources({
       tenant,
       stats: () => stats({ userId: 0, tenant, name: '', role: '' }),
       channels: () => registry.all(),
       sensors: () => hub.sensors,
     })
-    return new AgentPost({ broker, tenant, label, shown, remembered, clock })
+    return new BrokerAgent({ broker, tenant, label, sources, stateFile, clock })
   })
 }

@@ -50,8 +50,8 @@ import type { Producer } from '../sessions/producer.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { monoControls } from '../sources/mono/controls.ts'
 import { Notices } from '../sources/producer/notices.ts'
+import { QMF_PREFIX } from '../sources/qmf/catalogue.ts'
 import { QmfControls } from '../sources/qmf/controls/controls.ts'
-import { QMF_PREFIX } from '../sources/qmf/names.ts'
 
 export interface PartsOptions {
   readonly config: Config

@@ -109,7 +109,7 @@ describe('a consumer', () => {
     expect(decoded(await root.value())).toMatchObject({ broker: 'b1', value: { qName: 'cinnabar-q' } })
   })
 
-  it('is told VOID when the broker goes, but not of events; ids go on, also over a restart', async () => {
+  it('gets VOID when the broker goes, but not for events; ids continue, also over a restart', async () => {
     await start()
     await up()
     await root.setChannel(await root.defChannel())

@@ -2,13 +2,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Remembered } from '../../../../../server/sources/qmf/agent/remembered.ts'
+import { AgentStateFile } from '../../../../../server/sources/qmf/agent/broker-agent.ts'
 
 let directory: string
 let file: string
 let warned: string[]
 const log = { warn: (_: object, text: string) => void warned.push(text) }
-const start = () => new Remembered(directory, log as never)
+const start = () => new AgentStateFile(directory, log as never)
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'cinnabar-agent-'))
   file = join(directory, 'qmf-agent.json')
@@ -65,7 +65,9 @@ describe('what agents remember', () => {
   it('is not read where somebody put something huge there', () => {
     writeFileSync(file, JSON.stringify({ boot: 7, more: 'x'.repeat(1 << 20) }))
     expect(start().boot).toBe(1)
-    expect(warned).toEqual(['what QMF agents keep cannot be read: they are new ones'])
+    expect(warned).toEqual([
+      'the state file of the QMF agents cannot be read: they will be new agents to their brokers',
+    ])
     expect(start().boot).toBe(2)
   })
 
@@ -73,8 +75,8 @@ describe('what agents remember', () => {
     mkdirSync(file)
     expect(start().boot).toBe(1)
     expect(warned).toEqual([
-      'what QMF agents keep cannot be read: they are new ones',
-      'what QMF agents keep cannot be written',
+      'the state file of the QMF agents cannot be read: they will be new agents to their brokers',
+      'the state file of the QMF agents cannot be written',
     ])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { includes, nextSequence, ReceivedCommands } from '../../../protocol/amqp/sequence.ts'
+import { includes, nextSequence, ReceivedCommands } from '../../../protocol/amqp/session.ts'
 
 function received(first: number, count: number): ReceivedCommands {
   const commands = new ReceivedCommands()
@@ -30,26 +30,26 @@ describe('received commands', () => {
   test('are none at first', () => {
     expect(received(5, 0).completed).toEqual([])
   })
-  test('are told as one range, over the wrap too', () => {
+  test('are reported as one range, across the wrap too', () => {
     expect(received(5, 3).completed).toEqual([{ first: 5, last: 7 }])
     expect(received(0xffff_fffe, 4).completed).toEqual([{ first: 0xffff_fffe, last: 1 }])
   })
-  test('are not told again once they are known, but in part', () => {
+  test('are reported only as far as they are not confirmed', () => {
     const commands = received(0xffff_fffe, 4)
-    commands.known([{ first: 0xffff_fffe, last: 0 }])
+    commands.confirm([{ first: 0xffff_fffe, last: 0 }])
     expect(commands.completed).toEqual([{ first: 1, last: 1 }])
-    commands.known([{ first: 1, last: 1 }])
+    commands.confirm([{ first: 1, last: 1 }])
     expect(commands.completed).toEqual([])
   })
   test('stay what they are where the peer knows of others than there were', () => {
     const commands = received(10, 3)
-    commands.known([{ first: 0, last: 5 }])
-    commands.known([{ first: 0, last: 500 }])
-    commands.known([])
+    commands.confirm([{ first: 0, last: 5 }])
+    commands.confirm([{ first: 0, last: 500 }])
+    commands.confirm([])
     expect(commands.completed).toEqual([{ first: 10, last: 12 }])
   })
   test('ask for a reply above a thousand', () => {
-    expect([received(0, 1000).asksForReply, received(0, 1001).asksForReply]).toEqual([false, true])
+    expect([received(0, 1000).needsConfirmation, received(0, 1001).needsConfirmation]).toEqual([false, true])
   })
   test('are the latest 65,536 where the peer never says what it knows', () => {
     expect(received(0, 70_000).completed).toEqual([{ first: 70_000 - 65_536, last: 69_999 }])

@@ -1,7 +1,7 @@
 /** What an object was worth when it was deleted: nothing that happened since the last sample is lost. */
 import { describe, expect, it, test } from 'vitest'
 import type { QmfMessage } from '../../../../protocol/qmf/types.ts'
-import { endsLast } from '../../../../server/sources/qmf/endings.ts'
+import { deletionsLast } from '../../../../server/sources/qmf/console.ts'
 import { ConsolePeer } from './console-peer.ts'
 import { DEPTH, makeSensor, queue, queueDelete, START } from './sensor-fixture.ts'
 
@@ -23,7 +23,7 @@ const i = (id: string, deleted: bigint): QmfMessage => ({
 
 test('the statistics of what is deleted come before its end, and nothing else changes its place', () => {
   const messages = [c('a', 0n), i('a', 0n), c('b', 5n), i('b', 5n), c('c', 5n), c('d', 5n), i('e', 5n)]
-  expect(endsLast(messages)).toEqual([
+  expect(deletionsLast(messages)).toEqual([
     c('a', 0n),
     i('a', 0n),
     i('b', 5n),
@@ -32,7 +32,7 @@ test('the statistics of what is deleted come before its end, and nothing else ch
     c('d', 5n),
     i('e', 5n),
   ])
-  expect(endsLast([])).toEqual([])
+  expect(deletionsLast([])).toEqual([])
 })
 
 describe('a console', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Properties, QmfType, type SchemaProperty } from '../../../../protocol/qmf/types.ts'
-import { classMetric, fieldMetric, labelOf, nameOfObject } from '../../../../server/sources/qmf/names.ts'
+import { classMetric, fieldMetric, labelOf, nameOfObject } from '../../../../server/sources/qmf/catalogue.ts'
 import { index, PACKAGE, queue, table } from './sensor-fixture.ts'
 
 const key = (packageName: string, className: string) => ({ packageName, className, hash: '00' })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { Bodies, MAX_BODY_BYTES } from '../../../protocol/qmf/bodies.ts'
+import { BodyPacker, MAX_BODY_BYTES } from '../../../protocol/qmf/messages.ts'
 
 const message = (length: number, byte: number) => new Uint8Array(length).fill(byte)
 
-test('messages stand behind each other, and a body is given out before it gets too long', () => {
-  const bodies = new Bodies()
+test('messages follow each other, and a body is returned before it gets too long', () => {
+  const bodies = new BodyPacker()
   const half = MAX_BODY_BYTES / 2
   expect(bodies.add(message(half, 1))).toBeUndefined()
   expect(bodies.add(message(half, 2))).toBeUndefined()
@@ -14,8 +14,8 @@ test('messages stand behind each other, and a body is given out before it gets t
   expect(bodies.rest()).toBeUndefined()
 })
 
-test('a message that is too long alone is not put behind an empty body', () => {
-  const bodies = new Bodies()
+test('a message that is too long alone does not follow an empty body', () => {
+  const bodies = new BodyPacker()
   expect(bodies.add(message(MAX_BODY_BYTES + 1, 1))).toBeUndefined()
   expect(bodies.add(message(1, 2))?.length).toBe(MAX_BODY_BYTES + 1)
 })
