@@ -7,7 +7,7 @@ import { XdrReader } from '../protocol/bytes/reader.ts'
 import { XdrWriter } from '../protocol/bytes/writer.ts'
 import { ProtocolError } from '../protocol/errors.ts'
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
-import { type Command, writeCommand } from '../protocol/monitor/command.ts'
+import { type CommandDeclaration, writeCommand } from '../protocol/monitor/command.ts'
 import { type CommandArguments, type CommandName, commands } from '../protocol/monitor/commands/index.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
 import {
@@ -190,7 +190,7 @@ export class Connection {
     if (isSecret) this.#flush()
     const seq = this.#pending.nextSeq()
     const start = this.#writer.length
-    writeCommand(this.#writer, commands[name] as Command, seq, values)
+    writeCommand(this.#writer, commands[name] as CommandDeclaration, seq, values)
     const bytes = this.#writer.length - start - 4
     const limit = this.capabilities?.maxFrameBytes || Number.POSITIVE_INFINITY
     if (bytes > limit) {

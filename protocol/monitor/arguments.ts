@@ -6,7 +6,7 @@ import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import { BasicType } from './constants.ts'
-import { type Field, readCount, readName, readType, readValue, writeTyped } from './value.ts'
+import { type Field, readBareValue, readCount, readName, readType, writeTyped } from './value.ts'
 
 export type ArgumentList = readonly Argument[]
 /** One argument. `json`: it came as plain JSON, so that 64-bit numbers, NaN and opaque may stand as strings [MON 13]. */
@@ -24,7 +24,7 @@ export function readArguments(reader: XdrReader): ArgumentList {
     const typeAt = reader.offset
     const type = readType(reader)
     if (type > BasicType.OPAQUE) throw new ProtocolError('BAD_TYPE', `an argument has type 1 to 8, not ${type}`, typeAt)
-    list.push({ name, ...readValue(reader, type) } as Argument)
+    list.push({ name, ...readBareValue(reader, type) } as Argument)
   }
   return list
 }

@@ -2,7 +2,7 @@
 import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
 import { BasicType, MessageId } from './constants.ts'
-import { type Field, readCount, readName, readType, readValue, writeTyped } from './value.ts'
+import { type Field, readBareValue, readCount, readName, readType, writeTyped } from './value.ts'
 
 export interface Capabilities {
   readonly major: number
@@ -44,7 +44,7 @@ export function readCapabilities(reader: XdrReader): Capabilities {
   const count = readCount(reader, 12)
   for (let i = 0; i < count; i++) {
     const name = readName(reader)
-    const entry = readValue(reader, readType(reader))
+    const entry = readBareValue(reader, readType(reader))
     if (name === 'max_frame' && entry.type === BasicType.UINT32) maxFrameBytes = entry.value
     if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists.get(name)?.push(entry.value)
   }

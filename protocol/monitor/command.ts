@@ -6,10 +6,10 @@ import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
 import type { FieldKind } from './fields.ts'
 
-export type Fields = Readonly<Record<string, FieldKind<unknown>>>
+export type CommandFields = Readonly<Record<string, FieldKind<unknown>>>
 export type ArgumentsOf<F> = { readonly [K in keyof F]: F[K] extends FieldKind<infer T> ? T : never }
 
-export interface Command<F = Fields> {
+export interface CommandDeclaration<F = CommandFields> {
   readonly name: string
   readonly code: number
   readonly fields: F
@@ -17,14 +17,14 @@ export interface Command<F = Fields> {
   readonly result: string
 }
 
-export function command<const F>(declaration: Command<F>): Command<F> {
+export function command<const F>(declaration: CommandDeclaration<F>): CommandDeclaration<F> {
   return declaration
 }
 
 /** Reads the fields of a command; refuses what is left over. */
-export function readCommand<F>(declared: Command<F>, reader: XdrReader): ArgumentsOf<F> {
+export function readCommand<F>(declared: CommandDeclaration<F>, reader: XdrReader): ArgumentsOf<F> {
   const read: Record<string, unknown> = {}
-  for (const [key, field] of Object.entries(declared.fields as Fields)) {
+  for (const [key, field] of Object.entries(declared.fields as CommandFields)) {
     read[key] = field.optional !== undefined && reader.remaining === 0 ? field.optional : field.read(reader)
   }
   reader.finish()
@@ -32,10 +32,15 @@ export function readCommand<F>(declared: Command<F>, reader: XdrReader): Argumen
 }
 
 /** Writes a whole frame: length, number, seq, fields. An optional field with its default is left out. */
-export function writeCommand<F>(writer: XdrWriter, declared: Command<F>, seq: number, values: ArgumentsOf<F>): void {
+export function writeCommand<F>(
+  writer: XdrWriter,
+  declared: CommandDeclaration<F>,
+  seq: number,
+  values: ArgumentsOf<F>,
+): void {
   const frame = writer.beginFrame()
   writer.uint32(declared.code).uint32(seq)
-  for (const [key, field] of Object.entries(declared.fields as Fields)) {
+  for (const [key, field] of Object.entries(declared.fields as CommandFields)) {
     const value = (values as Record<string, unknown>)[key]
     if (field.optional === undefined || value !== field.optional) field.write(writer, value)
   }

@@ -6,7 +6,7 @@
 import { toBase64 } from '../bytes/base64.ts'
 import { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
-import type { Fields } from './command.ts'
+import type { CommandFields } from './command.ts'
 import { type CommandName, commands } from './commands/index.ts'
 import { BasicType, GapReason } from './constants.ts'
 import { badJson, fieldFromJson } from './json-fields.ts'
@@ -61,7 +61,7 @@ export function jsonCommandArguments(
   object: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
   const source = name === 'AUTH' ? authData(object) : object
-  const fields: Fields = commands[name].fields
+  const fields: CommandFields = commands[name].fields
   for (const key of Object.keys(source)) {
     if (key !== 'cmd' && key !== 'seq' && !Object.hasOwn(fields, key)) {
       throw new ProtocolError('BAD_JSON', `${name} has no key "${key}"`)

@@ -89,11 +89,11 @@ export function readType(reader: XdrReader): BasicType {
 
 /** Reads `uint32 type, value`. */
 export function readTyped(reader: XdrReader): Value {
-  return readValue(reader, readType(reader))
+  return readBareValue(reader, readType(reader))
 }
 
 /** Reads the value of a type that is known. REC and ARRAY count towards `depth`. */
-export function readValue(reader: XdrReader, type: BasicType, depth = 0): Value {
+export function readBareValue(reader: XdrReader, type: BasicType, depth = 0): Value {
   return { type, value: readBare(reader, type, depth) } as Value
 }
 
@@ -171,10 +171,10 @@ function checkDepth(reader: XdrReader, depth: number): void {
 /** Writes `uint32 type, value`. */
 export function writeTyped(writer: XdrWriter, value: Value): void {
   writer.uint32(value.type)
-  writeValue(writer, value)
+  writeBareValue(writer, value)
 }
 
-export function writeValue(writer: XdrWriter, value: Value): void {
+export function writeBareValue(writer: XdrWriter, value: Value): void {
   switch (value.type) {
     case BasicType.INT32:
       writer.int32(value.value)
@@ -210,7 +210,7 @@ export function writeValue(writer: XdrWriter, value: Value): void {
       break
     case BasicType.ARRAY:
       writer.uint32(value.value.element).uint32(value.value.items.length)
-      for (const item of value.value.items) writeValue(writer, { type: value.value.element, value: item } as Value)
+      for (const item of value.value.items) writeBareValue(writer, { type: value.value.element, value: item } as Value)
       break
     case BasicType.VOID:
       break

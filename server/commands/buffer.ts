@@ -1,8 +1,8 @@
 /** BUFFER: values wait on a channel until GET releases them [MON 6.7, 8 Binding]. */
-import type { Handler } from '../sessions/handler.ts'
+import type { CommandHandler } from '../sessions/handler.ts'
 import { channelOf, endNarrower, instanceOf, needsRoom } from './lookup.ts'
 
-export const buffer: Handler<'BUFFER'> = (session, args) => {
+export const buffer: CommandHandler<'BUFFER'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'BUFFER')
   const channel = channelOf(session, args.channel, 'BUFFER')
   if (channel.bindings.get(instance.id)?.mode !== 'buffer') {

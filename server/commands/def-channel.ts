@@ -6,7 +6,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import { channelParameters, settingsOf } from '../controls/channel-settings.ts'
 import { StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
-import type { Caller, Handler, Reply } from '../sessions/handler.ts'
+import type { CommandHandler, CommandSession, Reply } from '../sessions/handler.ts'
 import { needsRoom } from './lookup.ts'
 
 const MIN_SECRET_BYTES = 16
@@ -14,8 +14,9 @@ const MAX_SECRET_BYTES = 1024
 
 const parameters = [...channelParameters, { name: 'secret', type: BasicType.OPAQUE }]
 
-export const defChannel: Handler<'DEF_CHANNEL'> = (session, { url, args }) => {
-  if (session.isDialled) throw new StatusError('PERMISSION_DENIED', 'no channels are defined where the producer called')
+export const defChannel: CommandHandler<'DEF_CHANNEL'> = (session, { url, args }) => {
+  if (session.isOutbound)
+    throw new StatusError('PERMISSION_DENIED', 'no channels are defined where the producer called')
   const { registry } = session.producer
   const given = convertArguments(args, parameters, 'DEF_CHANNEL')
   const settings = settingsOf(given, registry.defaults, registry.defaults)
@@ -27,30 +28,30 @@ export const defChannel: Handler<'DEF_CHANNEL'> = (session, { url, args }) => {
 }
 
 async function dialled(
-  session: Caller,
+  session: CommandSession,
   text: string,
   settings: ReturnType<typeof settingsOf>,
   secret: Uint8Array | undefined,
 ): Promise<Reply> {
   const { identity, address } = session
-  const { registry, dials, rights, refusals, accounts, journal, host } = session.producer
-  const destination = dials.destination(text)
+  const { registry, dialler, rights, refusals, accounts, journal, host } = session.producer
+  const destination = dialler.destination(text)
   const { url } = destination
   checkSecret(secret, destination.isOneWay)
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // One sentence for all of them: which rule, list or address it was concerns the operator.
-  if (!isAllowed || !dials.permits(url)) {
+  if (!isAllowed || !dialler.permits(url)) {
     refusals.record({ identity, address, object: url, outcome: 'PERMISSION_DENIED', detail: 'not dialled' })
     throw new StatusError('PERMISSION_DENIED', 'this destination may not be dialled')
   }
   needsRoom(session)
-  const scram = secret && (await dials.verifierOf(secret))
+  const scram = secret && (await dialler.verifierOf(secret))
   // Meanwhile somebody else may have taken the last room, or removed the user.
   needsRoom(session)
   if (accounts.byId(identity.userId) === undefined) throw new StatusError('PERMISSION_DENIED', 'the user was removed')
   const channel = registry.create(identity, true, { ...settings, url })
   if (scram) journal.change({ put: 'dial', row: { channel: channel.id, scram, lastSuccess: host.age() } })
-  return { result: channel.id, stored: true, after: () => dials.watch(channel, scram) }
+  return { result: channel.id, stored: true, onSent: () => dialler.watch(channel, scram) }
 }
 
 function checkSecret(secret: Uint8Array | undefined, isOneWay: boolean): void {

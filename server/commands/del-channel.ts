@@ -5,10 +5,10 @@
 import { ALL_CHANNELS, NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
-import type { Handler } from '../sessions/handler.ts'
+import type { CommandHandler } from '../sessions/handler.ts'
 import { channelOf } from './lookup.ts'
 
-export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
+export const delChannel: CommandHandler<'DEL_CHANNEL'> = (session, args) => {
   const { registry } = session.producer
   const all = args.channel === ALL_CHANNELS
   const doomed = all ? registry.for(session) : [channelOf(session, args.channel, 'DEL_CHANNEL')]
@@ -20,11 +20,11 @@ export const delChannel: Handler<'DEL_CHANNEL'> = (session, args) => {
     if (connection !== undefined && connection !== session) end(connection, channel)
   }
   if (!session.channel.deleted) return { result: 0, stored: true }
-  session.closing()
+  session.endAfterResponse()
   return {
     result: 0,
     stored: true,
-    after: () => session.dismiss(NoticeCode.CHANNEL_DELETED, 'the channel was deleted'),
+    onSent: () => session.dismiss(NoticeCode.CHANNEL_DELETED, 'the channel was deleted'),
   }
 }
 

@@ -12,10 +12,10 @@ import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Measurement } from '../metrics/metric.ts'
 import { frameHead } from '../metrics/template.ts'
-import type { Handler } from '../sessions/handler.ts'
+import type { CommandHandler } from '../sessions/handler.ts'
 import { channelsOf, instanceOf } from './lookup.ts'
 
-export const get: Handler<'GET'> = (session, args) => {
+export const get: CommandHandler<'GET'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'GET')
   const channels = channelsOf(session, args.channel, args.metric).filter((channel) => {
     return args.channel !== ALL_CHANNELS || channel.bindings.has(args.metric)
@@ -42,7 +42,7 @@ export const get: Handler<'GET'> = (session, args) => {
   const all = (): void => {
     for (const act of after) act()
   }
-  return { result: 0, stored: released, after: all, heavy: instance.selection.isList || channels.length > 1 }
+  return { result: 0, stored: released, onSent: all, heavy: instance.selection.isList || channels.length > 1 }
 }
 
 /** Notes that an answer is to come, so that STOP can cancel it. */

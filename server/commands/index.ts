@@ -1,5 +1,5 @@
 /** One line for each command that is about metrics, channels or controls: leaving one out does not compile. */
-import type { Handlers } from '../sessions/handler.ts'
+import type { CommandHandlers } from '../sessions/handler.ts'
 import { buffer } from './buffer.ts'
 import { collect } from './collect.ts'
 import { commit } from './commit.ts'
@@ -12,7 +12,7 @@ import { setChannel } from './set-channel.ts'
 import { stop } from './stop.ts'
 import { subscribe } from './subscribe.ts'
 
-export const handlers: Handlers = {
+export const handlers: CommandHandlers = {
   COLLECT: collect,
   STOP: stop,
   SUBSCRIBE: subscribe,

@@ -2,10 +2,10 @@
 import { writeValueMessage } from '../../protocol/monitor/message.ts'
 import { readerOf } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Handler } from '../sessions/handler.ts'
+import type { CommandHandler } from '../sessions/handler.ts'
 import { needsCover, withCurrentChannel } from './lookup.ts'
 
-export const query: Handler<'QUERY'> = (session, { metric, args }) => {
+export const query: CommandHandler<'QUERY'> = (session, { metric, args }) => {
   const { instances, measurements, answers } = session.producer
   needsCover(session, metric, args)
   const selection = instances.select(readerOf(session), metric, withCurrentChannel(session, metric, args))
@@ -15,11 +15,11 @@ export const query: Handler<'QUERY'> = (session, { metric, args }) => {
   const reading = measurements.begin(selection)
   const { channel } = session
   const id = answers.open(session.identity)
-  const after = (): void =>
+  const onSent = (): void =>
     reading(({ value, time }) => {
       // Without a connection by then, or stopped, it is dropped.
       if (!answers.close(id)) return
       channel.outbox.answer((writer) => writeValueMessage(writer, { metric: id, transaction: 0, time, value }))
     })
-  return { result: id, after, heavy: selection.isList }
+  return { result: id, onSent, heavy: selection.isList }
 }

@@ -1,9 +1,9 @@
 /** STOP: no more values of an id to a channel; what waits there for it is lost, and an id bound nowhere dies [MON 6.6]. */
 import type { Channel } from '../channels/channel.ts'
-import type { Caller, Handler, Outcome } from '../sessions/handler.ts'
+import type { CommandHandler, CommandSession, Outcome } from '../sessions/handler.ts'
 import { channelsOf, isResult, noSuchId, ownInstance } from './lookup.ts'
 
-export const stop: Handler<'STOP'> = (session, args) => {
+export const stop: CommandHandler<'STOP'> = (session, args) => {
   const { bindings, answers } = session.producer
   const instance = ownInstance(session, args.metric)
   if (instance === undefined) {
@@ -24,7 +24,7 @@ export const stop: Handler<'STOP'> = (session, args) => {
 }
 
 /** STOP of a result drops its value, not the control [MON 10]. */
-function stopResult(session: Caller, id: number, channels: readonly Channel[]): Outcome | Promise<Outcome> {
+function stopResult(session: CommandSession, id: number, channels: readonly Channel[]): Outcome | Promise<Outcome> {
   const { bindings } = session.producer
   const under: Promise<void>[] = []
   for (const channel of channels) {

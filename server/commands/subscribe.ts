@@ -5,10 +5,10 @@
 import type { Channel } from '../channels/channel.ts'
 import { noSuchChannel } from '../channels/registry.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Caller, Handler, Reply } from '../sessions/handler.ts'
+import type { CommandHandler, CommandSession, Reply } from '../sessions/handler.ts'
 import { channelOf, endNarrower, instanceOf, needsRoom, noSuchId } from './lookup.ts'
 
-export const subscribe: Handler<'SUBSCRIBE'> = (session, args) => {
+export const subscribe: CommandHandler<'SUBSCRIBE'> = (session, args) => {
   const instance = instanceOf(session, args.metric, 'SUBSCRIBE')
   const channel = channelOf(session, args.channel, 'SUBSCRIBE')
   if (channel.bindings.get(instance.id)?.mode === 'subscribe') return { result: 0, stored: true }
@@ -18,7 +18,12 @@ export const subscribe: Handler<'SUBSCRIBE'> = (session, args) => {
   return copies ? copyAndBind(session, instance, current, channel) : bind(session, instance, channel, [])
 }
 
-async function copyAndBind(session: Caller, instance: MetricInstance, from: Channel, to: Channel): Promise<Reply> {
+async function copyAndBind(
+  session: CommandSession,
+  instance: MetricInstance,
+  from: Channel,
+  to: Channel,
+): Promise<Reply> {
   const { registry, instances } = session.producer
   const frames = await from.queue.framesOf(instance.id, (block) => registry.read(block))
   // While frames were read back, another connection of this identity may have stopped the one or deleted the other.
@@ -28,8 +33,13 @@ async function copyAndBind(session: Caller, instance: MetricInstance, from: Chan
   return bind(session, instance, to, frames)
 }
 
-function bind(session: Caller, instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): Reply {
+function bind(
+  session: CommandSession,
+  instance: MetricInstance,
+  channel: Channel,
+  frames: readonly Uint8Array[],
+): Reply {
   const hold = session.producer.bindings.subscribe(instance, channel, frames)
   endNarrower(channel)
-  return { result: 0, stored: true, after: () => hold && channel.queue.letGo(hold) }
+  return { result: 0, stored: true, onSent: () => hold && channel.queue.letGo(hold) }
 }

@@ -7,16 +7,16 @@ import type { Identity } from '../../auth/permissions.ts'
 import type { CommandName } from '../../protocol/monitor/commands/index.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
 import { noSuchTransaction, refusalOf, StatusError } from '../core/errors.ts'
-import type { Caller, Handler, Handlers, Outcome } from './handler.ts'
+import type { CommandHandler, CommandHandlers, CommandSession, Outcome } from './handler.ts'
 import type { Incoming } from './intake.ts'
-import type { Login } from './login.ts'
+import type { SessionLogin } from './login.ts'
 import type { Replies } from './replies.ts'
 
 /** Commands that are looked at before AUTH [MON 6.3]. */
 const FIRST: ReadonlySet<CommandName> = new Set(['NOP', 'AUTH', 'WRAP'])
 
 /** What of a session its commands change. */
-export interface Dispatched extends Caller {
+export interface Dispatched extends CommandSession {
   readonly isAuthenticated: boolean
   admit(seq: number, identity: Identity, credential: Credential): void
   wrap(seq: number, layer: string): void
@@ -29,8 +29,8 @@ export interface Dispatched extends Caller {
 export interface DispatchOptions {
   readonly session: Dispatched
   readonly replies: Replies
-  readonly login: Login
-  readonly handlers: Handlers
+  readonly login: SessionLogin
+  readonly handlers: CommandHandlers
 }
 
 export class Dispatch {
@@ -73,15 +73,15 @@ export class Dispatch {
     if (name === 'NOP') replies.now(seq, 0)
     else if (name === 'AUTH') this.#authenticate(seq, args as { method: string; data: Uint8Array })
     else if (name === 'WRAP') session.wrap(seq, String(args['layer']))
-    else this.#handle(seq, (handlers[name] as Handler<typeof name>)(session, args as never))
+    else this.#handle(seq, (handlers[name] as CommandHandler<typeof name>)(session, args as never))
   }
 
   #handle(seq: number, outcome: Outcome | Promise<Outcome>): void {
     const { replies } = this.#options
     if (typeof outcome === 'number') replies.now(seq, outcome)
     else if (outcome instanceof Promise) this.#decide(seq, outcome, (settled) => this.#handle(seq, settled))
-    else if (outcome.stored) replies.stored(seq, outcome.result, outcome.after)
-    else replies.now(seq, outcome.result, outcome.after, outcome.heavy)
+    else if (outcome.stored) replies.stored(seq, outcome.result, outcome.onSent)
+    else replies.now(seq, outcome.result, outcome.onSent, outcome.heavy)
   }
 
   /** What was decided is done even if the connection has ended meanwhile: a hold is let go, a control runs. */

@@ -9,7 +9,7 @@ import type { MetricInstance } from '../metrics/instance.ts'
 import type { Producer } from './producer.ts'
 
 /** The session as a command sees it: who asks, from which channel. */
-export interface Caller extends Connection {
+export interface CommandSession extends Connection {
   readonly producer: Producer
   readonly identity: Identity
   /** With what it was proven: may be narrower than the identity. */
@@ -17,15 +17,15 @@ export interface Caller extends Connection {
   /** Of the peer. */
   readonly address: string
   /** The producer made this connection: its channel is the only one [MON 14]. */
-  readonly isDialled: boolean
+  readonly isOutbound: boolean
   /** The current channel. */
   readonly channel: Channel
   /** Instances made here and never bound. */
-  readonly made: Set<MetricInstance>
+  readonly unboundInstances: Set<MetricInstance>
   /** Makes another channel the current one; what it gives is to be called when the response is out. */
   moveTo(channel: Channel): () => void
   /** Nothing behind the command under way is handled. */
-  closing(): void
+  endAfterResponse(): void
   /** Ends the connection with its reason said first. */
   dismiss(code: number, detail: string): void
 }
@@ -34,13 +34,16 @@ export interface Caller extends Connection {
 export interface Reply {
   readonly result: number
   readonly stored?: boolean
-  readonly after?: () => void
+  readonly onSent?: () => void
   /** What `after` sets going may be as large as a frame. */
   readonly heavy?: boolean
 }
 export type Outcome = number | Reply
-export type Handler<N extends CommandName> = (session: Caller, args: CommandArguments<N>) => Outcome | Promise<Outcome>
+export type CommandHandler<N extends CommandName> = (
+  session: CommandSession,
+  args: CommandArguments<N>,
+) => Outcome | Promise<Outcome>
 /** Commands that concern the connection itself are the session's own. */
 export type HandledName = Exclude<CommandName, 'AUTH' | 'NOP' | 'WRAP'>
 /** One for each command: leaving one out does not compile. */
-export type Handlers = { readonly [N in HandledName]: Handler<N> }
+export type CommandHandlers = { readonly [N in HandledName]: CommandHandler<N> }

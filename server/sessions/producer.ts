@@ -23,7 +23,7 @@ import type { Instances } from '../metrics/instances.ts'
 import type { Measurements } from '../metrics/measurements.ts'
 
 /** Where a URL of DEF_CHANNEL leads. */
-export interface Destination {
+export interface OutboundDestination {
   /** The one spelling of it. */
   readonly url: string
   /** Values only go there: there is no session. */
@@ -31,9 +31,9 @@ export interface Destination {
 }
 
 /** Channels whose connections the producer makes [MON 14]; `server/dialling` as commands see it. */
-export interface Dials {
+export interface ChannelDialler {
   /** Throws StatusError INVALID_ARGUMENT. */
-  destination(url: string): Destination
+  destination(url: string): OutboundDestination
   /** Whether the operator's list has it. */
   permits(url: string): boolean
   /** What is kept of a secret. */
@@ -63,7 +63,7 @@ export interface Producer {
   readonly quotas: Quotas
   readonly answers: Answers
   readonly executor: Executor
-  readonly dials: Dials
+  readonly dialler: ChannelDialler
   readonly accounts: Users
   readonly rights: Rights
   readonly withdrawal: RightsRevocation

@@ -12,10 +12,10 @@ import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { Timer } from '../core/clock.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { IncomingConnection } from './arrival.ts'
 import { Dispatch } from './dispatch.ts'
-import type { Handlers } from './handler.ts'
-import { Login } from './login.ts'
+import type { CommandHandlers } from './handler.ts'
+import type { IncomingConnection } from './incoming-connection.ts'
+import { SessionLogin } from './login.ts'
 import { Outgoing } from './outgoing.ts'
 import type { Producer } from './producer.ts'
 import { type Read, Reading } from './reading.ts'
@@ -24,7 +24,7 @@ import { type Wrapped, Wrapping } from './wrapping.ts'
 
 export interface SessionOptions extends IncomingConnection {
   readonly producer: Producer
-  readonly handlers: Handlers
+  readonly handlers: CommandHandlers
   readonly ended: (session: Session) => void
 }
 
@@ -41,9 +41,9 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
   readonly #replies: Replies
   readonly #outgoing: Outgoing
   readonly #wrapping: Wrapping
-  readonly #login: Login
+  readonly #login: SessionLogin
   /** Instances made here and never bound: they die with the connection [MON 9 Unbound]. */
-  readonly made = new Set<MetricInstance>()
+  readonly unboundInstances = new Set<MetricInstance>()
   #identity: Identity | undefined
   #credential: Credential | undefined
   /** What it counts among. */
@@ -66,7 +66,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
       write: (bytes) => this.#outgoing.write('responses', bytes, () => this.goOn()),
       moved: () => this.goOn(),
     })
-    this.#login = new Login(producer, options.peer, options.dialled?.door)
+    this.#login = new SessionLogin(producer, options.peer, options.outbound?.auth)
     const dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
     this.#reading = new Reading({ session: this, format, dispatch, replies: this.#replies, wrapping: this.#wrapping })
   }
@@ -110,8 +110,8 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     return this.#options.peer.address
   }
 
-  get isDialled(): boolean {
-    return this.#options.dialled !== undefined
+  get isOutbound(): boolean {
+    return this.#options.outbound !== undefined
   }
 
   get userId(): number | undefined {
@@ -156,7 +156,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     this.#replies.end()
     if (this.#channel !== undefined) this.producer.registry.detach(this.#channel, this)
     if (this.#identity !== undefined) this.#counted?.leave()
-    for (const instance of this.made) this.producer.bindings.endUnbound(instance)
+    for (const instance of this.unboundInstances) this.producer.bindings.endUnbound(instance)
     this.#options.ended(this)
   }
 
@@ -173,7 +173,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     // An admin is every tenant's, and has to get in where one has used up what it may have.
     if (identity.role !== ADMIN_ROLE) this.#counted = this.producer.quotas.of(identity.tenant).connections
     this.#counted?.enter()
-    const channel = this.#options.dialled?.channel ?? this.producer.registry.create(identity, false)
+    const channel = this.#options.outbound?.channel ?? this.producer.registry.create(identity, false)
     this.producer.clock.clear(this.#deadline)
     this.#identity = identity
     this.#credential = credential
@@ -259,7 +259,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
   }
 
   /** The connection ends with the response under way: nothing behind it is handled. */
-  closing(): void {
+  endAfterResponse(): void {
     this.#reading.closing()
   }
 

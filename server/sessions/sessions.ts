@@ -1,20 +1,20 @@
 /** All open connections, whatever they came over; a bound, and an end for those of a user who is removed. */
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
-import type { IncomingConnection } from './arrival.ts'
-import type { Handlers } from './handler.ts'
+import type { CommandHandlers } from './handler.ts'
+import type { IncomingConnection } from './incoming-connection.ts'
 import type { Producer } from './producer.ts'
 import { Session } from './session.ts'
 
 export class Sessions {
   readonly #sessions = new Set<Session>()
   readonly #producer: Producer
-  readonly #handlers: Handlers
+  readonly #handlers: CommandHandlers
   readonly #most: number
   #closing = false
   /** Connections that were refused because there were too many. */
   refused = 0
 
-  constructor(producer: Producer, handlers: Handlers, most: number) {
+  constructor(producer: Producer, handlers: CommandHandlers, most: number) {
     this.#producer = producer
     this.#handlers = handlers
     this.#most = most

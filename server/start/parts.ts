@@ -46,7 +46,7 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { Measurements } from '../metrics/measurements.ts'
-import type { IncomingConnection } from '../sessions/arrival.ts'
+import type { IncomingConnection } from '../sessions/incoming-connection.ts'
 import type { Producer } from '../sessions/producer.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { monoControls } from '../sources/mono/controls.ts'
@@ -241,7 +241,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     quotas,
     executor,
     accounts,
-    dials: dialler,
+    dialler,
     rights,
     withdrawal,
     authenticator: new Authenticator({

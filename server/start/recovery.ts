@@ -20,7 +20,7 @@ export async function recover(recovered: Recovered, producer: Producer): Promise
   recoverBindings(recovered, producer, channels)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
   for (const channel of channels.values()) {
-    if (channel.row.url !== '') producer.dials.watch(channel, proofs.get(channel.id))
+    if (channel.row.url !== '') producer.dialler.watch(channel, proofs.get(channel.id))
   }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)

@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { AuthErrorCode } from '../../auth/errors.ts'
 import type { ProtocolErrorCode } from '../../protocol/errors.ts'
-import type { Command } from '../../protocol/monitor/command.ts'
+import type { CommandDeclaration } from '../../protocol/monitor/command.ts'
 import { commands } from '../../protocol/monitor/commands/index.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
 import type { StorageErrorCode } from '../../storage/store.ts'
@@ -71,7 +71,7 @@ const tables: Readonly<Record<string, () => string>> = {
   commands: () =>
     table(
       ['number', 'command', 'fields behind `uint32 number, uint32 seq`', 'result', 'what it does'],
-      Object.values<Command>(commands).map((command) => [
+      Object.values<CommandDeclaration>(commands).map((command) => [
         String(command.code),
         `[${command.name}](#${command.name.toLowerCase()})`,
         fieldsOf(command),
@@ -88,7 +88,7 @@ function codes(sentences: Readonly<Record<string, string>>): string {
   )
 }
 
-function fieldsOf({ fields }: Command): string {
+function fieldsOf({ fields }: CommandDeclaration): string {
   const words = Object.entries(fields).map(([name, { word, optional }]) => {
     const field = `${word} **${name}**`
     return optional === undefined ? field : `[${field}]`
@@ -97,7 +97,7 @@ function fieldsOf({ fields }: Command): string {
 }
 
 /** The sentence that stands above a command's declaration. */
-function summaryOf({ name }: Command): string {
+function summaryOf({ name }: CommandDeclaration): string {
   const path = `protocol/monitor/commands/${name.toLowerCase().replaceAll('_', '-')}.ts`
   const comment = /\/\*\* (.+) \*\/\nexport const/.exec(readFileSync(new URL(path, ROOT), 'utf8'))
   if (comment === null) throw new Error(`${path} has no comment of one line above its declaration`)

@@ -1,5 +1,5 @@
 /** The table of commands, in the order of their numbers [MON 2]. One line each. */
-import type { ArgumentsOf, Command } from '../command.ts'
+import type { ArgumentsOf, CommandDeclaration } from '../command.ts'
 import { auth } from './auth.ts'
 import { buffer } from './buffer.ts'
 import { collect } from './collect.ts'
@@ -34,7 +34,8 @@ export const commands = {
 
 export type Commands = typeof commands
 export type CommandName = keyof Commands
-export type CommandArguments<N extends CommandName> = Commands[N] extends Command<infer F> ? ArgumentsOf<F> : never
+export type CommandArguments<N extends CommandName> =
+  Commands[N] extends CommandDeclaration<infer F> ? ArgumentsOf<F> : never
 
 const byCode: readonly CommandName[] = (Object.keys(commands) as CommandName[]).sort(
   (a, b) => commands[a].code - commands[b].code,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import type { Command } from '../../../protocol/monitor/command.ts'
+import type { CommandDeclaration } from '../../../protocol/monitor/command.ts'
 import { type CommandName, commands } from '../../../protocol/monitor/commands/index.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import {
@@ -69,7 +69,7 @@ describe('commands', () => {
   })
 
   it('has a JSON form for every field of every command', () => {
-    for (const { fields } of Object.values<Command>(commands)) {
+    for (const { fields } of Object.values<CommandDeclaration>(commands)) {
       for (const kind of Object.values(fields))
         expect(() => fieldFromJson(kind, Symbol('none'), 'x')).toThrow(ProtocolError)
     }

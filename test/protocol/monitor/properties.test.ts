@@ -6,7 +6,7 @@ import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { readArguments } from '../../../protocol/monitor/arguments.ts'
 import { readCapabilities } from '../../../protocol/monitor/capabilities.ts'
-import { type Command, readCommand, writeCommand } from '../../../protocol/monitor/command.ts'
+import { type CommandDeclaration, readCommand, writeCommand } from '../../../protocol/monitor/command.ts'
 import { type CommandName, commandName, commands } from '../../../protocol/monitor/commands/index.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import {
@@ -21,7 +21,7 @@ import * as arbitrary from './arbitraries.ts'
 import { encodeMessage } from './encode-message.ts'
 import { commandVectors, messageVectors } from './vectors.ts'
 
-const declaredOf = (name: CommandName) => commands[name] as Command
+const declaredOf = (name: CommandName) => commands[name] as CommandDeclaration
 
 function decodeCommand(payload: Uint8Array): unknown {
   const reader = new XdrReader(payload)

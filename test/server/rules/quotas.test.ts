@@ -92,10 +92,10 @@ describe('channels', () => {
       config: { quota: { ...defaultConfig().quota, channels: 1 }, dial: { allow: ['tcp://127.0.0.1:9'] } },
     })
     await producer.addUser('bob', { tenant: 'acme', role: 'admin' })
-    const { dials } = producer.server.parts.producer
-    const verifier = await dials.verifierOf(new Uint8Array(16))
+    const { dialler } = producer.server.parts.producer
+    const verifier = await dialler.verifierOf(new Uint8Array(16))
     const makings: (() => void)[] = []
-    Object.assign(dials, { verifierOf: () => new Promise((done) => makings.push(() => done(verifier))) })
+    Object.assign(dialler, { verifierOf: () => new Promise((done) => makings.push(() => done(verifier))) })
     const secret = args(['secret', type.opaque, str('sixteen and more')])
     const asked = [await bob(), await bob()].map((seat) => {
       return seat.ask((seq) => command.defChannel(seq, 'tcp://127.0.0.1:9', secret))

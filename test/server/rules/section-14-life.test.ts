@@ -194,11 +194,11 @@ describe('whoever is removed while its secret is made a verifier of', () => {
     const { producer, boss, url } = await stage()
     await producer.addUser('worker', { role: 'admin' })
     const worker = await producer.seat('worker')
-    const { accounts, dials, registry } = producer.server.parts.producer
+    const { accounts, dialler, registry } = producer.server.parts.producer
     const id = accounts.find('default', 'worker')?.id ?? 0
-    const verifier = await dials.verifierOf(new Uint8Array(16))
+    const verifier = await dialler.verifierOf(new Uint8Array(16))
     let made: () => void = () => {}
-    Object.assign(dials, { verifierOf: () => new Promise((resolve) => (made = () => resolve(verifier))) })
+    Object.assign(dialler, { verifierOf: () => new Promise((resolve) => (made = () => resolve(verifier))) })
     worker.send((seq) => command.defChannel(seq, url, args(secret)))
     await producer.settle()
     await boss.execute('user.remove', ['user', type.string, str('worker')])
