@@ -1,5 +1,5 @@
 /** Values that somebody waits for: the answer to a QUERY, which dies with the connection, and the result of an EXECUTE. */
-import type { CommandArguments } from '../protocol/monitor/commands/index.ts'
+import type { CommandArguments } from '../protocol/monitor/commands.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
 import type { Clock, Timer } from './clock.ts'
 import type { Asking, Request } from './commands.ts'

@@ -1,5 +1,5 @@
 /** One method per command [MON 2]. Commands may be sent without waiting for each other. */
-import type { CommandArguments, CommandName } from '../protocol/monitor/commands/index.ts'
+import type { CommandArguments, CommandName } from '../protocol/monitor/commands.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
 import { type Arguments, toArguments } from './arguments.ts'

@@ -7,8 +7,13 @@ import { XdrReader } from '../protocol/bytes/reader.ts'
 import { XdrWriter } from '../protocol/bytes/writer.ts'
 import { ProtocolError } from '../protocol/errors.ts'
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
-import { type CommandDeclaration, writeCommand } from '../protocol/monitor/command.ts'
-import { type CommandArguments, type CommandName, commands } from '../protocol/monitor/commands/index.ts'
+import {
+  type CommandArguments,
+  type CommandDeclaration,
+  type CommandName,
+  commands,
+  writeCommand,
+} from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
 import {
   type Gap,
@@ -18,7 +23,7 @@ import {
   readMessage,
   type ValueMessage,
 } from '../protocol/monitor/message.ts'
-import { StatusCode } from '../protocol/monitor/status-code.ts'
+import { StatusCode } from '../protocol/monitor/status.ts'
 import type { Clock } from './clock.ts'
 import { ConnectionError, type ConnectionErrorCode, meaningOf, StatusError } from './errors.ts'
 import { Offer } from './offer.ts'

@@ -2,9 +2,9 @@
  * The errors that leave client/. StatusError: the producer refused one command, the connection goes on.
  * ConnectionError: there is no connection (any more). Neither ever contains a secret.
  */
-import type { CommandName } from '../protocol/monitor/commands/index.ts'
+import type { CommandName } from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
-import { type StatusName, statusName } from '../protocol/monitor/status-code.ts'
+import { type StatusName, statusName } from '../protocol/monitor/status.ts'
 
 export class StatusError extends Error {
   override readonly name = 'StatusError'

@@ -1,4 +1,4 @@
-/** PRODUCER_CAPS [MON 3]: what the producer offers on this connection now. Names repeat in its arglist, unlike elsewhere. */
+/** PRODUCER_CAPS [MON 3], the offer of the producer on this connection at this moment. Unlike elsewhere, names repeat in its arglist. */
 import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
 import { BasicType, MessageId } from './constants.ts'
@@ -11,7 +11,7 @@ export interface Capabilities {
   readonly layer: readonly string[]
   readonly extension: readonly string[]
   readonly software: string
-  /** The longest command frame now in force, in bytes. */
+  /** The longest command frame that is accepted now, in bytes. */
   readonly maxFrameBytes: number
 }
 
@@ -34,7 +34,7 @@ export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
   writer.endFrame(frame)
 }
 
-/** Reads what stands behind the message id. Entries that this version does not know are passed over. */
+/** Reads what follows the message id. Entries that this version does not know are skipped. */
 export function readCapabilities(reader: XdrReader): Capabilities {
   const major = reader.uint32()
   const minor = reader.uint32()

@@ -6,17 +6,17 @@
 import { toBase64 } from '../bytes/base64.ts'
 import { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
-import type { CommandFields } from './command.ts'
-import { type CommandName, commands } from './commands/index.ts'
+import type { CommandFields } from './commands.ts'
+import { type CommandName, commands } from './commands.ts'
 import { BasicType, GapReason } from './constants.ts'
-import { badJson, fieldFromJson } from './json-fields.ts'
+import { badJson } from './fields.ts'
 import { valueToJson } from './json-value.ts'
 import type { Message } from './message.ts'
 import { statusName } from './status.ts'
 
 export const MAX_JSON_COMMANDS = 1024
 
-/** One command of a text message. Its fields are read later, once it is known that it may be looked at at all. */
+/** One command of a text message. Its fields are read later, once it is known that the command is accepted at all. */
 export interface JsonCommand {
   readonly seq: number
   readonly cmd: unknown
@@ -29,7 +29,7 @@ export function parseJsonCommands(text: string): JsonCommand[] {
   try {
     json = JSON.parse(text)
   } catch {
-    throw new ProtocolError('BAD_JSON', 'a text message that is not JSON')
+    throw new ProtocolError('BAD_JSON', 'the text message is not JSON')
   }
   const list: unknown[] = Array.isArray(json) ? json : [json]
   if (list.length > MAX_JSON_COMMANDS) {
@@ -50,7 +50,7 @@ export function parseJsonCommands(text: string): JsonCommand[] {
   })
 }
 
-/** The command a JSON object names, or undefined. */
+/** The command that a JSON object names, or undefined. */
 export function jsonCommandName(cmd: unknown): CommandName | undefined {
   return typeof cmd === 'string' && Object.hasOwn(commands, cmd) ? (cmd as CommandName) : undefined
 }
@@ -70,7 +70,7 @@ export function jsonCommandArguments(
   const values: Record<string, unknown> = {}
   for (const [key, field] of Object.entries(fields)) {
     const json = source[key]
-    values[key] = json === undefined && field.optional !== undefined ? field.optional : fieldFromJson(field, json, key)
+    values[key] = json === undefined && field.optional !== undefined ? field.optional : field.fromJson(json, key)
   }
   return values
 }

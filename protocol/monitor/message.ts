@@ -13,7 +13,7 @@ import type { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import { type Capabilities, readCapabilities } from './capabilities.ts'
 import { MAX_ID, MessageId } from './constants.ts'
-import { StatusCode } from './status-code.ts'
+import { StatusCode } from './status.ts'
 import { readTyped, type Value, writeTyped } from './value.ts'
 
 export interface Response {

@@ -6,7 +6,7 @@
  * | INT32, UINT32, DOUBLE | number |
  * | INT64, UINT64 | bigint |
  * | BOOLEAN | boolean |
- * | STRING | string, or its bytes where they are no UTF-8: string values pass as they came |
+ * | STRING | string, or its bytes if they are not UTF-8: string values pass unchanged |
  * | OPAQUE | Uint8Array |
  * | REC | Field[] in order |
  * | ARRAY | {element, items}: items hold bare values of the element's type |
@@ -66,7 +66,7 @@ export function readName(reader: XdrReader, maxBytes = MAX_NAME_BYTES): string {
   return name
 }
 
-/** What is wrong with a name, or undefined. */
+/** The defect of a name, or undefined if there is none. */
 export function nameProblem(name: string, maxBytes = MAX_NAME_BYTES): string | undefined {
   if (name.length === 0) return 'an empty name'
   // A unit of UTF-16 has at most 3 bytes.
@@ -92,7 +92,7 @@ export function readTyped(reader: XdrReader): Value {
   return readBareValue(reader, readType(reader))
 }
 
-/** Reads the value of a type that is known. REC and ARRAY count towards `depth`. */
+/** Reads a value whose type is known. REC and ARRAY count towards `depth`. */
 export function readBareValue(reader: XdrReader, type: BasicType, depth = 0): Value {
   return { type, value: readBare(reader, type, depth) } as Value
 }
@@ -154,7 +154,7 @@ function readArray(reader: XdrReader, depth: number): ArrayValue {
   return { element, items }
 }
 
-/** A count that the bytes left can hold: nothing is allocated for one that lies. */
+/** Reads a count. It is refused if the bytes left cannot hold as many items, so that nothing is allocated for it. */
 export function readCount(reader: XdrReader, minBytes: number): number {
   const at = reader.offset
   const count = reader.uint32()

@@ -1,26 +1,26 @@
-/** A connection that came in over some listener, before it is a session. */
+/** A connection before it is a session. It came in over a listener, or the producer made it. */
 import type { AuthExchange, Peer } from '../../auth/mechanism.ts'
 import type { Link } from '../../protocol/link/link.ts'
 import type { Channel } from '../channels/channel.ts'
 
-/** Who decides whom to let in: the authenticator, or on a connection that the producer made, the secret of its channel. */
+/** Decides who may log in: the authenticator, or on a connection that the producer made, the secret of its channel. */
 export interface AuthProvider {
   methods(peer: Peer): string[]
   begin(peer: Peer): AuthExchange
 }
 
-/** The producer made the connection, for this channel [MON 14]. */
+/** The channel for which the producer made the connection [MON 14]. */
 export interface OutboundChannel {
   readonly auth: AuthProvider
   readonly channel: Channel
 }
 
-/** A stream that can be put under TLS, this end being the server [MON 12]. */
+/** A stream that can be put under TLS, with this end as the server [MON 12]. */
 export interface TlsUpgradable {
-  /** From the first byte on; else when the peer asks for it (WRAP). */
+  /** True if TLS begins with the first byte, false if it begins when the peer asks for it (WRAP). */
   readonly isImmediate: boolean
-  /** Takes the stream from its link. `secured` tells what the peer has shown; the handshake is over then. */
-  secure(secured: (facts: Partial<Peer>) => void): Link
+  /** Takes the stream from its link. `established` is called after the handshake, with the facts that it showed of the peer. */
+  secure(established: (facts: Partial<Peer>) => void): Link
 }
 
 export interface IncomingConnection {
@@ -28,7 +28,7 @@ export interface IncomingConnection {
   readonly tls?: TlsUpgradable | undefined
   readonly format: 'xdr' | 'json'
   readonly peer: Peer
-  /** AUTH succeeded: from now on the peer may send more at once. */
+  /** Called when AUTH has succeeded: from now on the peer may send longer messages. */
   readonly admitted?: () => void
   readonly outbound?: OutboundChannel
 }

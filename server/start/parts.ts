@@ -22,7 +22,8 @@ import type { QueueHost } from '../channels/queue-state.ts'
 import { Registry } from '../channels/registry.ts'
 import { TurnScheduler } from '../channels/turn.ts'
 import { RightsRevocation } from '../channels/withdrawal.ts'
-import { handlers } from '../commands/index.ts'
+import { commandHandlers } from '../commands/index.ts'
+import type { CommandServices } from '../commands/services.ts'
 import type { Config } from '../config/config.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
 import { makeDialler } from '../connections/outbound/make.ts'
@@ -46,8 +47,8 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { Measurements } from '../metrics/measurements.ts'
+import type { SessionContext } from '../sessions/context.ts'
 import type { IncomingConnection } from '../sessions/incoming-connection.ts'
-import type { Producer } from '../sessions/producer.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { monoControls } from '../sources/mono/controls.ts'
 import { Notices } from '../sources/producer/notices.ts'
@@ -69,6 +70,15 @@ export interface PartsOptions {
   /** Controls that run programs. */
   readonly programs: readonly Control[]
   readonly onFailed: (error: StorageError) => void
+}
+
+/** What sessions and commands use, and besides them recovery, sources and listeners. */
+export interface Producer extends SessionContext, CommandServices {
+  readonly name: string
+  readonly host: QueueHost
+  readonly audit: AuditLog
+  readonly ids: Ids
+  readonly withdrawal: RightsRevocation
 }
 
 export interface Parts {
@@ -257,7 +267,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
       certificates: options.certificates,
     }),
   }
-  const sessions = new Sessions(producer, handlers, config.limits.connections)
+  const sessions = new Sessions(producer, commandHandlers(producer), config.limits.connections)
   // Where the disk is full values are refused and told: to wait for room would keep them from whoever stores nothing.
   const behind = (): boolean => storage !== 'full' && host.unstored > Math.min(BEHIND_BYTES, room / 2)
   return { parts: { producer, sessions, hub, dialler, notices, storage: () => storage, behind }, recovered }

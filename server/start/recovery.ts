@@ -13,7 +13,7 @@ import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Producer } from '../sessions/producer.ts'
+import type { Producer } from './parts.ts'
 
 export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)

@@ -6,8 +6,13 @@ import type { Cli } from '../../cli/session.ts'
 import type { Screen } from '../../cli/top/screen.ts'
 import { type ConnectOptions, connect } from '../../client/index.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
-import { type CommandDeclaration, readCommand } from '../../protocol/monitor/command.ts'
-import { type CommandName, commandName, commands } from '../../protocol/monitor/commands/index.ts'
+import {
+  type CommandDeclaration,
+  type CommandName,
+  commandName,
+  commands,
+  readCommand,
+} from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Message } from '../../protocol/monitor/message.ts'
 import { type StatusName, statuses } from '../../protocol/monitor/status.ts'

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import type { CommandDeclaration } from '../../../protocol/monitor/command.ts'
-import { type CommandName, commands } from '../../../protocol/monitor/commands/index.ts'
+import type { CommandDeclaration } from '../../../protocol/monitor/commands.ts'
+import { type CommandName, commands } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import {
   jsonCommandArguments,
@@ -12,7 +12,6 @@ import {
   messageToJson,
   parseJsonCommands,
 } from '../../../protocol/monitor/json.ts'
-import { fieldFromJson } from '../../../protocol/monitor/json-fields.ts'
 import { type Message, readMessage } from '../../../protocol/monitor/message.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { fromHex } from './vectors.ts'
@@ -70,8 +69,7 @@ describe('commands', () => {
 
   it('has a JSON form for every field of every command', () => {
     for (const { fields } of Object.values<CommandDeclaration>(commands)) {
-      for (const kind of Object.values(fields))
-        expect(() => fieldFromJson(kind, Symbol('none'), 'x')).toThrow(ProtocolError)
+      for (const kind of Object.values(fields)) expect(() => kind.fromJson(Symbol('none'), 'x')).toThrow(ProtocolError)
     }
   })
 

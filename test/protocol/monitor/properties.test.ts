@@ -6,8 +6,14 @@ import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { readArguments } from '../../../protocol/monitor/arguments.ts'
 import { readCapabilities } from '../../../protocol/monitor/capabilities.ts'
-import { type CommandDeclaration, readCommand, writeCommand } from '../../../protocol/monitor/command.ts'
-import { type CommandName, commandName, commands } from '../../../protocol/monitor/commands/index.ts'
+import {
+  type CommandDeclaration,
+  type CommandName,
+  commandName,
+  commands,
+  readCommand,
+  writeCommand,
+} from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import {
   jsonCommandArguments,

@@ -5,8 +5,13 @@ import { Framer, MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { type CommandDeclaration, readCommand, writeCommand } from '../../../protocol/monitor/command.ts'
-import { commandName, commands } from '../../../protocol/monitor/commands/index.ts'
+import {
+  type CommandDeclaration,
+  commandName,
+  commands,
+  readCommand,
+  writeCommand,
+} from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
