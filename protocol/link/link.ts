@@ -3,7 +3,7 @@
  * connection, and nothing more.
  */
 export interface Link {
-  /** Queues bytes. `written` is called once: when they have left this process or never will. The bytes must not change before. */
+  /** Queues bytes, which must not change before `written` is called: once, when they have left this process or never will. */
   write(bytes: Uint8Array, written?: () => void): void
   /** Stops reading until `resume`, so that the peer is slowed down. */
   pause(): void

@@ -27,7 +27,7 @@ export class StreamLink implements Link {
   }
 
   end(): void {
-    // What the peer still sends is read and dropped: unread bytes would turn the close into a reset that overtakes our last bytes.
+    // Bytes that still arrive are read and dropped: unread ones would turn the close into a reset that overtakes our last bytes.
     this.#stream.end(() => setTimeout(() => this.#stream.destroy(), CLOSE_MS).unref())
     this.#stream.resume()
   }

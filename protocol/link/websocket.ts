@@ -75,7 +75,7 @@ export class WebSocketLink implements Link {
       else if (this.#listener?.text) this.#listener.text(data.toString('utf8'))
       else this.end(1003, 'this subprotocol carries binary messages')
     })
-    // The library then closes by itself and sends the reason (1002, 1007, 1009); an immediate `terminate` would overtake that.
+    // The library then closes by itself and sends the reason (1002, 1007, 1009); a `terminate` now would overtake that.
     this.#socket.on('error', () => {
       closed()
       this.#isEnded = true

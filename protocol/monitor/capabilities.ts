@@ -1,4 +1,4 @@
-/** PRODUCER_CAPS [MON 3], the offer of the producer on this connection at this moment. Unlike elsewhere, names repeat in its arglist. */
+/** PRODUCER_CAPS [MON 3]: the offer of the producer on this connection. Unlike elsewhere, names repeat in its arglist. */
 import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
 import { BasicType, MessageId } from './constants.ts'

@@ -23,7 +23,7 @@ export interface JsonCommand {
   readonly object: Readonly<Record<string, unknown>>
 }
 
-/** Splits a text message into commands. Text that does not parse or has no integer seq is a ProtocolError BAD_JSON: close 1007. */
+/** Splits a text message into commands. Throws ProtocolError BAD_JSON, for close code 1007, if it does not parse or has no seq. */
 export function parseJsonCommands(text: string): JsonCommand[] {
   let json: unknown
   try {

@@ -23,7 +23,7 @@ export interface Response {
   readonly result: number
   readonly detail: string
 }
-/** Times are microseconds since 1970; 0 is unknown. Transaction 0: nothing to commit. Metric 0: several. Count 0: unknown. */
+/** Times are microseconds since 1970. 0 means: no transaction to commit, several metrics, an unknown count or time. */
 export interface Gap {
   readonly kind: 'gap'
   readonly transaction: number

@@ -22,7 +22,7 @@ export const StatusCode = {
 
 export type StatusName = keyof typeof StatusCode
 
-/** The same with a sentence each; docs/statuses.md is made from this table. Literals only, so that a bundle without it can leave it out. */
+/** The same with a sentence each, for docs/statuses.md. It holds literals only, so that a bundler can leave it out. */
 export const statuses = {
   OK: { code: 0, text: 'Done. If the command changes what survives, the change is stored.' },
   AUTH_NEEDED: {

@@ -54,7 +54,7 @@ async function defOutbound(
   const { url, isOneWay } = dialler.destination(text)
   checkSecret(secret, isOneWay)
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
-  // All refusals have the same text: the rule, list or address behind one is for the operator only.
+  // All refusals have the same text: which rule, list or address it was is for the operator only.
   if (!isAllowed || !dialler.permits(url)) {
     refusals.record({ identity, address, object: url, outcome: 'PERMISSION_DENIED', detail: 'not dialled' })
     throw new StatusError('PERMISSION_DENIED', 'this destination may not be dialled')
@@ -122,7 +122,7 @@ export function delChannel(
   }
 }
 
-/** COMMIT acknowledges a value: it will not be sent again [MON 6.10]. Plain ones are handled by the command reader in place. */
+/** COMMIT acknowledges a value: it will not be sent again [MON 6.10]. The command reader handles plain ones in place. */
 export const commit: CommandHandler<'COMMIT'> = (session, { transaction, through }) => {
   if (session.channel.queue.commit(transaction, through)) return { result: 0, stored: true }
   throw noSuchTransaction()

@@ -19,7 +19,7 @@ export interface CommandSource {
   readonly seq: number
   /** The name of the current command, or undefined if there is no such command. */
   readonly name: CommandName | undefined
-  /** The transaction id of a plain COMMIT, read in place, since the hottest command makes no object; -1 for any other command. */
+  /** The transaction id of a plain COMMIT, read in place: the hottest command makes no object. It is -1 for any other command. */
   readonly plainCommit: number
   /** Decodes the fields of the current command. Throws ProtocolError. */
   read(): Record<string, unknown>

@@ -1,4 +1,4 @@
-/** The parts of the server that sessions use themselves. Commands have services of their own: see server/commands/services.ts. */
+/** The parts of the server that sessions use themselves. Those that commands use are in server/commands/services.ts. */
 import type { Authenticator } from '../../auth/authenticator.ts'
 import type { AuthFailures } from '../accounts/audit/failures.ts'
 import type { Quotas } from '../accounts/quotas.ts'

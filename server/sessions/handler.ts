@@ -1,4 +1,4 @@
-/** The shape of a command handler: `(session, arguments) => outcome`. It is synchronous wherever possible: commands are as hot as values. */
+/** A command handler is `(session, arguments) => outcome`, synchronous wherever possible: commands are as hot as values. */
 import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import type { CommandArguments, CommandName } from '../../protocol/monitor/commands.ts'

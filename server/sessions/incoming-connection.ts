@@ -19,7 +19,7 @@ export interface OutboundChannel {
 export interface TlsUpgradable {
   /** True if TLS begins with the first byte, false if it begins when the peer asks for it (WRAP). */
   readonly isImmediate: boolean
-  /** Takes the stream from its link. `established` is called after the handshake, with the facts that it showed of the peer. */
+  /** Takes the stream from its link. `established` is called after the handshake, with what it has shown of the peer. */
   secure(established: (facts: Partial<Peer>) => void): Link
 }
 

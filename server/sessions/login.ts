@@ -1,4 +1,4 @@
-/** The login of one connection [MON 6.3, 6.4, 11]: the methods on offer, the AUTH exchange, the number of failures, and the identity at the end. */
+/** The login of one connection [MON 6.3, 6.4, 11]: methods on offer, AUTH exchange, number of failures, and identity in the end. */
 import { AuthError } from '../../auth/errors.ts'
 import type { AuthExchange, Credential, Failed, Peer } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'

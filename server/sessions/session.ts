@@ -46,7 +46,7 @@ export class Session implements ReadSession {
   readonly #linkWriter: LinkWriter
   readonly #layers: LayerStack
   readonly #login: SessionLogin
-  /** They end with the connection [MON 9 Unbound]. */
+  /** Instances that were made here and never bound: they end with the connection [MON 9 Unbound]. */
   readonly unboundInstances = new Set<MetricInstance>()
   #identity: Identity | undefined
   #credential: Credential | undefined
@@ -56,7 +56,7 @@ export class Session implements ReadSession {
   #loginTimeout: Timer | undefined
   /** A WRAP that has no response yet. */
   #wrapRequest: { readonly seq: number; readonly layer: string } | undefined
-  /** True from the response to WRAP until the end of the handshake: the old layer carries nothing any more, the new one nothing yet. */
+  /** True from the response to WRAP until the end of the handshake: neither the old layer nor the new one carries anything. */
   #isTlsStarting = false
   /** The number of SET_CHANNELs. If several are pending, only the response to the last one releases values. */
   #moves = 0
@@ -199,7 +199,7 @@ export class Session implements ReadSession {
     return this.#wrapRequest !== undefined || this.#isTlsStarting
   }
 
-  /** Answers a WRAP once all other commands are answered. From its response on, nothing is read or written before the layer is there. */
+  /** Answers a WRAP once all other commands are answered. After that, nothing is read or written before the layer is there. */
   #answerWrap(): void {
     if (this.#wrapRequest === undefined || this.#responses.unanswered > 0) return
     const { seq, layer } = this.#wrapRequest
