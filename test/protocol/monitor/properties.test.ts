@@ -168,7 +168,7 @@ describe('a length or count that lies', () => {
       const error = refusalOf(() => decoders[decoder]!(payload))
       expect(process.memoryUsage().arrayBuffers - held).toBeLessThan(2 ** 20)
       expect(error, `${lie}`).toBeDefined()
-      // A length is refused at itself or at the bytes that are missing behind it; nothing further is looked at.
+      // A length is refused at its own offset or at the missing bytes after it; nothing further is read.
       expect([at, at + 4]).toContain(error!.offset)
     }
   })

@@ -155,7 +155,7 @@ describe('the right to dial', () => {
       ['object', type.string, str(object)],
     ] as const
 
-  it('is nobody else’s but by a rule, and is told as any destination that may not be dialled', async () => {
+  it('is nobody else’s but by a rule, and is answered like any destination that may not be dialled', async () => {
     const { phone, producer, boss, url } = await stage()
     await producer.addUser('worker', { role: 'operator' })
     const worker = await producer.seat('worker')
@@ -189,7 +189,7 @@ describe('the right to dial', () => {
   })
 })
 
-describe('whoever is removed while its secret is made a verifier of', () => {
+describe('a user who is removed while the verifier of its secret is computed', () => {
   it('leaves no channel behind', async () => {
     const { producer, boss, url } = await stage()
     await producer.addUser('worker', { role: 'admin' })
