@@ -1,5 +1,5 @@
 /** The commands of a consumer as methods [MON 2], and the values that answer some of them. */
-import type { CommandArguments, CommandName } from '../protocol/monitor/commands/index.ts'
+import type { CommandArguments, CommandName } from '../protocol/monitor/commands.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
 import type { ClientClock, ClientTimer } from './clock.ts'

@@ -8,8 +8,13 @@ import { XdrReader } from '../protocol/bytes/reader.ts'
 import { XdrWriter } from '../protocol/bytes/writer.ts'
 import { ProtocolError } from '../protocol/errors.ts'
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
-import { type Command, writeCommand } from '../protocol/monitor/command.ts'
-import { type CommandArguments, type CommandName, commands } from '../protocol/monitor/commands/index.ts'
+import {
+  type CommandArguments,
+  type CommandDeclaration,
+  type CommandName,
+  commands,
+  writeCommand,
+} from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
 import {
   type Gap,
@@ -19,7 +24,7 @@ import {
   readMessage,
   type ValueMessage,
 } from '../protocol/monitor/message.ts'
-import { StatusCode } from '../protocol/monitor/status-code.ts'
+import { StatusCode } from '../protocol/monitor/status.ts'
 import type { ClientClock, ClientTimer } from './clock.ts'
 import { ConnectionError, type ConnectionErrorCode, codeOfNotice, StatusError } from './errors.ts'
 import { FlowControl } from './flow-control.ts'
@@ -199,7 +204,7 @@ export class ClientConnection {
     if (isSecret) this.#flush()
     const seq = this.#nextSeq()
     const start = this.#writer.length
-    writeCommand(this.#writer, commands[name] as Command, seq, values)
+    writeCommand(this.#writer, commands[name] as CommandDeclaration, seq, values)
     const bytes = this.#writer.length - start - 4
     const limit = this.capabilities?.maxFrameBytes || Number.POSITIVE_INFINITY
     if (bytes > limit) {

@@ -3,7 +3,7 @@
  * channel, to the handler of their metric or to the loop over the consumer.
  */
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
-import type { CommandArguments } from '../protocol/monitor/commands/index.ts'
+import type { CommandArguments } from '../protocol/monitor/commands.ts'
 import { BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 import { type ClientClock, withinTime } from './clock.ts'

@@ -2,9 +2,9 @@
  * The errors of the client library. StatusError: the producer refused one command, and the connection continues.
  * ConnectionError: there is no connection, or none any more. Neither ever contains a secret.
  */
-import type { CommandName } from '../protocol/monitor/commands/index.ts'
+import type { CommandName } from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
-import { type StatusName, statusName } from '../protocol/monitor/status-code.ts'
+import { type StatusName, statusName } from '../protocol/monitor/status.ts'
 
 export class StatusError extends Error {
   override readonly name = 'StatusError'

@@ -1,7 +1,7 @@
 /** What the library exports both on Node and in a browser. The two differ in how they dial. */
 export { BasicType, GapReason, NoticeCode } from '../protocol/monitor/constants.ts'
 export type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
-export type { StatusName } from '../protocol/monitor/status-code.ts'
+export type { StatusName } from '../protocol/monitor/status.ts'
 export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
 export type { WaitOptions } from './commands.ts'
 export type { Connect, ConnectOptions } from './connect.ts'

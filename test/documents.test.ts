@@ -1,7 +1,7 @@
 /** The generated tables of docs/ are those of the sources, and the text beside them is complete. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { commands } from '../protocol/monitor/commands/index.ts'
+import { commands } from '../protocol/monitor/commands.ts'
 import { parseJsonCommands } from '../protocol/monitor/json.ts'
 import { statuses } from '../protocol/monitor/status.ts'
 import { commandVectors, fromHex, messageVectors } from './protocol/monitor/vectors.ts'

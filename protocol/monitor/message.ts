@@ -15,7 +15,7 @@ import type { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import { type Capabilities, readCapabilities } from './capabilities.ts'
 import { MAX_ID, MessageId } from './constants.ts'
-import { StatusCode } from './status-code.ts'
+import { StatusCode } from './status.ts'
 import { readTyped, type Value, writeTyped } from './value.ts'
 
 /** Offsets in a VALUE frame. Message id (where a VALUE has its metric id) and transaction id lie there in a GAP frame, too. */
@@ -34,7 +34,7 @@ export interface Response {
   readonly result: number
   readonly detail: string
 }
-/** Times are microseconds since 1970; 0 is unknown. Transaction 0: nothing to commit. Metric 0: several. Count 0: unknown. */
+/** Times are microseconds since 1970. 0 means: no transaction to commit, several metrics, an unknown count or time. */
 export interface Gap {
   readonly kind: 'gap'
   readonly transaction: number

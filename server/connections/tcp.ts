@@ -8,7 +8,7 @@ import { TlsLink } from '../../protocol/link/layers/tls.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { Address } from '../config/config.ts'
 import { bindTcp } from '../core/listen.ts'
-import type { IncomingConnection, Securable } from '../sessions/arrival.ts'
+import type { IncomingConnection, TlsUpgradable } from '../sessions/incoming-connection.ts'
 import type { TlsFiles } from './tls/files.ts'
 import { peerFacts } from './tls/peer.ts'
 
@@ -47,9 +47,9 @@ export async function listenTcp({ address, key, tls, accept }: TcpOptions): Prom
 }
 
 /** `link` can be put under TLS, with the certificate in force at that moment. */
-export function securable(link: StreamLink, tls: TlsFiles, atOnce: boolean): Securable {
+export function securable(link: StreamLink, tls: TlsFiles, isImmediate: boolean): TlsUpgradable {
   return {
-    atOnce,
+    isImmediate,
     secure: (secured) => new TlsLink(link.release(), tls.handshake, (socket) => secured(peerFacts(socket, tls))),
   }
 }

@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import { WebSocketLink } from '../../protocol/link/websocket.ts'
 import type { Clock } from '../core/clock.ts'
-import type { IncomingConnection } from '../sessions/arrival.ts'
+import type { IncomingConnection } from '../sessions/incoming-connection.ts'
 import { JsonLink } from '../sessions/json-link.ts'
 
 const PING_MS = 15_000

@@ -2,7 +2,7 @@
 import { DEFAULT_TENANT, parseIdentity } from '../../auth/identity.ts'
 import { ADMIN_ROLE, mayRead } from '../../auth/permissions.ts'
 import type { RuledCommand } from '../../auth/rules.ts'
-import { type CommandName, commands } from '../../protocol/monitor/commands/index.ts'
+import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'
 import type { Users } from '../accounts/users.ts'

@@ -20,9 +20,10 @@ import { Journal } from '../channels/journal.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
 import { Registry } from '../channels/registry.ts'
-import { RightsRevocation } from '../channels/rights-revocation.ts'
 import { TurnScheduler } from '../channels/turn-scheduler.ts'
-import { handlers } from '../commands/index.ts'
+import { RightsRevocation } from '../channels/rights-revocation.ts'
+import { commandHandlers } from '../commands/index.ts'
+import type { CommandServices } from '../commands/services.ts'
 import type { Config } from '../config/config.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
 import { makeDialler } from '../connections/outbound/make.ts'
@@ -45,8 +46,8 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids, QueryIds } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { PendingMeasurements } from '../metrics/pending-measurements.ts'
-import type { IncomingConnection } from '../sessions/arrival.ts'
-import type { Producer } from '../sessions/producer.ts'
+import type { SessionContext } from '../sessions/context.ts'
+import type { IncomingConnection } from '../sessions/incoming-connection.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { monoControls } from '../sources/mono/controls.ts'
 import { Notices } from '../sources/producer/notices.ts'
@@ -68,6 +69,15 @@ export interface PartsOptions {
   /** Controls that run programs. */
   readonly programs: readonly Control[]
   readonly onFailed: (error: StorageError) => void
+}
+
+/** What sessions and commands use, and besides them recovery, sources and listeners. */
+export interface Producer extends SessionContext, CommandServices {
+  readonly name: string
+  readonly host: QueueHost
+  readonly audit: AuditLog
+  readonly ids: Ids
+  readonly withdrawal: RightsRevocation
 }
 
 export interface Parts {
@@ -240,7 +250,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     quotas,
     executor,
     accounts,
-    dials: dialler,
+    dialler,
     rights,
     withdrawal,
     authenticator: new Authenticator({
@@ -256,7 +266,7 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
       certificates: options.certificates,
     }),
   }
-  const sessions = new Sessions(producer, handlers, config.limits.connections)
+  const sessions = new Sessions(producer, commandHandlers(producer), config.limits.connections)
   // Where the disk is full values are refused and told: to wait for room would keep them from whoever stores nothing.
   const behind = (): boolean => storage !== 'full' && host.unstored > Math.min(BEHIND_BYTES, room / 2)
   return { parts: { producer, sessions, hub, dialler, notices, storage: () => storage, behind }, recovered }

@@ -13,14 +13,14 @@ import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Producer } from '../sessions/producer.ts'
+import type { Producer } from './parts.ts'
 
 export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)
   recoverBindings(recovered, producer, channels)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
   for (const channel of channels.values()) {
-    if (channel.row.url !== '') producer.dials.watch(channel, proofs.get(channel.id))
+    if (channel.row.url !== '') producer.dialler.watch(channel, proofs.get(channel.id))
   }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)

@@ -2,7 +2,7 @@
 import type { Channel } from '../../channels/channel.ts'
 import type { ChannelConnection } from '../../channels/outbox.ts'
 import type { Timer } from '../../core/clock.ts'
-import type { Door } from '../../sessions/arrival.ts'
+import type { AuthProvider } from '../../sessions/incoming-connection.ts'
 import type { Destination } from './destination.ts'
 
 const FIRST_MS = 1_000
@@ -12,7 +12,7 @@ export class Dial {
   readonly channel: Channel
   readonly destination: Destination
   /** undefined: nobody is asked who it is, since nobody answers. */
-  readonly door: Door | undefined
+  readonly door: AuthProvider | undefined
   timer: Timer | undefined
   /** An attempt under way: from the question for its addresses until the peer has proven who it is. */
   attempt: AbortController | undefined
@@ -29,7 +29,7 @@ export class Dial {
   /** Counts attempts: of several addresses each has its turn. */
   attempts = 0
 
-  constructor(channel: Channel, destination: Destination, door: Door | undefined) {
+  constructor(channel: Channel, destination: Destination, door: AuthProvider | undefined) {
     this.channel = channel
     this.destination = destination
     this.door = door

@@ -11,10 +11,10 @@ import { NoticeCode } from '../../../protocol/monitor/constants.ts'
 import type { AuditEntry } from '../../accounts/audit/log.ts'
 import type { Channel } from '../../channels/channel.ts'
 import type { ChannelConnection } from '../../channels/outbox.ts'
+import type { ChannelDialler } from '../../commands/services.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
-import type { IncomingConnection } from '../../sessions/arrival.ts'
-import type { Dials } from '../../sessions/producer.ts'
+import type { IncomingConnection } from '../../sessions/incoming-connection.ts'
 import type { AllowList } from './allow-list.ts'
 import type { Reached } from './connect.ts'
 import { type Destination, parseDestination } from './destination.ts'
@@ -54,7 +54,7 @@ export interface DiallerOptions {
 /** Refused here, before anything was sent. */
 class Refused extends Error {}
 
-export class Dialler implements Dials {
+export class Dialler implements ChannelDialler {
   readonly #options: DiallerOptions
   readonly #dials = new Map<number, Dial>()
   readonly #queue: Dial[] = []
@@ -246,7 +246,7 @@ export class Dialler implements Dials {
       reached.arrive((arrival) =>
         accept({
           ...arrival,
-          dialled: { door, channel },
+          outbound: { auth: door, channel },
           admitted: () => {
             arrival.admitted?.()
             // From here on the connection is a session like any other, and has the channel.

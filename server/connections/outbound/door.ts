@@ -9,7 +9,7 @@ import { ScramMechanism } from '../../../auth/mechanisms/scram-sha-256.ts'
 import { Methods } from '../../../auth/methods.ts'
 import { MIN_ITERATIONS, type ScramVerifier } from '../../../auth/scram/keys.ts'
 import { Throttle } from '../../../auth/throttle.ts'
-import type { Door } from '../../sessions/arrival.ts'
+import type { AuthProvider } from '../../sessions/incoming-connection.ts'
 
 const SALT_BYTES = 16
 const KEY_BYTES = 32
@@ -35,7 +35,7 @@ export interface DoorOptions {
 }
 
 /** One for each channel: guesses at one never throttle another. */
-export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions): Door {
+export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions): AuthProvider {
   const find = (tenant: string, name: string): Account | undefined => {
     const account = owner()
     if (account === undefined || account.tenant !== tenant || account.name !== name) return undefined
@@ -46,7 +46,7 @@ export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions)
 }
 
 /** Nobody gets in any more by an attempt that was given up: the channel may be another's by now. */
-export function whileWanted(door: Door, signal: AbortSignal): Door {
+export function whileWanted(door: AuthProvider, signal: AbortSignal): AuthProvider {
   return {
     methods: (peer) => door.methods(peer),
     begin(peer) {

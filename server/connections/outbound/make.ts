@@ -1,12 +1,13 @@
 /** Joins the dialler to the rest of the server. */
 import { mayRead } from '../../../auth/permissions.ts'
 import type { Recovered } from '../../../storage/store.ts'
+import type { AuditLog } from '../../accounts/audit/log.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Config } from '../../config/config.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Sensor } from '../../metrics/metric.ts'
-import type { Producer } from '../../sessions/producer.ts'
+import type { SessionContext } from '../../sessions/context.ts'
 import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
 import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
 import { AllowList } from './allow-list.ts'
@@ -14,7 +15,8 @@ import { reach } from './connect.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
 import { type Resolver, systemResolver } from './resolve.ts'
 
-export interface DialParts extends Pick<Producer, 'clock' | 'log' | 'audit' | 'journal' | 'accounts' | 'quotas'> {
+export interface DialParts extends Pick<SessionContext, 'clock' | 'log' | 'journal' | 'accounts' | 'quotas'> {
+  readonly audit: AuditLog
   readonly config: Pick<Config, 'dial' | 'producer'>
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>

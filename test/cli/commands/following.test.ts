@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CommandName } from '../../../protocol/monitor/commands/index.ts'
+import type { CommandName } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'

@@ -1,12 +1,11 @@
 /**
- * Commands as they come in, binary or JSON, one by one and in order. A session pulls: while it decides an AUTH it pulls
- * nothing, and what has arrived waits here.
+ * The source of a session's commands, binary or JSON: one by one and in order. The command reader pulls. While it decides an
+ * AUTH it pulls nothing, and the commands that have arrived wait here.
  */
 import { Framer, MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
-import { readCommand } from '../../protocol/monitor/command.ts'
-import { type CommandName, commandName, commands } from '../../protocol/monitor/commands/index.ts'
+import { type CommandName, commandName, commands, readCommand } from '../../protocol/monitor/commands.ts'
 import {
   type JsonCommand,
   jsonCommandArguments,
@@ -14,33 +13,29 @@ import {
   parseJsonCommands,
 } from '../../protocol/monitor/json.ts'
 
-/** One command. `name` is undefined if there is no such command. Valid until the next `next`. */
-export interface Incoming {
-  readonly seq: number
-  readonly name: CommandName | undefined
-  /** The transaction id of a plain COMMIT, read in place: the hottest command makes no object. -1: it is something else. */
-  readonly plainCommit: number
-  /** Decodes the fields. Throws ProtocolError. */
-  read(): Record<string, unknown>
-}
-
-export interface Intake {
-  /** True once the next command is there; its parts are then in `seq`, `name` and `read`. Throws ProtocolError for broken framing. */
+export interface CommandSource {
+  /** Moves to the next command. Returns false if it has not arrived. Throws ProtocolError for broken framing. */
   next(): boolean
-  readonly incoming: Incoming
-  /** Nothing that arrived waits. */
-  readonly drained: boolean
-  /** After AUTH frames may be longer. */
+  readonly seq: number
+  /** The name of the current command, or undefined if there is no such command. */
+  readonly name: CommandName | undefined
+  /** The transaction id of a plain COMMIT, read in place: the hottest command makes no object. It is -1 for any other command. */
+  readonly plainCommit: number
+  /** Decodes the fields of the current command. Throws ProtocolError. */
+  read(): Record<string, unknown>
+  /** True if nothing that has arrived waits. */
+  readonly isDrained: boolean
+  /** Allows longer frames, after AUTH. */
   authenticated(): void
-  /** The end of a turn: nothing of the receive buffer is kept. */
+  /** Gives up the receive buffer, at the end of a turn. */
   settle(): void
 }
 
 const COMMIT = commands.COMMIT.code
-/** cmd, seq and transaction id, without `through`. */
+/** The length of a COMMIT with cmd, seq and transaction id, without `through`. */
 const COMMIT_BYTES = 16
 
-export class XdrIntake implements Intake, Incoming {
+export class XdrCommandSource implements CommandSource {
   readonly #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
   readonly #reader = new XdrReader()
   seq = 0
@@ -58,10 +53,6 @@ export class XdrIntake implements Intake, Incoming {
     return true
   }
 
-  get incoming(): Incoming {
-    return this
-  }
-
   get name(): CommandName | undefined {
     return commandName(this.#code)
   }
@@ -77,7 +68,7 @@ export class XdrIntake implements Intake, Incoming {
     return readCommand(commands[this.name as CommandName], this.#reader.reset(bytes, start + 8, end, view))
   }
 
-  get drained(): boolean {
+  get isDrained(): boolean {
     return this.#framer.pending === 0
   }
 
@@ -90,15 +81,15 @@ export class XdrIntake implements Intake, Incoming {
   }
 }
 
-export class JsonIntake implements Intake, Incoming {
+export class JsonCommandSource implements CommandSource {
   readonly #waiting: JsonCommand[] = []
   #at = 0
   #current: JsonCommand | undefined
-  /** Afterwards the limit of the WebSocket itself is the only one. */
+  /** The limit before AUTH. Afterwards only that of the WebSocket itself applies. */
   #maxBytes = MAX_FRAME_BYTES_BEFORE_AUTH
   readonly plainCommit = -1
 
-  /** Throws ProtocolError: BAD_JSON, close 1007; FRAME_TOO_LONG, close 1009. */
+  /** Throws ProtocolError BAD_JSON, for close code 1007, or FRAME_TOO_LONG, for 1009. */
   push(text: string): void {
     if (text.length > this.#maxBytes || Buffer.byteLength(text) > this.#maxBytes) {
       throw new ProtocolError('FRAME_TOO_LONG', `a message of more than ${this.#maxBytes} bytes before AUTH`)
@@ -117,10 +108,6 @@ export class JsonIntake implements Intake, Incoming {
     return true
   }
 
-  get incoming(): Incoming {
-    return this
-  }
-
   get seq(): number {
     return this.#current?.seq ?? 0
   }
@@ -133,7 +120,7 @@ export class JsonIntake implements Intake, Incoming {
     return jsonCommandArguments(this.name as CommandName, this.#current?.object ?? {})
   }
 
-  get drained(): boolean {
+  get isDrained(): boolean {
     return this.#at >= this.#waiting.length
   }
 
