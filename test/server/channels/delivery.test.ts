@@ -83,7 +83,7 @@ describe('what is sent', () => {
     expect(one.kind === 'slice' && one.bytes.length).toBe(100)
   })
 
-  it('is no GAP behind a hold either on a channel that is not durable, where GAPs have no id', async () => {
+  it('is no GAP after a barrier either on a channel that is not durable, where GAPs have no id', async () => {
     const rig = await Rig.connected({ durable: false, maxBytes: 100 })
     rig.append(7, 30)
     const hold = rig.queue.holdBack()
@@ -93,7 +93,7 @@ describe('what is sent', () => {
     expect(frames.filter((frame) => frame.startsWith('GAP'))).toHaveLength(1)
   })
 
-  it('is nothing behind a hold, until it is let go [MON 6.1]', async () => {
+  it('is nothing after a barrier until it is released [MON 6.1]', async () => {
     const rig = await rigOf()
     rig.append(7, 2)
     const hold = rig.queue.holdBack()
@@ -138,7 +138,7 @@ describe('COMMIT', () => {
     expect(rig.queue.status()).toMatchObject({ committed: 5, inFlight: 0, queued: 2 })
   })
 
-  it('forgets what was settled behind a value that is never committed', async () => {
+  it('forgets what was settled after a value that is never committed', async () => {
     const rig = await rigOf()
     for (let id = 101; id < 2_000; id++) {
       rig.append(7, 1)
@@ -190,7 +190,7 @@ describe('keep-latest', () => {
 })
 
 describe('values that wait', () => {
-  it('get their ids at their release, in order, behind what is queued [MON 8 Binding]', async () => {
+  it('get their ids at their release, in order, after what is queued [MON 8 Binding]', async () => {
     const rig = await rigOf()
     rig.append(8, 2, { waiting: true })
     rig.append(9, 1, { waiting: true })

@@ -95,7 +95,7 @@ describe('a lane', () => {
     )
   })
 
-  it('does not grow for ever behind a value that is never committed', () => {
+  it('does not grow for ever after a value that is never committed', () => {
     const lane = new Lane(0)
     lane.push(blockOf(1, 1))
     for (let id = 2; id < 100_000; id++) {

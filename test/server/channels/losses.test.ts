@@ -57,7 +57,7 @@ describe('a full channel', () => {
     expect((await rig.send()).at(-1)).toBe('GAP 7 130 x2 @31-32 reason 1')
   })
 
-  it('drops what arrives with drop-newest, and tells it behind what is there', async () => {
+  it('drops what arrives with drop-newest, and reports it after what is there', async () => {
     const rig = await Rig.connected({ maxBytes: 1_000, overflow: 'drop-newest' })
     rig.append(7, 12)
     rig.append(8, 1)
@@ -83,7 +83,7 @@ describe('a full channel', () => {
     expect(await rig.send()).toEqual(['GAP 7 115 x12 @5-16 reason 1', 'VALUE 7 116 @17', 'VALUE 7 117 @18'])
   })
 
-  it('commits the GAP behind the sent half of a block by its id, and the half by theirs', async () => {
+  it('commits the GAP after the sent half of a block by its id, and the half by theirs', async () => {
     const rig = await Rig.connected({ maxBytes: 1_000, window: 4 })
     rig.append(7, 10)
     rig.persist()
@@ -283,7 +283,7 @@ describe('keep-latest', () => {
 })
 
 describe('old values', () => {
-  it('go by the age clock when they are not in flight, and are told', async () => {
+  it('go by the age clock when they are not in flight, and are reported', async () => {
     const rig = await Rig.connected({ maxAgeMs: 1_000, window: 2 })
     rig.append(7, 5)
     rig.append(8, 2, { waiting: true })
@@ -300,7 +300,7 @@ describe('old values', () => {
     expect(await rig.send()).toEqual(['GAP 7 104 x3 @3-5 reason 2', 'VALUE 7 105 @8'])
   })
 
-  it('go even behind younger ones, where they were released', async () => {
+  it('go even after younger ones, where they were released', async () => {
     const rig = await Rig.connected({ maxAgeMs: 1_000 })
     rig.append(8, 1, { waiting: true })
     rig.host.now = 900

@@ -45,7 +45,7 @@ describe('STOP', () => {
     expect(rig.queue.status()).toMatchObject({ inFlight: 1, dropped: { stopped: 2 } })
   })
 
-  it('is forgotten when everything is behind it, and holds after a restart until then', async () => {
+  it('is forgotten when everything before it is gone, and holds after a restart until then', async () => {
     const rig = await rigOf()
     await rig.queue.stop(8, rig.read)
     expect(rig.queue.endPassedStops()).toEqual([])

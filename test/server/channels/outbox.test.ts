@@ -9,7 +9,7 @@ class HandTurn extends TurnScheduler {
   override schedule(): void {}
 }
 
-/** A link that drains when it is told to. */
+/** A link that drains on demand. */
 class Link implements ChannelConnection {
   readonly sent: Uint8Array[] = []
   readonly behind = false

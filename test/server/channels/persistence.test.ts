@@ -200,7 +200,7 @@ describe('what comes back after a crash', () => {
     expect(rig.queue.imbalance).toBe(0)
   })
 
-  it('is counted and told if a block was set aside before that could be stored', async () => {
+  it('is counted and reported if a block was set aside before that could be stored', async () => {
     const rig = await Rig.connected()
     rig.append(7, 15)
     rig.persist()

@@ -1,6 +1,6 @@
 /**
  * What the model knows of one queue. It does not repeat the queue's arithmetic: it looks at what is left in the lanes after
- * every step and wants a cause for each value that is gone, the same count in the ledger, and a GAP for what must be told.
+ * every step and wants a cause for each value that is gone, the same count in the ledger, and a GAP for what must be reported.
  */
 import assert from 'node:assert/strict'
 import { GapReason } from '../../../../protocol/monitor/constants.ts'
@@ -47,7 +47,7 @@ export interface Gone {
   readonly must?: Iterable<Value>
   /** Values that were offered in this step and are not there: why. */
   readonly refused?: readonly { readonly value: Value; readonly cause: Cause }[]
-  /** GAPs that may be gone: told and committed, or discarded. */
+  /** GAPs that may be gone: sent and committed, or discarded. */
   readonly gap?: (gap: GapEntry) => boolean
 }
 
@@ -108,7 +108,7 @@ export class Shadow {
     same(left, block.unsettled, 'left in a block')
   }
 
-  /** After a step: what is gone has the right cause, and is counted and told. */
+  /** After a step: what is gone has the right cause, and is counted and reported. */
   check({ why, must = [], refused = [], gap = () => false }: Gone): void {
     const before = this.view
     const after = this.look()
@@ -159,7 +159,7 @@ export class Shadow {
     for (const gap of this.flyingGaps) if (!after.gaps.has(gap)) this.flyingGaps.delete(gap)
     let told = 0
     for (const count of after.gaps.values()) told += count
-    same(told, expected, 'values told by GAPs')
+    same(told, expected, 'values reported by GAPs')
     for (const { value, cause } of losses) {
       const covered = [...after.gaps.keys()].some((gap) => gap.reason === reasonOf(cause) && covers(gap, value))
       if (!covered) throw new Error(`no GAP covers value ${value.time}, lost by ${cause}`)

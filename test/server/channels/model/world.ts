@@ -235,7 +235,7 @@ export class World {
     const gaps = stored.view.gaps.size + (missing > 0 ? 1 : 0) + (clean ? 0 : 1)
     same(view.gaps.size, gaps, 'GAPs after a restart')
     const sum = (counts: Iterable<number>): number => [...counts].reduce((a, b) => a + b, 0)
-    same(sum(view.gaps.values()), sum(stored.view.gaps.values()) + missing, 'values told after a restart')
+    same(sum(view.gaps.values()), sum(stored.view.gaps.values()) + missing, 'values reported after a restart')
     same(view.status.accepted, stored.view.status.accepted, 'accepted after a restart')
     same(view.status.committed, stored.view.status.committed, 'committed after a restart')
   }
