@@ -3,11 +3,19 @@
  * the limits come from the tenant or the configuration. When one is lowered, what is there stays.
  */
 
-import type { Config } from '../config/config.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 
-export type Quota = Config['quota']
+/** What a tenant may have; 0: no limit. */
+export interface Quota {
+  readonly connections: number
+  readonly channels: number
+  readonly queuedBytes: number
+  readonly instances: number
+  readonly valuesPerSecond: number
+  readonly controlsPerMinute: number
+  readonly dialsPerMinute: number
+}
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000

@@ -1,8 +1,6 @@
 /** The tenants with what each may have, in memory and in the store. */
 import type { Change, TenantRow } from '../../storage/store.ts'
-import type { Config } from '../config/config.ts'
-
-export type Quota = Config['quota']
+import type { Quota } from './quotas.ts'
 
 export class Tenants {
   readonly #own = new Map<string, Partial<Quota>>()

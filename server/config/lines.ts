@@ -4,6 +4,7 @@
  * need no rules of their own. The text as a whole must already have parsed.
  */
 import { parse, type TomlTable } from 'smol-toml'
+import { isTable } from './value-types.ts'
 
 /**
  * The line, from 1, of the section `path[0]` or the key `path[1]` in it; of the tables of a list `path` goes on with their
@@ -91,8 +92,4 @@ function paths(table: TomlTable): string[] {
     JSON.stringify([section]),
     ...(isTable(value) ? Object.keys(value).map((key) => JSON.stringify([section, key])) : []),
   ])
-}
-
-export function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }

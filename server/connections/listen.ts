@@ -1,5 +1,6 @@
 /** Opens what consumers connect to, the Monitoring Protocol over TCP last. */
-import type { Address, Config } from '../config/config.ts'
+import type { Address } from '../core/address.ts'
+import type { Config } from '../start/config.ts'
 import type { Parts } from '../start/parts.ts'
 import { listenHttp } from './http/app.ts'
 import { type Listening, listenTcp } from './tcp.ts'

@@ -1,6 +1,6 @@
 /** Binds a TCP server, or says in words why not. */
 import type { Server } from 'node:net'
-import type { Address } from '../config/config.ts'
+import type { Address } from '../core/address.ts'
 import { listenError } from './listen-error.ts'
 
 /** Connections that may wait to be accepted: a fleet comes back all at once. */

@@ -1,5 +1,5 @@
 /** Why an address could not be bound, as a sentence for a person: address, likely reason, key to change. */
-import { type Address, formatAddress } from '../config/config.ts'
+import { type Address, formatAddress } from '../core/address.ts'
 
 export class ListenError extends Error {
   override readonly name = 'ListenError'

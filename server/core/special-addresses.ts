@@ -4,7 +4,7 @@
  * and is not in 2000::/3 is not given to anybody.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
-import type { Network } from '../config/config.ts'
+import type { Network } from '../core/address.ts'
 
 const IPV4 = [
   '0.0.0.0/8',

@@ -3,7 +3,7 @@
  * and must come out the same as over IPv4: it is the identity of the host.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
-import type { Network } from '../config/config.ts'
+import type { Network } from '../core/address.ts'
 
 /** `BlockList.check` costs a microsecond and forged addresses cost memory: so many answers are remembered. */
 const REMEMBERED = 4096

@@ -2,7 +2,7 @@
  * Which tenant a source sends for. Each tenant has a sensor of its own, with its own hosts, limits and counters, so that
  * nothing one of them sends can be seen, renamed or crowded out by another.
  */
-import type { Network } from '../config/config.ts'
+import type { Network } from '../core/address.ts'
 import { Sources } from './allowed.ts'
 
 /** How many values a tenant's feeds may bring in. */

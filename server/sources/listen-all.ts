@@ -1,7 +1,8 @@
 /**
  * Opens what sensors listen on. Only when bindings are back from the store: a value that arrives before would be nobody's.
  */
-import { type Address, type Config, formatAddress } from '../config/config.ts'
+import { type Address, formatAddress } from '../core/address.ts'
+import type { Config } from '../start/config.ts'
 import type { Parts } from '../start/parts.ts'
 import type { Feeds as ByTenant } from './by-tenant.ts'
 import { listenGmetric } from './gmetric/listen.ts'
@@ -57,13 +58,13 @@ export async function listenFeeds(
   }
   try {
     const { clock, journal, log } = server.producer
-    const ganglia = await listenGmetric(gmetric, config, server.producer.log, opened)
+    const ganglia = await listenGmetric(gmetric, config.gmetric, server.producer.log, opened)
     const bound = {
       gmetric: ganglia.packets,
       gmetricXml: ganglia.xml,
       smonTcp: await listenSmonTcp(smon, config, server, opened),
       smonUdp: await listenSmonUdp(smon, config, server, opened),
-      mono: await listenMono(mono, config, { clock, journal, log, behind: server.behind }, opened),
+      mono: await listenMono(mono, config.mono, { clock, journal, log, behind: server.behind }, opened),
     }
     opened(connectQmf({ sensors: qmf, agents }, config.qmf, { clock, journal, log, behind: server.behind }))
     return { ...bound, close }

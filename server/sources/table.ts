@@ -1,16 +1,19 @@
 /** Makes the sensors and joins them to the hub. */
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
-import type { Config } from '../config/config.ts'
 import type { TlsFiles } from '../connections/tls/files.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Producer } from '../sessions/producer.ts'
+import type { Config } from '../start/config.ts'
 import type { Parts } from '../start/parts.ts'
 import { Feeds } from './by-tenant.ts'
+import { gmetricSection } from './gmetric/config.ts'
 import { GmetricSensor } from './gmetric/sensor.ts'
 import { systemAccess } from './host/access.ts'
 import { HostReader } from './host/reader.ts'
 import { HostSensor } from './host/sensor.ts'
+import { hostSection } from './host/source.ts'
 import { type Feeds as Listening, listenFeeds } from './listen-all.ts'
+import { monoSection } from './mono/config.ts'
 import { MonoSensor } from './mono/sensor.ts'
 import { OverQuota } from './over-quota.ts'
 import { AuditSensor } from './producer/audit.ts'
@@ -23,8 +26,18 @@ import { type Stats, statsView } from './producer/stats.ts'
 import { AgentPost } from './qmf/agent/post.ts'
 import { Remembered } from './qmf/agent/remembered.ts'
 import { shownOf } from './qmf/agent/shown.ts'
+import { qmfSection } from './qmf/config.ts'
 import { QmfSensor } from './qmf/sensor.ts'
+import { smonSection } from './smon/config.ts'
 import { SmonSensor } from './smon/sensor.ts'
+
+export const sourceSections = {
+  host: hostSection,
+  gmetric: gmetricSection,
+  smon: smonSection,
+  mono: monoSection,
+  qmf: qmfSection,
+}
 
 export interface Sensors {
   /** Opens what they listen on. Rejects with ListenError for an address that the configuration names. */

@@ -2,10 +2,11 @@
 import { resolve } from 'node:path'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
-import { type Config, ConfigError, formatAddress, loadConfig } from '../config/config.ts'
+import { formatAddress } from '../core/address.ts'
 import { ListenError } from '../core/listen-error.ts'
 import { createLogger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
+import { type Config, ConfigError, loadConfig } from '../start/config.ts'
 import { type RunningServer, startServer } from './server.ts'
 
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */

@@ -23,7 +23,6 @@ import { Registry } from '../channels/registry.ts'
 import { TurnScheduler } from '../channels/turn.ts'
 import { RightsRevocation } from '../channels/withdrawal.ts'
 import { handlers } from '../commands/index.ts'
-import type { Config } from '../config/config.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
 import { makeDialler } from '../connections/outbound/make.ts'
 import type { Resolver } from '../connections/outbound/resolve.ts'
@@ -53,6 +52,7 @@ import { monoControls } from '../sources/mono/controls.ts'
 import { Notices } from '../sources/producer/notices.ts'
 import { QmfControls } from '../sources/qmf/controls/controls.ts'
 import { QMF_PREFIX } from '../sources/qmf/names.ts'
+import type { Config } from '../start/config.ts'
 
 export interface PartsOptions {
   readonly config: Config

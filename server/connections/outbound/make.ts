@@ -3,19 +3,19 @@ import { mayRead } from '../../../auth/permissions.ts'
 import type { Recovered } from '../../../storage/store.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import type { Registry } from '../../channels/registry.ts'
-import type { Config } from '../../config/config.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Sensor } from '../../metrics/metric.ts'
 import type { Producer } from '../../sessions/producer.ts'
 import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
 import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
+import type { DialSection } from '../config.ts'
 import { AllowList } from './allow-list.ts'
 import { reach } from './connect.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
 import { type Resolver, systemResolver } from './resolve.ts'
 
 export interface DialParts extends Pick<Producer, 'clock' | 'log' | 'audit' | 'journal' | 'accounts' | 'quotas'> {
-  readonly config: Pick<Config, 'dial' | 'producer'>
+  readonly config: { readonly dial: DialSection; readonly producer: { readonly name: string } }
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>
   readonly rights: Rights

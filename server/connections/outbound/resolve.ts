@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import type { Address } from '../../config/config.ts'
+import type { Address } from '../../core/address.ts'
 import { familyOf } from '../../core/special-addresses.ts'
 import type { Destination } from './destination.ts'
 

@@ -1,9 +1,10 @@
 /**
  * The tables `[[exec]]`: programs that may be run as controls, and with what. Whether the program and the user are there is
- * judged at the start (controls/exec/programs.ts); everything that can be judged by reading is judged here.
+ * judged at the start (found.ts); everything that can be judged by reading is judged here.
  */
 import { z } from 'zod'
-import { duration, integer, key, needed, oneOf, optional, tenant, text, toggle } from '../../config/kinds.ts'
+import { type SectionConfig, tableList } from '../../config/schema.ts'
+import { duration, integer, key, needed, oneOf, optional, tenant, text, toggle } from '../../config/value-types.ts'
 import { parametersOf, parseTemplate, type Template } from './template.ts'
 
 /** A value of a parameter is never longer, whatever the table says: it is matched against a pattern. */
@@ -97,7 +98,8 @@ const execTable = z
       .array(parameterTable)
       .max(64)
       .default([])
-      .refine((list) => areDifferent(list.map(({ name }) => name)), 'a parameter stands twice'),
+      .refine((list) => areDifferent(list.map(({ name }) => name)), 'a parameter stands twice')
+      .describe('The parameters of the `[[exec]]` above it.'),
     environment: key(
       environment(),
       {},
@@ -137,17 +139,20 @@ const execTable = z
     maxRunning: max_running,
   }))
 
-export const execs = z
-  .array(execTable)
-  .max(1000)
-  .refine((list) => areDifferent(list.map(({ name }) => name)), 'two of them have the same `name`')
-  .default([])
-
-/** The keys of both tables, for the page and for messages. */
-export const execKeys: Readonly<Record<string, z.ZodType>> = execTable.in.shape
-export const parameterKeys: Readonly<Record<string, z.ZodType>> = parameterTable.shape
-
-export type ReadExec = z.output<typeof execTable>
+export const execs = tableList(
+  z
+    .array(execTable)
+    .max(1000)
+    .refine((list) => areDifferent(list.map(({ name }) => name)), 'two of them have the same `name`')
+    .default([])
+    .describe(
+      'Programs that may be run as controls, one table each; only in the file. How to write one: ' +
+        '[controls.md](controls.md#exec).',
+    ),
+)
+/** A program that may be run as a control. */
+export type ExecTable = SectionConfig<typeof execs>[number]
+export type ExecParameter = ExecTable['parameters'][number]
 
 function areDifferent(names: readonly string[]): boolean {
   return new Set(names).size === names.length

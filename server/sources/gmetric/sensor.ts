@@ -9,13 +9,13 @@ import { decodePacket } from '../../../protocol/gmetric/decode.ts'
 import { encodeRequest } from '../../../protocol/gmetric/encode.ts'
 import type { GmetricPacket } from '../../../protocol/gmetric/packet.ts'
 import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
-import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Series } from '../../metrics/metric.ts'
 import { Sources } from '../allowed.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
 import { Budgets } from './budget.ts'
+import type { GmetricSection } from './config.ts'
 import { documentOf } from './document.ts'
 import { Extras } from './extras.ts'
 import type { Host, Origin, Series as Received } from './host.ts'
@@ -26,7 +26,7 @@ import { Requests } from './requests.ts'
 import { detailsOf, GmetricSeries, HOST_PARAMETERS } from './series.ts'
 
 export type GmetricConfig = Pick<
-  Config['gmetric'],
+  GmetricSection,
   'tenant' | 'allow' | 'spoof' | 'maxHosts' | 'maxMetrics' | 'hostTmaxMs' | 'hostDmaxMs' | 'packetsPerSecond'
 >
 

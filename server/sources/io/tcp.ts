@@ -1,6 +1,6 @@
 /** A TCP listener for streams that come in: smon, where nothing is written but the end of a stream that was taken, and Mono agents, which are asked. */
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Address } from '../../config/config.ts'
+import type { Address } from '../../core/address.ts'
 import { bindTcp } from '../../core/bind.ts'
 import type { Pacer, Taker } from './pacer.ts'
 

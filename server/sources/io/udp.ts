@@ -6,7 +6,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
-import type { Address } from '../../config/config.ts'
+import type { Address } from '../../core/address.ts'
 import { listenError } from '../../core/listen-error.ts'
 
 /** Linux gives at most `net.core.rmem_max`, without a word. */

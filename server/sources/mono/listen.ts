@@ -1,12 +1,13 @@
 /** Where Mono agents connect, and the files that they write instead. */
 
-import { type Address, type Config, formatAddress } from '../../config/config.ts'
+import { type Address, formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Feeds } from '../by-tenant.ts'
 import { followFile } from '../io/file.ts'
 import { type PacingOptions, pacersOf } from '../io/pacers.ts'
 import { listenFeed } from '../io/tcp.ts'
+import type { MonoSection } from './config.ts'
 import type { MonoSensor } from './sensor.ts'
 
 type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
@@ -19,7 +20,7 @@ export interface MonoListening extends PacingOptions {
 /** Gives the addresses that were bound. Rejects with ListenError. */
 export async function listenMono(
   sensors: Feeds<MonoSensor>,
-  { mono: { listeners, files } }: Config,
+  { listeners, files }: Pick<MonoSection, 'listeners' | 'files'>,
   { clock, journal, behind, log }: MonoListening,
   opened: Opened,
 ): Promise<readonly Address[]> {

@@ -8,18 +8,18 @@ import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoDialect } from '../../../protocol/mono/constants.ts'
-import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { Sources } from '../allowed.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
 import { MonoAgent } from './agent.ts'
+import type { MonoSection } from './config.ts'
 import { detailsOf, MONO_PREFIX, saidOf } from './names.ts'
 import type { Back, Receiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
-export type MonoConfig = Pick<Config['mono'], 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
+export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
 export interface MonoOptions {
   readonly meter?: Meter

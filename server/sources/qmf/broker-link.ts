@@ -7,9 +7,9 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AmqpClient, type AmqpEvents } from '../../../protocol/amqp/client.ts'
 import { forPeople } from '../../../protocol/amqp/reasons.ts'
-import type { QmfTable } from '../../config/config.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
+import type { QmfTable } from '../../sources/qmf/config.ts'
 
 /** Until a connection is there; AMQP has its own time behind it. */
 const CONNECT_MS = 10_000

@@ -4,7 +4,7 @@
  * does, for storage and for the tenant's quota. An agent answers all the same, above all when there is too much of the rest.
  */
 import { randomUUID } from 'node:crypto'
-import type { QmfTable } from '../../config/config.ts'
+import type { QmfTable } from '../../sources/qmf/config.ts'
 import type { Pacer } from '../io/pacer.ts'
 import { type PacingOptions, pacersOf } from '../io/pacers.ts'
 import type { AgentPost } from './agent/post.ts'

@@ -7,20 +7,18 @@ import type { Owner } from '../../../auth/permissions.ts'
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { SmonLimits } from '../../../protocol/smon/decode.ts'
-import { type Config, formatAddress } from '../../config/config.ts'
+import { formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { Sources } from '../allowed.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import type { SmonSection } from './config.ts'
 import { SmonSeries } from './series.ts'
 import { Source } from './source.ts'
 import { type Receiver, SMON_PREFIX, SmonStream } from './stream.ts'
 
-export type SmonConfig = Pick<
-  Config['smon'],
-  'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'
->
+export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
 export interface SmonOptions {
   readonly meter?: Meter

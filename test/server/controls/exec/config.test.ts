@@ -1,7 +1,7 @@
 /** The tables `[[exec]]`: what they read to, and what is said of those that are not right. */
 import { describe, expect, test } from 'vitest'
-import { ConfigError } from '../../../../server/config/config.ts'
 import { wholePattern } from '../../../../server/controls/exec/config.ts'
+import { ConfigError } from '../../../../server/start/config.ts'
 import { execTables } from '../../../support/exec-tables.ts'
 
 function complaints(toml: string): string[] {

@@ -1,7 +1,7 @@
 /** What [gmetric] opens, in a whole server: who may read the XML, and whose hosts stand in it. */
 import { createSocket } from 'node:dgram'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Network } from '../../../../server/config/config.ts'
+import type { Network } from '../../../../server/core/address.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import { told } from '../../../support/ganglia.ts'
