@@ -36,10 +36,14 @@ export interface RegistryOptions {
   readonly maxPerIdentity: number
   /** What a tenant has and may have. */
   readonly quotas: Pick<Quotas, 'of'>
+}
+
+/** The bindings of all channels, as the registry sees them. */
+export interface ChannelBindings {
   /** A channel came into the store: its bindings have to follow. */
-  readonly entered: (channel: Channel) => void
-  /** A channel is gone, and this was bound on it. */
-  readonly unbound: (instance: MetricInstance) => void
+  storeAll(channel: Channel): void
+  /** Destroys an instance if it is bound on no other channel. */
+  endUnbound(instance: MetricInstance): void
 }
 
 /** Stored as `lastUsed` while a connection has the channel: if the server is killed then, it was in use to the end. */
@@ -51,9 +55,15 @@ export class Registry {
   readonly #options: RegistryOptions
   readonly #channels = new Map<number, Channel>()
   readonly #byUser = new Map<number, Set<Channel>>()
+  #bindings: ChannelBindings | undefined
 
   constructor(options: RegistryOptions) {
     this.#options = options
+  }
+
+  /** Called once, by the bindings when they are made. */
+  join(bindings: ChannelBindings): void {
+    this.#bindings = bindings
   }
 
   /** What a new channel has, and the most that one may ask for. */
@@ -196,7 +206,7 @@ export class Registry {
     this.#keep(channel, true)
     const lastUsed = channel.connection === undefined ? channel.row.lastUsed : IN_USE
     this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed } })
-    if (entered) this.#options.entered(channel)
+    if (entered) this.#bindings?.storeAll(channel)
   }
 
   /** The value of a result is committed or dropped: its id dies. */
@@ -232,7 +242,7 @@ export class Registry {
   /** Destroys a channel, everything on it, and the instances bound to nothing else. Its connection is the caller's to end. */
   delete(channel: Channel): void {
     if (channel.deleted) return
-    const { journal, ids, unbound } = this.#options
+    const { journal, ids } = this.#options
     channel.deleted = true
     channel.outbox.detach()
     channel.queue.discard()
@@ -249,7 +259,7 @@ export class Registry {
     for (const { instance, untap } of channel.bindings.values()) {
       untap()
       instance.boundOn.delete(channel.id)
-      unbound(instance)
+      this.#bindings?.endUnbound(instance)
     }
     channel.moved?.()
   }

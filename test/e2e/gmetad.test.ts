@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../server/core/clock.ts'
 import { createLogger } from '../../server/core/log.ts'
 import { Hub } from '../../server/metrics/hub.ts'
-import { Feeds } from '../../server/sources/by-tenant.ts'
+import { SensorsByTenant } from '../../server/sources/by-tenant.ts'
 import { type GmetricListening, listenGmetric } from '../../server/sources/gmetric/listen.ts'
 import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
 import { type Config, defaultConfig } from '../../server/start/config.ts'
@@ -32,7 +32,7 @@ async function start(more: Partial<Config['gmetric']> = {}): Promise<void> {
   const clock = systemClock()
   sensor = new GmetricSensor(config, new Hub(clock), clock)
   listening = await listenGmetric(
-    new Feeds({ own: sensor, others: [] }),
+    new SensorsByTenant({ own: sensor, others: [] }),
     config,
     createLogger('silent'),
     (each) => {

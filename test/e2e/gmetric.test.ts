@@ -18,7 +18,7 @@ import { defaultConfig } from '../../server/start/config.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freeUdpPort, MODULES, told } from '../support/ganglia.ts'
 import { hostsOf, metricsOf } from '../support/ganglia-xml.ts'
-import { TestProducer } from '../support/producer.ts'
+import { boundTo, TestProducer } from '../support/producer.ts'
 import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
@@ -180,7 +180,7 @@ describe.skipIf(missing)(`gmetric in all its options${howTo}`, () => {
     expect({ status, stderr: `${stderr}` }).toEqual({ status: 0, stderr: '' })
   }
 
-  const conf = () => configuration(producer.server.gmetric as Address)
+  const conf = () => configuration(boundTo(producer.server, 'gmetric.listen') as Address)
   const query = async (metric: string, host: string) =>
     decoded(await boss.query(metric, args(['host', type.string, str(host)])))
   const catalogue = async (metric: string) =>
@@ -215,7 +215,7 @@ describe.skipIf(missing)(`gmetric in all its options${howTo}`, () => {
       ...{ name: 'gmetric.temp', type: 'double', unit: 'Celsius', description: 'the cellar' },
       details: { title: 'Cellar', groups: ['rooms', 'cellar'], slope: 'positive', tmax: 30, dmax: 300 },
     })
-    const xml = await told(producer.server.gmetricXml?.port ?? 0)
+    const xml = await told(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
     expect(hostsOf(xml).map(({ attributes }) => [attributes['IP'], attributes['NAME']])).toEqual([
       ['10.0.0.9', 'spoofed.example'],
     ])

@@ -1,6 +1,5 @@
 /** Joins the dialler to the rest of the server. */
 import { mayRead } from '../../../auth/permissions.ts'
-import type { Recovered } from '../../../storage/store.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Hub } from '../../metrics/hub.ts'
@@ -19,14 +18,13 @@ export interface DialParts extends Pick<Producer, 'clock' | 'log' | 'audit' | 'j
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>
   readonly rights: Rights
-  readonly recovered: Pick<Recovered, 'secret'>
-  readonly accept: DiallerOptions['accept']
+  readonly serverSecret: Uint8Array
   /** Instead of the system's. */
   readonly resolve?: Resolver | undefined
 }
 
 export function makeDialler(parts: DialParts): Dialler {
-  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, recovered, accept } = parts
+  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, serverSecret } = parts
   const { ca } = config.dial
   return new Dialler({
     clock,
@@ -43,8 +41,7 @@ export function makeDialler(parts: DialParts): Dialler {
     reach: (destination, address, signal) => reach(destination, address, { clock, ca }, signal),
     oneWay: oneWayOf(parts),
     attach: (channel, connection) => registry.attach(channel, connection),
-    accept,
-    serverSecret: recovered.secret,
+    serverSecret,
     random: Math.random,
   })
 }

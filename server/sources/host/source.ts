@@ -1,9 +1,13 @@
-/** This machine as a source. */
+/** `host.*`: the machine that the server runs on. */
 import { z } from 'zod'
 import { section } from '../../config/schema.ts'
 import { integer, key } from '../../config/value-types.ts'
+import type { Source } from '../source.ts'
+import { systemAccess } from './access.ts'
+import { HostReader } from './reader.ts'
+import { HostSensor } from './sensor.ts'
 
-export const hostSection = section(
+const hostSection = section(
   z
     .strictObject({
       interval_ms: key(
@@ -14,3 +18,10 @@ export const hostSection = section(
     })
     .describe('The metrics of this machine.'),
 )
+
+export const host: Source<typeof hostSection> = {
+  section: hostSection,
+  open({ producer, turnClock }) {
+    return { sensors: [new HostSensor(producer.name, new HostReader(systemAccess()), turnClock, process.platform)] }
+  },
+}

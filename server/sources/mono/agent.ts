@@ -8,19 +8,20 @@ import { type MonoDialect, type MonoHeader, type MonoName, MonoStatus } from '..
 import { MonoDecoder, type MonoLimits, type MonoSink } from '../../../protocol/mono/decode.ts'
 import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/encode.ts'
 import { microsecondsOf, readSample } from '../../../protocol/mono/sample.ts'
+import type { StreamReply } from '../io/tcp.ts'
 import { KnownCounters } from './known.ts'
 import { basicType, nameOf } from './names.ts'
-import type { Back, Receiver } from './receiver.ts'
-import { Requests } from './requests.ts'
+import type { MonoReceiver } from './receiver.ts'
+import { MonoRequests } from './requests.ts'
 import type { MonoSeries } from './series.ts'
 
 export interface AgentOptions {
   readonly name: string
   readonly dialect: MonoDialect
   readonly limits: MonoLimits
-  readonly receiver: Receiver
+  readonly receiver: MonoReceiver
   /** undefined: nothing can be asked, as of a file. */
-  readonly back: Back | undefined
+  readonly back: StreamReply | undefined
 }
 
 /** With the status; with undefined if the connection ended before. */
@@ -35,11 +36,11 @@ const PATIENCE_MS = 10_000
 export class MonoAgent implements MonoSink {
   #name: string
   readonly #dialect: MonoDialect
-  readonly #receiver: Receiver
-  readonly #back: Back | undefined
+  readonly #receiver: MonoReceiver
+  readonly #back: StreamReply | undefined
   readonly #decoder: MonoDecoder
   readonly #known: KnownCounters
-  readonly #requests = new Requests()
+  readonly #requests = new MonoRequests()
   /** Those that something has to be asked about when earlier requests are answered. */
   readonly #pending = new Set<MonoSeries>()
   #listed: MonoName[] = []

@@ -1,15 +1,8 @@
-/** What an agent needs of the sensor it belongs to, and of its connection. */
+/** What an agent needs of the sensor that it belongs to. */
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoSeries } from './series.ts'
 
-/** The way back. */
-export interface Back {
-  write(bytes: Uint8Array): void
-  /** Ends the connection at once. */
-  close(): void
-}
-
-export interface Counters {
+export interface MonoCounters {
   values: number
   samplings: number
   added: number
@@ -27,8 +20,8 @@ export interface Counters {
 }
 
 /** What all agents share. */
-export interface Receiver {
-  readonly counters: Counters
+export interface MonoReceiver {
+  readonly counters: MonoCounters
   readonly clock: { monotonicMs(): number; microseconds(): number }
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean

@@ -11,21 +11,16 @@ import type { MonoDialect } from '../../../protocol/mono/constants.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
-import { Sources } from '../allowed.ts'
-import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { AllowedSenders } from '../allowed.ts'
+import { type FeedOptions, feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import type { StreamReply } from '../io/tcp.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
 import { detailsOf, MONO_PREFIX, saidOf } from './names.ts'
-import type { Back, Receiver } from './receiver.ts'
+import type { MonoReceiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
-
-export interface MonoOptions {
-  readonly meter?: Meter
-  /** The tenant, where it is not the section's own. */
-  readonly named?: string
-}
 
 /** Whom births, values and deaths are told to. */
 export interface MonoHub {
@@ -71,7 +66,7 @@ const PARAMETERS: readonly Parameter[] = [
   },
 ]
 
-export class MonoSensor implements ListeningSensor, Receiver {
+export class MonoSensor implements ListeningSensor, MonoReceiver {
   readonly family = MONO_PREFIX
   readonly polled = false
   readonly owner: Owner
@@ -99,7 +94,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
   readonly #name: string
   readonly #config: MonoConfig
   readonly #hub: MonoHub
-  readonly #allowed: Sources
+  readonly #allowed: AllowedSenders
   readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ called, header }) => {
     return detailsOf(called, header)
   })
@@ -112,7 +107,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     config: MonoConfig,
     hub: MonoHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: MonoOptions = {},
+    { meter = UNMETERED, named }: FeedOptions = {},
   ) {
     this.#name = feedName('mono', named)
     this.meter = meter
@@ -120,7 +115,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     this.#config = config
     this.#hub = hub
     this.clock = clock
-    this.#allowed = new Sources(config.allow)
+    this.#allowed = new AllowedSenders(config.allow)
   }
 
   metrics(): Iterable<Metric> {
@@ -149,7 +144,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
   }
 
   /** A connection from there; undefined: it is refused, and counted. */
-  open(from: string, through: Through, back: Back): MonoFeed | undefined {
+  open(from: string, through: Through, back: StreamReply): MonoFeed | undefined {
     const { address, allowed } = this.#allowed.of(from)
     if (!allowed) {
       this.counters.refusedSource++
@@ -222,7 +217,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     this.#hub.died(series)
   }
 
-  #open(wanted: string, dialect: MonoDialect, back: Back | undefined): MonoFeed | undefined {
+  #open(wanted: string, dialect: MonoDialect, back: StreamReply | undefined): MonoFeed | undefined {
     if (this.#agents.size >= this.#config.maxAgents) {
       this.counters.agentsFull++
       return undefined

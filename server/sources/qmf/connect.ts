@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { QmfTable } from '../../sources/qmf/config.ts'
 import type { Pacer } from '../io/pacer.ts'
-import { type PacingOptions, pacersOf } from '../io/pacers.ts'
+import { type Pacing, pacersOf } from '../io/pacer.ts'
 import type { AgentPost } from './agent/post.ts'
 import type { QmfBroker } from './broker.ts'
 import { BrokerLink, type LinkOptions, type Party } from './broker-link.ts'
@@ -18,7 +18,7 @@ import type { QmfSensor } from './sensor.ts'
 
 const TICK_MS = 1_000
 
-export type QmfConnecting = LinkOptions & PacingOptions
+export type QmfConnecting = LinkOptions & Pacing
 
 /** What there is to connect: sensors of each tenant that has brokers, and the agents of those that have one. */
 export interface QmfParties {

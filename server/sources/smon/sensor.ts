@@ -11,20 +11,13 @@ import { formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
-import { Sources } from '../allowed.ts'
-import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { AllowedSenders } from '../allowed.ts'
+import { type FeedOptions, feedName, type Meter, UNMETERED } from '../by-tenant.ts'
 import type { SmonSection } from './config.ts'
-import { SmonSeries } from './series.ts'
-import { Source } from './source.ts'
-import { type Receiver, SMON_PREFIX, SmonStream } from './stream.ts'
+import { SmonSeries, SmonSource } from './series.ts'
+import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
 
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
-
-export interface SmonOptions {
-  readonly meter?: Meter
-  /** The tenant, where it is not the section's own. */
-  readonly named?: string
-}
 
 /** Whom births, values and deaths are told to. */
 export interface SmonHub {
@@ -65,7 +58,7 @@ const PARAMETERS: readonly Parameter[] = [
   },
 ]
 
-export class SmonSensor implements ListeningSensor, Receiver {
+export class SmonSensor implements ListeningSensor, SmonReceiver {
   readonly family = SMON_PREFIX
   readonly polled = false
   readonly owner: Owner
@@ -89,10 +82,10 @@ export class SmonSensor implements ListeningSensor, Receiver {
   readonly #hub: SmonHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #config: SmonConfig
-  readonly #allowed: Sources
+  readonly #allowed: AllowedSenders
   readonly #limits: SmonLimits
   readonly #catalogue = new Catalogue<SmonSeries>(SMON_PREFIX, PARAMETERS)
-  readonly #sources = new Map<string, Source>()
+  readonly #sources = new Map<string, SmonSource>()
   readonly #streams = new Set<SmonStream>()
   #metrics = 0
   #listening: string[] = []
@@ -104,7 +97,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     config: SmonConfig,
     hub: SmonHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: SmonOptions = {},
+    { meter = UNMETERED, named }: FeedOptions = {},
   ) {
     this.#name = feedName('smon', named)
     this.meter = meter
@@ -112,7 +105,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     this.#config = config
     this.#hub = hub
     this.#clock = clock
-    this.#allowed = new Sources(config.allow)
+    this.#allowed = new AllowedSenders(config.allow)
     this.#limits = {
       maxTokens: config.maxTokens,
       maxNameBytes: MAX_NAME_BYTES,
@@ -236,12 +229,12 @@ export class SmonSensor implements ListeningSensor, Receiver {
     this.#hub.emitEncoded(series, series.tail, series.time)
   }
 
-  invalid(source: Source, error: ProtocolError): void {
+  invalid(source: SmonSource, error: ProtocolError): void {
     this.counters.invalid++
     this.#lastError = `last error: ${source.name}: ${error.message}`
   }
 
-  #source(from: string, port: number): Source | undefined {
+  #source(from: string, port: number): SmonSource | undefined {
     const { address, allowed } = this.#allowed.of(from)
     if (!allowed) {
       this.counters.refusedSource++
@@ -254,7 +247,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
       this.counters.sourcesFull++
       return undefined
     }
-    const source = new Source(name)
+    const source = new SmonSource(name)
     this.#sources.set(name, source)
     return source
   }
@@ -278,7 +271,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     if (stream.valid && !stream.complete) this.counters.cutOff++
   }
 
-  #leave(source: Source): void {
+  #leave(source: SmonSource): void {
     if (source.streams > 0 || source.datagramMs !== undefined) return
     this.#sources.delete(source.name)
     for (const series of source.series()) {

@@ -7,8 +7,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem } from '../../../protocol/monitor/value.ts'
 import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/smon/decode.ts'
 import type { SmonToken } from '../../../protocol/smon/token.ts'
-import type { SmonSeries } from './series.ts'
-import type { Source } from './source.ts'
+import type { SmonSeries, SmonSource } from './series.ts'
 
 /** The series of a token under one index, and those under longer ones. */
 interface Node {
@@ -22,7 +21,7 @@ interface Known extends Node {
 }
 
 /** What all streams share. */
-export interface Receiver {
+export interface SmonReceiver {
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean
   born(series: SmonSeries): void
@@ -30,21 +29,21 @@ export interface Receiver {
   typed(series: SmonSeries, type: BasicType): void
   took(series: SmonSeries): void
   readonly counters: { badName: number; invalid: number; resets: number }
-  invalid(source: Source, error: ProtocolError): void
+  invalid(source: SmonSource, error: ProtocolError): void
 }
 
 export const SMON_PREFIX = 'smon.'
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export class SmonStream implements SmonSink {
-  readonly source: Source
-  readonly #receiver: Receiver
+  readonly source: SmonSource
+  readonly #receiver: SmonReceiver
   readonly #decoder: SmonDecoder
   /** By token number. */
   #tokens: (Known | undefined)[] = []
   #time = 0
 
-  constructor(source: Source, receiver: Receiver, limits: SmonLimits) {
+  constructor(source: SmonSource, receiver: SmonReceiver, limits: SmonLimits) {
     this.source = source
     this.#receiver = receiver
     this.#decoder = new SmonDecoder(this, limits)
