@@ -10,10 +10,32 @@ import type { ProtocolErrorCode } from '../errors.ts'
 import { ByteString } from './byte-string.ts'
 import * as code from './codes.ts'
 import { IndexList } from './index-list.ts'
-import { DEFINITION, INDEX, NAME, NEW, ROLES, SOURCE, TEXT, TOKEN, VALUE } from './roles.ts'
 import type { SmonLimits, SmonSink } from './sink.ts'
 import type { SmonToken } from './token.ts'
 import { NO_INDEX, TokenTable } from './token.ts'
+
+/** The role of the next number. Up to SOURCE_ROLE: steps from the current token, and index operations may stand before it. */
+const TOKEN = 0
+const NEW = 1
+const SOURCE_ROLE = 2
+/** The length of a defstring; FD may stand in its place. */
+const DEFINITION = 3
+const NAME = 4
+const VALUE = 5
+const TEXT = 6
+const INDEX = 7
+
+/** The roles as errors name them. */
+const ROLES = [
+  'a token',
+  'the number of a new token',
+  'the token to copy',
+  'the length of a definition',
+  'the length of a definition',
+  'a value',
+  'the length of a string',
+  'an index',
+] as const
 
 const TYPES: Readonly<Record<number, 'u' | 's'>> = { 117: 'u', 115: 's' }
 const MIN_DEFSTRING_BYTES = 4
@@ -81,7 +103,7 @@ export class Items {
 
   /** Lengths and indexes start from nothing: there is no step down. */
   get mayStepDown(): boolean {
-    return this.#role <= SOURCE || this.#role === VALUE
+    return this.#role <= SOURCE_ROLE || this.#role === VALUE
   }
 
   /** A byte that begins no number; returns whether it is an index operation in a right place. */
@@ -90,10 +112,10 @@ export class Items {
     this.#fresh = false
     if (byte === code.INDEX_CLEAR && role <= DEFINITION) {
       this.list.clear()
-      if (role === DEFINITION) this.#role = SOURCE
+      if (role === DEFINITION) this.#role = SOURCE_ROLE
       return true
     }
-    if (byte < code.INDEX_PUSH || byte >= code.INDEX_CLEAR || role > SOURCE) return false
+    if (byte < code.INDEX_PUSH || byte >= code.INDEX_CLEAR || role > SOURCE_ROLE) return false
     const { maxIndexDepth } = this.#limits
     const { depth } = this.list
     if (byte === code.INDEX_PUSH && depth >= maxIndexDepth) {
@@ -112,13 +134,13 @@ export class Items {
   /** A complete number: its lead, the halves of its payload, the offsets of the lead and of the byte behind it. */
   number(lead: number, high: number, low: number, offset: number, end: number): void {
     const role = this.#role
-    const number = code.apply(lead, role <= SOURCE ? this.current : 0, high * 0x1_0000_0000 + low)
+    const number = code.apply(lead, role <= SOURCE_ROLE ? this.current : 0, high * 0x1_0000_0000 + low)
     this.#stringAt = end
     if (role === VALUE) this.#value(lead, high, low, offset)
     else if (role === TEXT) this.#text(number, lead >= code.ABSOLUTE, offset)
     else if (role === TOKEN) this.#token(number, offset)
     else if (role === INDEX) this.#index(number, offset)
-    else if (role === SOURCE) this.#source(number, offset)
+    else if (role === SOURCE_ROLE) this.#source(number, offset)
     else if (role !== NEW) this.#definition(number, offset)
     else if (number === this.table.count + 1) this.#define(offset)
     else if (!this.#isName(lead, offset)) this.#refuseNew(number, offset)

@@ -6,12 +6,12 @@ import type { z } from 'zod'
 import type { Override } from './environment.ts'
 import { type ConfigProblem, didYouMean } from './errors.ts'
 import type { ConfigFile } from './file.ts'
-import { type Schema, tableKeys } from './schema.ts'
-import { described, docs, isTable } from './value-types.ts'
+import { type ConfigSchema, tableKeys } from './schema.ts'
+import { described, docs, isTomlTable } from './value-types.ts'
 
-export function explain(
+export function explainIssue(
   issue: z.core.$ZodIssue,
-  schema: Schema,
+  schema: ConfigSchema,
   file: ConfigFile,
   overrides: readonly Override[],
 ): readonly ConfigProblem[] {
@@ -41,7 +41,7 @@ export function explain(
   if (typeof other === 'string') return [{ ...place, message: `${name}: ${issue.message}` }]
   const setting = schema.settings.find((candidate) => candidate.section === section && candidate.key === key)
   const written = file.table[section]
-  const value = overrideOf(key)?.value ?? (isTable(written) ? written[key] : undefined) ?? setting?.byDefault
+  const value = overrideOf(key)?.value ?? (isTomlTable(written) ? written[key] : undefined) ?? setting?.byDefault
   const found = index !== undefined && Array.isArray(value) ? value[Number(index)] : value
   return [{ ...place, message: `${name}: expected ${setting?.expected}, found ${foundIn(found, issue)}` }]
 }
@@ -49,7 +49,7 @@ export function explain(
 /** What was found; in a table of a list, which of its keys is wrong. */
 function foundIn(found: unknown, issue: z.core.$ZodIssue): string {
   const [, , index, key] = issue.path
-  if (!isTable(found) || index === undefined) return described(found)
+  if (!isTomlTable(found) || index === undefined) return described(found)
   const place = `number ${Number(index) + 1} with`
   if (issue.code === 'unrecognized_keys')
     return `${place} the key ${issue.keys.map((name) => `\`${name}\``).join(', ')}`
@@ -64,19 +64,19 @@ function notASection(section: string, file: ConfigFile): ConfigProblem {
   return { source: file.name, line: file.lineOf(section), message }
 }
 
-function unknownSection(section: string, { settings, tables }: Schema): string {
+function unknownSection(section: string, { settings, tables }: ConfigSchema): string {
   const homes = settings.filter(({ key }) => key === section).map((home) => `\`${home.section}.${home.key}\``)
   if (homes.length > 0) return `unknown section \`${section}\`: did you mean ${homes.join(' or ')}?`
   return `unknown section \`${section}\`${didYouMean(section, tables) || `: there are ${tables.join(', ')}`}`
 }
 
-function unknownKey(section: string, key: string, { settings }: Schema): string {
+function unknownKey(section: string, key: string, { settings }: ConfigSchema): string {
   const keys = settings.filter((setting) => setting.section === section).map((setting) => setting.key)
   return `unknown key \`${section}.${key}\`${didYouMean(key, keys) || `: [${section}] has ${keys.join(', ')}`}`
 }
 
 /** The path of a mistake in a list: `[[section]]`, the number of the table, perhaps a list in it with a number, a key. */
-function explainTable(issue: z.core.$ZodIssue, { sections }: Schema, file: ConfigFile): ConfigProblem {
+function explainTable(issue: z.core.$ZodIssue, { sections }: ConfigSchema, file: ConfigFile): ConfigProblem {
   const path = issue.path.map(String)
   const problem = { source: file.name, line: innermostLine(path, file) }
   const [section = '', number, list = '', index] = path
@@ -133,14 +133,14 @@ function withoutText(value: unknown): string {
 
 /** The name of a table if it has one, else its number from 1. */
 function nameOrNumber(table: unknown, number: string): string {
-  const name = isTable(table) ? table['name'] : undefined
+  const name = isTomlTable(table) ? table['name'] : undefined
   return typeof name === 'string' ? name : String(Number(number) + 1)
 }
 
 function valueAt(path: readonly string[], file: ConfigFile): unknown {
   return path.reduce<unknown>((at, name) => {
     if (Array.isArray(at)) return at[Number(name)]
-    return isTable(at) ? at[name] : undefined
+    return isTomlTable(at) ? at[name] : undefined
   }, file.table)
 }
 

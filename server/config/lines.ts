@@ -4,7 +4,7 @@
  * need no rules of their own. The text as a whole must already have parsed.
  */
 import { parse, type TomlTable } from 'smol-toml'
-import { isTable } from './value-types.ts'
+import { isTomlTable } from './value-types.ts'
 
 /**
  * The line, from 1, of the section `path[0]` or the key `path[1]` in it; of the tables of a list `path` goes on with their
@@ -44,7 +44,7 @@ class Tables {
     const names: string[] = []
     let inner: unknown = table
     let isList = false
-    while (isTable(inner) && Object.keys(inner).length > 0) {
+    while (isTomlTable(inner) && Object.keys(inner).length > 0) {
       const [name = ''] = Object.keys(inner)
       names.push(name)
       inner = inner[name]
@@ -57,10 +57,10 @@ class Tables {
 
   keys(table: TomlTable): string[] {
     const inner = this.#names.reduce<unknown>((at, name) => {
-      const next = isTable(at) ? at[name] : undefined
+      const next = isTomlTable(at) ? at[name] : undefined
       return Array.isArray(next) ? next[0] : next
     }, table)
-    return isTable(inner) ? Object.keys(inner).map((key) => JSON.stringify([...this.#path, key])) : []
+    return isTomlTable(inner) ? Object.keys(inner).map((key) => JSON.stringify([...this.#path, key])) : []
   }
 
   #resolve(names: readonly string[], isList: boolean): string[] {
@@ -90,6 +90,6 @@ function parsed(text: string): TomlTable | undefined {
 function paths(table: TomlTable): string[] {
   return Object.entries(table).flatMap(([section, value]) => [
     JSON.stringify([section]),
-    ...(isTable(value) ? Object.keys(value).map((key) => JSON.stringify([section, key])) : []),
+    ...(isTomlTable(value) ? Object.keys(value).map((key) => JSON.stringify([section, key])) : []),
   ])
 }

@@ -6,10 +6,10 @@ import { readFileSync } from 'node:fs'
 import type { TomlTable } from 'smol-toml'
 import { type Override, readEnvironment } from './environment.ts'
 import { ConfigError } from './errors.ts'
-import { explain } from './explain.ts'
+import { explainIssue } from './explain.ts'
 import { NO_FILE, type ReadFile, readConfigFile } from './file.ts'
-import type { ConfigOf, Schema, Sections, ValuesOf } from './schema.ts'
-import { isTable } from './value-types.ts'
+import type { ConfigOf, ConfigSchema, ConfigSections, ValuesOf } from './schema.ts'
+import { isTomlTable } from './value-types.ts'
 
 export interface LoadOptions {
   /** The file of `--config`; else that of CINNABAR_CONFIG; without both, all defaults. */
@@ -18,7 +18,7 @@ export interface LoadOptions {
   readonly readFile?: ReadFile
 }
 
-export interface Loaded<S extends Sections> {
+export interface Loaded<S extends ConfigSections> {
   /** What the server sees. */
   readonly config: ConfigOf<S>
   /** The same with the keys of the file. */
@@ -26,8 +26,8 @@ export interface Loaded<S extends Sections> {
 }
 
 /** Throws ConfigError. */
-export function load<S extends Sections>(
-  schema: Schema<S>,
+export function load<S extends ConfigSections>(
+  schema: ConfigSchema<S>,
   { file, env, readFile = readFileSync }: LoadOptions,
 ): Loaded<S> {
   const name = file ?? (env['CINNABAR_CONFIG'] || undefined)
@@ -35,7 +35,7 @@ export function load<S extends Sections>(
   const { overrides, problems } = readEnvironment(env, schema.settings)
   const written = overlay(read.table, overrides)
   const result = schema.type.safeParse({ ...written, ...tablesOf(written, schema.tables) })
-  const wrong = result.error?.issues.flatMap((issue) => explain(issue, schema, read, overrides)) ?? []
+  const wrong = result.error?.issues.flatMap((issue) => explainIssue(issue, schema, read, overrides)) ?? []
   const all = [...read.problems, ...wrong, ...problems]
   if (!result.success || all.length > 0) {
     throw new ConfigError(all.sort((a, b) => (a.line ?? Number.MAX_VALUE) - (b.line ?? Number.MAX_VALUE)))
@@ -43,7 +43,7 @@ export function load<S extends Sections>(
   const values = result.data as ValuesOf<S>
   const config = Object.entries(schema.sections).map(([section, { read }]) => {
     const keys = written[section]
-    return [section, read(values[section], isTable(keys) ? new Set(Object.keys(keys)) : undefined)]
+    return [section, read(values[section], isTomlTable(keys) ? new Set(Object.keys(keys)) : undefined)]
   })
   return { config: Object.fromEntries(config) as ConfigOf<S>, values }
 }
@@ -51,7 +51,7 @@ export function load<S extends Sections>(
 /** Every section that is a table, empty if it is absent; null if it is something else, since zod takes a date for a table. */
 function tablesOf(written: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
   const tableOf = (name: string): unknown => (Object.hasOwn(written, name) ? written[name] : {})
-  return Object.fromEntries(names.map((name) => [name, isTable(tableOf(name)) ? tableOf(name) : null]))
+  return Object.fromEntries(names.map((name) => [name, isTomlTable(tableOf(name)) ? tableOf(name) : null]))
 }
 
 /** The environment's values over the file's. A section of the file that is no table stays wrong. */
@@ -59,7 +59,7 @@ function overlay(table: TomlTable, overrides: readonly Override[]): Readonly<Rec
   const written: Record<string, unknown> = { ...table }
   for (const { setting, value } of overrides) {
     const section = Object.hasOwn(written, setting.section) ? written[setting.section] : {}
-    written[setting.section] = isTable(section) ? { ...section, [setting.key]: value } : section
+    written[setting.section] = isTomlTable(section) ? { ...section, [setting.key]: value } : section
   }
   return written
 }

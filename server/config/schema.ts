@@ -31,15 +31,15 @@ export function tableList<Type extends z.ZodType>(type: Type): Section<Type, z.o
   return { type, read: (values) => values }
 }
 
-export type Sections = Readonly<Record<string, Section>>
+export type ConfigSections = Readonly<Record<string, Section>>
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 
 /** What the server sees of a section. */
 export type SectionConfig<S extends Pick<Section, 'read'>> = DeepReadonly<ReturnType<S['read']>>
-export type ConfigOf<S extends Sections> = { readonly [Name in keyof S]: SectionConfig<S[Name]> }
+export type ConfigOf<S extends ConfigSections> = { readonly [Name in keyof S]: SectionConfig<S[Name]> }
 /** The checked values with the keys of the file. */
-export type ValuesOf<S extends Sections> = { readonly [Name in keyof S]: z.output<S[Name]['type']> }
+export type ValuesOf<S extends ConfigSections> = { readonly [Name in keyof S]: z.output<S[Name]['type']> }
 
 /** A key of a section with everything that is known about it. */
 export interface Setting extends KeyDocs {
@@ -49,7 +49,7 @@ export interface Setting extends KeyDocs {
   readonly variable: string
 }
 
-export interface Schema<S extends Sections = Sections> {
+export interface ConfigSchema<S extends ConfigSections = ConfigSections> {
   readonly sections: S
   /** All sections together, with what is checked between them. */
   readonly type: z.ZodType
@@ -62,10 +62,10 @@ export interface Schema<S extends Sections = Sections> {
 }
 
 /** `check` judges what concerns more than one section. */
-export function schemaOf<S extends Sections>(
+export function schemaOf<S extends ConfigSections>(
   sections: S,
   check: (values: ValuesOf<S>, context: z.core.$RefinementCtx) => void = () => {},
-): Schema<S> {
+): ConfigSchema<S> {
   const types = Object.fromEntries(Object.entries(sections).map(([name, { type }]) => [name, type]))
   const isTable = (name: string): boolean => types[name] instanceof z.ZodObject
   const tables = Object.keys(sections).filter(isTable)

@@ -8,7 +8,7 @@ import { parseAddress, parseNetwork, parsePeer } from '../core/address.ts'
 import { parseDestinationPattern } from './destination.ts'
 import { parseDuration } from './duration.ts'
 
-export interface ValueType<T extends z.ZodType> {
+export interface KeyType<T extends z.ZodType> {
   readonly type: T
   readonly expected: string
   /** Whether a value may hold a secret: then no message repeats it. */
@@ -27,25 +27,25 @@ export interface KeyDocs {
 /** The documentation of each key, found by the key's zod type. */
 export const docs = z.registry<KeyDocs>()
 
-function document(type: z.ZodType, of: ValueType<z.ZodType>, about: string, byDefault: unknown, shown: string): void {
+function document(type: z.ZodType, of: KeyType<z.ZodType>, about: string, byDefault: unknown, shown: string): void {
   docs.add(type, { byDefault, shown, expected: of.expected, about, isSecret: of.isSecret ?? false })
 }
 
 /** A key with its value type, its default as it would stand in the file, and one sentence of documentation. */
-export function key<T extends z.ZodType>(of: ValueType<T>, byDefault: z.input<T>, about: string, shown?: string) {
+export function key<T extends z.ZodType>(of: KeyType<T>, byDefault: z.input<T>, about: string, shown?: string) {
   const type = z.prefault(of.type, byDefault)
   document(type, of, about, byDefault, shown ?? `\`${toml(byDefault)}\``)
   return type
 }
 
 /** A key of a table that has no default: it has to be there. */
-export function needed<T extends z.ZodType>(of: ValueType<T>, about: string): T {
+export function needed<T extends z.ZodType>(of: KeyType<T>, about: string): T {
   document(of.type, of, about, undefined, 'needed')
   return of.type
 }
 
 /** A key that may be left out, and then is not there. */
-export function optional<T extends z.ZodType>(of: ValueType<T>, about: string) {
+export function optional<T extends z.ZodType>(of: KeyType<T>, about: string) {
   const type = of.type.optional()
   document(type, of, about, undefined, 'none')
   return type
@@ -82,16 +82,16 @@ export function pathOrOff() {
 const orOff = (text: string): string | undefined => text || undefined
 
 /** A text that is not empty. */
-export function filled() {
+export function filledText() {
   return { type: z.string().regex(/^\P{Cc}+$/u), expected: 'a text without control characters, not empty' }
 }
 
-export function text() {
+export function plainText() {
   return { type: z.string().regex(/^\P{Cc}*$/u), expected: 'a text without control characters' }
 }
 
 /** A name on the wire: 1 to 255 bytes of UTF-8, nothing below 0x20 [MON 1]. */
-export function name() {
+export function wireName() {
   const type = z.string().refine((text) => {
     const bytes = new TextEncoder().encode(text)
     return bytes.length >= 1 && bytes.length <= 255 && bytes.every((byte) => byte >= 0x20)
@@ -139,7 +139,7 @@ export function networks() {
 
 /** Tables that give peers a name: `[[section.key]]` with `name` and `address`. */
 export function peers() {
-  const table = z.strictObject({ name: name().type, address: decoded(parsePeer) })
+  const table = z.strictObject({ name: wireName().type, address: decoded(parsePeer) })
   return {
     type: z
       .array(table.transform(({ name, address }) => ({ name, ...address })))
@@ -193,13 +193,13 @@ export function toml(value: unknown): string {
 export function described(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (value instanceof Date) return 'a date'
-  if (isTable(value)) return 'a table'
+  if (isTomlTable(value)) return 'a table'
   if (typeof value === 'number') return `the float ${Number.isInteger(value) ? value.toFixed(1) : value}`
   const text = toml(value)
   return text.length <= 80 ? text : `${text.slice(0, 80)}...`
 }
 
-export function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isTomlTable(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 

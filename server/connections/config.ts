@@ -1,9 +1,18 @@
 /** The sections about connections: where the server listens, what it calls, and what both sides prove themselves with. */
 import { z } from 'zod'
 import { type SectionConfig, section } from '../config/schema.ts'
-import { addressOrOff, destinations, filled, integer, key, origins, pathOrOff, text } from '../config/value-types.ts'
+import {
+  addressOrOff,
+  destinations,
+  filledText,
+  integer,
+  key,
+  origins,
+  pathOrOff,
+  plainText,
+} from '../config/value-types.ts'
 
-export const listen = section(
+export const listenSection = section(
   z
     .strictObject({
       tcp: key(addressOrOff(), '127.0.0.1:7650', 'The Monitoring Protocol over TCP.'),
@@ -13,9 +22,9 @@ export const listen = section(
     })
     .describe('Where consumers connect. Port 0 takes any free port.'),
 )
-export type ListenSection = SectionConfig<typeof listen>
+export type ListenSection = SectionConfig<typeof listenSection>
 
-export const tls = section(
+export const tlsSection = section(
   z
     .strictObject({
       cert: key(pathOrOff(), '', 'The certificate of this server with its chain, a PEM file.'),
@@ -54,9 +63,9 @@ export const tls = section(
         'good is reported, and what was read before goes on.',
     ),
 )
-export type TlsSection = SectionConfig<typeof tls>
+export type TlsSection = SectionConfig<typeof tlsSection>
 
-export const jwt = section(
+export const jwtSection = section(
   z
     .strictObject({
       keys: key(
@@ -64,9 +73,9 @@ export const jwt = section(
         '',
         'Public keys that tokens are signed with: a JWKS file, or one PEM file. Read again when it changes.',
       ),
-      issuer: key(text(), '', 'What `iss` has to be; needed where `keys` is set.'),
-      audience: key(text(), '', 'What `aud` has to hold; needed where `keys` is set.'),
-      identity: key(filled(), 'sub', 'The claim that names the user, as `tenant/user` or `user`.'),
+      issuer: key(plainText(), '', 'What `iss` has to be; needed where `keys` is set.'),
+      audience: key(plainText(), '', 'What `aud` has to hold; needed where `keys` is set.'),
+      identity: key(filledText(), 'sub', 'The claim that names the user, as `tenant/user` or `user`.'),
     })
     .superRefine((section, context) => {
       if (section.keys === undefined) return
@@ -78,9 +87,9 @@ export const jwt = section(
     })
     .describe('JSON Web Tokens that another system issues, for the method `token`. Off unless `keys` is set.'),
 )
-export type JwtSection = SectionConfig<typeof jwt>
+export type JwtSection = SectionConfig<typeof jwtSection>
 
-export const http = section(
+export const httpSection = section(
   z
     .strictObject({
       allowed_origins: key(origins(), [], 'Further origins whose pages may open the WebSocket.'),
@@ -97,9 +106,9 @@ export const http = section(
     })
     .describe('What browsers may do.'),
 )
-export type HttpSection = SectionConfig<typeof http>
+export type HttpSection = SectionConfig<typeof httpSection>
 
-export const dial = section(
+export const dialSection = section(
   z
     .strictObject({
       allow: key(
@@ -113,4 +122,4 @@ export const dial = section(
       'Connections that the producer makes to consumers (DEF_CHANNEL). Nothing may be dialled unless it is here.',
     ),
 )
-export type DialSection = SectionConfig<typeof dial>
+export type DialSection = SectionConfig<typeof dialSection>

@@ -17,7 +17,7 @@ export interface Meter {
 export const UNMETERED: Meter = { take: () => true, waitMs: 0 }
 
 /** What a sensor is given beside its section. */
-export interface FeedOptions {
+export interface TenantFeed {
   readonly meter?: Meter
   /** The tenant, unless it is that of the section itself. */
   readonly named?: string
@@ -39,7 +39,7 @@ interface FeedSection {
 export function sensorsByTenant<Section extends FeedSection, Sensor>(
   section: Section,
   quotas: Quotas,
-  make: (section: Section, options: FeedOptions) => Sensor,
+  make: (section: Section, options: TenantFeed) => Sensor,
 ): SensorsByTenant<Sensor> {
   const meter = (tenant: string): Meter => quotas.of(tenant).values
   return new SensorsByTenant({

@@ -6,9 +6,9 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { type LoadOptions, load } from '../config/load.ts'
 import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../config/schema.ts'
-import { duration, integer, key, name, oneOf, path, toggle } from '../config/value-types.ts'
-import { dial, http, jwt, listen, tls } from '../connections/config.ts'
-import { execs } from '../controls/exec/config.ts'
+import { duration, integer, key, oneOf, path, toggle, wireName } from '../config/value-types.ts'
+import { dialSection, httpSection, jwtSection, listenSection, tlsSection } from '../connections/config.ts'
+import { execSection } from '../controls/exec/config.ts'
 import { sourceSections } from '../sources/table.ts'
 
 export { ConfigError, type ConfigProblem } from '../config/errors.ts'
@@ -20,7 +20,7 @@ const producer = section(
   z
     .strictObject({
       name: key(
-        name(),
+        wireName(),
         hostname(),
         'What this server calls itself, and the `host` of its own metrics.',
         'the host name',
@@ -139,18 +139,18 @@ const log = section(
 /** In the order of docs/configuration.md. */
 const sections = {
   producer,
-  listen,
-  tls,
+  listen: listenSection,
+  tls: tlsSection,
   auth,
-  jwt,
-  http,
+  jwt: jwtSection,
+  http: httpSection,
   storage,
   channels,
   limits,
   quota,
-  dial,
+  dial: dialSection,
   audit,
-  exec: execs,
+  exec: execSection,
   ...sourceSections,
   log,
 }

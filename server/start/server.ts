@@ -18,7 +18,7 @@ import { type BoundAddress, SourceListeners } from '../sources/source.ts'
 import { composeServer, type ServerParts } from './compose.ts'
 import type { Config } from './config.ts'
 import { firstRun } from './first-run.ts'
-import { recover } from './recovery.ts'
+import { recoverState } from './recovery.ts'
 
 export type { Identity, Owner } from '../../auth/permissions.ts'
 export { BasicType } from '../../protocol/monitor/constants.ts'
@@ -114,7 +114,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   })
   opened(() => hub.close())
   options.sensors?.(hub)
-  await recover(recovered, producer)
+  await recoverState(recovered, producer)
   await producer.journal.whenStored()
   const bound = new SourceListeners()
   opened(() => bound.close())

@@ -6,7 +6,7 @@ import { jsonCommandArguments, jsonCommandName, parseJsonCommands } from '../../
 import { loadConfig } from '../../server/start/config.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import { isConsole, isMeanwhile, missingFor, runCommands, startsItself } from './console.ts'
-import { type Example, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
+import { type Example, isOfTree, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
 import { type Block, type Page, ROOT } from './page.ts'
 import { World } from './world.ts'
 
@@ -96,11 +96,22 @@ async function tryCommands(trials: Trials, page: Page, block: Block): Promise<vo
 
 async function tryExample(trials: Trials, page: Page, block: Block): Promise<void> {
   if (block.isHidden) return
+  if (isOfTree(block)) return expectTested(block)
   const example = trials.checked(block)
   const world = trials.worldOf(page)
   await world.addUsers(usersOf(page))
   if (block.file !== undefined) return expectUsed(page, block)
   await runExample(example, shownBy(block, page.blocks[page.blocks.indexOf(block) + 1]), world)
+}
+
+/** A file of this tree, compared with the page by a test of its own. */
+function expectTested({ file = '' }: Block): void {
+  const name = file.replaceAll('/', '\\/').replaceAll('.', '\\.')
+  const tests = readdirSync(join(ROOT, 'test/server'), { recursive: true }).map(String)
+  const isNamed = tests.some(
+    (path) => path.endsWith('.test.ts') && readFileSync(join(ROOT, 'test/server', path), 'utf8').includes(name),
+  )
+  if (!isNamed) throw new Error(`no test in test/server/ compares ${file} with the page`)
 }
 
 function tryFile(trials: Trials, page: Page, block: Block): void {

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
-import { duration, integer, key, needed, oneOf, optional, tenant, text, toggle } from '../../config/value-types.ts'
+import { duration, integer, key, needed, oneOf, optional, plainText, tenant, toggle } from '../../config/value-types.ts'
 import { parametersOf, parseTemplate, type Template } from './template.ts'
 
 /** A value of a parameter is never longer, whatever the table says: it is matched against a pattern. */
@@ -58,7 +58,7 @@ const parameterTable = z
       'string',
       'What it takes. A number is written as JavaScript writes it, a boolean as `true` or `false`.',
     ),
-    description: key(text(), '', 'For the catalogue.'),
+    description: key(plainText(), '', 'For the catalogue.'),
     optional: key(toggle(), false, 'Left out and without a default, every argument that holds it is left out too.'),
     default: optional(fallback(), 'Its value where it is left out.'),
     pattern: key(
@@ -88,7 +88,7 @@ const parameterTable = z
 const execTable = z
   .strictObject({
     name: needed(controlName(), 'The name of the control.'),
-    description: key(text(), '', 'For the catalogue.'),
+    description: key(plainText(), '', 'For the catalogue.'),
     argv: needed(
       program(),
       'The program and its arguments; there is no shell. The program is a path from `/` on, or is looked for in ' +
@@ -112,7 +112,11 @@ const execTable = z
       '/',
       'Where it is started.',
     ),
-    user: key(text(), '', "The user it runs as; empty: the server's own. Another one only where the server is root."),
+    user: key(
+      plainText(),
+      '',
+      "The user it runs as; empty: the server's own. Another one only where the server is root.",
+    ),
     timeout: key(duration('10ms', '1h'), '30s', 'After that its process group is ended: SIGTERM, 2 s later SIGKILL.'),
     max_output: key(
       integer(0, MAX_OUTPUT_BYTES),
@@ -139,7 +143,7 @@ const execTable = z
     maxRunning: max_running,
   }))
 
-export const execs = tableList(
+export const execSection = tableList(
   z
     .array(execTable)
     .max(1000)
@@ -151,7 +155,7 @@ export const execs = tableList(
     ),
 )
 /** A program that may be run as a control. */
-export type ExecTable = SectionConfig<typeof execs>[number]
+export type ExecTable = SectionConfig<typeof execSection>[number]
 export type ExecParameter = ExecTable['parameters'][number]
 
 function areDifferent(names: readonly string[]): boolean {

@@ -9,11 +9,11 @@ import {
   ipv4OrOff,
   key,
   multicastOrOff,
-  name,
   networks,
   oneOf,
   tenant,
   toggle,
+  wireName,
 } from '../../config/value-types.ts'
 
 const type = z
@@ -54,7 +54,7 @@ const type = z
       "The TCP address where gmetad polls: gmond's XML, without login, of the tenant `tenant`; gmond's own port is 8649.",
     ),
     xml_allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that may read it.'),
-    cluster: key(name(), 'unspecified', 'What the cluster is called there.'),
+    cluster: key(wireName(), 'unspecified', 'What the cluster is called there.'),
   })
   .superRefine((section, context) => {
     if (section.request_metadata !== 'multicast' || section.multicast !== undefined) return

@@ -13,7 +13,7 @@ import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
-import { type FeedOptions, feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
 import { Budgets } from './budget.ts'
 import type { GmetricSection } from './config.ts'
 import { documentOf } from './document.ts'
@@ -74,7 +74,7 @@ export class GmetricSensor implements ListeningSensor {
     config: GmetricConfig,
     hub: GmetricHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: FeedOptions = {},
+    { meter = UNMETERED, named }: TenantFeed = {},
   ) {
     const { tenant, allow, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs } = config
     this.#name = feedName('gmetric', named)

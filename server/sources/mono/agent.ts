@@ -10,12 +10,12 @@ import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../pro
 import { microsecondsOf, readSample } from '../../../protocol/mono/sample.ts'
 import type { StreamReply } from '../io/tcp.ts'
 import { KnownCounters } from './known.ts'
-import { basicType, nameOf } from './names.ts'
+import { basicType, counterName } from './names.ts'
 import type { MonoReceiver } from './receiver.ts'
 import { MonoRequests } from './requests.ts'
 import type { MonoSeries } from './series.ts'
 
-export interface AgentOptions {
+export interface MonoAgentOptions {
   readonly name: string
   readonly dialect: MonoDialect
   readonly limits: MonoLimits
@@ -52,7 +52,7 @@ export class MonoAgent implements MonoSink {
   #isOver = false
   #time = 0
 
-  constructor({ name, dialect, limits, receiver, back }: AgentOptions) {
+  constructor({ name, dialect, limits, receiver, back }: MonoAgentOptions) {
     this.#name = name
     this.#dialect = dialect
     this.#receiver = receiver
@@ -145,7 +145,7 @@ export class MonoAgent implements MonoSink {
   hello(): void {}
 
   counter(header: MonoHeader): void {
-    const series = this.#known.enter(nameOf(header))
+    const series = this.#known.enter(counterName(header))
     if (series === undefined) return
     if (series.header !== undefined) {
       this.#receiver.counters.badName++

@@ -1,7 +1,7 @@
 /** The section of Mono agents, with its tables. */
 import { z } from 'zod'
 import { camelCased, type Section, type SectionConfig } from '../../config/schema.ts'
-import { addressOrOff, feeds, integer, key, name, networks, oneOf, tenant } from '../../config/value-types.ts'
+import { addressOrOff, feeds, integer, key, networks, oneOf, tenant, wireName } from '../../config/value-types.ts'
 import { parseAddress } from '../../core/address.ts'
 
 const DIALECTS = ['gist', 'mono-2014'] as const
@@ -16,7 +16,7 @@ function listeners() {
       return z.NEVER
     }),
     dialect: z.enum(DIALECTS).default('gist'),
-    agent: name().type.optional(),
+    agent: wireName().type.optional(),
   })
   return {
     type: z.array(table),
@@ -30,7 +30,7 @@ function listeners() {
 function files() {
   const table = z.strictObject({
     path: z.string().regex(/^[^\0]+$/),
-    agent: name().type,
+    agent: wireName().type,
     follow: z.boolean().default(true),
   })
   return {

@@ -44,7 +44,7 @@ export function metricName({ category, name }: MonoName): string | undefined {
 }
 
 /** How a counter of a header is asked for. */
-export function nameOf({ category, name }: MonoHeader): MonoName {
+export function counterName({ category, name }: MonoHeader): MonoName {
   if (category !== CUSTOM) return { category: CATEGORY_NAMES[category] ?? `category ${category}`, name }
   const colon = name.indexOf(':')
   return colon > 0
@@ -72,7 +72,7 @@ export function saidOf({ category, name }: MonoName, header: MonoHeader | undefi
 }
 
 /** For the catalogue: how an agent is asked for it, and how its values go on. */
-export function detailsOf({ category, name }: MonoName, header: MonoHeader | undefined): Field[] {
+export function counterDetails({ category, name }: MonoName, header: MonoHeader | undefined): Field[] {
   const variance = header && VARIANCES[header.variance]
   return [
     { name: 'category', type: BasicType.STRING, value: category },

@@ -12,11 +12,11 @@ import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
-import { type FeedOptions, feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
 import type { StreamReply } from '../io/tcp.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
-import { detailsOf, MONO_PREFIX, saidOf } from './names.ts'
+import { counterDetails, MONO_PREFIX, saidOf } from './names.ts'
 import type { MonoReceiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
@@ -96,7 +96,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
   readonly #hub: MonoHub
   readonly #allowed: AllowedSenders
   readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ called, header }) => {
-    return detailsOf(called, header)
+    return counterDetails(called, header)
   })
   readonly #agents = new Map<string, Connected>()
   #metrics = 0
@@ -107,7 +107,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     config: MonoConfig,
     hub: MonoHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: FeedOptions = {},
+    { meter = UNMETERED, named }: TenantFeed = {},
   ) {
     this.#name = feedName('mono', named)
     this.meter = meter

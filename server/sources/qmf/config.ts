@@ -1,7 +1,7 @@
 /** The tables `[[qmf]]`: Qpid brokers that are connected to. A URL may hold a password and is shown in no message. */
 import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
-import { integer, key, name, needed, pathOrOff, tenant, toggle } from '../../config/value-types.ts'
+import { integer, key, needed, pathOrOff, tenant, toggle, wireName } from '../../config/value-types.ts'
 import { type BrokerUrl, parseBrokerUrl } from './broker-url.ts'
 
 const url = () => ({
@@ -19,7 +19,7 @@ const url = () => ({
 
 const qmfTable = z
   .strictObject({
-    name: needed(name(), 'What the broker is called: `broker` of its metrics.'),
+    name: needed(wireName(), 'What the broker is called: `broker` of its metrics.'),
     url: needed(
       url(),
       'Where it is, and who connects: without a user, or as `anonymous`, by SASL ANONYMOUS, otherwise PLAIN. It is shown nowhere.',

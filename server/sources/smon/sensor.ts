@@ -12,7 +12,7 @@ import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
-import { type FeedOptions, feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
 import type { SmonSection } from './config.ts'
 import { SmonSeries, SmonSource } from './series.ts'
 import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
@@ -97,7 +97,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     config: SmonConfig,
     hub: SmonHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: FeedOptions = {},
+    { meter = UNMETERED, named }: TenantFeed = {},
   ) {
     this.#name = feedName('smon', named)
     this.meter = meter
