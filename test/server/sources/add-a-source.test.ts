@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { load } from '../../../server/config/load.ts'
 import { schemaOf } from '../../../server/config/schema.ts'
 import { Hub } from '../../../server/metrics/hub.ts'
@@ -15,13 +15,15 @@ const EXAMPLE = new URL('../../cases/sources/files/source.ts', import.meta.url)
 const PAGE = new URL('../../../docs/contributing.md', import.meta.url)
 const directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
 
-afterEach(() => rmSync(directory, { recursive: true, force: true }))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 const identity = { userId: 1, tenant: 'default', name: 'a', role: 'consumer' }
 const schema = schemaOf({ files: files.section })
 
 test('the page shows the file as it is, but for where it stands', () => {
-  const shown = /^```ts\n\/\/ file: server\/sources\/files\/source\.ts\n([\s\S]*?)^```$/m.exec(readFileSync(PAGE, 'utf8'))
+  const shown = /^```ts\n\/\/ file: server\/sources\/files\/source\.ts\n([\s\S]*?)^```$/m.exec(
+    readFileSync(PAGE, 'utf8'),
+  )
   const inPlace = readFileSync(EXAMPLE, 'utf8')
     .replaceAll('../../../../server/sources/', '../')
     .replaceAll('../../../../server/', '../../')
