@@ -56,17 +56,17 @@ export class Items {
   readonly #sink: SmonSink
   readonly #limits: SmonLimits
   readonly #refuse: Refuse
-  /** Of names and strings that are kept. */
+  /** Bytes of names and strings that are kept. */
   #bytes = 0
   #role = TOKEN
-  /** The index operation whose number comes, and what is expected behind it. */
+  /** The index operation whose number comes, and what is expected after it. */
   #operation = 0
   #resume = TOKEN
   readonly #defstring = new ByteString()
-  /** Where the bytes of a string go. */
+  /** The buffer for the bytes of a string. */
   #string = this.#defstring
   #stringAt = 0
-  /** What is being defined. */
+  /** The type of what is being defined. */
   #type: 'u' | 's' = 'u'
   /** undefined = the defstring's. */
   #name: Uint8Array | undefined
@@ -96,7 +96,7 @@ export class Items {
     this.#role = TOKEN
   }
 
-  /** What the next number is, in words. */
+  /** The role of the next number, in words. */
   get expected(): string {
     return ROLES[this.#role] as string
   }
@@ -131,7 +131,7 @@ export class Items {
     return true
   }
 
-  /** A complete number: its lead, the halves of its payload, the offsets of the lead and of the byte behind it. */
+  /** A complete number: its lead, the halves of its payload, the offsets of the lead and of the byte after it. */
   number(lead: number, high: number, low: number, offset: number, end: number): void {
     const role = this.#role
     const number = code.apply(lead, role <= SOURCE_ROLE ? this.current : 0, high * 0x1_0000_0000 + low)
@@ -221,7 +221,7 @@ export class Items {
 
   /**
    * Where the length of a defstring left the type byte out, the last byte of the name stands where the new number
-   * should. It is taken for that if it cannot be the number; then the number comes behind it, or it was an error.
+   * should. It is taken for that if it cannot be the number; then the number comes after it, or it was an error.
    */
   #isName(lead: number, offset: number): boolean {
     const fresh = this.#fresh

@@ -46,7 +46,7 @@ export function explainIssue(
   return [{ ...place, message: `${name}: expected ${setting?.expected}, found ${foundIn(found, issue)}` }]
 }
 
-/** What was found; in a table of a list, which of its keys is wrong. */
+/** Describes what was found; in a table of a list, which of its keys is wrong. */
 function foundIn(found: unknown, issue: z.core.$ZodIssue): string {
   const [, , index, key] = issue.path
   if (!isTomlTable(found) || index === undefined) return described(found)
@@ -100,7 +100,7 @@ function wrongList(issue: z.core.$ZodIssue, section: string, file: ConfigFile): 
   return `expected tables [[${section}]], found ${withoutText(file.table[section])}`
 }
 
-/** What is wrong with a table as a whole, or with one key of it. */
+/** Describes the mistake in a table as a whole, or in one key of it. */
 function wrongTable(
   issue: z.core.$ZodIssue,
   [key]: readonly string[],

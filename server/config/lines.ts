@@ -1,13 +1,13 @@
 /**
  * On which line a key of a TOML text stands, which the parser does not tell. A statement is the shortest run of lines
- * that parses behind its section's header; so quoted and dotted keys, inline tables and strings that look like keys
+ * that parses after its section's header; so quoted and dotted keys, inline tables and strings that look like keys
  * need no rules of their own. The text as a whole must already have parsed.
  */
 import { parse, type TomlTable } from 'smol-toml'
 import { isTomlTable } from './value-types.ts'
 
 /**
- * The line, from 1, of the section `path[0]` or the key `path[1]` in it; of the tables of a list `path` goes on with their
+ * The line, from 1, of the section `path[0]` or the key `path[1]` in it; for the tables of a list `path` continues with their
  * number from 0: ['exec', '2', 'parameter', '0', 'type']. undefined where the text does not name it.
  */
 export type LineOf = (...path: readonly string[]) => number | undefined

@@ -18,9 +18,8 @@ import type { Pacing } from './io/pacer.ts'
 import type { Notices } from './producer/notices.ts'
 import type { Stats } from './producer/stats.ts'
 
+/** `S`: its section of the configuration, which stands in its `config.ts` with the documentation of each key. */
 export interface Source<S extends Section> {
-  /** Its section of the configuration, with the documentation of each key. */
-  readonly section: S
   /** Makes the sensors. Nothing is listened on yet. */
   open(context: SourceContext, config: SectionConfig<S>): OpenedSource
 }

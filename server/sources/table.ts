@@ -1,14 +1,31 @@
-/** The sources of the server: a line for each, under the name of its section. */
-import type { SectionConfig } from '../config/schema.ts'
-import { gmetric } from './gmetric/source.ts'
-import { host } from './host/source.ts'
-import { mono } from './mono/source.ts'
-import { openProducer } from './producer/source.ts'
-import { qmf } from './qmf/source.ts'
-import { smon } from './smon/source.ts'
+/**
+ * The sources of the server, a line for each under the name of its section. The command line reads the configuration for
+ * most commands, so the code of a source is loaded only when a server opens it.
+ */
+import type { Section, SectionConfig } from '../config/schema.ts'
+import { gmetricSection } from './gmetric/config.ts'
+import { hostSection } from './host/config.ts'
+import { monoSection } from './mono/config.ts'
+import { qmfSection } from './qmf/config.ts'
+import { smonSection } from './smon/config.ts'
 import type { OpenedSource, Source, SourceContext } from './source.ts'
 
-const sources = { host, gmetric, smon, mono, qmf }
+const sources = {
+  host: entry(hostSection, async () => (await import('./host/source.ts')).host),
+  gmetric: entry(gmetricSection, async () => (await import('./gmetric/source.ts')).gmetric),
+  smon: entry(smonSection, async () => (await import('./smon/source.ts')).smon),
+  mono: entry(monoSection, async () => (await import('./mono/source.ts')).mono),
+  qmf: entry(qmfSection, async () => (await import('./qmf/source.ts')).qmf),
+}
+
+interface Entry<S extends Section> {
+  readonly section: S
+  open(context: SourceContext, config: SectionConfig<S>): Promise<OpenedSource>
+}
+
+function entry<S extends Section>(section: S, load: () => Promise<Source<S>>): Entry<S> {
+  return { section, open: async (context, config) => (await load()).open(context, config) }
+}
 
 type Name = keyof typeof sources
 type SourceSections = { readonly [N in Name]: (typeof sources)[N]['section'] }
@@ -22,11 +39,12 @@ export const sourceSections = Object.fromEntries(
 ) as unknown as SourceSections
 
 /** Opens every source of the table, and last the one that shows the others. */
-export function openSources(context: SourceContext, config: SourcesConfig): readonly OpenedSource[] {
-  const table: { readonly [N in Name]: Source<SourceSections[N]> } = sources
-  const open = <N extends Name>(name: N): OpenedSource => table[name].open(context, config[name])
-  const opened = names.map((name) => open(name))
+export async function openSources(context: SourceContext, config: SourcesConfig): Promise<readonly OpenedSource[]> {
+  const table: { readonly [N in Name]: Entry<SourceSections[N]> } = sources
+  const open = <N extends Name>(name: N): Promise<OpenedSource> => table[name].open(context, config[name])
+  const opened = await Promise.all(names.map((name) => open(name)))
   const ofSources = opened.flatMap(({ statuses = [] }) => statuses)
   const { hub, server } = context
+  const { openProducer } = await import('./producer/source.ts')
   return [...opened, openProducer(context, () => [...hub.sensors, ...ofSources, ...server.statuses])]
 }

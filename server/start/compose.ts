@@ -226,7 +226,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       statuses: files.tls === undefined ? [] : [files.tls],
     },
   }
-  const sources = openSources(context, config)
+  const sources = await openSources(context, config)
   for (const { sensors = [] } of sources) for (const sensor of sensors) hub.add(sensor)
 
   const iterations = config.auth.scramIterations

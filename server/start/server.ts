@@ -1,6 +1,6 @@
 /**
  * The server: started from the store outwards, stopped the other way round. The Monitoring Protocol's TCP listener opens
- * last, so that whoever can connect finds everything else open.
+ * last, so that a client that can connect finds everything else open.
  */
 import { createRequire } from 'node:module'
 import { PasswordHasher } from '../../auth/password.ts'

@@ -1,4 +1,4 @@
-/** How storing stands: told by the store, asked by whoever takes values in. */
+/** The state of the storage, as the store reports it; what takes values in asks for it. */
 import type { StorageError, StoreEvents } from '../../storage/store.ts'
 import type { Logger } from '../core/log.ts'
 import type { Notices } from '../sources/producer/notices.ts'

@@ -1,6 +1,6 @@
 /** How each block of a document is tried, by its language. A block of which nothing is known fails. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { jsonCommandArguments, jsonCommandName, parseJsonCommands } from '../../protocol/monitor/json.ts'
 import { loadConfig } from '../../server/start/config.ts'
@@ -104,12 +104,12 @@ async function tryExample(trials: Trials, page: Page, block: Block): Promise<voi
   await runExample(example, shownBy(block, page.blocks[page.blocks.indexOf(block) + 1]), world)
 }
 
-/** A file of this tree, compared with the page by a test of its own. */
+/** A file of this tree is compared with the page by a test, which names its folder. */
 function expectTested({ file = '' }: Block): void {
-  const name = file.replaceAll('/', '\\/').replaceAll('.', '\\.')
+  const folder = dirname(file).replaceAll('/', '\\/')
   const tests = readdirSync(join(ROOT, 'test/server'), { recursive: true }).map(String)
   const isNamed = tests.some(
-    (path) => path.endsWith('.test.ts') && readFileSync(join(ROOT, 'test/server', path), 'utf8').includes(name),
+    (path) => path.endsWith('.test.ts') && readFileSync(join(ROOT, 'test/server', path), 'utf8').includes(folder),
   )
   if (!isNamed) throw new Error(`no test in test/server/ compares ${file} with the page`)
 }

@@ -21,7 +21,7 @@ const protocolErrors: Readonly<Record<ProtocolErrorCode, string>> = {
   FRAME_UNALIGNED: 'The length of a frame is no multiple of 4.',
   TRUNCATED: 'A field reaches beyond the end of what was given.',
   TRAILING_BYTES: 'There are bytes behind the last field.',
-  BAD_PADDING: 'The bytes that fill a field up to a multiple of 4 are not zero; in smon, FE is missing behind 16 FF.',
+  BAD_PADDING: 'The bytes that fill a field up to a multiple of 4 are not zero; in smon, FE is missing after 16 FF.',
   BAD_UTF8: 'A text that has to be UTF-8 is not.',
   BAD_NAME: 'A name is empty, too short, too long, no Unicode, or holds a control character.',
   BAD_BOOLEAN: 'A boolean is neither 0 nor 1.',

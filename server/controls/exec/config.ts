@@ -162,7 +162,7 @@ function areDifferent(names: readonly string[]): boolean {
   return new Set(names).size === names.length
 }
 
-/** What of a parameter contradicts itself, in words. */
+/** The contradictions in a parameter, in words. */
 function* parameterProblems(parameter: z.output<typeof parameterTable>): Generator<string> {
   const { type, pattern, values, min, max, secret, default: byDefault } = parameter
   if (type !== 'string' && (pattern !== '' || values.length > 0)) yield '`pattern` and `values` are for type = "string"'
@@ -207,14 +207,14 @@ interface Parts {
   readonly parameter: readonly { readonly name: string; readonly secret: boolean }[]
 }
 
-/** What of a table contradicts itself, in words. */
+/** The contradictions in a table, in words. */
 function* tableProblems({ argv, stdin, environment, parameter }: Parts): Generator<string> {
   const declared = new Map(parameter.map((one) => [one.name, one]))
   const [path, ...rest] = argv
   if (path !== undefined && parametersOf(path).length > 0) yield '`argv`: the program itself cannot hold a parameter'
   const hidden = [parseTemplate(stdin), ...environment.map(({ value }) => value)].flatMap(parametersOf)
   for (const name of [...argv.flatMap(parametersOf), ...hidden]) {
-    if (!declared.has(name)) yield `{${name}} is no parameter of it: write {{${name}}} for the braces themselves`
+    if (!declared.has(name)) yield `{${name}} is not one of its parameters: write {{${name}}} for the braces themselves`
   }
   for (const name of rest.flatMap(parametersOf)) {
     if (declared.get(name)?.secret)

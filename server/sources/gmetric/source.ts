@@ -1,12 +1,11 @@
 /** `gmetric.*` and `ganglia.*`: values and hosts of Ganglia. */
 import { sensorsByTenant } from '../by-tenant.ts'
 import type { Source } from '../source.ts'
-import { gmetricSection } from './config.ts'
+import type { gmetricSection } from './config.ts'
 import { listenGmetric } from './listen.ts'
 import { GmetricSensor } from './sensor.ts'
 
 export const gmetric: Source<typeof gmetricSection> = {
-  section: gmetricSection,
   open({ hub, clock, log, quotas }, config) {
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new GmetricSensor(section, hub, clock, feed))
     return {

@@ -17,9 +17,9 @@ export interface FileOptions {
   readonly follow: boolean
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly pacer: Pacer
-  /** A stream begins: where its bytes go; undefined: nowhere. */
+  /** Called when a stream begins; returns what takes its bytes, undefined if nothing does. */
   readonly open: () => StreamTaker | undefined
-  /** It cannot be read; told once, and looked for again where it is followed. */
+  /** Called once if the file cannot be read; a file that is followed is looked for again. */
   readonly failed: (error: Error) => void
 }
 

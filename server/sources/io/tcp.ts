@@ -9,9 +9,9 @@ const KEEP_ALIVE_MS = 15_000
 
 export interface StreamListenOptions {
   readonly address: Address
-  /** Of the configuration, to be named when the address cannot be bound. */
+  /** The key of the configuration, named in the error if the address cannot be bound. */
   readonly key: string
-  /** A connection from there: where its bytes go, and what they wait for; undefined: it is refused and closed. */
+  /** Called for each connection; returns what takes its bytes and what they wait for, undefined to refuse it. */
   readonly open: (
     address: string,
     port: number,

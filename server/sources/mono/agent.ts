@@ -20,7 +20,7 @@ export interface MonoAgentOptions {
   readonly dialect: MonoDialect
   readonly limits: MonoLimits
   readonly receiver: MonoReceiver
-  /** undefined: nothing can be asked, as of a file. */
+  /** undefined if nothing can be asked, as of a file. */
   readonly back: StreamReply | undefined
 }
 
@@ -41,7 +41,7 @@ export class MonoAgent implements MonoSink {
   readonly #decoder: MonoDecoder
   readonly #known: KnownCounters
   readonly #requests = new MonoRequests()
-  /** Those that something has to be asked about when earlier requests are answered. */
+  /** Series about which something has to be asked when earlier requests are answered. */
   readonly #pending = new Set<MonoSeries>()
   #listed: MonoName[] = []
   /** The first response to List was taken. */
@@ -118,7 +118,7 @@ export class MonoAgent implements MonoSink {
     return this.#known.find(called)
   }
 
-  /** The agent sends it from now on, whoever wants it. `answered` as by `list`; not to be called while the series is asked for. */
+  /** Makes the agent send it, whether anybody wants it or not. `answered` as by `list`; not to be called while the series is asked for. */
   add(called: MonoName, answered: Answered): void {
     const series = this.#known.enter(called)
     if (series === undefined) {
@@ -230,7 +230,7 @@ export class MonoAgent implements MonoSink {
     }
   }
 
-  /** What nobody but a control has ever heard of is forgotten again. */
+  /** Forgets a series that nothing but a control has ever known. */
   #notAdded(series: MonoSeries): void {
     series.isKept = false
     if (!series.isListed && !series.isWanted) this.#known.forget(series)

@@ -19,7 +19,7 @@ export interface MonoCounters {
   badTime: number
 }
 
-/** What all agents share. */
+/** The sensor, which all agents share. */
 export interface MonoReceiver {
   readonly counters: MonoCounters
   readonly clock: { monotonicMs(): number; microseconds(): number }

@@ -22,7 +22,7 @@ import { MonoSeries } from './series.ts'
 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
-/** Whom births, values and deaths are told to. */
+/** The hub, to which births, values and deaths are reported. */
 export interface MonoHub {
   born(sensor: ListeningSensor, series: Series): void
   /** `time`: microseconds since 1970. */
@@ -30,10 +30,10 @@ export interface MonoHub {
   died(series: Series): void
 }
 
-/** How agents come: over which listener. */
+/** The listener over which an agent connects. */
 export interface Through {
   readonly dialect: MonoDialect
-  /** What they are called; undefined: by their address. */
+  /** The name of its agents; undefined if they are named after their address. */
   readonly agent: string | undefined
 }
 
@@ -45,7 +45,7 @@ export interface MonoFeed {
 }
 
 const MAX_NAME_BYTES = 1_024
-/** Who came so short a time before another ended is that one, come back: the kernel notices within 25 s that a peer is gone. */
+/** An agent that connected at most this long before another ended is the same one: the kernel notices a dead peer within 25 s. */
 const OVERLAP_MS = 30_000
 
 /** An agent, and what it is called: `wanted`, or with a number from 2 on as long as others are called so. */
@@ -143,7 +143,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return this.#agents.keys()
   }
 
-  /** A connection from there; undefined: it is refused, and counted. */
+  /** Opens a connection from there; undefined if it is refused, which is counted. */
   open(from: string, through: Through, back: StreamReply): MonoFeed | undefined {
     const { address, allowed } = this.#allowed.of(from)
     if (!allowed) {
@@ -153,7 +153,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return this.#open(through.agent ?? address, through.dialect, back)
   }
 
-  /** What an agent wrote into a file: nothing can be asked. undefined as of `open`. */
+  /** Opens what an agent wrote into a file, of which nothing can be asked; undefined as for `open`. */
   openFile(name: string): MonoFeed | undefined {
     return this.#open(name, 'gist', undefined)
   }
@@ -266,7 +266,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return number
   }
 
-  /** Who came back before its old connection was seen to be over is called as before, too. */
+  /** An agent that reconnected before its old connection was seen to be over keeps its name, too. */
   #leave({ agent: { name }, wanted, number }: Connected): void {
     this.#agents.delete(name)
     const since = this.clock.monotonicMs() - OVERLAP_MS

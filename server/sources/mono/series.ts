@@ -1,6 +1,6 @@
 /**
  * One counter of one agent: offered, asked for, or sent. Whoever taps it makes its agent send it, and when nobody does any
- * more the agent is told to stop, unless it was there from the beginning or somebody asked for it by a control.
+ * more the agent is asked to stop, unless it was there from the beginning or somebody asked for it by a control.
  */
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
 import { type Listed, NOTHING_SAID, type Said } from '../../metrics/catalogue.ts'
@@ -12,7 +12,7 @@ export class MonoSeries implements Listed {
   labels: Labels
   readonly subscriptions: Subscription[] = []
   said: Said = NOTHING_SAID
-  /** How the agent is asked for it: as List calls it, before that as its header does. */
+  /** The name by which the agent is asked for it: that of List, before List that of its header. */
   called: MonoName
   isListed = false
   /** While the agent sends it. */

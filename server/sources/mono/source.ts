@@ -5,12 +5,11 @@ import { followFile } from '../io/file.ts'
 import { pacersOf } from '../io/pacer.ts'
 import { listenStreams } from '../io/tcp.ts'
 import type { Source } from '../source.ts'
-import { monoSection } from './config.ts'
+import type { monoSection } from './config.ts'
 import { monoControls } from './controls.ts'
 import { MonoSensor } from './sensor.ts'
 
 export const mono: Source<typeof monoSection> = {
-  section: monoSection,
   open({ hub, clock, log, quotas, pacing }, config) {
     const { listeners: wanted, files, tenant, feeds } = config
     if (wanted.length === 0 && files.length === 0) return {}

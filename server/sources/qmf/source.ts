@@ -4,13 +4,12 @@ import type { Source, SourceContext } from '../source.ts'
 import { AgentPost } from './agent/post.ts'
 import { Remembered } from './agent/remembered.ts'
 import { shownOf } from './agent/shown.ts'
-import { type QmfTable, qmfSection } from './config.ts'
+import type { QmfTable, qmfSection } from './config.ts'
 import { connectQmf } from './connect.ts'
 import { QmfControls } from './controls/controls.ts'
 import { QmfSensor } from './sensor.ts'
 
 export const qmf: Source<typeof qmfSection> = {
-  section: qmfSection,
   open(context, tables) {
     const { hub, pacing, log } = context
     const tenants = [...new Set(tables.map(({ tenant }) => tenant))]

@@ -19,7 +19,7 @@ import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
 
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
-/** Whom births, values and deaths are told to. */
+/** The hub, to which births, values and deaths are reported. */
 export interface SmonHub {
   born(sensor: ListeningSensor, series: Series): void
   /** `tail`: basic type and value; `time`: microseconds since 1970. */
@@ -132,7 +132,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     return { value: series.value(), time: series.time }
   }
 
-  /** A connection from there; undefined: it is refused, and counted. */
+  /** Opens a connection from there; undefined if it is refused, which is counted. */
   open(address: string, port: number): SmonFeed | undefined {
     const source = this.#source(address, port)
     if (source === undefined) return undefined
@@ -265,7 +265,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     this.#leave(stream.source)
   }
 
-  /** What a stream that has ended leaves behind. */
+  /** Adds the counters of a stream that has ended to those of the sensor. */
   #count(stream: SmonStream): void {
     this.counters.skippedBytes += stream.skipped
     if (stream.valid && !stream.complete) this.counters.cutOff++

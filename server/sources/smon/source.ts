@@ -6,11 +6,10 @@ import { type Pacing, pacersOf } from '../io/pacer.ts'
 import { listenStreams } from '../io/tcp.ts'
 import { listenUdp } from '../io/udp.ts'
 import type { Source, SourceListeners } from '../source.ts'
-import { smonSection } from './config.ts'
+import type { smonSection } from './config.ts'
 import { SmonSensor } from './sensor.ts'
 
 export const smon: Source<typeof smonSection> = {
-  section: smonSection,
   open({ hub, clock, log, quotas, pacing }, config) {
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new SmonSensor(section, hub, clock, feed))
     return {

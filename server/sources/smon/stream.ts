@@ -1,6 +1,6 @@
 /**
- * One smon stream of a source: what its decoder finds becomes values of series. A token is looked up once; behind it
- * stands a tree of its indexes, so that a value costs no text and no hashing of names.
+ * One smon stream of a source: what its decoder finds becomes values of series. A token is looked up once and
+ * has a tree of its indexes, so that a value costs no text and no hashing of names.
  */
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -15,12 +15,12 @@ interface Node {
   readonly longer: Map<number, Node>
 }
 
-/** A token in use; `name` undefined: it is no name of a metric. */
+/** A token in use; `name` is undefined if it cannot be the name of a metric. */
 interface Known extends Node {
   readonly name: string | undefined
 }
 
-/** What all streams share. */
+/** The sensor, which all streams share. */
 export interface SmonReceiver {
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean

@@ -8,27 +8,27 @@ import { schemaOf } from '../../../server/config/schema.ts'
 import { Hub } from '../../../server/metrics/hub.ts'
 import type { PolledSensor } from '../../../server/metrics/metric.ts'
 import type { SourceContext } from '../../../server/sources/source.ts'
+import { filesSection } from '../../cases/sources/files/config.ts'
 import { files } from '../../cases/sources/files/source.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
-const EXAMPLE = new URL('../../cases/sources/files/source.ts', import.meta.url)
+const EXAMPLE = new URL('../../cases/sources/files/', import.meta.url)
 const PAGE = new URL('../../../docs/contributing.md', import.meta.url)
 const directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 const identity = { userId: 1, tenant: 'default', name: 'a', role: 'consumer' }
-const schema = schemaOf({ files: files.section })
+const schema = schemaOf({ files: filesSection })
 
-test('the page shows the file as it is, but for where it stands', () => {
-  const shown = /^```ts\n\/\/ file: server\/sources\/files\/source\.ts\n([\s\S]*?)^```$/m.exec(
-    readFileSync(PAGE, 'utf8'),
-  )
-  const inPlace = readFileSync(EXAMPLE, 'utf8')
+test.each(['config', 'source'])('the page shows %s.ts as it is, but for where it stands', (name) => {
+  const block = /^```ts\n\/\/ file: server\/sources\/files\/(\w+)\.ts\n([\s\S]*?)^```$/gm
+  const shown = new Map([...readFileSync(PAGE, 'utf8').matchAll(block)].map(([, file, text]) => [file, text]))
+  const inPlace = readFileSync(new URL(`${name}.ts`, EXAMPLE), 'utf8')
     .replaceAll('../../../../server/sources/', '../')
     .replaceAll('../../../../server/', '../../')
     .replaceAll('../../../../protocol/', '../../../protocol/')
-  expect(shown?.[1]).toBe(inPlace)
+  expect(shown.get(name)).toBe(inPlace)
 })
 
 test('its section has a default, an environment variable and a message for what is wrong', () => {

@@ -1,18 +1,10 @@
 /** `files.open`: how many files this machine has open (Linux). */
 import { readFileSync } from 'node:fs'
-import { z } from 'zod'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../../protocol/monitor/value.ts'
-import { section } from '../../../../server/config/schema.ts'
-import { key, path } from '../../../../server/config/value-types.ts'
 import type { Measurement, Metric, PolledSensor } from '../../../../server/metrics/metric.ts'
 import type { Source } from '../../../../server/sources/source.ts'
-
-const filesSection = section(
-  z
-    .strictObject({ table: key(path(), '/proc/sys/fs/file-nr', 'The file in which the kernel counts open files.') })
-    .describe('The open files of this machine.'),
-)
+import type { filesSection } from './config.ts'
 
 const open: Metric = {
   name: 'files.open',
@@ -24,7 +16,6 @@ const open: Metric = {
 }
 
 export const files: Source<typeof filesSection> = {
-  section: filesSection,
   open({ clock }, { table }) {
     const sensor: PolledSensor = {
       polled: true,
