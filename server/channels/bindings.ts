@@ -26,6 +26,7 @@ export class Bindings {
     this.#instances = parts.instances
     this.#registry = parts.registry
     this.#journal = parts.journal
+    this.#registry.join(this)
   }
 
   /**

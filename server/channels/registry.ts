@@ -31,10 +31,14 @@ export interface RegistryOptions {
   readonly maxPerIdentity: number
   /** The limits of a tenant, with what it uses of them. */
   readonly quotas: Pick<Quotas, 'of'>
-  /** Called when a channel is stored for the first time: its bindings have to follow. */
-  readonly onStored: (channel: Channel) => void
-  /** Called for each instance that was bound on a channel that is gone. */
-  readonly unbound: (instance: MetricInstance) => void
+}
+
+/** The bindings of all channels, as the registry sees them. */
+export interface ChannelBindings {
+  /** A channel came into the store: its bindings have to follow. */
+  storeAll(channel: Channel): void
+  /** Destroys an instance if it is bound on no other channel. */
+  endUnbound(instance: MetricInstance): void
 }
 
 /** `lastUsed` as it is stored while a connection has the channel: if the server is killed then, it was in use to the end. */
@@ -46,12 +50,18 @@ export class Registry {
   readonly #options: RegistryOptions
   readonly #channels = new Map<number, Channel>()
   readonly #byUser = new Map<number, Set<Channel>>()
+  #bindings: ChannelBindings | undefined
 
   constructor(options: RegistryOptions) {
     this.#options = options
   }
 
-  /** The settings of a new channel, which are also the most that a consumer may ask for. */
+  /** Called once, by the bindings when they are made. */
+  join(bindings: ChannelBindings): void {
+    this.#bindings = bindings
+  }
+
+  /** What a new channel has, and the most that one may ask for. */
   get defaults(): ChannelSettings {
     return this.#options.defaults
   }
@@ -196,7 +206,7 @@ export class Registry {
     this.#keep(channel, true)
     const lastUsed = channel.connection === undefined ? channel.row.lastUsed : IN_USE
     this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed } })
-    if (entered) this.#options.onStored(channel)
+    if (entered) this.#bindings?.storeAll(channel)
   }
 
   /** The value of a result is committed or dropped: its id is free again. */
@@ -235,7 +245,7 @@ export class Registry {
   /** Destroys a channel, everything on it, and the instances bound to nothing else. The caller ends its connection. */
   delete(channel: Channel): void {
     if (channel.deleted) return
-    const { journal, ids, unbound } = this.#options
+    const { journal, ids } = this.#options
     channel.deleted = true
     channel.outbox.detach()
     channel.queue.discard()
@@ -252,7 +262,7 @@ export class Registry {
     for (const { instance, unsubscribe } of channel.bindings.values()) {
       unsubscribe()
       instance.boundOn.delete(channel.id)
-      unbound(instance)
+      this.#bindings?.endUnbound(instance)
     }
     channel.onConnectionChange?.()
   }

@@ -73,6 +73,10 @@ export interface Control {
 
 /** Controls that come and go, as the methods of a broker do with its schemas. */
 export interface ControlSource {
+  /** What the names of all of them begin with. */
+  readonly prefix: string
+  /** The tenants that may have some. */
+  readonly tenants: readonly string[]
   /** Those of an identity's tenant. */
   of(identity: Identity): Iterable<Control>
   find(name: string, identity: Identity): Control | undefined

@@ -41,9 +41,6 @@ export interface ControlRights {
 }
 
 export interface ExecutorOptions {
-  readonly controls: readonly Control[]
-  /** Of those that come and go. */
-  readonly sources?: readonly ControlSource[]
   readonly ids: Ids
   readonly journal: Journal
   readonly clock: Pick<Clock, 'microseconds' | 'setTimeout' | 'clear'>
@@ -102,15 +99,25 @@ export class Executor {
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
-    const { controls, sources = [], rights, journal, age, audit, refusals, executions } = options
+    const { rights, journal, age, audit, refusals, executions } = options
     this.#options = options
     // One for each program that runs.
     setMaxListeners(0, this.#stopping.signal)
-    this.#controls = new Controls(controls, sources, (identity, control) => rights.isShown(identity, control))
+    this.#controls = new Controls((identity, control) => rights.isShown(identity, control))
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
     this.#executions = new Executions({ rows: executions, change, age })
     this.#audited = new Audited(audit, refusals)
+  }
+
+  /** Adds controls, and sources of controls that come and go. */
+  add(controls: readonly Control[], sources: readonly ControlSource[] = []): void {
+    this.#controls.add(controls, sources)
+  }
+
+  /** The tenants that a control is for; undefined if it is for all of them. */
+  tenantsOf(control: string): readonly string[] | undefined {
+    return this.#controls.tenantsOf(control)
   }
 
   /** Those an identity is shown. */

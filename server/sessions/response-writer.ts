@@ -6,7 +6,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Capabilities, writeCapabilities } from '../../protocol/monitor/capabilities.ts'
 import { writeAuth, writeNotice, writeResponse } from '../../protocol/monitor/message.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
-import type { Journal, DurabilityWaiter } from '../channels/journal.ts'
+import type { DurabilityWaiter, Journal } from '../channels/journal.ts'
 import type { Task, TurnScheduler } from '../channels/turn-scheduler.ts'
 import type { LinkWriter } from './link-writer.ts'
 

@@ -13,9 +13,9 @@ import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Producer } from './parts.ts'
+import type { Producer } from './compose.ts'
 
-export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
+export async function recoverState(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)
   recoverBindings(recovered, producer, channels)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))

@@ -1,7 +1,7 @@
 /** Sequences of random commands; `npm run chaos -- --commands 100000` has more of them. */
 import { describe, expect, it } from 'vitest'
-import { MemoryStore } from '../support/memory-store/store.ts'
 import { times } from '../support/long.ts'
+import { MemoryStore } from '../support/memory-store/store.ts'
 import { cases } from './commands/cases.ts'
 import { runText } from './commands/sequence.ts'
 import { SqliteBacked } from './commands/sqlite-backed.ts'

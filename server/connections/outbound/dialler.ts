@@ -44,7 +44,6 @@ export interface DiallerOptions {
   readonly reach: (destination: Destination, address: string, signal: AbortSignal) => Promise<Reached>
   /** A way to send a channel's values without a session; `ended` is told once. */
   readonly oneWay: (channel: Channel, destination: Destination, address: string) => Promise<ChannelConnection>
-  readonly accept: (arrival: IncomingConnection) => void
   readonly attach: (channel: Channel, connection: ChannelConnection) => void
   readonly serverSecret: Uint8Array
   /** 0..1 */
@@ -59,6 +58,7 @@ export class Dialler implements ChannelDialler {
   readonly #dials = new Map<number, Dial>()
   readonly #queue: Dial[] = []
   #own: readonly OwnPort[] = []
+  #accept: (arrival: IncomingConnection) => void = ({ link }) => link.destroy()
   #running = false
   #attempts = 0
 
@@ -93,9 +93,10 @@ export class Dialler implements ChannelDialler {
     if (this.#running) this.#due(dial)
   }
 
-  /** Everything is open: dialling begins. `own`: the producer's own ports, which are never dialled. */
-  start(own: readonly OwnPort[]): void {
+  /** Begins to dial. `own`: the producer's own ports, which are never dialled; `accept` takes the connections. */
+  start(own: readonly OwnPort[], accept: (arrival: IncomingConnection) => void): void {
     this.#own = own
+    this.#accept = accept
     this.#running = true
     for (const dial of this.#dials.values()) this.#due(dial)
   }
@@ -234,7 +235,7 @@ export class Dialler implements ChannelDialler {
 
   /** Until the peer has proven who it is. Rejects if it does not. */
   async #openSession(dial: Dial, address: string, signal: AbortSignal, opened: () => void): Promise<void> {
-    const { reach, accept } = this.#options
+    const { reach } = this.#options
     const { channel, destination } = dial
     const door = dial.door && whileWanted(dial.door, signal)
     if (door === undefined) throw new Refused('the proof of its secret is lost')
@@ -244,7 +245,7 @@ export class Dialler implements ChannelDialler {
       const { socket } = reached
       socket.once('close', () => reject(signal.aborted ? signal.reason : new Error('it did not prove who it is')))
       reached.arrive((arrival) =>
-        accept({
+        this.#accept({
           ...arrival,
           outbound: { auth: door, channel },
           admitted: () => {

@@ -1,15 +1,14 @@
 /** Joins the dialler to the rest of the server. */
 import { mayRead } from '../../../auth/permissions.ts'
-import type { Recovered } from '../../../storage/store.ts'
 import type { AuditLog } from '../../accounts/audit/log.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import type { Registry } from '../../channels/registry.ts'
-import type { Config } from '../../config/config.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Sensor } from '../../metrics/metric.ts'
 import type { SessionContext } from '../../sessions/context.ts'
 import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
 import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
+import type { DialSection } from '../config.ts'
 import { AllowList } from './allow-list.ts'
 import { reach } from './connect.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
@@ -17,18 +16,17 @@ import { type Resolver, systemResolver } from './resolve.ts'
 
 export interface DialParts extends Pick<SessionContext, 'clock' | 'log' | 'journal' | 'accounts' | 'quotas'> {
   readonly audit: AuditLog
-  readonly config: Pick<Config, 'dial' | 'producer'>
+  readonly config: { readonly dial: DialSection; readonly producer: { readonly name: string } }
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>
   readonly rights: Rights
-  readonly recovered: Pick<Recovered, 'secret'>
-  readonly accept: DiallerOptions['accept']
+  readonly serverSecret: Uint8Array
   /** Instead of the system's. */
   readonly resolve?: Resolver | undefined
 }
 
 export function makeDialler(parts: DialParts): Dialler {
-  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, recovered, accept } = parts
+  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, serverSecret } = parts
   const { ca } = config.dial
   return new Dialler({
     clock,
@@ -45,8 +43,7 @@ export function makeDialler(parts: DialParts): Dialler {
     reach: (destination, address, signal) => reach(destination, address, { clock, ca }, signal),
     oneWay: oneWayOf(parts),
     attach: (channel, connection) => registry.attach(channel, connection),
-    accept,
-    serverSecret: recovered.secret,
+    serverSecret,
     random: Math.random,
   })
 }

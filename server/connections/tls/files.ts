@@ -6,10 +6,10 @@ import type { Duplex } from 'node:stream'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates, PeerCertificate } from '../../../auth/mechanism.ts'
 import type { Owner } from '../../../auth/permissions.ts'
-import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { type FileChange, readAgain, WatchedFile } from '../../core/watched-file.ts'
 import type { SensorStatus } from '../../metrics/metric.ts'
+import type { TlsSection } from '../config.ts'
 import { Handshakes } from './handshakes.ts'
 import { type Material, type MaterialFiles, readMaterial } from './material.ts'
 
@@ -31,7 +31,7 @@ export class TlsFiles implements Certificates {
   }
 
   /** Undefined where `[tls]` names no certificate. Throws FileError where a file is no good. */
-  static open(tls: Config['tls'], clock: Pick<Clock, 'wallMs'>): TlsFiles | undefined {
+  static open(tls: TlsSection, clock: Pick<Clock, 'wallMs'>): TlsFiles | undefined {
     if (tls.cert === undefined || tls.key === undefined) return undefined
     const files: MaterialFiles = {
       cert: new WatchedFile(tls.cert, 'tls.cert'),

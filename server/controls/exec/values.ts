@@ -4,7 +4,7 @@
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { ExecParameter } from '../../config/config.ts'
+import type { ExecParameter } from '../../controls/exec/config.ts'
 import { StatusError } from '../../core/errors.ts'
 import type { ControlParameter, Given } from '../control.ts'
 import { MAX_VALUE_BYTES, wholePattern } from './config.ts'

@@ -6,9 +6,9 @@ import { readFile } from 'node:fs/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AmqpClient, type AmqpEvents, redactReason } from '../../../protocol/amqp/client.ts'
-import type { QmfTable } from '../../config/config.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
+import type { QmfTable } from './config.ts'
 
 /** The limit for making a connection; afterwards AMQP has its own. */
 const CONNECT_MS = 10_000

@@ -1,6 +1,7 @@
 /** The tables `[[qmf]]`: Qpid brokers to connect to. A URL may hold a password, so no message shows it. */
 import { z } from 'zod'
-import { integer, key, name, needed, pathOrOff, tenant, toggle } from '../../config/kinds.ts'
+import { type SectionConfig, tableList } from '../../config/schema.ts'
+import { integer, key, needed, pathOrOff, tenant, toggle, wireName } from '../../config/value-types.ts'
 import { type BrokerUrl, parseBrokerUrl } from './broker-url.ts'
 
 const url = () => ({
@@ -13,11 +14,12 @@ const url = () => ({
   expected:
     'a URL like "amqp://user:password@127.0.0.1:5672/vhost", or amqps://, with everything but the address optional and ' +
     'odd characters as %40',
+  isSecret: true,
 })
 
 const qmfTable = z
   .strictObject({
-    name: needed(name(), 'The name of the broker: `broker` of its metrics.'),
+    name: needed(wireName(), 'What the broker is called: `broker` of its metrics.'),
     url: needed(
       url(),
       'The address, and the user who connects: by SASL ANONYMOUS without a user or as `anonymous`, otherwise by PLAIN. It is never shown.',
@@ -35,30 +37,33 @@ const qmfTable = z
   })
   .superRefine(({ url: { user, password, isTls }, password_file, ca }, context) => {
     const say = (message: string): void => context.addIssue({ code: 'custom', message })
-    const isFile = password_file !== ''
+    const isFile = password_file !== undefined
     if (user === undefined && isFile) say('`password_file` is for a `url` with a user')
-    if (user !== undefined && password === undefined && !isFile) say('the user needs a password, or a `password_file`')
-    if (password !== undefined && isFile) say('the password is given twice: in `url` and in `password_file`')
-    if (ca !== '' && !isTls) say('`ca` is for an `amqps://` url')
+    if (user !== undefined && password === undefined && !isFile) say('its user needs a password, or a `password_file`')
+    if (password !== undefined && isFile) say('the password stands twice: in `url` and in `password_file`')
+    if (ca !== undefined && !isTls) say('`ca` is for an `amqps://` url')
   })
   .transform(({ name, url, password_file, ca, interval_ms, tenant, max_objects, agent }) => ({
     name,
     ...url,
-    passwordFile: password_file || undefined,
-    ca: ca || undefined,
+    passwordFile: password_file,
+    ca,
     intervalMs: interval_ms,
     tenant,
     maxObjects: max_objects,
     isAgent: agent,
   }))
 
-export const qmfs = z
-  .array(qmfTable)
-  .max(1000)
-  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two of them have the same `name`')
-  .default([])
-
-/** The keys of a table, for the page and for messages. */
-export const qmfKeys: Readonly<Record<string, z.ZodType>> = qmfTable.in.shape
-
-export type ReadQmf = z.output<typeof qmfTable>
+export const qmfSection = tableList(
+  z
+    .array(qmfTable)
+    .max(1000)
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two of them have the same `name`')
+    .default([])
+    .describe(
+      'Qpid brokers that the server connects to, one table each; only in the file. What they give: ' +
+        '[sensors.md](sensors.md#qmf).',
+    ),
+)
+/** A Qpid broker to connect to. */
+export type QmfTable = SectionConfig<typeof qmfSection>[number]

@@ -5,13 +5,13 @@
  * everything else.
  */
 import { randomUUID } from 'node:crypto'
-import type { QmfTable } from '../../config/config.ts'
 import type { Pacer } from '../io/pacer.ts'
-import { type PacingOptions, pacersOf } from '../io/pacers.ts'
+import { type Pacing, pacersOf } from '../io/pacer.ts'
 import type { BrokerAgent } from './agent/broker-agent.ts'
 import type { QmfBroker } from './broker.ts'
 import { type BrokerHandlerFactory, BrokerLink, type BrokerLinkOptions } from './broker-link.ts'
 import { formatBroker } from './broker-url.ts'
+import type { QmfTable } from './config.ts'
 import { Console } from './console.ts'
 import { consoleLimits } from './console-events.ts'
 import { SchemaCache } from './discovery.ts'
@@ -19,7 +19,7 @@ import type { QmfSensor } from './sensor.ts'
 
 const TICK_MS = 1_000
 
-export type QmfConnecting = BrokerLinkOptions & PacingOptions
+export type QmfConnecting = BrokerLinkOptions & Pacing
 
 /** What is connected: the sensor of each tenant with brokers, and the agents of brokers with one. */
 export interface QmfConnected {

@@ -62,10 +62,7 @@ describe('watch', () => {
     const { code, err, producer } = await runCli(['watch', 'a'], refused)
     expect({ code, err }).toEqual({
       code: 1,
-      err: [
-        'cinnabar: the producer could not make the channel non-durable: no',
-        expect.stringMatching(/^Tried: /),
-      ],
+      err: ['cinnabar: the producer could not make the channel non-durable: no', expect.stringMatching(/^Tried: /)],
     })
     expect(producer.asked).toHaveLength(1)
   })

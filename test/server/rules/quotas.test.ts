@@ -1,6 +1,6 @@
 /** What a tenant may have, on every path that takes some of it [S-14]. Feeds are in test/server/sources/by-tenant.test.ts. */
 import { afterEach, describe, expect, it } from 'vitest'
-import { defaultConfig } from '../../../server/config/config.ts'
+import { defaultConfig } from '../../../server/start/config.ts'
 import { args, command, status, str, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'

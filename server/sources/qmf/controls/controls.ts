@@ -58,10 +58,14 @@ const ownParameters: readonly ControlParameter[] = [
 ]
 
 export class QmfControls implements ControlSource {
+  readonly prefix = QMF_PREFIX
+  readonly tenants: readonly string[]
   readonly #hub: Pick<Hub, 'sensors'>
 
-  constructor(hub: Pick<Hub, 'sensors'>) {
+  /** `tenants`: those that have brokers. */
+  constructor(hub: Pick<Hub, 'sensors'>, tenants: readonly string[]) {
     this.#hub = hub
+    this.tenants = tenants
   }
 
   *of(identity: Identity): Generator<Control> {

@@ -3,13 +3,13 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { QmfTable } from '../../../../server/config/config.ts'
 import {
   type BrokerConnection,
   type BrokerHandler,
   type BrokerHandlerFactory,
   BrokerLink,
 } from '../../../../server/sources/qmf/broker-link.ts'
+import type { QmfTable } from '../../../../server/sources/qmf/config.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 const NAMES = { ready: 'it is there', lost: 'it is not there' }

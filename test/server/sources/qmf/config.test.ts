@@ -1,7 +1,7 @@
 /** The tables `[[qmf]]`: what they read to, and what is said of those that are not right, never with a password. */
 import { describe, expect, test } from 'vitest'
-import { ConfigError, loadConfig } from '../../../../server/config/config.ts'
 import { parseBrokerUrl } from '../../../../server/sources/qmf/broker-url.ts'
+import { ConfigError, loadConfig } from '../../../../server/start/config.ts'
 
 const load = (text: string) =>
   loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) }).qmf

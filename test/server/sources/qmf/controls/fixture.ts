@@ -37,7 +37,7 @@ export class Fleet {
 
   constructor(...brokers: string[]) {
     this.sensor = new QmfSensor({ tenant: 'default', brokers }, nobody, new FakeClock())
-    this.controls = new QmfControls({ sensors: [this.sensor] })
+    this.controls = new QmfControls({ sensors: [this.sensor] }, ['default'])
   }
 
   /** A broker comes up with these classes. */

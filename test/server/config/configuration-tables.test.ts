@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { loadConfig } from '../../../server/config/config.ts'
-import { withConfigurationTables } from '../../../server/config/document.ts'
-import { toml } from '../../../server/config/kinds.ts'
-import { settings } from '../../../server/config/schema.ts'
+import { toml } from '../../../server/config/value-types.ts'
+import { loadConfig, schema } from '../../../server/start/config.ts'
+import { withConfigurationTables } from '../../support/configuration-tables.ts'
 
 const page = new URL('../../../docs/configuration.md', import.meta.url).pathname
 
@@ -14,7 +13,7 @@ test('docs/configuration.md shows the keys as they are', async () => {
 
 test('every key is in the page, with its default', () => {
   const text = readFileSync(page, 'utf8')
-  for (const { key, shown } of settings) expect(text).toContain(`| \`${key}\` | ${shown} |`)
+  for (const { key, shown } of schema.settings) expect(text).toContain(`| \`${key}\` | ${shown} |`)
 })
 
 test('a page that has lost its marks is not overwritten', () => {
@@ -22,7 +21,7 @@ test('a page that has lost its marks is not overwritten', () => {
 })
 
 test('a file that spells out every default is the default configuration', () => {
-  const text = settings.map(({ section, key, byDefault }) => `${section}.${key} = ${toml(byDefault)}`).join('\n')
+  const text = schema.settings.map(({ section, key, byDefault }) => `${section}.${key} = ${toml(byDefault)}`).join('\n')
   const { gmetric, mono, ...rest } = loadConfig({
     file: 'c.toml',
     env: {},

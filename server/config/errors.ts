@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, said to a person: where it stands, what it is, what to write instead. */
+/** A mistake in the configuration, for a person: where it stands, what it is, what to write instead. */
 export interface ConfigProblem {
   /** The file or the environment variable. */
   readonly source: string
@@ -29,7 +29,7 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
   return near[0] ? `: did you mean \`${near[0].candidate}\`?` : ''
 }
 
-/** Levenshtein's: how many characters to add, drop or replace. */
+/** The Levenshtein distance: how many characters to add, drop or replace. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let i = 1; i <= a.length; i++) {

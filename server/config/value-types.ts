@@ -1,5 +1,5 @@
 /**
- * What the value of a key can be. A kind is a zod type together with the words that tell a person what is expected;
+ * What the value of a key can be. A value type is a zod type together with the words that tell a person what is expected;
  * zod's own messages are never shown. Integers arrive as bigint, so that the float `5.0` is not mistaken for one.
  */
 import { isIPv4 } from 'node:net'
@@ -8,39 +8,46 @@ import { parseAddress, parseNetwork, parsePeer } from '../core/address.ts'
 import { parseDestinationPattern } from './destination.ts'
 import { parseDuration } from './duration.ts'
 
-export interface Kind<T extends z.ZodType> {
+export interface KeyType<T extends z.ZodType> {
   readonly type: T
   readonly expected: string
+  /** Whether a value may hold a secret: then no message repeats it. */
+  readonly isSecret?: boolean
 }
 
-export interface Notes {
+export interface KeyDocs {
   readonly byDefault: unknown
   /** The default as documentation shows it. */
   readonly shown: string
   readonly expected: string
   readonly about: string
+  readonly isSecret: boolean
 }
 
-/** The notes of each key, found by the key's zod type. */
-export const notes = z.registry<Notes>()
+/** The documentation of each key, found by the key's zod type. */
+export const docs = z.registry<KeyDocs>()
 
-/** A key of a section: its kind, its default as it would stand in the file, and one sentence of documentation. */
-export function key<T extends z.ZodType>(kind: Kind<T>, byDefault: z.input<T>, about: string, shown?: string) {
-  const type = z.prefault(kind.type, byDefault)
-  notes.add(type, { byDefault, shown: shown ?? `\`${toml(byDefault)}\``, expected: kind.expected, about })
+function document(type: z.ZodType, of: KeyType<z.ZodType>, about: string, byDefault: unknown, shown: string): void {
+  docs.add(type, { byDefault, shown, expected: of.expected, about, isSecret: of.isSecret ?? false })
+}
+
+/** A key with its value type, its default as it would stand in the file, and one sentence of documentation. */
+export function key<T extends z.ZodType>(of: KeyType<T>, byDefault: z.input<T>, about: string, shown?: string) {
+  const type = z.prefault(of.type, byDefault)
+  document(type, of, about, byDefault, shown ?? `\`${toml(byDefault)}\``)
   return type
 }
 
 /** A key of a table that has no default: it has to be there. */
-export function needed<T extends z.ZodType>(kind: Kind<T>, about: string): T {
-  notes.add(kind.type, { byDefault: undefined, shown: 'needed', expected: kind.expected, about })
-  return kind.type
+export function needed<T extends z.ZodType>(of: KeyType<T>, about: string): T {
+  document(of.type, of, about, undefined, 'needed')
+  return of.type
 }
 
 /** A key that may be left out, and then is not there. */
-export function optional<T extends z.ZodType>(kind: Kind<T>, about: string) {
-  const type = kind.type.optional()
-  notes.add(type, { byDefault: undefined, shown: 'none', expected: kind.expected, about })
+export function optional<T extends z.ZodType>(of: KeyType<T>, about: string) {
+  const type = of.type.optional()
+  document(type, of, about, undefined, 'none')
   return type
 }
 
@@ -61,22 +68,30 @@ export function path() {
   return { type: z.string().regex(/^[^\0]+$/), expected: 'a path, not empty' }
 }
 
-/** Empty is off. */
+/** undefined if it is empty. */
 export function pathOrOff() {
-  return { type: z.string().regex(/^[^\0]*$/), expected: 'a path, or "" for none' }
+  return {
+    type: z
+      .string()
+      .regex(/^[^\0]*$/)
+      .transform(orOff),
+    expected: 'a path, or "" for none',
+  }
 }
 
-/** A text that is there. */
-export function filled() {
+const orOff = (text: string): string | undefined => text || undefined
+
+/** A text that is not empty. */
+export function filledText() {
   return { type: z.string().regex(/^\P{Cc}+$/u), expected: 'a text without control characters, not empty' }
 }
 
-export function text() {
+export function plainText() {
   return { type: z.string().regex(/^\P{Cc}*$/u), expected: 'a text without control characters' }
 }
 
 /** A name on the wire: 1 to 255 bytes of UTF-8, nothing below 0x20 [MON 1]. */
-export function name() {
+export function wireName() {
   const type = z.string().refine((text) => {
     const bytes = new TextEncoder().encode(text)
     return bytes.length >= 1 && bytes.length <= 255 && bytes.every((byte) => byte >= 0x20)
@@ -98,7 +113,7 @@ export function duration(min: string, max: string) {
   return { type, expected: `a duration from ${min} to ${max}: a whole number and ms, s, m, h or d, like "30s"` }
 }
 
-/** Where to listen; undefined = "" = off. */
+/** An address to listen on; undefined if it is empty. */
 export function addressOrOff() {
   return {
     type: z.union([z.literal('').transform(() => undefined), decoded(parseAddress)]),
@@ -106,14 +121,14 @@ export function addressOrOff() {
   }
 }
 
-/** An address of this machine; "" is off. */
+/** An address of this machine; undefined if it is empty. */
 export function ipv4OrOff() {
-  return { type: z.string().refine((text) => text === '' || isIPv4(text)), expected: 'an IPv4 address, or "" for none' }
+  return { type: textOrOff(isIPv4), expected: 'an IPv4 address, or "" for none' }
 }
 
 export function multicastOrOff() {
   return {
-    type: z.string().refine((text) => text === '' || (isIPv4(text) && /^2(2[4-9]|3\d)[.]/.test(text))),
+    type: textOrOff((text) => isIPv4(text) && /^2(2[4-9]|3\d)[.]/.test(text)),
     expected: 'an IPv4 multicast address like "239.2.11.71", or "" for off',
   }
 }
@@ -124,7 +139,7 @@ export function networks() {
 
 /** Tables that give peers a name: `[[section.key]]` with `name` and `address`. */
 export function peers() {
-  const table = z.strictObject({ name: name().type, address: decoded(parsePeer) })
+  const table = z.strictObject({ name: wireName().type, address: decoded(parsePeer) })
   return {
     type: z
       .array(table.transform(({ name, address }) => ({ name, ...address })))
@@ -146,7 +161,7 @@ export function feeds() {
   }
 }
 
-/** What may be dialled, as it stands in the file. */
+/** Patterns of destinations, as they stand in the file. */
 export function destinations() {
   return {
     type: z.array(z.string().refine((text) => parseDestinationPattern(text) !== undefined)),
@@ -172,6 +187,27 @@ export function toml(value: unknown): string {
     : typeof value === 'string'
       ? JSON.stringify(value)
       : `${value}`
+}
+
+/** A value of the file in words: what was found where something else was expected. */
+export function described(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  if (value instanceof Date) return 'a date'
+  if (isTomlTable(value)) return 'a table'
+  if (typeof value === 'number') return `the float ${Number.isInteger(value) ? value.toFixed(1) : value}`
+  const text = toml(value)
+  return text.length <= 80 ? text : `${text.slice(0, 80)}...`
+}
+
+export function isTomlTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+}
+
+function textOrOff(isValid: (text: string) => boolean) {
+  return z
+    .string()
+    .refine((text) => text === '' || isValid(text))
+    .transform(orOff)
 }
 
 function decoded<T>(decode: (text: string) => T | undefined) {
