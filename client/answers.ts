@@ -1,7 +1,7 @@
 /** Values that somebody waits for: the answer to a QUERY, which dies with the connection, and the result of an EXECUTE. */
 import type { CommandArguments } from '../protocol/monitor/commands/index.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
-import type { Clock, Timer } from './clock.ts'
+import type { ClientClock, ClientTimer } from './clock.ts'
 import type { Asking, Request } from './commands.ts'
 import { ConnectionError } from './errors.ts'
 
@@ -10,14 +10,14 @@ interface Answer {
   readonly reject: (error: Error) => void
   /** Waits for a result that is kept on the channel. */
   readonly isKept: boolean
-  readonly timer: Timer | undefined
+  readonly timer: ClientTimer | undefined
 }
 
 export class Answers {
-  readonly #clock: Clock
+  readonly #clock: ClientClock
   readonly #waiting = new Map<number, Answer>()
 
-  constructor(clock: Clock) {
+  constructor(clock: ClientClock) {
     this.#clock = clock
   }
 

@@ -1,5 +1,5 @@
 /** From a URL to a consumer. */
-import { type Clock, systemClock } from './clock.ts'
+import { type ClientClock, realClock } from './clock.ts'
 import { Consumer } from './consumer.ts'
 import type { Credentials } from './credentials.ts'
 import { type Dial, DialledSessions } from './dialled.ts'
@@ -15,7 +15,7 @@ export interface ConnectOptions extends ChannelOptions, Security {
   readonly deadlineMs?: number | undefined
   /** Gives up connecting for the first time. */
   readonly signal?: AbortSignal | undefined
-  readonly clock?: Clock | undefined
+  readonly clock?: ClientClock | undefined
   readonly dial?: Dial | undefined
 }
 
@@ -26,7 +26,7 @@ export function connector(dialUrl: Dial, putOn: PutOn): Connect {
   return (
     url,
     credentials,
-    { clock = systemClock(), dial = dialUrl, deadlineMs = DEADLINE_MS, signal, tls, wrap, ...rest } = {},
+    { clock = realClock(), dial = dialUrl, deadlineMs = DEADLINE_MS, signal, tls, wrap, ...rest } = {},
   ) => {
     const sessions = new DialledSessions({ url, credentials, clock, dial, putOn, deadlineMs, tls, wrap })
     return Consumer.open({ ...rest, clock, deadlineMs, sessions }, signal)

@@ -19,7 +19,7 @@ import {
   type ValueMessage,
 } from '../protocol/monitor/message.ts'
 import { StatusCode } from '../protocol/monitor/status-code.ts'
-import type { Clock } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import { ConnectionError, type ConnectionErrorCode, meaningOf, StatusError } from './errors.ts'
 import { Offer } from './offer.ts'
 import { Pending, type Waiting } from './pending.ts'
@@ -27,7 +27,7 @@ import { Reading } from './reading.ts'
 import type { Transport } from './transport.ts'
 
 export interface ConnectionOptions {
-  readonly clock: Clock
+  readonly clock: ClientClock
   /** What errors call the other end, with the user: "tcp://127.0.0.1:7650 as alice". */
   readonly peer: string
   /** So long a response may take. */

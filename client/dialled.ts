@@ -1,5 +1,5 @@
 /** The sessions of a consumer that dials. */
-import type { Clock } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import { type Credentials, nameOf, type Proof, type TokenCredentials, tokenOf } from './credentials.ts'
 import { type ConnectionError, isPassing } from './errors.ts'
 import type { Security } from './security.ts'
@@ -17,7 +17,7 @@ export interface DialledOptions extends Security {
   readonly credentials: Credentials
   readonly dial: Dial
   readonly putOn: PutOn
-  readonly clock: Clock
+  readonly clock: ClientClock
   readonly deadlineMs: number
 }
 

@@ -2,13 +2,13 @@
  * Notices a producer that has gone without a word [MON 15]: after 15 s of silence it is probed, and given another 15 s.
  * To be asleep while we ourselves do not read: that silence is ours.
  */
-import type { Clock, Timer } from './clock.ts'
+import type { ClientClock, ClientTimer } from './clock.ts'
 
 export const SILENCE_MS = 15_000
 export const GRACE_MS = 15_000
 
 export interface KeepAliveOptions {
-  readonly clock: Clock
+  readonly clock: ClientClock
   /** Sends something that the producer has to answer. */
   readonly probe: () => void
   readonly dead: () => void
@@ -18,7 +18,7 @@ export class KeepAlive {
   readonly #options: KeepAliveOptions
   #heardMs = 0
   #isProbing = false
-  #timer: Timer | undefined
+  #timer: ClientTimer | undefined
 
   constructor(options: KeepAliveOptions) {
     this.#options = options

@@ -2,7 +2,7 @@
  * Consumers that are called: a channel is defined with a URL, and the producer connects to it whenever it is not connected
  * [MON 14]. What calls proves that it knows the channel's secret, and is shown nothing else of us.
  */
-import { type Clock, systemClock } from './clock.ts'
+import { type ClientClock, realClock } from './clock.ts'
 import { DEADLINE_MS } from './connect.ts'
 import { Consumer } from './consumer.ts'
 import type { PasswordCredentials } from './credentials.ts'
@@ -34,7 +34,7 @@ export interface ListenOptions {
   /** Told of a call that came to nothing: whoever it was did not know the secret, or broke off. */
   readonly refused?: ((error: ConnectionError) => void) | undefined
   readonly deadlineMs?: number | undefined
-  readonly clock?: Clock | undefined
+  readonly clock?: ClientClock | undefined
 }
 
 export interface Door {
@@ -59,7 +59,7 @@ export type OpenDoor = (
 /** The consumers that are called, each once, at its first call; later calls for its channel go to the same one. */
 export class Calls implements AsyncIterable<Consumer> {
   readonly #options: ListenOptions
-  readonly #clock: Clock
+  readonly #clock: ClientClock
   readonly #deadlineMs: number
   readonly #credentials: PasswordCredentials
   readonly #lines = new Map<number, Line>()
@@ -80,7 +80,7 @@ export class Calls implements AsyncIterable<Consumer> {
   }
 
   private constructor(options: ListenOptions) {
-    const { identity, secret, clock = systemClock(), deadlineMs = DEADLINE_MS } = options
+    const { identity, secret, clock = realClock(), deadlineMs = DEADLINE_MS } = options
     // Of other text there is more than one spelling in bytes, and a secret is bytes to the producer.
     if (secret.length < MIN_SECRET || !/^[\x20-\x7e]*$/.test(secret)) {
       throw new RangeError(`a secret has to have ${MIN_SECRET} printable ASCII characters or more`)

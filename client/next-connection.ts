@@ -1,5 +1,5 @@
 /** Commands that were called while there is no connection wait here for the next one. */
-import type { Clock } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import type { Connection } from './connection.ts'
 import { ConnectionError } from './errors.ts'
 
@@ -9,12 +9,12 @@ interface Waiting {
 }
 
 export class NextConnection {
-  readonly #clock: Clock
+  readonly #clock: ClientClock
   readonly #deadlineMs: number
   readonly #url: string
   readonly #waiting = new Set<Waiting>()
 
-  constructor(clock: Clock, deadlineMs: number, url: string) {
+  constructor(clock: ClientClock, deadlineMs: number, url: string) {
     this.#clock = clock
     this.#deadlineMs = deadlineMs
     this.#url = url

@@ -1,5 +1,5 @@
 /** What a consumer can be told when it is made. */
-import type { Clock } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import type { Sessions } from './session.ts'
 
 export interface ChannelOptions {
@@ -17,7 +17,7 @@ export interface ChannelOptions {
 
 export interface ConsumerOptions extends ChannelOptions {
   readonly sessions: Sessions
-  readonly clock: Clock
+  readonly clock: ClientClock
   /** So long a response may take. */
   readonly deadlineMs: number
 }

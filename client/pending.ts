@@ -3,7 +3,7 @@
  * The response to one that was given up may still come, and is not taken for one to a command that was never sent.
  */
 import type { Response } from '../protocol/monitor/message.ts'
-import type { Clock, Timer } from './clock.ts'
+import type { ClientClock, ClientTimer } from './clock.ts'
 
 export interface Waiting {
   response(response: Response): void
@@ -16,7 +16,7 @@ interface Entry {
 }
 
 export interface PendingOptions {
-  readonly clock: Clock
+  readonly clock: ClientClock
   readonly deadlineMs: number
   readonly late: () => Error
 }
@@ -25,7 +25,7 @@ export class Pending {
   readonly #options: PendingOptions
   readonly #entries = new Map<number, Entry>()
   readonly #givenUp = new Set<number>()
-  #timer: Timer | undefined
+  #timer: ClientTimer | undefined
   #seq = 0
 
   constructor(options: PendingOptions) {

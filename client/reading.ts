@@ -2,13 +2,13 @@
  * When a connection reads, and whether the other end is still there. Reading rests while its reader is slow, and goes on
  * while a response is owed: a reader that waits for one before it takes the next value would wait for ever.
  */
-import type { Clock } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import { KeepAlive } from './keep-alive.ts'
 import { Sip } from './sip.ts'
 import type { Transport } from './transport.ts'
 
 export interface ReadingOptions {
-  readonly clock: Clock
+  readonly clock: ClientClock
   readonly transport: Pick<Transport, 'pause' | 'resume'>
   readonly isOwed: () => boolean
   /** Sends something that the producer has to answer. */

@@ -2,7 +2,7 @@
  * Keeps a connection: makes another one when it is lost, at growing intervals, until that cannot help any more or it is
  * ended from here.
  */
-import type { Clock } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import { type ConnectionError, isPassing } from './errors.ts'
 
 const FIRST_MS = 100
@@ -11,7 +11,7 @@ const MAX_MS = 10_000
 const LASTED_MS = 5_000
 
 export interface ReconnectOptions {
-  readonly clock: Clock
+  readonly clock: ClientClock
   /** Connects and makes everything as it was. Has to end when `signal` is aborted. */
   readonly connect: (signal: AbortSignal) => Promise<void>
   /** For good. */

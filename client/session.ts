@@ -3,7 +3,7 @@
  * protection is had, or there is no session: nothing falls back to less.
  */
 import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
-import type { Clock } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import { Connection } from './connection.ts'
 import type { Proof } from './credentials.ts'
 import { ConnectionError } from './errors.ts'
@@ -47,7 +47,7 @@ export type PutOn = (connection: Connection, transport: Transport, layer: Layer)
 export interface OpenOptions {
   /** What errors call the other end, with the user: "tcp://127.0.0.1:7650 as alice". */
   readonly peer: string
-  readonly clock: Clock
+  readonly clock: ClientClock
   readonly deadlineMs: number
   readonly proof: Proof
   readonly wrap: readonly Layer[]
@@ -86,7 +86,11 @@ export async function openSession(transport: Transport, options: OpenOptions): P
 
 /** `work` gets a signal that is aborted with `signal`, or for `late` after ten seconds; it has to end then. */
 export async function inTime<T>(
-  { clock, signal, peer }: { readonly clock: Clock; readonly signal: AbortSignal | undefined; readonly peer: string },
+  {
+    clock,
+    signal,
+    peer,
+  }: { readonly clock: ClientClock; readonly signal: AbortSignal | undefined; readonly peer: string },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const abort = new AbortController()

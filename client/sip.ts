@@ -2,19 +2,19 @@
  * A slow reader still takes a little now and then: the producer closes a peer that takes no byte for 30 s while bytes
  * wait for it [MON 15]. How much that can come to is bounded by the channel's window.
  */
-import type { Clock, Timer } from './clock.ts'
+import type { ClientClock, ClientTimer } from './clock.ts'
 
 const EVERY_MS = 10_000
 /** As much as the producer hands to a connection at once [MON 8 Window]: it counts whole writes. */
 const BYTES = 256 << 10
 
 export class Sip {
-  readonly #clock: Clock
+  readonly #clock: ClientClock
   readonly #sip: (isSipping: boolean) => void
-  #timer: Timer | undefined
+  #timer: ClientTimer | undefined
   #left = 0
 
-  constructor(clock: Clock, sip: (isSipping: boolean) => void) {
+  constructor(clock: ClientClock, sip: (isSipping: boolean) => void) {
     this.#clock = clock
     this.#sip = sip
   }
