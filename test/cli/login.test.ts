@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Login, type LoginOptions, resolveLogin } from '../../cli/login.ts'
+import { type LoginOptions, type ResolvedLogin, resolveLogin } from '../../cli/login.ts'
 import type { Terminal } from '../../cli/terminal.ts'
 
 let directory: string
@@ -31,7 +31,7 @@ test('with nothing said it is the user local, with the secret and the address of
       credentials: { identity: 'local', password: 's3cret', methods: ['scram-sha-256-plus', 'scram-sha-256'] },
     })
     expect(login.used).toBe(
-      'tcp://127.0.0.1:7777 (where the configuration listens), user local (the default), ' +
+      'tcp://127.0.0.1:7777 (the configuration), user local (the default), ' +
         `secret from ${join(directory, 'admin.secret')}`,
     )
   }
@@ -61,7 +61,7 @@ test('a missing secret says how it comes to be there, an unreadable one who may 
   const nowhere = { CINNABAR_PRODUCER_DATA_DIR: join(directory, 'nowhere') }
   await expect(resolve({}, nowhere)).rejects.toMatchObject({
     exitCode: 1,
-    message: expect.stringMatching(/no .*nowhere.admin.secret: the server writes it(.|\n)*npm start/),
+    message: expect.stringMatching(/nowhere.admin.secret does not exist: the server creates it(.|\n)*npm start/),
   })
   const secretFile = join(directory, 'missing')
   await expect(resolve({ secretFile, url: 'tcp://b:2' })).rejects.toMatchObject({
@@ -74,16 +74,20 @@ test('a secret that is there and cannot be read says who may read it', async () 
   // A directory in its place: no mode keeps root from reading a file.
   const dataDir = join(directory, 'unreadable')
   mkdirSync(join(dataDir, 'admin.secret'), { recursive: true })
-  await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: dataDir })).rejects.toThrow(/only who runs the server/)
+  await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: dataDir })).rejects.toThrow(
+    /only the user who runs the server may read it/,
+  )
 })
 
 test('an empty secret is none', async () => {
-  await expect(resolve({ secretFile: file('empty', '\n'), url: 'tcp://b:2' })).rejects.toThrow(/is empty/)
+  await expect(resolve({ secretFile: file('empty', '\n'), url: 'tcp://b:2' })).rejects.toThrow(
+    /the first line is empty/,
+  )
   const dataDir = join(directory, 'hollow')
   mkdirSync(dataDir)
   file('hollow/admin.secret', '')
   const resolving = resolve({}, { CINNABAR_PRODUCER_DATA_DIR: dataDir })
-  await expect(resolving).rejects.toThrow(/hollow.admin.secret: it is empty[^:]*\.\n/)
+  await expect(resolving).rejects.toThrow(/hollow.admin.secret: the first line is empty[^:]*\.\n/)
 })
 
 test('a file that is no file is named', async () => {
@@ -102,7 +106,7 @@ test('the secret of the server is told with its directory, since one may stand i
 test('an IPv6 address stands in brackets, and a listener that is off needs a --url', async () => {
   const env = { CINNABAR_USER: 'a', CINNABAR_PASSWORD: 'b' }
   expect((await resolve({}, { ...env, CINNABAR_LISTEN_TCP: '[::]:1' })).url).toBe('tcp://[::1]:1')
-  await expect(resolve({}, { ...env, CINNABAR_LISTEN_TCP: '' })).rejects.toThrow(/name a --url/)
+  await expect(resolve({}, { ...env, CINNABAR_LISTEN_TCP: '' })).rejects.toThrow(/give a --url/)
 })
 
 test('a configuration that is wrong is told where it is needed, and only there', async () => {
@@ -116,7 +120,7 @@ test('a configuration that is wrong is told where it is needed, and only there',
 
 describe('a token', () => {
   const url = 'tls://n1:7651'
-  const tokenOf = ({ credentials }: Login) =>
+  const tokenOf = ({ credentials }: ResolvedLogin) =>
     'token' in credentials && typeof credentials.token === 'function' ? credentials.token() : credentials
 
   test('comes from a file, with or without a newline behind it, or from the environment', async () => {
@@ -145,7 +149,7 @@ describe('a token', () => {
     const tokenFile = file('open.token', 'cnb_abc')
     chmodSync(tokenFile, 0o644)
     expect(tokenOf(await resolve({ url, tokenFile }))).toBe('cnb_abc')
-    expect(noted).toEqual([`warning: everybody on this machine can read ${tokenFile}; better: chmod 600 ${tokenFile}`])
+    expect(noted).toEqual([`warning: everybody on this machine can read ${tokenFile}; run: chmod 600 ${tokenFile}`])
   })
 })
 
@@ -156,13 +160,13 @@ describe('a certificate', () => {
   test('logs in by itself, and goes with a password that is named', async () => {
     const { cert, key } = pem()
     const login = await resolve({ url, cert, key }, { CINNABAR_TOKEN: 'cnb_def' })
-    expect(login).toMatchObject({ credentials: { certificate: true }, link: { tls: { cert, key } } })
+    expect(login).toMatchObject({ credentials: { certificate: true }, transport: { tls: { cert, key } } })
     expect(login.used).toBe(`tls://n1:7651 (--url), certificate from ${cert}`)
     expect(await resolve({ url }, { CINNABAR_CERT: cert, CINNABAR_KEY: key })).toMatchObject({
       credentials: { certificate: true },
     })
     const named = await resolve({ url, cert, key, user: 'alice' }, { CINNABAR_PASSWORD: 'pencil' })
-    expect(named).toMatchObject({ credentials: { identity: 'alice' }, link: { tls: { cert, key } } })
+    expect(named).toMatchObject({ credentials: { identity: 'alice' }, transport: { tls: { cert, key } } })
     const inEnvironment = {
       CINNABAR_CERT: cert,
       CINNABAR_KEY: key,
@@ -195,9 +199,9 @@ describe('a certificate', () => {
 test('layers and authorities come from options before the environment', async () => {
   const ca = file('ca.pem', 'authorities')
   const env = { CINNABAR_PASSWORD: 'x', CINNABAR_USER: 'a', CINNABAR_WRAP: 'tls, deflate', CINNABAR_CA: ca }
-  expect((await resolve({ url: 'tcp://n1:1' }, env)).link).toEqual({ wrap: ['tls', 'deflate'], tls: { ca } })
-  expect((await resolve({ url: 'tcp://n1:1', wrap: ['deflate'] }, env)).link).toMatchObject({ wrap: ['deflate'] })
-  expect((await resolve({ url: 'tcp://n1:1', user: 'a' }, { CINNABAR_PASSWORD: 'x' })).link).toEqual({})
+  expect((await resolve({ url: 'tcp://n1:1' }, env)).transport).toEqual({ wrap: ['tls', 'deflate'], tls: { ca } })
+  expect((await resolve({ url: 'tcp://n1:1', wrap: ['deflate'] }, env)).transport).toMatchObject({ wrap: ['deflate'] })
+  expect((await resolve({ url: 'tcp://n1:1', user: 'a' }, { CINNABAR_PASSWORD: 'x' })).transport).toEqual({})
   await expect(resolve({ url: 'tcp://n1:1' }, { ...env, CINNABAR_WRAP: 'brotli' })).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(/^CINNABAR_WRAP: /),

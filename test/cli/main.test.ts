@@ -74,6 +74,6 @@ test('a reader that goes away ends it quietly', async () => {
   child.stdout.destroy()
   const { code, err } = await ended
   expect(code).toBe(0)
-  expect(err).toMatch(/^channel 7; go on later with: cinnabar tail --channel 7\n$/)
+  expect(err).toMatch(/^channel 7; continue later with: cinnabar tail --channel 7\n$/)
   server.close()
 })

@@ -102,7 +102,7 @@ describe('smon', () => {
     const { code, err } = await feed(file)
     expect({ code, err }).toEqual({
       code: 0,
-      err: `${DEFINE_A.length + pairs.length} bytes taken by 127.0.0.1:${port}\n`,
+      err: `127.0.0.1:${port} has read ${DEFINE_A.length + pairs.length} bytes\n`,
     })
     expect((await counted()) - before).toBe(MANY + 1)
 
@@ -119,7 +119,7 @@ describe('smon', () => {
     })
     expect(await feed('-', DEFINE_A, '127.0.0.1:1')).toEqual({
       code: 1,
-      err: expect.stringMatching(/^cinnabar: nothing takes smon at 127\.0\.0\.1:1 .*is the server running/),
+      err: expect.stringMatching(/^cinnabar: cannot connect to 127\.0\.0\.1:1 .*is the server running/),
     })
     expect((await feed('-', DEFINE_A, 'nowhere')).code).toBe(2)
   })

@@ -82,7 +82,7 @@ describe('channels', () => {
     expect(code).toBe(0)
     expect(out).toEqual([
       '   CHANNEL  IDENTITY  STATE        BINDINGS   ACCEPTED  COMMITTED  FLIGHT         QUEUED    LAG  WHY',
-      '         9  alice     connected    -               100        100       0              0      -  this call itself',
+      '         9  alice     connected    -               100        100       0              0      -  this command itself',
       ' 700000001  bob       connected    gmetric.*       100        100       0              0      -  nothing is waiting',
       ' 809438160  alice     waiting      smon.* +1     2.35M      1.00M       0  1.34M (47.7M)    2 h  nobody is connected',
       '1342622147  alice     window-full  gmetric.*       100        100   65536      10 (700B)  1 min  sent, not committed',
@@ -155,7 +155,7 @@ describe('channels', () => {
     const { out } = await runCli(['channels', '--slow', '--json'], all)
     expect(out.map((line) => JSON.parse(line).channel)).toEqual([8, 5])
     const { out: none, err, code } = await runCli(['channels', '--slow'], gives(channel(6)))
-    expect({ none, err, code }).toEqual({ none: [], err: ['nothing has waited for as long as a second'], code: 0 })
+    expect({ none, err, code }).toEqual({ none: [], err: ['no value has waited for a second or more'], code: 0 })
   })
 
   test('asks page by page, and prints everything as JSON', async () => {
@@ -170,7 +170,10 @@ describe('channels', () => {
 
   test('a record that fits no answer is told, not asked for again and again', async () => {
     const { code, err } = await runCli(['channels'], gives(MORE))
-    expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels holds a record that fits no answer'] })
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: ['cinnabar: producer.channels contains a record that is too long for an answer'],
+    })
   })
 })
 
@@ -210,7 +213,7 @@ describe('channels ID', () => {
   test('of a channel that is not there is a failure; of what is no id, wrong usage', async () => {
     const { code, err } = await runCli(['channels', '33'], gives())
     expect(code).toBe(1)
-    expect(err.join()).toMatch(/there is no channel 33 of yours/)
+    expect(err.join()).toMatch(/you have no channel 33/)
     for (const id of ['0', 'x', '2147483648']) expect((await runCli(['channels', id])).code).toBe(2)
   })
 })
@@ -225,6 +228,6 @@ describe('channels ID --delete', () => {
   test('says what to do where there is none', async () => {
     const { code, err } = await runCli(['channels', '7', '--delete'], () => ({ status: 'NO_SUCH_CHANNEL' }))
     expect(code).toBe(1)
-    expect(err[1]).toBe('`cinnabar channels` lists those that this user has')
+    expect(err[1]).toBe('`cinnabar channels` lists the channels of this user')
   })
 })

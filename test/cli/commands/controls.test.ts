@@ -51,7 +51,7 @@ describe('exec', () => {
     expect(result.code).toBe(code)
     expect(result.out).toEqual([`${word}: why`])
     expect(result.err[0]).toBe(
-      code > 0 ? `cinnabar: exec.x: ${word}: why` : word === 'ok' ? undefined : 'a dry run: nothing was done',
+      code > 0 ? `cinnabar: exec.x: ${word}: why` : word === 'ok' ? undefined : 'dry run: nothing was done',
     )
   })
 
@@ -60,7 +60,7 @@ describe('exec', () => {
     const running = runCli(['exec', 'exec.x', '--idempotency-key', 'k'], lost, { hangsUpBehind: 'EXECUTE' })
     const { code, out, err } = await running
     expect({ code, out }).toEqual({ code: 3, out: [] })
-    expect(err.join('\n')).toMatch(/Whether it ran is not known; `cinnabar audit` may tell/)
+    expect(err.join('\n')).toMatch(/It is not known whether it ran; `cinnabar audit` may show it/)
   })
 
   test('a key and a dry run are arguments of the protocol', async () => {
@@ -102,7 +102,7 @@ describe('user', () => {
       options,
     )
     expect({ code, out }).toEqual({ code: 0, out: [] })
-    expect(err).toEqual(['New password of acme/alice: ', 'Once more: ', 'user.add done'])
+    expect(err).toEqual(['New password of acme/alice: ', 'Repeat the new password: ', 'user.add done'])
     const args = { user: 'alice', tenant: 'acme', password: 'pencil', role: 'operator' }
     expect(producer.asked[0]).toMatchObject({ of: 'user.add', args })
   })
@@ -117,7 +117,10 @@ describe('user', () => {
 
   test('a file that is not there is told in plain words', async () => {
     const { code, err, producer } = await runCli(['user', 'add', 'alice', '--password-file', '/nowhere'], script)
-    expect({ code, err }).toEqual({ code: 2, err: [expect.stringMatching(/^cinnabar: no secret .* from \/nowhere: /)] })
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: [expect.stringMatching(/^cinnabar: cannot read the secret from \/nowhere: /)],
+    })
     expect(producer.asked).toEqual([])
   })
 
@@ -131,7 +134,7 @@ describe('user', () => {
     const options = { secrets: ['pencil', 'pencil'], isOpenToOthers: true }
     const { code, err, producer } = await runCli(['user', 'add', 'alice'], script, options)
     expect(code).toBe(1)
-    expect(err.join()).toMatch(/others can read it/)
+    expect(err.join()).toMatch(/others could read the new password/)
     expect(producer.asked).toEqual([])
   })
 

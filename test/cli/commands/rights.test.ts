@@ -78,7 +78,7 @@ describe('what is told becomes the control that does it', () => {
   test('a pattern with a blank would be taken for two', async () => {
     const { code, err, producer } = await runCli(['role', 'allow', 'night', 'EXECUTE', 'exec.x', 'unit=a b=c'], done())
     expect({ code, sent: producer.sent }).toEqual({ code: 2, sent: [] })
-    expect(err.join()).toContain('"unit=a b=c" holds a blank')
+    expect(err.join()).toContain('"unit=a b=c" contains a space')
   })
 
   test('what the server refuses is told', async () => {
@@ -172,7 +172,7 @@ describe('token add', () => {
     writeFileSync(file, 'in use')
     const { code, err, producer } = await runCli(['token', 'add', 'alice', '--out', file], done())
     expect({ code, asked: producer.asked }).toEqual({ code: 1, asked: [] })
-    expect(err.join()).toContain(`${file}: it is there already`)
+    expect(err.join()).toContain(`${file}: the file exists`)
     expect(readFileSync(file, 'utf8')).toBe('in use')
     const other = join(directory, 'other.token')
     expect((await runCli(['token', 'add', 'bob', '--out', other], done(undefined, 'failed'))).code).toBe(1)
@@ -201,10 +201,10 @@ describe('explain', () => {
     const { code, err } = await runCli(['exec', 'exec.x'], refused)
     expect(code).toBe(1)
     expect(err).toContain(
-      '`cinnabar explain tc EXECUTE OBJECT`, asked by an admin, says which rule forbids it; see also --user',
+      '`cinnabar explain tc EXECUTE OBJECT`, run by an admin, shows which rule forbids it; see also --user',
     )
     const byToken = await runCli(['exec', 'exec.x'], refused, { env: { CINNABAR_TOKEN: 'cnb_x' } })
-    expect(byToken.err.join()).toMatch(/explain USER EXECUTE OBJECT.* or the token's scope leaves it out/)
+    expect(byToken.err.join()).toMatch(/explain USER EXECUTE OBJECT.* or the scope of the token does not include it/)
     const full: Script = () => ({ status: 'QUOTA_EXCEEDED' })
     expect((await runCli(['get', 'a'], full)).err.join()).toContain('`cinnabar tenant list`')
   })

@@ -67,7 +67,7 @@ describe('get', () => {
     const { code, out, err } = await runCli(['get', 'gmetric.foo'], script)
     expect(code).toBe(0)
     expect(out).toEqual(['HOST  VALUE  TIME', 'n1       42  2023-11-14 22:13:20.005'])
-    expect(err.join()).toMatch(/there is more/)
+    expect(err.join()).toMatch(/the answer is incomplete/)
   })
 
   test('prints a JSON object for each value', async () => {
@@ -89,8 +89,8 @@ describe('get', () => {
   })
 
   test.each([
-    [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or none that is fresh'],
-    [list(), 'cinnabar: no value: there is nothing for a host=n1 now'],
+    [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or only old ones'],
+    [list(), 'cinnabar: no value: nothing currently matches a host=n1'],
   ])('fails where there is no value', async (value, message) => {
     const script: Script = ({ of }) => ({ behind: [{ answer: of === 'a' ? value : list() }] })
     const { code, out, err } = await runCli(['get', 'a', 'host=n1'], script)
@@ -102,5 +102,5 @@ test('an answer that is no list is told as it is', async () => {
   const { code, err } = await runCli(['channels'], () => ({
     behind: [{ answer: { type: BasicType.UINT32, value: 5 } }],
   }))
-  expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels gave no list, but 5'] })
+  expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: the answer of producer.channels is not a list but 5'] })
 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { Count } from '../../../cli/demo/count.ts'
+import { SequenceCheck } from '../../../cli/demo/scenario.ts'
 
 function counted(numbers: readonly number[]) {
-  const count = new Count()
+  const count = new SequenceCheck()
   for (const number of numbers) count.take(number)
   const { handled, lost, repeated } = count
   return { handled, lost, repeated }

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { parseAssignments, splitWords, toTypedArguments } from '../../cli/assignments.ts'
+import { parseAssignments, splitWords, toTypedArguments } from '../../cli/arguments.ts'
 
 const noTypes = async () => new Map<string, string>()
 const typed = (words: string[], types = noTypes) => toTypedArguments(parseAssignments(words), types)
@@ -19,7 +19,7 @@ test.each([['novalue'], ['=x']])('%s is no argument', (word) => {
 })
 
 test('an argument stands once', () => {
-  expect(() => parseAssignments(['a=1', 'a=2'])).toThrow(/the argument a stands twice/)
+  expect(() => parseAssignments(['a=1', 'a=2'])).toThrow(/the argument a is given twice/)
 })
 
 test.each<[string, unknown]>([

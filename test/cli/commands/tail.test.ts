@@ -64,7 +64,7 @@ describe('watch', () => {
       code: 1,
       err: [
         'cinnabar: the producer could not make a channel that is not durable: no',
-        expect.stringMatching(/^Tried: /),
+        expect.stringMatching(/^Used: /),
       ],
     })
     expect(producer.asked).toHaveLength(1)
@@ -77,7 +77,7 @@ describe('tail', () => {
     const { code, out, err, producer } = await runCli(['tail', 'a', '--json', '--count', '2'], script)
     expect(code).toBe(0)
     expect(out.map((line) => JSON.parse(line).transaction)).toEqual([11, undefined, 13])
-    expect(err[0]).toBe('channel 33; go on later with: cinnabar tail --channel 33')
+    expect(err[0]).toBe('channel 33; continue later with: cinnabar tail --channel 33')
     expect(err[1]).toMatch(/^lost 5 values of a \(overflow\)/)
     const names = producer.asked.map(({ name }) => name)
     expect(names.slice(0, 5)).toEqual(['DEF_CHANNEL', 'QUERY', 'SET_CHANNEL', 'COLLECT', 'SUBSCRIBE'])
@@ -110,7 +110,7 @@ describe('tail', () => {
       asked.name === 'SET_CHANNEL' ? { status: 'NO_SUCH_CHANNEL' } : follows([])(asked)
     const { code, err } = await runCli(['tail', '--channel', '33'], isGone)
     expect(code).toBe(1)
-    expect(err.join()).toMatch(/there is no channel 33 of yours/)
+    expect(err.join()).toMatch(/you have no channel 33/)
   })
 
   test('does not commit what could not be printed', async () => {
