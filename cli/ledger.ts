@@ -24,7 +24,7 @@ export interface ChannelLedger {
   readonly bindings: readonly ChannelBinding[]
 }
 
-export interface ChannelBinding {
+interface ChannelBinding {
   readonly metric: number
   readonly name: string
   /** subscribe or buffer. */

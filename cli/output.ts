@@ -30,9 +30,9 @@ const NO_LINES = {
 } as const
 
 /** Returns the unit of a metric; empty if it has none. */
-export type UnitOf = (metric: string) => string
+type UnitOf = (metric: string) => string
 
-export interface TimedValue {
+interface TimedValue {
   /** Microseconds since 1970. */
   readonly time: number
   readonly value: Value

@@ -11,7 +11,7 @@ type Queryable = Pick<Consumer, 'query'>
 
 export type AnswerRecord = readonly Field[]
 
-export interface AnswerRecords {
+interface AnswerRecords {
   readonly records: readonly AnswerRecord[]
   /** Whether some records did not fit into the answer. */
   readonly isCut: boolean

@@ -16,7 +16,7 @@ import { METRIC, NumberSource } from './source.ts'
 const INTRODUCTION = [
   'A source counts 1, 2, 3 … A consumer has to handle each number exactly once and in order.',
   'The server between them is killed three times with kill -9. It promises that what is stored',
-  'is not lost. The source cannot see what is stored: before a kill it pauses until everything is.',
+  'is not lost. The source cannot see what is stored: before a kill it pauses until all is.',
   '',
 ] as const
 const KILLS = 3
@@ -37,7 +37,7 @@ const BATCH_MS = 1
 const HEADINGS = ['fed', 'stored', 'handled', 'committed', 'waiting'] as const
 const COLUMN_WIDTH = 12
 
-export interface ScenarioOptions {
+interface ScenarioOptions {
   readonly server: DemoServer
   readonly login: () => Promise<ResolvedLogin>
   readonly connect: Connect
@@ -192,7 +192,7 @@ export class Scenario {
     const last = formatThousands(this.#check.handled)
     const text =
       reason === GapReason.restart && count === 0
-        ? `after ${last} a GAP: the server cannot know what it had accepted but not stored when it died`
+        ? `after ${last} a GAP: the server cannot know what it had accepted but not stored`
         : `after ${last} a GAP: ${count} values were lost (reason ${reason})`
     // If nobody reads the output, printing the next line fails.
     this.#output.print(text).catch(() => {})
@@ -291,7 +291,7 @@ export class DemoOutput {
   }
 }
 
-export function formatSum(ledger: ChannelLedger): string {
+function formatSum(ledger: ChannelLedger): string {
   const { accepted, committed, inFlight, queued } = ledger
   const [sum, ...parts] = [accepted, committed, inFlight, queued, droppedCount(ledger)].map(formatThousands)
   const names = ['committed', 'in flight', 'queued', 'dropped']
@@ -299,7 +299,7 @@ export function formatSum(ledger: ChannelLedger): string {
 }
 
 /** Writes commas independently of the locale. */
-export function formatThousands(number: number): string {
+function formatThousands(number: number): string {
   return number.toLocaleString('en-US')
 }
 
@@ -324,7 +324,7 @@ export class SequenceCheck {
 }
 
 /** Holds the consumer while it pauses. */
-export class Pause {
+class Pause {
   #over: Promise<void> = Promise.resolve()
   #resume: (() => void) | undefined
 

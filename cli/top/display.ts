@@ -8,7 +8,7 @@ import { sortRows, type TopRow } from './rows.ts'
 import { type Key, KeyReader, Painter, type Screen } from './screen.ts'
 import { FIRST_VIEW, filterOf, press, type TopView } from './view.ts'
 
-export interface LiveDisplayOptions {
+interface LiveDisplayOptions {
   readonly screen: Screen
   readonly colors: Colors
   readonly clock: ClientClock
@@ -16,7 +16,7 @@ export interface LiveDisplayOptions {
   readonly patterns: readonly string[]
 }
 
-export interface TablesOptions {
+interface TablesOptions {
   readonly terminal: Pick<Terminal, 'print' | 'colors' | 'onInterrupt'>
   readonly clock: ClientClock
   readonly url: string

@@ -9,7 +9,7 @@ import { HOST_METRICS, HostState } from './host.ts'
 import { type ReceivedValue, TopRows } from './rows.ts'
 
 /** The part of a consumer that is used here. */
-export interface TopConsumer {
+interface TopConsumer {
   follow(metric: string, args: Arguments, handler: (sample: ReceivedValue) => unknown): Promise<unknown>
   query(metric: string, args?: Arguments): Promise<ValueMessage>
   on(event: 'connected' | 'disconnected' | 'gap', listener: () => void): () => void
@@ -18,7 +18,7 @@ export interface TopConsumer {
   run(): Promise<void>
 }
 
-export interface TopFeedOptions {
+interface TopFeedOptions {
   readonly patterns: readonly string[]
   /** Arguments for all patterns. */
   readonly args: Arguments

@@ -42,7 +42,7 @@ export interface RowOrder {
   readonly filter: string
 }
 
-export const MAX_ROWS = 10_000
+const MAX_ROWS = 10_000
 const MAX_TEXT = 1_000
 /** How long a row that is gone is still shown. */
 export const GONE_MS = 10_000

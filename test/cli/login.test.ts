@@ -51,13 +51,13 @@ test('options win over the environment, and that over the configuration', async 
   expect(login.used).not.toContain('from a file')
 })
 
-test('a password that is nowhere is asked for, by name', async () => {
+test('a password that is not given is prompted for', async () => {
   const options = { url: 'tcp://b:2', user: 'alice' }
   expect((await resolve(options, {}, 'typed')).credentials).toMatchObject({ password: 'typed' })
   await expect(resolve(options)).rejects.toThrow('Password of alice at tcp://b:2: ')
 })
 
-test('a missing secret says how it comes to be there, an unreadable one who may read it', async () => {
+test('a missing secret is reported with advice', async () => {
   const nowhere = { CINNABAR_PRODUCER_DATA_DIR: join(directory, 'nowhere') }
   await expect(resolve({}, nowhere)).rejects.toMatchObject({
     exitCode: 1,
@@ -70,7 +70,7 @@ test('a missing secret says how it comes to be there, an unreadable one who may 
   })
 })
 
-test('a secret that is there and cannot be read says who may read it', async () => {
+test('an unreadable secret is reported with who may read it', async () => {
   // A directory in its place: no mode keeps root from reading a file.
   const dataDir = join(directory, 'unreadable')
   mkdirSync(join(dataDir, 'admin.secret'), { recursive: true })
@@ -97,19 +97,19 @@ test('a file that is no file is named', async () => {
   })
 })
 
-test('the secret of the server is told with its directory, since one may stand in another', async () => {
+test('the file of the secret is reported with its absolute path', async () => {
   await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: 'no-such-directory' })).rejects.toThrow(
     join(process.cwd(), 'no-such-directory', 'admin.secret'),
   )
 })
 
-test('an IPv6 address stands in brackets, and a listener that is off needs a --url', async () => {
+test('an IPv6 address is in brackets, and a listener that is off needs a --url', async () => {
   const env = { CINNABAR_USER: 'a', CINNABAR_PASSWORD: 'b' }
   expect((await resolve({}, { ...env, CINNABAR_LISTEN_TCP: '[::]:1' })).url).toBe('tcp://[::1]:1')
   await expect(resolve({}, { ...env, CINNABAR_LISTEN_TCP: '' })).rejects.toThrow(/give a --url/)
 })
 
-test('a configuration that is wrong is told where it is needed, and only there', async () => {
+test('an invalid configuration is reported only if it is needed', async () => {
   const config = file('bad.toml', '[listen]\ntpc = 1\n')
   await expect(resolve({ config })).rejects.toMatchObject({
     exitCode: 2,
@@ -123,7 +123,7 @@ describe('a token', () => {
   const tokenOf = ({ credentials }: ResolvedLogin) =>
     'token' in credentials && typeof credentials.token === 'function' ? credentials.token() : credentials
 
-  test('comes from a file, with or without a newline behind it, or from the environment', async () => {
+  test('comes from a file, with or without a final newline, or from the environment', async () => {
     const tokenFile = file('token', 'cnb_abc \n')
     const login = await resolve({ url, tokenFile }, { CINNABAR_USER: 'bob', CINNABAR_PASSWORD: 'x' })
     expect(tokenOf(login)).toBe('cnb_abc')
@@ -136,7 +136,7 @@ describe('a token', () => {
     })
   })
 
-  test('says who: nobody else is named beside it', async () => {
+  test('identifies the user: no other may be given', async () => {
     const tokenFile = file('token', 'cnb_abc')
     for (const other of [{ user: 'alice' }, { secretFile: tokenFile }]) {
       await expect(resolve({ url, tokenFile, ...other })).rejects.toMatchObject({ exitCode: 2 })
@@ -157,7 +157,7 @@ describe('a certificate', () => {
   const url = 'tls://n1:7651'
   const pem = () => ({ cert: file('c.pem', 'a certificate'), key: file('k.pem', 'a key') })
 
-  test('logs in by itself, and goes with a password that is named', async () => {
+  test('is used alone or together with a given password', async () => {
     const { cert, key } = pem()
     const login = await resolve({ url, cert, key }, { CINNABAR_TOKEN: 'cnb_def' })
     expect(login).toMatchObject({ credentials: { certificate: true }, transport: { tls: { cert, key } } })

@@ -16,7 +16,7 @@ test('a list of a pattern is a table with units; the time is only that of the ne
   )
 })
 
-test('a list of one value says its time beside it', () => {
+test('a list of one value shows its time in a column', () => {
   const one = list([string('host', 'n1'), uint32('value', 42)])
   expect(toText('gmetric.foo', message(one), () => 'MB', plain)).toBe(
     ['HOST  VALUE  TIME', 'n1    42 MB  2023-11-14 22:13:20.005'].join('\n'),
@@ -60,7 +60,7 @@ test('JSON has an object for each value, with exact numbers', () => {
   expect(toJson('a', message(big))).toEqual([{ metric: 'a', time: TIME, bytes: '1152921504606846976' }])
 })
 
-test('colours are used where the terminal has them', () => {
+test('colours are used if the terminal has them', () => {
   expect(toLine('a', message(double(1)), pc.createColors(true))).toContain('\x1b[1m1\x1b[22m')
   expect(toText('a', message(hosts), () => '', pc.createColors(true))).toContain('\x1b[1mHOST')
 })

@@ -7,7 +7,7 @@ import { StatusCode } from '../../protocol/monitor/status-code.ts'
 import { double, runCli, type Script } from './fake-cli.ts'
 
 const load: Script = ({ of }) =>
-  of === 'host.load.one' ? { behind: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
+  of === 'host.load.one' ? { followedBy: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
 
 describe('exit codes', () => {
   test.each([[['--help']], [['get', '--help']], [['--version']]])('%j is success, on stdout', async (argv) => {
@@ -66,7 +66,7 @@ describe('exit codes', () => {
     expect(producer.isClosed).toBe(true)
   })
 
-  test('a fault of our own shows where it happened', async () => {
+  test('an unexpected error shows its stack', async () => {
     const onPrint = () => {
       throw new TypeError('oops')
     }
@@ -105,7 +105,7 @@ describe('a connection that does not come about', () => {
   })
 })
 
-test('a channel that is refused right behind the login says what to do, and who asked', async () => {
+test('a channel that is refused after the login is reported with advice and login', async () => {
   const denied = new StatusError('EXECUTE', StatusCode.PERMISSION_DENIED, 'you may not run channel.configure')
   const env = { CINNABAR_TOKEN: 'cnb_x' }
   const { code, err } = await runCli(['get', 'a'], load, { env, connect: () => Promise.reject(denied) })
@@ -115,7 +115,7 @@ test('a channel that is refused right behind the login says what to do, and who 
   )
 })
 
-test('a certificate that is not asked for may be good no more', async () => {
+test('a certificate that is not accepted may be invalid', async () => {
   const pem = join(mkdtempSync(join(tmpdir(), 'cinnabar-pem-')), 'alice.pem')
   writeFileSync(pem, '', { mode: 0o600 })
   const connect = () => Promise.reject(new ConnectionError('NO_METHOD', 'the message'))
@@ -123,14 +123,14 @@ test('a certificate that is not asked for may be good no more', async () => {
   expect(err.join('\n')).toMatch(/the message\nNo user has the name in the certificate, or it is no longer valid/)
 })
 
-test('a WebSocket that does not come about tells where one is', async () => {
+test('a failed WebSocket is reported with the right URL', async () => {
   const env = { CINNABAR_URL: 'ws://127.0.0.1:7651/', CINNABAR_USER: 'alice', CINNABAR_PASSWORD: 'pencil' }
   const connect = () => Promise.reject(new ConnectionError('UNREACHABLE', 'the message'))
   const { err } = await runCli(['get', 'a'], load, { env, connect })
   expect(err.join('\n')).toMatch(/the message\nThe URL must be ws:\/\/HOST:PORT\/monitor/)
 })
 
-test('a default stands in the help as it would be typed', async () => {
+test('the help shows a default as it would be typed', async () => {
   const { out } = await runCli(['feed', 'smon', '--help'])
   expect(out.join('\n')).toContain('(default: 127.0.0.1:2606)')
 })

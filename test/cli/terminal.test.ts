@@ -20,7 +20,7 @@ test('a full disk under the output is a failure in plain words', async () => {
   })
 })
 
-test('a reader that has seen enough is told apart from that', async () => {
+test('a closed pipe is distinguished from that', async () => {
   await expect(processTerminal(failing('EPIPE')).print('x')).rejects.toMatchObject({ name: 'Error', code: 'EPIPE' })
 })
 
@@ -70,7 +70,7 @@ test('Ctrl-C gives up and leaves the terminal as it was', async () => {
   expect(raw).toEqual([true, false])
 })
 
-test('where there is no terminal nobody is asked', async () => {
+test('there is no prompt without a terminal', async () => {
   await expect(terminal(false).ask('Password of alice: ')).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(/cannot prompt for "Password of alice:" without a terminal/),
@@ -91,7 +91,7 @@ describe('progress notes', () => {
     return said
   }
 
-  test('what takes longer than a second says so, once, where somebody watches', async () => {
+  test('work that takes more than a second is noted once on a terminal', async () => {
     expect(await waiting(5_000, true)).toEqual(['reading …'])
     expect(await waiting(900, true)).toEqual([])
     expect(await waiting(5_000, false)).toEqual([])

@@ -130,7 +130,7 @@ describe('smon', () => {
     const listens = /smon tcp:\/\/(\S+)/.exec(strict.greeting)?.[1]
     const { code, err } = await feed('-', DEFINE_A, listens)
     await strict.remove()
-    expect(err).toMatch(/ended the connection before it had taken everything .*`allow`/)
+    expect(err).toMatch(/closed the connection before it had read everything .*`allow`/)
     expect(code).toBe(1)
   })
 })

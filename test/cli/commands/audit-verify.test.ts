@@ -31,7 +31,7 @@ beforeAll(() => {
 const verify = (...argv: readonly string[]) =>
   runCli(['audit', 'verify', ...argv], undefined, { env: { CINNABAR_CONFIG: join(directory, 'c.toml') } })
 
-test('a log that holds is told with what is to be noted down', async () => {
+test('an intact log is reported with the line to note down', async () => {
   const { code, out, producer } = await verify()
   expect({ code, out }).toEqual({ code: 0, out: ['3 records, 1 to 3: all intact', `3:${hashes[2]}`] })
   expect(producer.sent).toEqual([])
@@ -62,7 +62,7 @@ test('what was changed is found, with its place', async () => {
   expect(JSON.parse(json.out.join())).toMatchObject({ whole: false, records: 1, at: 2 })
 })
 
-test('a database that is not there, or none, is told in plain words', async () => {
+test('a missing or invalid database is reported in plain words', async () => {
   const nowhere = await verify('--database', join(directory, 'nowhere.db'))
   expect({ code: nowhere.code, err: nowhere.err }).toEqual({
     code: 2,

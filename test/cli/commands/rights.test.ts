@@ -16,10 +16,10 @@ const done =
     if (name !== 'EXECUTE') return {}
     const given: Field[] = value === undefined ? [] : [{ name: 'value', ...value } as Field]
     const answer = rec(string('outcome', outcome), string('detail', value ? '' : `${of} done`), ...given)
-    return { result: 5, behind: [{ answer, transaction: 77 }] }
+    return { result: 5, followedBy: [{ answer, transaction: 77 }] }
   }
 
-describe('what is told becomes the control that does it', () => {
+describe('each command calls its control', () => {
   test.each<[string, string, Readonly<Record<string, unknown>>]>([
     ['tenant add acme', 'tenant.add', { tenant: 'acme' }],
     [
@@ -81,14 +81,14 @@ describe('what is told becomes the control that does it', () => {
     expect(err.join()).toContain('"unit=a b=c" contains a space')
   })
 
-  test('what the server refuses is told', async () => {
+  test('a refusal of the server is reported', async () => {
     const { code, err } = await runCli(['tenant', 'remove', 'acme'], done(undefined, 'failed'))
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: tenant.remove: failed: tenant.remove done'] })
   })
 })
 
 describe('lists', () => {
-  test('tenant list shows what is used of what there is', async () => {
+  test('tenant list shows the used part of each quota', async () => {
     const record = [
       string('tenant', 'acme'),
       uint32('users', 2),
@@ -133,7 +133,7 @@ describe('lists', () => {
     ])
   })
 
-  test('where there is nothing, that is said', async () => {
+  test('an empty list is reported', async () => {
     const { code, out, err } = await runCli(['token', 'list'], done(list()))
     expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['there are no tokens'] })
     expect((await runCli(['token', 'list', '--json'], done(list()))).err).toEqual([])
@@ -167,7 +167,7 @@ describe('token add', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  test('never writes over a file, and leaves none behind where the server refuses', async () => {
+  test('never overwrites a file, and removes its own if the server refuses', async () => {
     const file = join(directory, 'there.token')
     writeFileSync(file, 'in use')
     const { code, err, producer } = await runCli(['token', 'add', 'alice', '--out', file], done())

@@ -12,7 +12,7 @@ test('numbers that come once and in order are neither lost nor repeated', () => 
   expect(counted([1, 2, 3])).toEqual({ handled: 3, lost: 0, repeated: 0 })
 })
 
-test('a number that comes again is repeated', () => {
+test('a number that arrives again is repeated', () => {
   expect(counted([1, 2, 2, 3])).toEqual({ handled: 4, lost: 0, repeated: 1 })
 })
 

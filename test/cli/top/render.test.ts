@@ -103,7 +103,7 @@ describe('a narrow screen', () => {
 })
 
 describe('the screen', () => {
-  test('shows the host above what comes in', () => {
+  test('shows the host above the table', () => {
     const rows = [
       row('gmetric.foo', 'web1', 42),
       row('gmetric.bar', '10.0.0.9', 'some text that is too long for its column'),
@@ -148,7 +148,7 @@ describe('the screen', () => {
     expect(render(picture([row('a', '', 1)], more), { columns: 120, rows: 12 }, PLAIN).at(-1)).toMatch(expected)
   })
 
-  test('says why it is empty', () => {
+  test('explains an empty table', () => {
     const size = { columns: 100, rows: 14 }
     expect(render(picture([]), size, PLAIN).join('\n')).toContain('No values yet for gmetric.*, smon.*.')
     const filtered = picture([], { total: 3, view: { ...FIRST_VIEW, filter: 'w' } })
@@ -167,7 +167,7 @@ describe('the screen', () => {
     expect(help.join('\n')).toMatch(/KEYS(.|\n)*sort by metric, host, value, age(.|\n)*q, Ctrl-C +quit/)
   })
 
-  test('of a producer that tells nothing still stands', () => {
+  test('is complete for a producer that reports nothing', () => {
     const host = new HostState()
     host.take({ name: 'host.cpu.*', time: 1, value: rec(string('name', 'host.cpu.idle'), { ...VOID, name: 'value' }) })
     const lines = render(picture([], { host: host.summary() }), { columns: 80, rows: 14 }, PLAIN)

@@ -25,7 +25,7 @@ describe('rows', () => {
     expect([...rows.values()][0]).toMatchObject({ pattern: 'gmetric.*', arrivedMs: 5, time: 7 })
   })
 
-  test('of a single metric have the name that was asked for', () => {
+  test('of a single metric have the name of the subscription', () => {
     const rows = new TopRows()
     rows.take({ name: 'host.load.one', time: 7, value: double(0.5) }, 0)
     rows.take({ name: 'gmetric.a', time: 7, value: rec(string('host', 'n1'), { name: 'value', ...double(1) }) }, 0)
@@ -122,7 +122,7 @@ describe('sortRows', () => {
     expect(order(sort, true)).not.toEqual(expected)
   })
 
-  test('turned round, the least comes first', () => {
+  test('reversed, the smallest comes first', () => {
     expect(order('value', true)).toEqual(['c@Web', 'a@n2', 'd@n9', 'b@n1', 'a@n1'])
   })
 

@@ -29,7 +29,7 @@ const listener = (told: string[]) => ({
 })
 
 describe('the screen of a process', () => {
-  test('is none where input or output is no terminal', () => {
+  test('is undefined if input or output is not a terminal', () => {
     const { keyboard, output, exiting } = terminal()
     expect(processScreen(Object.assign(keyboard, { isTTY: false }), output, exiting)).toBeUndefined()
     const other = terminal()
@@ -91,7 +91,7 @@ describe('the painter', () => {
     expect(written).toEqual(['\x1b[2J\x1b[1;1H\x1b[Kone\x1b[0m\x1b[2;1H\x1b[Ktwo\x1b[0m', '\x1b[2;1H\x1b[KTWO\x1b[0m'])
   })
 
-  test('begins anew where it has to', () => {
+  test('redraws everything when needed', () => {
     const written: string[] = []
     const painter = new Painter((text) => void written.push(text))
     painter.draw(['one'])
