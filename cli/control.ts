@@ -1,11 +1,13 @@
-/** Runs a control and takes its result from the channel, so that no queue is left behind. */
+/** Runs controls and reads their results from the client's channel, so that no queue stays on the server. */
 import { type Arguments, BasicType, ConnectionError, type Consumer, type Value, VOID } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
-import { whileWaiting } from './progress.ts'
-import { fieldOf, type Record, recordsOf, textOf } from './records.ts'
-import type { Terminal } from './terminal.ts'
+import type { LoginOptions } from './login.ts'
+import { type Listing, printList } from './output.ts'
+import { type AnswerRecord, fieldText, findField, toRecords } from './records.ts'
+import { type Cli, withConsumer } from './session.ts'
+import { type Terminal, withProgress } from './terminal.ts'
 
-export interface ControlResult {
+export interface ControlOutcome {
   /** ok, failed, timeout, unknown or dry-run. */
   readonly outcome: string
   readonly detail: string
@@ -14,55 +16,63 @@ export interface ControlResult {
   readonly time: number
 }
 
-/** Throws Failure where the connection is lost meanwhile: what the control did is not known then. */
-export async function runControl(consumer: Consumer, control: string, args: Arguments): Promise<ControlResult> {
+const CONNECTION_LOST =
+  'It is not known whether it ran; `cinnabar audit` may show it. With `cinnabar exec --idempotency-key` you can safely try again'
+const OUTCOME_UNKNOWN =
+  'Check whether it took effect: the server cannot tell. Repeating the call with the same --idempotency-key does not run the control again, with another key it does'
+
+/** Throws Failure if the connection is lost meanwhile: then it is not known what the control did. */
+export async function runControl(consumer: Consumer, control: string, args: Arguments): Promise<ControlOutcome> {
   const { time, value } = await consumer.execute(control, args).catch((error: unknown) => {
     if (!(error instanceof ConnectionError)) throw error
-    throw new Failure(ExitCode.UNKNOWN, `${control}: ${error.message}\n${LOST}`, { cause: error })
+    throw new Failure(ExitCode.UNKNOWN, `${control}: ${error.message}\n${CONNECTION_LOST}`, { cause: error })
   })
-  const record: Record = value.type === BasicType.REC ? value.value : []
+  const record: AnswerRecord = value.type === BasicType.REC ? value.value : []
   return {
-    outcome: textOf(record, 'outcome') || 'unknown',
-    detail: textOf(record, 'detail'),
-    value: fieldOf(record, 'value') ?? VOID,
+    outcome: fieldText(record, 'outcome') || 'unknown',
+    detail: fieldText(record, 'detail'),
+    value: findField(record, 'value') ?? VOID,
     time,
   }
 }
 
-const LOST =
-  'Whether it ran is not known; `cinnabar audit` may tell. With `cinnabar exec --idempotency-key` trying again is safe'
-const UNKNOWN =
-  'Look whether it took effect: nobody else can tell. The same --idempotency-key does not run it again, another one does'
-
-/** Throws Failure unless the control did what it was told. */
-export function checkOutcome(control: string, { outcome, detail }: ControlResult): void {
+/** Throws Failure unless the control succeeded. */
+export function checkOutcome(control: string, { outcome, detail }: ControlOutcome): void {
   if (outcome === 'ok' || outcome === 'dry-run') return
-  const said = `${control}: ${outcome}${detail ? `: ${detail}` : ''}`
-  if (outcome !== 'unknown') throw new Failure(ExitCode.FAILED, said)
-  throw new Failure(ExitCode.UNKNOWN, `${said}\n${UNKNOWN}`)
+  const message = `${control}: ${outcome}${detail ? `: ${detail}` : ''}`
+  if (outcome !== 'unknown') throw new Failure(ExitCode.FAILED, message)
+  throw new Failure(ExitCode.UNKNOWN, `${message}\n${OUTCOME_UNKNOWN}`)
 }
 
-/** Runs a control and says what it did. */
-export async function tellControl(
+/** Runs a control and prints the detail of its result as a note. */
+export async function runAndReport(
   terminal: Terminal,
   consumer: Consumer,
   control: string,
   args: Arguments,
-): Promise<ControlResult> {
-  const result = await whileWaiting(terminal, `${control} is running`, runControl(consumer, control, args))
+): Promise<void> {
+  const result = await withProgress(terminal, `${control} is running`, runControl(consumer, control, args))
   checkOutcome(control, result)
   if (result.detail) terminal.note(result.detail)
-  return result
 }
 
-/** The records that a control lists. */
-export async function listByControl(
-  terminal: Terminal,
-  consumer: Consumer,
+/** Connects for a single control. */
+export function callControl(cli: Cli, options: LoginOptions, control: string, args: Arguments): Promise<void> {
+  return withConsumer(cli, options, (consumer) => runAndReport(cli.terminal, consumer, control, args))
+}
+
+/** Connects and prints the records that a control lists. */
+export function printControlList(
+  cli: Cli,
+  options: LoginOptions & { readonly json?: boolean },
   control: string,
+  listing: Listing,
   args: Arguments = {},
-): Promise<readonly Record[]> {
-  const result = await whileWaiting(terminal, `asking ${control}`, runControl(consumer, control, args))
-  checkOutcome(control, result)
-  return recordsOf(result.value)?.records ?? []
+): Promise<void> {
+  const { terminal } = cli
+  return withConsumer(cli, options, async (consumer) => {
+    const result = await withProgress(terminal, `waiting for ${control}`, runControl(consumer, control, args))
+    checkOutcome(control, result)
+    await printList(terminal, toRecords(result.value)?.records ?? [], options.json, listing)
+  })
 }

@@ -1,4 +1,4 @@
-/** How a command ends that did not do what it was asked. The message is printed as it is; empty where all has been said. */
+/** Ends a command that did not succeed. The message is printed as it is; it is empty if nothing more is to be printed. */
 export class Failure extends Error {
   override readonly name = 'Failure'
   readonly exitCode: number
@@ -9,5 +9,5 @@ export class Failure extends Error {
   }
 }
 
-/** 0 is success. UNKNOWN: whether a control did what it was told cannot be known. `--help` tells them. */
+/** 0 is success. UNKNOWN means that it is not known whether a control ran. `--help` lists the codes. */
 export const ExitCode = { FAILED: 1, USAGE: 2, UNKNOWN: 3 } as const

@@ -1,8 +1,8 @@
-/** What `producer.channels` tells of a channel [MON 8.9], and what that means: how far behind it is, and why. */
+/** The counters of a channel in `producer.channels` [MON 8.9], and what they mean: how far behind it is, and why. */
 import { BasicType } from '../client/index.ts'
-import { fieldOf, numberOf, type Record, recordsOf, textOf } from './records.ts'
+import { type AnswerRecord, fieldNumber, fieldText, findField, toRecords } from './records.ts'
 
-export interface Ledger {
+export interface ChannelLedger {
   readonly channel: number
   readonly identity: string
   readonly url: string
@@ -14,39 +14,39 @@ export interface Ledger {
   readonly inFlight: number
   readonly queued: number
   readonly queuedBytes: number
-  /** A transaction id. */
+  /** The last stored transaction id. */
   readonly stored: number
   readonly unstored: number
   readonly gaps: number
-  /** Microseconds since 1970; 0: everything is committed. */
+  /** Microseconds since 1970; 0 if everything is committed. */
   readonly oldest: number
   readonly dropped: readonly { readonly reason: string; readonly count: number }[]
-  readonly bindings: readonly Binding[]
+  readonly bindings: readonly ChannelBinding[]
 }
 
-export interface Binding {
+interface ChannelBinding {
   readonly metric: number
   readonly name: string
   /** subscribe or buffer. */
   readonly mode: string
 }
 
-/** Less is what a channel in good order has between two commits. */
+/** A healthy channel has less lag than this between two commits. */
 const SLOW_MS = 1_000
 
-export function toLedger(record: Record): Ledger {
-  const text = (name: string) => textOf(record, name)
-  const count = (name: string) => numberOf(record, name)
-  const dropped = fieldOf(record, 'dropped')
-  const reasons: Record = dropped?.type === BasicType.REC ? dropped.value : []
-  const bindings = fieldOf(record, 'bindings')
-  const { records = [] } = (bindings && recordsOf(bindings)) ?? {}
+export function toLedger(record: AnswerRecord): ChannelLedger {
+  const text = (name: string) => fieldText(record, name)
+  const count = (name: string) => fieldNumber(record, name)
+  const dropped = findField(record, 'dropped')
+  const reasons: AnswerRecord = dropped?.type === BasicType.REC ? dropped.value : []
+  const bindings = findField(record, 'bindings')
+  const { records = [] } = (bindings && toRecords(bindings)) ?? {}
   return {
     channel: count('channel'),
     identity: text('identity'),
     url: text('url'),
     state: text('state'),
-    isDurable: fieldOf(record, 'durable')?.value === true,
+    isDurable: findField(record, 'durable')?.value === true,
     accepted: count('accepted'),
     committed: count('committed'),
     inFlight: count('in_flight'),
@@ -58,35 +58,35 @@ export function toLedger(record: Record): Ledger {
     oldest: count('oldest'),
     dropped: reasons.map(({ name, value }) => ({ reason: name, count: Number(value) })),
     bindings: records.map((binding) => ({
-      metric: numberOf(binding, 'metric'),
-      name: textOf(binding, 'name'),
-      mode: textOf(binding, 'mode'),
+      metric: fieldNumber(binding, 'metric'),
+      name: fieldText(binding, 'name'),
+      mode: fieldText(binding, 'mode'),
     })),
   }
 }
 
-/** Values that were thrown away, for whatever reason. */
-export function droppedOf({ dropped }: Ledger): number {
+/** The number of dropped values, for any reason. */
+export function droppedCount({ dropped }: ChannelLedger): number {
   return dropped.reduce((sum, { count }) => sum + count, 0)
 }
 
-/** The age of the oldest value that is not committed, milliseconds; `now` in microseconds, by the producer's clock. */
-export function lagOf({ oldest }: Ledger, now: number): number {
+/** The age of the oldest uncommitted value in milliseconds; `now` is in microseconds, by the producer's clock. */
+export function lagMs({ oldest }: ChannelLedger, now: number): number {
   return oldest === 0 ? 0 : Math.max(0, now - oldest) / 1_000
 }
 
-export function isSlow(ledger: Ledger, now: number): boolean {
-  return lagOf(ledger, now) >= SLOW_MS
+export function isSlow(ledger: ChannelLedger, now: number): boolean {
+  return lagMs(ledger, now) >= SLOW_MS
 }
 
 /** Whether accepted = committed + in flight + queued + dropped [MON 8.8]. */
-export function isBalanced(ledger: Ledger): boolean {
+export function isBalanced(ledger: ChannelLedger): boolean {
   const { accepted, committed, inFlight, queued } = ledger
-  return accepted === committed + inFlight + queued + droppedOf(ledger)
+  return accepted === committed + inFlight + queued + droppedCount(ledger)
 }
 
-/** Why values wait, or that none do, in a few words. */
-export function whyOf(ledger: Ledger, now: number): string {
+/** Explains in a few words why values wait, or that none do. */
+export function explainWait(ledger: ChannelLedger, now: number): string {
   const { state, inFlight, queued, isDurable, bindings } = ledger
   if (state === 'dialling') return 'its URL is being dialled'
   if (state === 'failed') return 'its URL does not answer'
@@ -98,6 +98,6 @@ export function whyOf(ledger: Ledger, now: number): string {
   const buffered = bindings.filter(({ mode }) => mode === 'buffer').length
   if (inFlight === 0 && buffered > 0 && buffered === bindings.length) return 'waits for GET'
   if (buffered > 0) return 'slow, or waits for GET'
-  // Without durability nothing is in flight: what was sent is committed.
+  // On a channel that is not durable, sent values are committed at once, so that nothing is in flight.
   return inFlight === 0 && isDurable ? 'reads nothing' : 'reads slowly'
 }

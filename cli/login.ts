@@ -1,18 +1,29 @@
 /**
- * Which producer, who, and with which proof: from options, environment and configuration, in this order. Where each
- * came from is remembered, since a refusal is of little use without it. The secret itself is never said.
+ * Finds out which producer to connect to, as whom, and with which secret or certificate: from options, environment and
+ * configuration, in this order. Remembers where each came from for messages about a refusal. Secrets are never printed, and
+ * never taken from the command line.
  */
+
+import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
-import type { Credentials } from '../client/index.ts'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { ConnectOptions, Credentials } from '../client/index.ts'
 import type { Config } from '../server/start/config.ts'
 import { readConfiguration } from './configuration.ts'
 import { ExitCode, Failure } from './failure.ts'
-import { checkedLink, type Link, type LinkOptions, namedLink, withLinkOptions } from './link.ts'
-import { firstLine, readSecret, STDIN } from './secret-file.ts'
 import type { Terminal } from './terminal.ts'
 
-export interface LoginOptions extends LinkOptions {
+interface TransportOptions {
+  readonly wrap?: readonly Layer[] | undefined
+  /** Files in PEM. */
+  readonly ca?: string | undefined
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+}
+
+type Transport = Pick<ConnectOptions, 'wrap' | 'tls'>
+
+export interface LoginOptions extends TransportOptions {
   readonly url?: string | undefined
   readonly user?: string | undefined
   readonly secretFile?: string | undefined
@@ -20,33 +31,46 @@ export interface LoginOptions extends LinkOptions {
   readonly config?: string | undefined
 }
 
-export interface Login {
+export interface ResolvedLogin {
   readonly url: string
   readonly urlFrom: string
   readonly credentials: Credentials
-  readonly link: Link
-  /** Whom to ask about; undefined where a token or certificate says who. */
+  readonly transport: Transport
+  /** Undefined if a token or certificate identifies the user. */
   readonly user: string | undefined
-  /** What was used and where it came from, for people. */
+  /** What was used and where it came from, as text for people. */
   readonly used: string
 }
 
-/** The user whose secret the server writes down at its first start, for this machine's own command line. */
+const LAYERS = ['tls', 'deflate'] as const
+type Layer = (typeof LAYERS)[number]
+
+/** The user whose secret the server stores at its first start, for the command line on the same machine. */
 const LOCAL_USER = 'local'
 const LOCAL_SECRET = 'admin.secret'
+const MAX_SECRET_LINE = 65_536
+/** Stands for standard input instead of the name of a file. */
+const STDIN = '-'
+const READABLE_BY_ALL = 0o004
 
 export function withLoginOptions(command: Command): Command {
-  return withLinkOptions(
+  return withTransportOptions(
     command
-      .option('--url <url>', 'the producer (CINNABAR_URL; else where the configuration listens)')
-      .option('--user <name>', 'user or tenant/user (CINNABAR_USER; else local)')
-      .option('--secret-file <file>', "whose first line is the password (CINNABAR_PASSWORD; else the server's own)")
-      .option('--token-file <file>', 'whose first line is a token, which says who (CINNABAR_TOKEN)'),
+      .option('--url <url>', 'URL of the producer (CINNABAR_URL; default: the listening address in the configuration)')
+      .option('--user <name>', 'user or tenant/user (CINNABAR_USER; default: local)')
+      .option(
+        '--secret-file <file>',
+        "file whose first line is the password (CINNABAR_PASSWORD; default: the server's file for local)",
+      )
+      .option(
+        '--token-file <file>',
+        'file whose first line is a token, which also identifies the user (CINNABAR_TOKEN)',
+      ),
   ).option('--config <file>', "the server's configuration (CINNABAR_CONFIG)")
 }
 
 /** Throws Failure. */
-export async function resolveLogin(options: LoginOptions, terminal: Terminal): Promise<Login> {
+export async function resolveLogin(options: LoginOptions, terminal: Terminal): Promise<ResolvedLogin> {
   const { env } = terminal
   let read: Promise<Config> | undefined
   const config = () => {
@@ -54,13 +78,13 @@ export async function resolveLogin(options: LoginOptions, terminal: Terminal): P
     return read
   }
   const url = named(options.url, '--url') ?? named(env['CINNABAR_URL'], 'CINNABAR_URL') ?? defaultUrl(await config())
-  const link = namedLink(options, env)
-  const proof = await proofOf(options, link, { terminal, url: url.value, config })
+  const transport = transportOptions(options, env)
+  const proof = await proofOf(options, transport, { terminal, url: url.value, config })
   return {
     url: url.value,
     urlFrom: url.from,
     credentials: proof.credentials,
-    link: checkedLink(link, terminal),
+    transport: checkTransport(transport, terminal),
     user: 'identity' in proof.credentials ? proof.credentials.identity : undefined,
     used: `${url.value} (${url.from}), ${proof.used}`,
   }
@@ -76,7 +100,7 @@ interface Proof {
   readonly used: string
 }
 
-interface Around {
+interface LoginContext {
   readonly terminal: Terminal
   readonly url: string
   readonly config: () => Promise<Config>
@@ -86,24 +110,27 @@ function named(value: string | undefined, from: string): Named | undefined {
   return value ? { value, from } : undefined
 }
 
-/** A token or certificate says who; whoever says it in another way as well means a password. */
-async function proofOf(options: LoginOptions, link: LinkOptions, around: Around): Promise<Proof> {
-  const { terminal } = around
+/** A token or certificate identifies the user. If a user is given as well, a password is used instead. */
+async function proofOf(options: LoginOptions, transport: TransportOptions, context: LoginContext): Promise<Proof> {
+  const { terminal } = context
   const { user, secretFile, tokenFile } = options
   if (tokenFile) {
     if (user || secretFile) {
-      throw new Failure(ExitCode.USAGE, 'a token says who: leave out --user and --secret-file, or --token-file')
+      throw new Failure(
+        ExitCode.USAGE,
+        'a token identifies the user: give either --token-file, or --user and --secret-file',
+      )
     }
     const token = (await readSecret(tokenFile, terminal)).trim()
-    // Read anew for each connection: whoever renews a token writes it there.
+    // The file is read again for each connection, since the token may have been renewed.
     return byToken(tokenFile === STDIN ? token : () => firstLine(tokenFile).trim(), tokenFile)
   }
-  if (user || secretFile) return byPassword(options, around)
+  if (user || secretFile) return byPassword(options, context)
   if (options.cert) return byCertificate(options.cert)
   const token = named(terminal.env['CINNABAR_TOKEN'], 'CINNABAR_TOKEN')
   if (token) return byToken(token.value.trim(), token.from)
   const isNamed = terminal.env['CINNABAR_USER'] || terminal.env['CINNABAR_PASSWORD']
-  return link.cert && !isNamed ? byCertificate(link.cert) : byPassword(options, around)
+  return transport.cert && !isNamed ? byCertificate(transport.cert) : byPassword(options, context)
 }
 
 function byToken(token: string | (() => string), from: string): Proof {
@@ -114,20 +141,20 @@ function byCertificate(file: string): Proof {
   return { credentials: { certificate: true }, used: `certificate from ${file}` }
 }
 
-async function byPassword(options: LoginOptions, { terminal, url, config }: Around): Promise<Proof> {
+async function byPassword(options: LoginOptions, { terminal, url, config }: LoginContext): Promise<Proof> {
   const { env } = terminal
   const user = named(options.user, '--user') ??
     named(env['CINNABAR_USER'], 'CINNABAR_USER') ?? { value: LOCAL_USER, from: 'the default' }
   const isLocal = user.value === LOCAL_USER
   const secret =
-    (await secretFrom(options.secretFile, terminal)) ??
+    (await secretFromFile(options.secretFile, terminal)) ??
     named(env['CINNABAR_PASSWORD'], 'CINNABAR_PASSWORD') ??
-    (isLocal ? localSecret(await config()) : await asked(user.value, url, terminal))
+    (isLocal ? localSecret(await config()) : await promptedSecret(user.value, url, terminal))
   return {
     credentials: {
       identity: user.value,
       password: secret.value,
-      // Whatever took over the port must not be shown a secret that opens everything.
+      // Another program that has taken over the port must not see a secret that gives access to everything.
       ...(isLocal ? { methods: ['scram-sha-256-plus', 'scram-sha-256'] as const } : {}),
     },
     used: `user ${user.value} (${user.from}), secret from ${secret.from}`,
@@ -135,21 +162,21 @@ async function byPassword(options: LoginOptions, { terminal, url, config }: Arou
 }
 
 function defaultUrl({ listen }: Config): Named {
-  if (!listen.tcp) throw new Failure(ExitCode.USAGE, 'the configuration has switched `listen.tcp` off: name a --url')
+  if (!listen.tcp) throw new Failure(ExitCode.USAGE, '`listen.tcp` is switched off in the configuration: give a --url')
   const { host, port } = listen.tcp
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return {
     value: `tcp://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`,
-    from: 'where the configuration listens',
+    from: 'the configuration',
   }
 }
 
-async function secretFrom(file: string | undefined, terminal: Terminal): Promise<Named | undefined> {
+async function secretFromFile(file: string | undefined, terminal: Terminal): Promise<Named | undefined> {
   return file ? { value: await readSecret(file, terminal), from: file } : undefined
 }
 
 function localSecret({ producer }: Config): Named {
-  // With the directory, for those who are in another one than they think.
+  // The absolute path shows the user in which directory the file was expected.
   const file = resolve(producer.dataDir, LOCAL_SECRET)
   try {
     return { value: firstLine(file), from: file }
@@ -157,18 +184,123 @@ function localSecret({ producer }: Config): Named {
     const { code, message } = error as NodeJS.ErrnoException
     const why =
       code === 'ENOENT'
-        ? `there is no ${file}: the server writes it when it starts for the first time`
-        : `${file}: ${message}${code ? ': only who runs the server may read it' : ''}`
+        ? `${file} does not exist: the server creates it when it starts for the first time`
+        : `${file}: ${message}${code ? ': only the user who runs the server may read it' : ''}`
     throw new Failure(
       ExitCode.FAILED,
       `no secret for the user ${LOCAL_USER}: ${why}.\n` +
-        'Start the server with `npm start` and call this from the same directory (or with the same --config),\n' +
-        'or say who you are: --user NAME with --secret-file FILE or CINNABAR_PASSWORD, or --token-file FILE.',
+        'Start the server with `npm start` and run this command in the same directory (or with the same --config),\n' +
+        'or give a login: --user NAME with --secret-file FILE or CINNABAR_PASSWORD, or --token-file FILE.',
       { cause: error },
     )
   }
 }
 
-async function asked(user: string, url: string, terminal: Terminal): Promise<Named> {
+async function promptedSecret(user: string, url: string, terminal: Terminal): Promise<Named> {
   return { value: await terminal.askSecret(`Password of ${user} at ${url}: `), from: 'the terminal' }
+}
+
+function withTransportOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--wrap <layers>', 'layers of the connection in this order, such as tls,deflate (CINNABAR_WRAP)')
+        .choices(LAYERS)
+        .argParser((text: string, before: readonly Layer[] = []) => [...before, ...layers(text)]),
+    )
+    .option('--ca <file>', "authorities for the server's certificate (CINNABAR_CA; default: those of Node)")
+    .option('--cert <file>', 'certificate to log in with, including its chain (CINNABAR_CERT)')
+    .option('--key <file>', 'private key of the certificate (CINNABAR_KEY)')
+}
+
+/** Options take precedence over the environment. */
+function transportOptions(options: TransportOptions, env: NodeJS.ProcessEnv): TransportOptions {
+  return {
+    wrap: options.wrap ?? (env['CINNABAR_WRAP'] ? fromEnvironment(env['CINNABAR_WRAP']) : undefined),
+    ca: options.ca ?? (env['CINNABAR_CA'] || undefined),
+    cert: options.cert ?? (env['CINNABAR_CERT'] || undefined),
+    key: options.key ?? (env['CINNABAR_KEY'] || undefined),
+  }
+}
+
+/** Throws Failure if a file cannot be read. The client reads the files again for each connection. */
+function checkTransport({ wrap, ca, cert, key }: TransportOptions, terminal: Pick<Terminal, 'note'>): Transport {
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new Failure(ExitCode.USAGE, 'a certificate needs its private key: give both --cert and --key')
+  }
+  check(ca, 'authorities')
+  check(cert, 'certificate')
+  check(key, 'private key')
+  if (key !== undefined) warnIfOpen(key, terminal)
+  const isNamed = ca !== undefined || cert !== undefined
+  return { ...(wrap ? { wrap } : {}), ...(isNamed ? { tls: { ca, cert, key } } : {}) }
+}
+
+function check(file: string | undefined, what: string): void {
+  if (file === undefined) return
+  try {
+    readFileSync(file)
+  } catch (error) {
+    throw new Failure(ExitCode.USAGE, `cannot read the ${what} from ${file}: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+function layers(text: string): Layer[] {
+  return text.split(',').map((word) => {
+    const layer = LAYERS.find((one) => one === word.trim())
+    if (layer) return layer
+    throw new InvalidArgumentError(`Allowed are ${LAYERS.join(' and ')}, separated by a comma.`)
+  })
+}
+
+function fromEnvironment(text: string): Layer[] {
+  try {
+    return layers(text)
+  } catch (error) {
+    throw new Failure(ExitCode.USAGE, `CINNABAR_WRAP: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** Reads the first line of a file, or of standard input with `-`. Rejects with Failure. */
+export async function readSecret(file: string, terminal: Pick<Terminal, 'input' | 'note'>): Promise<string> {
+  try {
+    if (file === STDIN) return lineOf(await readInput(terminal.input))
+    const line = firstLine(file)
+    warnIfOpen(file, terminal)
+    return line
+  } catch (error) {
+    const from = file === STDIN ? 'standard input' : file
+    throw new Failure(ExitCode.USAGE, `cannot read the secret from ${from}: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Throws the system's error, or one about an empty line. */
+function firstLine(file: string): string {
+  return lineOf(readFileSync(file, 'utf8'))
+}
+
+/** Warns if everybody on this machine can read a file that only its owner should read. */
+function warnIfOpen(file: string, { note }: Pick<Terminal, 'note'>): void {
+  const stats = statSync(file)
+  if (stats.isFile() && (stats.mode & READABLE_BY_ALL) !== 0) {
+    note(`warning: everybody on this machine can read ${file}; run: chmod 600 ${file}`)
+  }
+}
+
+function lineOf(text: string): string {
+  const [line = ''] = text.split(/\r?\n/)
+  if (line === '') throw new Error('the first line is empty')
+  return line
+}
+
+async function readInput(input: Terminal['input']): Promise<string> {
+  let text = ''
+  for await (const chunk of input) {
+    text += String(chunk)
+    if (text.includes('\n') || text.length > MAX_SECRET_LINE) break
+  }
+  return text
 }

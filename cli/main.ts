@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The `cinnabar` program. What it does is in program.ts; here it meets the process. */
+/** The `cinnabar` program: connects program.ts to the process. */
 import { connect } from '../client/index.ts'
 import { run } from './program.ts'
 import { processTerminal } from './terminal.ts'

@@ -1,42 +1,52 @@
 /**
- * Where a command prints, asks and is interrupted. Results go to stdout, everything said about them to stderr, so that
- * a pipe carries results only.
+ * The terminal of a command: printing, prompting and interrupts. Results go to stdout and notes about them to stderr, so that
+ * a pipe receives only results.
  */
 import type { Readable } from 'node:stream'
 import pc from 'picocolors'
 import { ExitCode, Failure } from './failure.ts'
-import { askSecret } from './prompt.ts'
 import { processScreen, type Screen } from './top/screen.ts'
 
 export type Colors = ReturnType<typeof pc.createColors>
 
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv
-  /** Standard input as it comes. */
+  /** Standard input. */
   readonly input: Readable
-  /** For stdout: without effect where it is no terminal. */
+  /** Colours for stdout, without effect if that is not a terminal. */
   readonly colors: Colors
   /**
-   * One or more lines to stdout. Settles when the system has taken them; rejects with EPIPE where nobody reads any more,
-   * else with Failure, as where a disk is full.
+   * Prints one or more lines to stdout. Resolves when the system has accepted them; rejects with EPIPE if the pipe is closed,
+   * otherwise with Failure, for example if a disk is full.
    */
   print(text: string): Promise<void>
-  /** Whether somebody watches stderr. */
+  /** Whether stderr is a terminal. */
   readonly isWatched: boolean
-  /** One or more lines to stderr. */
+  /** Prints one or more lines to stderr. */
   note(text: string): void
-  /** All of it, key by key; undefined where stdin or stdout is no terminal. */
+  /** Full-screen access; undefined if stdin or stdout is not a terminal. */
   readonly screen?: Screen | undefined
-  /** Reads a line without showing it. Throws Failure where nobody can be asked. */
+  /** Reads a line without showing it. Rejects with Failure if stdin is not a terminal. */
   askSecret(question: string): Promise<string>
-  /** The first Ctrl-C or SIGTERM calls, a second one kills; gives a function that undoes it. */
+  /** The first Ctrl-C or SIGTERM calls back, a second one kills. Returns a function that removes the callback. */
   onInterrupt(callback: () => void): () => void
 }
 
+export interface Keyboard extends Readable {
+  readonly isTTY?: boolean
+  setRawMode?(isRaw: boolean): unknown
+}
+
+const PROGRESS_NOTE_MS = 1000
+const INTERRUPT = '\x03'
+const END = ['\r', '\n', '\x04']
+const RUBOUT = ['\b', '\x7f']
+/** Ctrl-U. */
+const KILL = '\x15'
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
-  // Whoever prints learns of it by its promise.
+  // Errors are reported by the promises of print().
   stdout.on('error', () => {})
   stderr.on('error', () => {})
   return {
@@ -45,7 +55,7 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
     colors: pc.createColors(stdout.isTTY === true && pc.isColorSupported),
     print: (text) =>
       new Promise((resolve, reject) => {
-        stdout.write(`${text}\n`, (error) => (error ? reject(unwritten(error)) : resolve()))
+        stdout.write(`${text}\n`, (error) => (error ? reject(outputError(error)) : resolve()))
       }),
     isWatched: stderr.isTTY === true,
     note: (text) => stderr.write(`${text}\n`),
@@ -65,7 +75,69 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
   }
 }
 
-function unwritten(error: NodeJS.ErrnoException): Error {
+function outputError(error: NodeJS.ErrnoException): Error {
   if (error.code === 'EPIPE') return error
-  return new Failure(ExitCode.FAILED, `the output takes no more: ${error.message}`, { cause: error })
+  return new Failure(ExitCode.FAILED, `cannot write the output: ${error.message}`, { cause: error })
+}
+
+/**
+ * Reads a line from a terminal without showing it. Rejects with Failure if there is no terminal, or after Ctrl-C, which is an
+ * ordinary character while the terminal is raw.
+ */
+export function askSecret(
+  question: string,
+  keyboard: Keyboard,
+  screen: { write(text: string): unknown },
+): Promise<string> {
+  if (!keyboard.isTTY) {
+    const message = `cannot prompt for "${question.trim()}" without a terminal: use a file or a variable, see --help`
+    return Promise.reject(new Failure(ExitCode.USAGE, message))
+  }
+  return new Promise((resolve, reject) => {
+    const decoder = new TextDecoder()
+    const typed: string[] = []
+    const finish = (rest = '') => {
+      keyboard.off('data', read).off('end', ended).pause()
+      // Characters that were typed ahead answer the next prompt.
+      if (rest) keyboard.unshift(Buffer.from(rest))
+      keyboard.setRawMode?.(false)
+      screen.write('\n')
+    }
+    const ended = () => {
+      finish()
+      resolve(typed.join(''))
+    }
+    const read = (chunk: Uint8Array) => {
+      const keys = [...decoder.decode(chunk, { stream: true })]
+      for (const [index, key] of keys.entries()) {
+        if (key === INTERRUPT) {
+          finish()
+          return reject(new Failure(ExitCode.FAILED, 'interrupted'))
+        }
+        if (END.includes(key)) {
+          finish(keys.slice(index + 1).join(''))
+          return resolve(typed.join(''))
+        }
+        if (RUBOUT.includes(key)) typed.pop()
+        else if (key === KILL) typed.length = 0
+        else typed.push(key)
+      }
+    }
+    screen.write(question)
+    keyboard.setRawMode?.(true)
+    // A paused stream stays paused until it is resumed.
+    keyboard.on('end', ended).on('data', read).resume()
+  })
+}
+
+/** Prints a note if the promise takes more than a second and stderr is a terminal. */
+export async function withProgress<T>(terminal: Terminal, what: string, waiting: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => {
+    if (terminal.isWatched) terminal.note(`${what} …`)
+  }, PROGRESS_NOTE_MS)
+  try {
+    return await waiting
+  } finally {
+    clearTimeout(timer)
+  }
 }

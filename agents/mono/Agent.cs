@@ -1,5 +1,5 @@
-// What Mono runs before the application's own Main. The process is not ours: nothing here may throw, keep it alive or
-// write to its output; only an option that cannot be read is told, on standard error, before the application starts.
+// Mono runs this before the Main of the application. The process is not ours: the agent must not throw, keep the process
+// alive or write to its output; only an invalid option is reported on standard error, before the application starts.
 using System;
 using System.Collections.Generic;
 using System.Threading;
@@ -11,7 +11,7 @@ static class Agent {
   static void Main(string[] arguments) {
     try {
       var options = Options.Parse(arguments.Length == 0 ? "" : arguments[0]);
-      // Here and not on the thread below: see there.
+      // The counters are listed here and not on the thread below: see RuntimeCounter.All.
       var counters = RuntimeCounter.All();
       new Thread(() => Begin(options, counters)) { IsBackground = true, Name = "CinnabarAgent" }.Start();
     } catch (FormatException error) {
@@ -29,7 +29,7 @@ static class Agent {
     }
   }
 
-  /// Speaks to the inspector, again and again, until it says good-bye.
+  /// Connects to the inspector again and again until it says good-bye.
   static void Report(Options options, Catalogue catalogue) {
     var random = new Random();
     for (var pause = FirstPause;; pause = Math.Min(2 * pause, LongestPause)) {
@@ -38,7 +38,7 @@ static class Agent {
         if (connection != null && new Session(connection, catalogue, options).Run()) return;
       }
       if (unchecked(Environment.TickCount - since) > LongestPause) pause = FirstPause;
-      // Up to a quarter more, so that the agents of many applications do not all come back in the same moment.
+      // Up to a quarter more, so that the agents of many applications do not all reconnect at the same moment.
       Thread.Sleep(pause + random.Next(pause / 4));
     }
   }

@@ -1,5 +1,5 @@
-// Every counter that can be asked for: the runtime's own, and what .NET shows of it. Of performance counters only those
-// that Mono really keeps; of many others it says 0 forever.
+// All available counters: those of the runtime, and .NET performance counters. Of the latter only those that Mono really
+// maintains: many others are always 0.
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
@@ -31,7 +31,7 @@ sealed class Catalogue {
     return Counters.Find(counter => counter.Name == name && counter.Category == category);
   }
 
-  /// A performance counter, under a name that fits the runtime's own.
+  /// Adds a performance counter under a name in the style of the runtime's counters.
   void Add(string category, string name, Unit unit, Variance variance, string group, string called) {
     try {
       var process = getpid().ToString(CultureInfo.InvariantCulture);
@@ -40,7 +40,7 @@ sealed class Catalogue {
       managed.Read(new byte[Counter.MaxSize]);
       Counters.Add(managed);
     } catch (Exception) {
-      // A Mono without it.
+      // This Mono does not have the counter.
     }
   }
 }

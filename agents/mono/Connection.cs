@@ -1,16 +1,16 @@
-// A TCP connection, by the C library. System.Net would read the application's configuration files, compile hundreds of
+// A TCP connection that uses the C library. System.Net would read the application's configuration files, compile hundreds of
 // methods, and throw exceptions that count among the application's. Nothing here throws, and nothing waits outside of
-// Thread.Sleep: Mono lets no application end before its threads are back from the C library.
+// Thread.Sleep: Mono does not let an application end before its threads have returned from the C library.
 using System;
 using System.Globalization;
 using System.Runtime.InteropServices;
 using System.Threading;
 
 sealed class Connection : IDisposable {
-  /// The numbers of Linux.
+  /// Constants of Linux.
   const int Stream = 1, NonBlocking = 0x800, CloseOnExec = 0x80000, NoSignal = 0x4000, SocketLevel = 1, Error = 4;
   const short In = 1, Out = 4;
-  /// Whoever does not answer or read for so long is given up.
+  /// The connection is given up if the other side does not answer or read for this long.
   const int PatienceMilliseconds = 5000;
   const int StepMilliseconds = 20;
 
@@ -34,7 +34,7 @@ sealed class Connection : IDisposable {
     this.descriptor = descriptor;
   }
 
-  /// Null if nobody is there.
+  /// Null if nobody accepts the connection.
   public static Connection Open(string host, int port) {
     using (var resolved = Resolved.Of(host, port)) {
       foreach (var address in resolved.Addresses()) {
@@ -59,10 +59,10 @@ sealed class Connection : IDisposable {
     return true;
   }
 
-  /// Whether there is something to receive, if only that the connection ended.
+  /// Whether there is something to receive, even if it is only the end of the connection.
   public bool HasMore => Can(In, 0);
 
-  /// How many bytes came; 0 if the connection ended.
+  /// Returns the number of received bytes; 0 if the connection has ended.
   public unsafe int Receive(byte[] bytes, int at) {
     if (at == bytes.Length) return 0;
     fixed (byte* to = &bytes[at]) return Math.Max(0, (int)recv(descriptor, to, (IntPtr)(bytes.Length - at), 0));
@@ -79,7 +79,7 @@ sealed class Connection : IDisposable {
       && getsockopt(descriptor, SocketLevel, Error, out error, ref length) == 0 && error == 0;
   }
 
-  /// Whether it can be read or written without waiting. A thread that sleeps here ends with the application at once.
+  /// Waits until the socket is readable or writable. A thread that sleeps here ends with the application at once.
   bool Can(short what, int patience) {
     for (;;) {
       var awaited = new Awaited { Descriptor = descriptor, Events = what };

@@ -1,4 +1,4 @@
-// A number that can be read at any time, with what a header says about it. The numbers are those of the wire.
+// A number that can be read at any time, with the properties in its header. The values of the enums are those of the wire.
 using System;
 
 enum ValueType { Int, Long, Word, Double }
@@ -8,17 +8,17 @@ enum Unit { None, Bytes, Time, Events, Config, Percentage }
 enum Variance { Constant = 1, Monotonic, Variable }
 
 abstract class Counter {
-  /// The most bytes that a value has.
+  /// The maximum size of a value in bytes.
   public const int MaxSize = 8;
 
-  /// Those that have a number of their own; all others are custom.
+  /// Categories with a number of their own; all others are custom.
   static readonly string[] Categories = {
     "Mono JIT", "Mono GC", "Mono Metadata", "Mono Generics", "Mono Security", "Mono Thread", "Mono ThreadPool",
     "Mono System",
   };
   const int Custom = 8;
 
-  /// As lists and requests call it.
+  /// The category as named in lists and requests.
   public readonly string Category;
   public readonly string Name;
   public readonly int CategoryNumber;
@@ -36,10 +36,10 @@ abstract class Counter {
     Variance = variance;
   }
 
-  /// As headers call it.
+  /// The name used in headers.
   public string HeaderName => CategoryNumber == Custom ? Category + ":" + Name : Name;
 
-  /// Writes the value as it is now into the first bytes of `value` and returns how many they are.
+  /// Writes the current value into the first bytes of `value` and returns its size.
   public abstract int Read(byte[] value);
 }
 

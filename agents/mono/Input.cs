@@ -1,4 +1,4 @@
-// Requests as they come in, which may be in pieces. A missing piece is no exception: it would count among the
+// Decodes requests, which may arrive in pieces. A missing piece does not throw, since exceptions are counted among the
 // application's.
 using System;
 using System.Text;
@@ -6,27 +6,27 @@ using System.Text;
 enum Request { List = 1, Add = 2, Remove = 3, GoodBye = 0x7f }
 
 sealed class Input {
-  /// More than any request of an inspector that knows the counters' names.
+  /// Longer than any request for an existing counter.
   readonly byte[] bytes = new byte[4096];
   int end;
   int position;
 
   public Request Request { get; private set; }
-  /// Of an Add.
+  /// Set for an Add.
   public string Name { get; private set; }
-  /// Of an Add.
+  /// Set for an Add.
   public string Category { get; private set; }
-  /// Of a Remove.
+  /// Set for a Remove.
   public short Index { get; private set; }
 
-  /// False if there is nothing to be had: the other side closed, or sent a request that is longer than any.
+  /// False if the other side has closed the connection or sent a request that is too long.
   public bool ReceiveFrom(Connection connection) {
     var received = connection.Receive(bytes, end);
     end += received;
     return received > 0;
   }
 
-  /// Takes the next request. False if it is not there as a whole.
+  /// Takes the next request. False if it is incomplete.
   public bool Take() {
     position = 0;
     if (!Has(1)) return false;

@@ -1,11 +1,11 @@
-// What stands behind the colon of --agent=CinnabarAgent.exe:host=…,port=…,interval=…,counters=…
+// The options after the colon of --agent=CinnabarAgent.exe:host=…,port=…,interval=…,counters=…
 using System;
 using System.Globalization;
 
 sealed class Options {
   const string All = "all";
 
-  /// What an inspector is offered without being asked; it can list and add all the others.
+  /// The counters sent without a request; the inspector can list and add all others.
   static readonly string[] Usual = {
     "Mono GC/Minor GC collections", "Mono GC/Major GC collections", "Mono GC/Minor GC time", "Mono GC/Major GC time",
     "Mono GC/Managed heap", "Mono JIT/Compiled methods", "Mono JIT/Total time spent JITting",
@@ -16,17 +16,17 @@ sealed class Options {
 
   public string Host { get; private set; } = "127.0.0.1";
   public int Port { get; private set; } = 8888;
-  /// Between two samples, in milliseconds.
+  /// Milliseconds between two samples.
   public int Interval { get; private set; } = 1000;
-  /// Null: all.
+  /// Null for all.
   string[] counters = Usual;
 
-  /// Whether an inspector gets this counter without asking.
+  /// Whether this counter is sent without a request.
   public bool Wants(Counter counter) {
     return counters == null || Array.IndexOf(counters, counter.Category + "/" + counter.Name) >= 0;
   }
 
-  /// Throws FormatException with a sentence for whoever wrote the options.
+  /// Throws FormatException with a message for the user.
   public static Options Parse(string text) {
     var options = new Options();
     foreach (var option in text.Split(new[] { ',' }, StringSplitOptions.RemoveEmptyEntries)) {

@@ -1,4 +1,4 @@
-// Messages on their way out, little-endian. The memory is kept: a sample that goes out every second leaves no garbage.
+// Encodes outgoing messages, little-endian. The buffer is reused, so that samples produce no garbage.
 using System;
 using System.Text;
 
@@ -17,7 +17,7 @@ sealed class Output {
 
   public void Long(long value) => Integer(value, 8);
 
-  /// Null is a length of -1.
+  /// Null is encoded as length -1.
   public void Text(string text) {
     if (text == null) {
       Int(-1);
@@ -32,7 +32,7 @@ sealed class Output {
     for (var at = 0; at < count; at++) Byte(from[at]);
   }
 
-  /// Sends everything and is empty again. False if nobody takes it.
+  /// Sends and clears the buffer. False if the connection has failed.
   public bool SendTo(Connection connection) {
     var count = length;
     length = 0;

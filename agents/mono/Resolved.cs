@@ -1,5 +1,5 @@
-// The addresses of a name, by the C library's resolver. It is asked to work on a thread of its own, which Mono knows
-// nothing of: else a silent name server would hold up the end of the application for ten seconds.
+// The addresses of a name from the C library's resolver. It works on a thread of its own, unknown to Mono: otherwise a name
+// server that does not answer would delay the end of the application by ten seconds.
 using System;
 using System.Collections.Generic;
 using System.Globalization;
@@ -13,11 +13,11 @@ struct AddressInfo {
 }
 
 sealed class Resolved : IDisposable {
-  /// The numbers of Linux and its C library.
+  /// Constants of Linux and its C library.
   const int Stream = 1, NoWait = 1, InProgress = -100;
   const int StepMilliseconds = 20;
 
-  /// The C library reads and writes it while it works; so it stands where nothing is moved.
+  /// The C library reads and writes this while it works, so it is in unmanaged memory.
   [StructLayout(LayoutKind.Sequential)]
   struct Question {
     public IntPtr Host, Port, Hints, Found;
@@ -43,7 +43,7 @@ sealed class Resolved : IDisposable {
     return new Resolved { found = answered.Result == 0 ? answered.Found : IntPtr.Zero };
   }
 
-  /// None if nobody is called so.
+  /// Empty if the name does not exist.
   public IEnumerable<AddressInfo> Addresses() {
     for (var at = found; at != IntPtr.Zero;) {
       var address = (AddressInfo)Marshal.PtrToStructure(at, typeof(AddressInfo));

@@ -1,4 +1,4 @@
-// The counters that Mono keeps of itself, by the functions that its executable exports.
+// The counters that Mono maintains about itself, read by functions that its executable exports.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;
@@ -16,7 +16,7 @@ sealed class RuntimeCounter : Counter {
 
   static readonly IntPtr[] Found = new IntPtr[4096];
   static int found;
-  /// In a field, so that it is not collected while the runtime calls it.
+  /// Stored in a field, so that it is not collected while the runtime calls it.
   static readonly Visit Remember = (counter, data) => {
     if (found < Found.Length) Found[found++] = counter;
     return 1;
@@ -31,9 +31,9 @@ sealed class RuntimeCounter : Counter {
 
   public override int Read(byte[] value) => mono_counters_sample(handle, value, MaxSize);
 
-  /// All of them. Mono holds a lock while it enumerates, and compiling a method may ask for the same lock. So this is
-  /// called once, before the application has any thread; the callback is compiled before it is needed, and only
-  /// remembers. Counters stay as long as the runtime lives, and are read without that lock.
+  /// Lists all counters. Mono holds a lock while it enumerates, and compiling a method may need the same lock. Therefore this
+  /// is called once, before the application has any thread; the callback is compiled in advance and only stores handles.
+  /// Counters exist as long as the runtime and are read without that lock.
   public static List<Counter> All() {
     Remember(IntPtr.Zero, IntPtr.Zero);
     found = 0;
@@ -46,7 +46,7 @@ sealed class RuntimeCounter : Counter {
     return counters;
   }
 
-  /// Null if it is of a kind that the protocol has no type for.
+  /// Null if the protocol has no type for the counter.
   static Counter Describe(IntPtr handle) {
     ValueType type;
     switch (mono_counter_get_type(handle)) {

@@ -1,4 +1,4 @@
-// One connection: Hello, then a sample each interval of what changed since the last one, and answers in between.
+// One connection: Hello, then at each interval a sample of the counters that have changed, and answers in between.
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
@@ -11,12 +11,12 @@ sealed class Session {
 
   const int Version = 1;
   const int None = -1;
-  /// A request waits at most so long, unless there are very many: an inspector that asks without end takes no more of
-  /// the processor than this.
+  /// A request waits at most this long, unless there are very many: this limits the processor time that an endless stream of
+  /// requests can take.
   const int AnswerMilliseconds = 50;
   const int MostAnswers = 64;
 
-  /// A counter that is sampled here, and the bytes of it that were sent last.
+  /// A counter of this session and the bytes of it that were sent last.
   sealed class Sampled {
     public Counter Counter;
     public short Index;
@@ -31,9 +31,9 @@ sealed class Session {
   readonly Output output = new Output();
   readonly Input input = new Input();
   readonly byte[] value = new byte[Counter.MaxSize];
-  /// Indexes are not used again, and end with what a short holds.
+  /// Indexes are never reused; the largest one is that of a short.
   int nextIndex;
-  /// When the next sample is, by the clock of the session.
+  /// The time of the next sample by the clock of the session.
   long due;
 
   public Session(Connection connection, Catalogue catalogue, Options options) {
@@ -43,14 +43,14 @@ sealed class Session {
     foreach (var counter in catalogue.Counters) if (options.Wants(counter)) Begin(counter);
   }
 
-  /// Until the connection ends. True if the inspector said good-bye, false if it may be worth coming back.
+  /// Runs until the connection ends. True if the inspector said good-bye, false if reconnecting makes sense.
   public bool Run() {
     if (!Hello()) return false;
     var clock = Stopwatch.StartNew();
     for (var answers = 0;;) {
       if (!Sample()) return false;
       due += interval;
-      // Late, as after a machine was asleep: what was missed is not made up for.
+      // After a delay, for example when the machine was asleep, missed samples are not made up for.
       if (due <= clock.ElapsedMilliseconds) due = clock.ElapsedMilliseconds + interval;
       for (long left; (left = due - clock.ElapsedMilliseconds) > 0;) {
         Thread.Sleep((int)Math.Min(left, AnswerMilliseconds));
@@ -85,7 +85,7 @@ sealed class Session {
     return output.SendTo(connection);
   }
 
-  /// Whether `value` is not what was sent last; it is from now on.
+  /// Whether `value` differs from the last one sent; stores it as such.
   bool Changed(Sampled each, int size) {
     var changed = size != each.SentSize;
     for (var at = 0; at < size; at++) {
@@ -96,7 +96,7 @@ sealed class Session {
     return changed;
   }
 
-  /// False for a request that is unknown, for nobody can tell where the next one begins; or if nobody takes the answer.
+  /// False if the request is unknown, because the beginning of the next one is unknown then; or if the connection has failed.
   bool Answer() {
     switch (input.Request) {
       case Request.List: List(); break;
@@ -125,12 +125,12 @@ sealed class Session {
     else {
       output.Byte((int)Status.Ok);
       Header(Begin(counter));
-      // Whoever asks for a counter does not have to wait for the interval.
+      // The next sample is due at once: the requester need not wait for the interval.
       due = 0;
     }
   }
 
-  /// A negative index is all of them.
+  /// A negative index removes all.
   void Remove() {
     var removed = sampled.RemoveAll(each => input.Index < 0 || each.Index == input.Index);
     output.Byte((int)Message.Remove);

@@ -1,17 +1,16 @@
-/** `cinnabar channels`: which queues there are, what waits in them, and who is slow and why. */
-import { type Command, InvalidArgumentError } from 'commander'
+/** `cinnabar channels`: which queues exist, what waits in them, and which consumers are slow and why. */
+import type { Command } from 'commander'
 import type { Consumer } from '../../client/index.ts'
+import { channelId } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { droppedOf, isBalanced, isSlow, type Ledger, lagOf, toLedger, whyOf } from '../ledger.ts'
+import { formatAge, formatBytes, formatCount, formatDuration, formatTime, printable } from '../format.ts'
+import { type ChannelLedger, droppedCount, explainWait, isBalanced, isSlow, lagMs, toLedger } from '../ledger.ts'
 import type { LoginOptions } from '../login.ts'
-import { jsonOf } from '../output/measured.ts'
-import { formatAge, formatBytes, formatCount, formatDuration } from '../output/quantity.ts'
-import { type Column, formatTable } from '../output/table.ts'
-import { formatTime, printable } from '../output/text.ts'
-import { whileWaiting } from '../progress.ts'
-import { numberOf, queryAll, type Record } from '../records.ts'
+import { type Column, formatTable, jsonOf } from '../output.ts'
+import { type AnswerRecord, fieldNumber, queryAll } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Colors } from '../terminal.ts'
+import { withProgress } from '../terminal.ts'
 import { addChannelsDefine } from './channels-define.ts'
 
 interface ChannelsOptions extends LoginOptions {
@@ -21,46 +20,46 @@ interface ChannelsOptions extends LoginOptions {
 }
 
 interface Answer {
-  readonly records: readonly Record[]
-  /** When it was given, by the producer's clock, microseconds since 1970. */
+  readonly records: readonly AnswerRecord[]
+  /** The time of the answer by the producer's clock, microseconds since 1970. */
   readonly now: number
 }
 
-/** Without a terminal, whose width is known. */
+/** The width of the table if stdout is not a terminal. */
 const COLUMNS = 120
 const MIN_BINDINGS = 10
-/** What is left out on a narrow terminal, from the first on: the other columns say who is slow and why. */
-const SPARED = ['flight', 'committed', 'accepted', 'url', 'state', 'identity']
+/** Columns that a narrow terminal leaves out, in this order: the others show which consumers are slow and why. */
+const LEFT_OUT_FIRST = ['flight', 'committed', 'accepted', 'url', 'state', 'identity']
 const MAX_URL = 32
 
 export function addChannels(program: Command, cli: Cli): void {
   const { terminal } = cli
   const channels = withLoginOptions(program.command('channels'))
-    .description('list your channels, what waits in them and why; an admin sees all')
-    .argument('[channel]', 'everything about this one', channelId)
-    .option('--slow', 'only those with values that have waited for a second or more, the slowest first')
-    .option('--delete', 'delete this one, and all that waits in it')
-    .option('--json', 'one JSON object per line, with every counter and binding')
+    .description('list your channels, what waits in them and why; an admin sees all channels')
+    .argument('[channel]', 'show everything about this one', channelId)
+    .option('--slow', 'list only channels with values that have waited for at least a second, the slowest first')
+    .option('--delete', 'delete this channel and everything that waits in it')
+    .option('--json', 'print one JSON object per line, with every counter and binding')
     .enablePositionalOptions()
     .helpCommand(false)
-    .action(async (channel: string | undefined, options: ChannelsOptions) => {
+    .action(async (channel: number | undefined, options: ChannelsOptions) => {
       if (options.delete && channel === undefined) {
-        throw new Failure(ExitCode.USAGE, 'no channel is named: say which one to delete')
+        throw new Failure(ExitCode.USAGE, 'no channel is given: name the one to delete')
       }
       await withConsumer(cli, options, async (consumer) => {
         if (options.delete) {
-          await whileWaiting(terminal, 'deleting the channel', consumer.delChannel(Number(channel)))
+          await withProgress(terminal, 'deleting the channel', consumer.delChannel(channel))
           return terminal.note(`channel ${channel} deleted`)
         }
-        const asking = ask(consumer, channel)
-        const { records, now } = await whileWaiting(terminal, 'reading the channels', asking)
+        const reading = query(consumer, channel)
+        const { records, now } = await withProgress(terminal, 'reading the channels', reading)
         const chosen = options.slow ? slowest(records, now) : records
         if (options.json) {
           if (chosen.length > 0) await terminal.print(chosen.map(jsonOf).join('\n'))
           return
         }
         const ledgers = chosen.map(toLedger)
-        if (options.slow && ledgers.length === 0) return terminal.note('nothing has waited for as long as a second')
+        if (options.slow && ledgers.length === 0) return terminal.note('no value has waited for a second or more')
         if (channel !== undefined)
           return terminal.print(ledgers.map((one) => details(one, now, terminal.colors)).join('\n'))
         const columns = terminal.screen?.size().columns
@@ -70,8 +69,8 @@ export function addChannels(program: Command, cli: Cli): void {
   addChannelsDefine(channels, cli)
 }
 
-/** Throws Failure where a channel is named that there is not. */
-async function ask(consumer: Consumer, channel: string | undefined): Promise<Answer> {
+/** Rejects with Failure if the named channel does not exist. */
+async function query(consumer: Consumer, channel: number | undefined): Promise<Answer> {
   let now = 0
   const timed: Pick<Consumer, 'query'> = {
     async query(...parameters) {
@@ -80,39 +79,49 @@ async function ask(consumer: Consumer, channel: string | undefined): Promise<Ans
       return answer
     },
   }
-  const next = (last: Record) => ({ after: numberOf(last, 'channel') })
-  const records = await queryAll(timed, 'producer.channels', channel === undefined ? {} : { channel }, next)
+  const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'channel') })
+  const records = await queryAll(
+    timed,
+    'producer.channels',
+    channel === undefined ? {} : { channel: String(channel) },
+    next,
+  )
   if (channel === undefined || records.length > 0) return { records, now }
-  const advice = '`cinnabar channels` lists those there are; one that nobody uses is dropped after some days'
-  throw new Failure(ExitCode.FAILED, `there is no channel ${channel} of yours: ${advice}`)
+  throw noSuchChannel(channel)
 }
 
-function slowest(records: readonly Record[], now: number): Record[] {
+/** The failure of commands that name a channel which does not exist. */
+export function noSuchChannel(channel: number, options?: ErrorOptions): Failure {
+  const advice = '`cinnabar channels` lists your channels; a channel that nobody uses is deleted after some days'
+  return new Failure(ExitCode.FAILED, `you have no channel ${channel}: ${advice}`, options)
+}
+
+function slowest(records: readonly AnswerRecord[], now: number): AnswerRecord[] {
   return records
     .filter((record) => isSlow(toLedger(record), now))
-    .sort((a, b) => numberOf(a, 'oldest') - numberOf(b, 'oldest'))
+    .sort((a, b) => fieldNumber(a, 'oldest') - fieldNumber(b, 'oldest'))
 }
 
-interface Shown extends Column {
-  /** Left out where it says nothing of any channel. */
+interface OverviewColumn extends Column {
+  /** Left out if it is empty for every channel. */
   readonly isOptional?: boolean
-  readonly of: (ledger: Ledger) => string
+  readonly of: (ledger: ChannelLedger) => string
 }
 
-/** `columns`: how wide a terminal is; undefined where there is none. */
+/** `columns` is the width of the terminal; undefined if there is none. */
 function overview(
-  ledgers: readonly Ledger[],
+  ledgers: readonly ChannelLedger[],
   now: number,
   own: number,
   columns: number | undefined,
   colors: Colors,
 ): string {
-  const shown = (bindingsWidth: number): readonly Shown[] => [
+  const all = (bindingsWidth: number): readonly OverviewColumn[] => [
     { head: 'channel', align: 'right', of: ({ channel }) => String(channel) },
     { head: 'identity', of: ({ identity }) => cut(identity, 24) },
     { head: 'url', isOptional: true, of: ({ url }) => cut(url, MAX_URL) },
     { head: 'state', of: ({ state }) => state },
-    { head: 'bindings', of: ({ bindings }) => shortly(bindings, bindingsWidth) },
+    { head: 'bindings', of: ({ bindings }) => bindingsText(bindings, bindingsWidth) },
     { head: 'accepted', align: 'right', of: ({ accepted }) => formatCount(accepted) },
     { head: 'committed', align: 'right', of: ({ committed }) => formatCount(committed) },
     { head: 'flight', align: 'right', of: ({ inFlight }) => formatCount(inFlight) },
@@ -125,29 +134,29 @@ function overview(
       of: ({ unstored }) => (unstored ? formatCount(unstored) : ''),
     },
     { head: 'lag', align: 'right', of: (ledger) => lagText(ledger, now, formatAge) },
-    { head: 'why', of: (ledger) => (ledger.channel === own ? 'this call itself' : whyOf(ledger, now)) },
+    { head: 'why', of: (ledger) => (ledger.channel === own ? 'this command itself' : explainWait(ledger, now)) },
   ]
-  const used = (bindingsWidth: number, spared: number) =>
-    shown(bindingsWidth)
-      .filter(({ head }) => !SPARED.slice(0, spared).includes(head))
+  const used = (bindingsWidth: number, omitted: number) =>
+    all(bindingsWidth)
+      .filter(({ head }) => !LEFT_OUT_FIRST.slice(0, omitted).includes(head))
       .filter(({ isOptional, of }) => !isOptional || ledgers.some((one) => of(one) !== ''))
-  // The bindings take what the others leave.
-  const left = (spared: number) => {
-    const others = used(0, spared).filter(({ head }) => head !== 'bindings')
+  // The bindings take the room that the other columns leave.
+  const left = (omitted: number) => {
+    const others = used(0, omitted).filter(({ head }) => head !== 'bindings')
     const widths = others.map(({ head, of }) => Math.max(head.length, ...ledgers.map((ledger) => of(ledger).length)))
     return (columns ?? COLUMNS) - widths.reduce((sum, width) => sum + width + 2, 0)
   }
-  let spared = 0
-  while (columns !== undefined && spared < SPARED.length && left(spared) < MIN_BINDINGS) spared++
-  const fitting = used(Math.max(MIN_BINDINGS, left(spared)), spared)
+  let omitted = 0
+  while (columns !== undefined && omitted < LEFT_OUT_FIRST.length && left(omitted) < MIN_BINDINGS) omitted++
+  const fitting = used(Math.max(MIN_BINDINGS, left(omitted)), omitted)
   const rows = ledgers.map((ledger) => fitting.map(({ of }) => of(ledger)))
   return formatTable(fitting, rows, colors)
 }
 
-/** Everything about one channel, a line for each counter. */
-function details(ledger: Ledger, now: number, colors: Colors): string {
+/** Shows everything about one channel, one line per counter. */
+function details(ledger: ChannelLedger, now: number, colors: Colors): string {
   const { accepted, committed, inFlight, queued } = ledger
-  const dropped = droppedOf(ledger)
+  const dropped = droppedCount(ledger)
   const sum = committed + inFlight + queued + dropped
   const addition = `${committed} committed + ${inFlight} in flight + ${queued} queued + ${dropped} dropped`
   const balance = isBalanced(ledger)
@@ -158,8 +167,8 @@ function details(ledger: Ledger, now: number, colors: Colors): string {
     ['channel', String(ledger.channel)],
     ['identity', ledger.identity],
     ['url', ledger.url || '-'],
-    ['state', `${ledger.state}: ${whyOf(ledger, now)}`],
-    ['durable', ledger.isDurable ? 'yes' : 'no: what is not sent is kept in memory, and not for long'],
+    ['state', `${ledger.state}: ${explainWait(ledger, now)}`],
+    ['durable', ledger.isDurable ? 'yes' : 'no: values that are not sent are kept in memory, and not for long'],
     ['lag', lag],
     ['accepted', String(accepted)],
     ['committed', String(committed)],
@@ -180,24 +189,24 @@ function details(ledger: Ledger, now: number, colors: Colors): string {
   return [...facts, '', ...bindings].join('\n')
 }
 
-/** Bytes as `ls -h` has them, since there is little room. */
-function queuedText({ queued, queuedBytes }: Ledger): string {
+/** Writes bytes like `ls -h`, since there is little room. */
+function queuedText({ queued, queuedBytes }: ChannelLedger): string {
   return queued === 0 ? '0' : `${formatCount(queued)} (${formatBytes(queuedBytes).replace(/ (.).*/, '$1')})`
 }
 
-function droppedText({ dropped }: Ledger): string {
+function droppedText({ dropped }: ChannelLedger): string {
   return dropped
     .filter(({ count }) => count > 0)
     .map(({ reason, count }) => `${formatCount(count)} ${printable(reason)}`)
     .join(', ')
 }
 
-function lagText(ledger: Ledger, now: number, format: (ms: number) => string): string {
-  return ledger.oldest === 0 ? '-' : format(lagOf(ledger, now))
+function lagText(ledger: ChannelLedger, now: number, format: (ms: number) => string): string {
+  return ledger.oldest === 0 ? '-' : format(lagMs(ledger, now))
 }
 
-/** As `gmetric.* +2`. */
-function shortly(bindings: Ledger['bindings'], width: number): string {
+/** Shortens the list to the form `gmetric.* +2`. */
+function bindingsText(bindings: ChannelLedger['bindings'], width: number): string {
   const [first, ...more] = bindings
   if (!first) return '-'
   const rest = more.length > 0 ? ` +${more.length}` : ''
@@ -206,9 +215,4 @@ function shortly(bindings: Ledger['bindings'], width: number): string {
 
 function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
-}
-
-function channelId(text: string): string {
-  if (/^[1-9]\d{0,9}$/.test(text) && Number(text) <= 0x7fffffff) return text
-  throw new InvalidArgumentError('It has to be the id of a channel, as `cinnabar channels` lists them.')
 }

@@ -1,40 +1,38 @@
-/** `cinnabar completion`: what makes a shell complete this command line; and the hidden `complete`, which the shells call. */
+/** `cinnabar completion` prints completion scripts for shells; the hidden `cinnabar complete` is what these scripts call. */
 import { Argument, type Command } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
-import { bashScript } from '../completion/bash.ts'
-import { type AskedKind, candidates } from '../completion/candidates.ts'
-import { fishScript } from '../completion/fish.ts'
-import { askedKinds, readTree } from '../completion/tree.ts'
-import { zshScript } from '../completion/zsh.ts'
+import { type LookedUpKind, lookUpNames } from '../completion/candidates.ts'
+import { bashScript, fishScript, zshScript } from '../completion/scripts.ts'
+import { lookedUpKinds, readTree } from '../completion/tree.ts'
 import type { Cli } from '../session.ts'
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 type Shell = keyof typeof SCRIPTS
 
 const AFTER_HELP = `
-To have it in every shell, once:
+To enable completion in every new shell:
   bash   echo 'source <(cinnabar completion bash)' >> ~/.bashrc
-  zsh    echo 'source <(cinnabar completion zsh)' >> ~/.zshrc      (behind compinit)
+  zsh    echo 'source <(cinnabar completion zsh)' >> ~/.zshrc      (after compinit)
   fish   cinnabar completion fish > ~/.config/fish/completions/cinnabar.fish
 
-Names of metrics and controls and ids of channels are asked for at the server, as whom the options that are typed, the
-environment or the configuration say; where there is none within a second, there are none.`
+The names of metrics and controls and the ids of channels come from the server. The login is taken from the options typed so
+far, the environment or the configuration. If the server does not answer within a second, no names are offered.`
 
 export function addCompletion(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   const { terminal } = cli
   program
     .command('completion')
-    .description('print a script that makes a shell complete this command line')
-    .addArgument(new Argument('<shell>', 'which one').choices(Object.keys(SCRIPTS)))
+    .description('print a completion script for a shell')
+    .addArgument(new Argument('<shell>', 'shell that the script is for').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', AFTER_HELP)
     .action((shell: Shell) => terminal.print(SCRIPTS[shell](readTree(program))))
 
   program
     .command('complete', { hidden: true })
-    .addArgument(new Argument('<kind>').choices(askedKinds))
-    .argument('[word...]', 'behind --: what has been typed, the last one as far as it goes')
-    .action(async (kind: AskedKind, words: string[]) => {
-      const names = await candidates(cli, clock, kind, words)
+    .addArgument(new Argument('<kind>').choices(lookedUpKinds))
+    .argument('[word...]', 'words typed so far, after --; the last one may be incomplete')
+    .action(async (kind: LookedUpKind, words: string[]) => {
+      const names = await lookUpNames(cli, clock, kind, words)
       if (names.length > 0) await terminal.print(names.join('\n'))
     })
 }

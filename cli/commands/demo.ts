@@ -1,21 +1,55 @@
-/** `cinnabar demo`: what Cinnabar is, in half a minute: a server is killed three times, and no value is lost. */
-import { type Command, InvalidArgumentError } from 'commander'
-import { runDemo } from '../demo/run.ts'
+/** `cinnabar demo`: shows in half a minute what Cinnabar promises: a server is killed three times, and no value is lost. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { wholeNumber } from '../arguments.ts'
+import { DemoOutput, Scenario } from '../demo/scenario.ts'
+import { DemoServer } from '../demo/server.ts'
+import { ExitCode, Failure } from '../failure.ts'
+import { resolveLogin } from '../login.ts'
 import type { Cli } from '../session.ts'
 
 const SECONDS = 30
-/** Much longer, and what waits for the resting consumer would not fit its channel. */
+/** After more, the values that wait for the paused consumer would not fit into its channel. */
 const MAX_SECONDS = 600
+/** How long to wait for the end of the server after a connection to it was lost. */
+const SERVER_END_MS = 5_000
 
 export function addDemo(program: Command, cli: Cli): void {
+  const seconds = wholeNumber(1, MAX_SECONDS, `a whole number from 1 to ${MAX_SECONDS}`)
   program
     .command('demo')
     .description('kill a server of its own three times while values pass through it, and count what is lost')
-    .option('--seconds <n>', 'about how long', seconds, SECONDS)
+    .option('--seconds <n>', 'approximate duration', seconds, SECONDS)
     .action(({ seconds }: { seconds: number }) => runDemo(cli, seconds))
 }
 
-function seconds(text: string): number {
-  if (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= MAX_SECONDS) return Number(text)
-  throw new InvalidArgumentError(`It has to be a whole number from 1 to ${MAX_SECONDS}.`)
+/** Starts the server and removes it at the end, however that comes. Rejects with Failure unless everything balanced. */
+async function runDemo({ terminal, connect }: Cli, seconds: number): Promise<void> {
+  const ending = new AbortController()
+  const { signal } = ending
+  const interrupted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason))
+  })
+  const undo = terminal.onInterrupt(() =>
+    ending.abort(new Failure(ExitCode.FAILED, 'interrupted: nothing has been proven')),
+  )
+  const server = await DemoServer.create()
+  const output = new DemoOutput(terminal)
+  // Only the server's own configuration and directory count, not the environment.
+  const login = () => resolveLogin({ config: server.config }, { ...terminal, env: {} })
+  const failed = (error: Error) => ending.abort(error)
+  const scenario = new Scenario({ server, login, connect, output, seconds, signal, failed })
+  try {
+    await Promise.race([scenario.run(), server.failed, interrupted])
+  } catch (error) {
+    // When a server dies its connections end first, and its end is reported later; that is the cause to be shown.
+    if (!(error instanceof Failure))
+      await Promise.race([server.failed, sleep(SERVER_END_MS, undefined, { ref: false })])
+    throw error
+  } finally {
+    undo()
+    ending.abort()
+    await server.remove()
+    await scenario.close()
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * `cinnabar feed smon`: a file or a pipe as one smon stream to the server's listener, at the pace at which it is taken.
- * smon has no answers: that the server took everything is known by its end of the connection, which comes behind ours.
+ * `cinnabar feed smon`: sends a file or a pipe as one smon stream to the server's listener, as fast as the server reads it.
+ * smon has no responses: the server has read everything when it closes the connection after we have closed our side.
  */
 import { once } from 'node:events'
 import { open } from 'node:fs/promises'
@@ -13,8 +13,8 @@ import type { Cli } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
 const DEFAULT_TO = '127.0.0.1:2606'
-/** Between two words about a feed that takes long. */
-const TELL_MS = 2000
+/** The interval between two progress notes. */
+const PROGRESS_MS = 2000
 
 interface Target {
   readonly host: string
@@ -23,19 +23,19 @@ interface Target {
 }
 
 export function addFeed(program: Command, { terminal }: Cli): void {
-  const feed = program.command('feed').description('hand recorded or live measurements to the server')
+  const feed = program.command('feed').description('send recorded or live measurements to the server')
   feed
     .command('smon')
-    .description('send a file, or with - the standard input, to the smon listener of a server')
-    .argument('<file>', 'an smon stream; - is the standard input')
+    .description('send a file, or standard input with -, to the smon listener of a server')
+    .argument('<file>', 'smon stream; - for standard input')
     .addOption(
-      new Option('--to <host:port>', 'where the server listens for smon over TCP (`tcp` in [smon])')
+      new Option('--to <host:port>', 'address where the server listens for smon over TCP (`tcp` in [smon])')
         .argParser(target)
         .default(target(DEFAULT_TO), DEFAULT_TO),
     )
     .action(async (file: string, { to }: { to: Target }) => {
       const bytes = await send(file === '-' ? terminal.input : await openFile(file), to, terminal)
-      terminal.note(`${bytes} bytes taken by ${to.text}`)
+      terminal.note(`${to.text} has read ${bytes} bytes`)
     })
 }
 
@@ -50,13 +50,13 @@ async function openFile(file: string): Promise<Readable> {
   }
 }
 
-/** Gives the number of bytes once the server has taken them all. Rejects with Failure. */
+/** Resolves with the number of bytes when the server has read them all. Rejects with Failure. */
 async function send(input: Readable, to: Target, terminal: Terminal): Promise<number> {
   const socket = connect({ host: to.host, port: to.port, allowHalfOpen: true })
-  const telling = setInterval(() => {
+  const progress = setInterval(() => {
     if (terminal.isWatched) terminal.note(`${socket.bytesWritten} bytes so far …`)
-  }, TELL_MS)
-  // Nothing is ever read, but the end.
+  }, PROGRESS_MS)
+  // Only the end of the connection is ever read.
   socket.resume()
   try {
     await once(socket, 'connect')
@@ -65,7 +65,7 @@ async function send(input: Readable, to: Target, terminal: Terminal): Promise<nu
   } catch (error) {
     throw new Failure(ExitCode.FAILED, problem(error, to))
   } finally {
-    clearInterval(telling)
+    clearInterval(progress)
     socket.destroy()
   }
 }
@@ -74,11 +74,11 @@ function problem(error: unknown, { text }: Target): string {
   const isOfConnection = error instanceof Error && 'syscall' in error && error.syscall === 'connect'
   const isReset = error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
   if (isOfConnection && !isReset) {
-    const advice = 'is the server running, and `tcp` set in its section [smon]? Another address is given with --to'
-    return `nothing takes smon at ${text} (${messageOf(error)}): ${advice}`
+    const advice = 'is the server running, and is `tcp` set in its section [smon]? Use --to for another address'
+    return `cannot connect to ${text} (${messageOf(error)}): ${advice}`
   }
-  const reasons = '`allow` and `max_sources` in [smon], and `producer.sensors`, say why it may refuse a source'
-  return `${text} ended the connection before it had taken everything (${messageOf(error)}): ${reasons}`
+  const reasons = 'see `allow` and `max_sources` in [smon], and `producer.sensors`, for why it may refuse a source'
+  return `${text} closed the connection before it had read everything (${messageOf(error)}): ${reasons}`
 }
 
 function messageOf(error: unknown): string {
@@ -88,6 +88,6 @@ function messageOf(error: unknown): string {
 function target(text: string): Target {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text)
   const port = Number(match?.[3])
-  if (match === null || port < 1 || port > 65_535) throw new InvalidArgumentError('It has to be host:port.')
+  if (match === null || port < 1 || port > 65_535) throw new InvalidArgumentError('Expected host:port.')
   return { host: (match[1] ?? match[2]) as string, port, text }
 }

@@ -1,80 +1,118 @@
-/** `cinnabar role`: what the users of a role may do, rule by rule. The best match counts; where two are as good, deny wins. */
+/**
+ * `cinnabar role` and `cinnabar explain`: the rules of roles, and which of them applies to a call. The most specific
+ * rule decides; of two equally specific rules, deny does.
+ */
 import { Argument, type Command, InvalidArgumentError } from 'commander'
-import { parseAssignments } from '../assignments.ts'
-import { listByControl, tellControl } from '../control.ts'
+import { type Arguments, BasicType, valueToJson } from '../../client/index.ts'
+import { parseAssignments, USER_HELP, userArguments, wholeNumber } from '../arguments.ts'
+import { callControl, checkOutcome, printControlList, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION, printList } from '../output/listing.ts'
+import { JSON_OPTION } from '../output.ts'
+import { type AnswerRecord, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import { withProgress } from '../terminal.ts'
 
-const COMMANDS = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL'] as const
-const ANY = '*'
-const ROLE = 'operator, or one of your own; a new name makes a new role'
+const RULE_COMMANDS = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL', '*'] as const
+/** The first five are all covered by rules about COLLECT. */
+const EXPLAINED_COMMANDS = ['COLLECT', 'QUERY', 'SUBSCRIBE', 'BUFFER', 'GET', 'EXECUTE', 'DEF_CHANNEL'] as const
+const ROLE_HELP = 'operator or a role of your own; a new name creates the role'
+
+type JsonOptions = LoginOptions & { readonly json?: boolean }
 
 export function addRole(program: Command, cli: Cli): void {
-  const { terminal } = cli
-  const role = program.command('role').description('what the users of a role may do, rule by rule')
-  const tell = (options: LoginOptions, control: string, args: Readonly<Record<string, string | number>>) =>
-    withConsumer(cli, options, async (consumer) => {
-      await tellControl(terminal, consumer, control, args)
-    })
+  const role = program.command('role').description('manage what the users of each role may do')
+  const call = (options: LoginOptions, control: string, args: Arguments) => callControl(cli, options, control, args)
 
   for (const [effect, description] of [
-    ['allow', 'allow the users of a role something'],
-    ['deny', 'forbid the users of a role something'],
+    ['allow', 'allow something to the users of a role'],
+    ['deny', 'deny something to the users of a role'],
   ] as const) {
     withLoginOptions(role.command(effect))
       .description(description)
-      .argument('<role>', ROLE)
+      .argument('<role>', ROLE_HELP)
       .addArgument(
-        new Argument('<command>', 'COLLECT (reading), EXECUTE, DEF_CHANNEL (dialling), or * for all')
-          .choices(COMMANDS)
-          .argParser(ruled),
+        new Argument('<command>', 'COLLECT (all reading), EXECUTE, DEF_CHANNEL (dialling), or * for all')
+          .choices(RULE_COMMANDS.slice(0, -1))
+          .argParser(oneOf(RULE_COMMANDS)),
       )
-      .argument('<object>', "a metric, control or destination; * stands for anything: 'exec.*'")
-      .argument('[name=pattern...]', "only where these arguments match: unit='web*'")
+      .argument('<object>', "a metric, control or destination; * matches anything: 'exec.*'")
+      .argument('[name=pattern...]', "limit the rule to calls with these arguments: unit='web*'")
       .action((role: string, command: string, object: string, words: string[], options: LoginOptions) => {
-        const where = whereOf(words)
-        return tell(options, `role.${effect}`, { role, command, object, ...(where ? { where } : {}) })
+        const where = whereClause(words)
+        return call(options, `role.${effect}`, { role, command, object, ...(where ? { where } : {}) })
       })
   }
 
   withLoginOptions(role.command('forget'))
-    .description('take a rule back')
-    .argument('<rule>', 'its number, as `cinnabar role list` shows it', ruleNumber)
-    .action((rule: number, options: LoginOptions) => tell(options, 'role.forget', { rule }))
+    .description('delete a rule')
+    .argument(
+      '<rule>',
+      'number as listed by `cinnabar role list`',
+      wholeNumber(1, 9_999_999_999, 'the number of a rule'),
+    )
+    .action((rule: number, options: LoginOptions) => call(options, 'role.forget', { rule }))
 
   withLoginOptions(role.command('remove'))
     .description('remove a role that no user has, with all its rules')
-    .argument('<role>', 'its name')
-    .action((role: string, options: LoginOptions) => tell(options, 'role.remove', { role }))
+    .argument('<role>', 'name of the role')
+    .action((role: string, options: LoginOptions) => call(options, 'role.remove', { role }))
 
   withLoginOptions(role.command('list'))
     .description('list the rules of all roles')
     .option(...JSON_OPTION)
-    .action((options: LoginOptions & { json?: boolean }) =>
-      withConsumer(cli, options, async (consumer) => {
-        const rules = await listByControl(terminal, consumer, 'role.list')
-        await printList(terminal, rules, options.json, { none: 'there are no rules: every role has its defaults' })
-      }),
+    .action((options: JsonOptions) =>
+      printControlList(cli, options, 'role.list', { none: 'there are no rules: every role has its defaults' }),
     )
 }
 
-/** As the controls take it; empty without words. Throws Failure. */
-export function whereOf(words: readonly string[]): string {
+export function addExplain(program: Command, cli: Cli): void {
+  withLoginOptions(program.command('explain'))
+    .description('show whether a user may do something, and which rule decides; exits with 1 if not allowed')
+    .argument('<name>', USER_HELP)
+    .addArgument(
+      new Argument('<command>', 'COLLECT, EXECUTE, DEF_CHANNEL, ...')
+        .choices(EXPLAINED_COMMANDS)
+        .argParser(oneOf(EXPLAINED_COMMANDS)),
+    )
+    .argument('<object>', 'the metric, control or destination')
+    .argument('[name=value...]', 'arguments of the call')
+    .option('--json', 'print one JSON object')
+    .action((user: string, command: string, object: string, words: string[], options: JsonOptions) => {
+      userArguments(user)
+      const where = whereClause(words)
+      return explain(cli, options, { user, command, object, ...(where ? { where } : {}) })
+    })
+}
+
+/** Rejects with Failure unless the call is allowed. */
+function explain(cli: Cli, options: JsonOptions, args: Arguments): Promise<void> {
+  const { terminal } = cli
+  return withConsumer(cli, options, async (consumer) => {
+    const running = runControl(consumer, 'role.explain', args)
+    const result = await withProgress(terminal, 'waiting for role.explain', running)
+    checkOutcome('role.explain', result)
+    const { value } = result
+    const verdict: AnswerRecord = value.type === BasicType.REC ? value.value : []
+    const isAllowed = findField(verdict, 'allowed')?.value === true
+    const text = `${isAllowed ? 'allowed' : 'denied'}: ${fieldText(verdict, 'because')}`
+    await terminal.print(options.json ? JSON.stringify(valueToJson(value)) : text)
+    if (!isAllowed) throw new Failure(ExitCode.FAILED, '')
+  })
+}
+
+/** The arguments in the form that the controls take; empty without words. Throws Failure. */
+function whereClause(words: readonly string[]): string {
   const where = [...parseAssignments(words)].map(([name, pattern]) => `${name}=${pattern}`)
-  const apart = where.find((one) => /\s/.test(one))
-  if (apart === undefined) return where.join(' ')
-  throw new Failure(ExitCode.USAGE, `"${apart}" holds a blank, which stands between arguments: write * for it`)
+  const spaced = where.find((one) => /\s/.test(one))
+  if (spaced === undefined) return where.join(' ')
+  throw new Failure(ExitCode.USAGE, `"${spaced}" contains a space, which separates arguments: write * instead`)
 }
 
-function ruled(text: string): string {
-  const command = [...COMMANDS, ANY].find((one) => one === text.toUpperCase())
-  if (command) return command
-  throw new InvalidArgumentError(`Allowed are ${COMMANDS.join(', ')} and ${ANY}.`)
-}
-
-function ruleNumber(text: string): number {
-  if (/^[1-9]\d{0,9}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It has to be the number of a rule.')
+function oneOf(commands: readonly string[]): (text: string) => string {
+  return (text) => {
+    const found = commands.find((command) => command === text.toUpperCase())
+    if (found) return found
+    throw new InvalidArgumentError(`Allowed are ${commands.slice(0, -1).join(', ')} and ${commands.at(-1)}.`)
+  }
 }

@@ -1,22 +1,18 @@
-/** `cinnabar sensor`: keeps the values of a sensor out while something disturbs them, and lets them in again. */
+/** `cinnabar sensor`: rejects the values of a sensor while something disturbs them, and accepts them again. */
 import type { Command } from 'commander'
-import { tellControl } from '../control.ts'
+import { callControl } from '../control.ts'
 import type { LoginOptions } from '../login.ts'
-import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import { type Cli, withLoginOptions } from '../session.ts'
 
 export function addSensor(program: Command, cli: Cli): void {
-  const sensor = program.command('sensor').description('keep the values of a sensor out for a while')
+  const sensor = program.command('sensor').description('reject the values of a sensor for a while')
   for (const [verb, description] of [
-    ['fence', 'keep the values of a sensor out until it is resumed, also over a restart of the server'],
-    ['resume', 'let the values of a sensor in again'],
+    ['fence', 'reject the values of a sensor until it is resumed, even after a restart of the server'],
+    ['resume', 'accept the values of a sensor again'],
   ] as const) {
     withLoginOptions(sensor.command(verb))
       .description(description)
-      .argument('<sensor>', 'as `cinnabar get producer.sensors` names it')
-      .action((name: string, options: LoginOptions) =>
-        withConsumer(cli, options, async (consumer) => {
-          await tellControl(cli.terminal, consumer, `sensor.${verb}`, { sensor: name })
-        }),
-      )
+      .argument('<sensor>', 'name as listed by `cinnabar get producer.sensors`')
+      .action((name: string, options: LoginOptions) => callControl(cli, options, `sensor.${verb}`, { sensor: name }))
   }
 }

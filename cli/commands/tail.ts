@@ -1,57 +1,140 @@
 /**
- * `cinnabar tail`: a durable channel. What was printed is committed; what was not comes again when the channel is
- * resumed. So a value may be printed twice after a crash, and is never left out unsaid.
+ * `cinnabar watch` and `cinnabar tail`: print values as they arrive. The channel of `watch` stores nothing: values that
+ * arrive while nobody watches are lost. That of `tail` is durable: what was printed is committed, and what was not is sent
+ * again when the channel is resumed. After a crash a value may be printed twice, but none is lost without a message.
  */
-import { type Command, InvalidArgumentError } from 'commander'
-import { type Consumer, StatusError } from '../../client/index.ts'
-import { splitWords } from '../assignments.ts'
+import type { Command } from 'commander'
+import { type ChannelOptions, type Consumer, type Gap, type Sample, StatusError } from '../../client/index.ts'
+import { type Assignments, channelId, positiveNumber, splitWords, toTypedArguments } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { bind, type FollowOptions, follow, withFollowOptions } from '../follow.ts'
+import { describeGap, gapReason } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
+import { toJson, toLine } from '../output.ts'
+import { metricParameters } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import { type Terminal, withProgress } from '../terminal.ts'
+import { noSuchChannel } from './channels.ts'
 
-/** So that a pipe that is stuck makes the producer wait, and not close the connection. */
+interface FollowOptions extends LoginOptions {
+  readonly json?: boolean
+  readonly count?: number
+}
+
+/** A pipe that is stuck makes the producer wait instead of closing the connection. */
 const WINDOW = 512
+
+export function addWatch(program: Command, cli: Cli): void {
+  withFollowOptions(program.command('watch'))
+    .description('print values as they arrive, until Ctrl-C; values that arrive while nobody watches are lost')
+    .argument('<metric...>', "metrics, and arguments for all of them: 'gmetric.*' host=n1")
+    .action(async (words: string[], options: FollowOptions) => {
+      const request = splitWords(words)
+      if (request.names.length === 0) throw new Failure(ExitCode.USAGE, 'no metric is given')
+      // A closed terminal must not leave a queue that fills for days.
+      const channel: ChannelOptions = { durable: false }
+      const print = async (consumer: Consumer) => {
+        await subscribeAll(cli.terminal, consumer, request)
+        await follow(cli.terminal, consumer, options)
+      }
+      await withConsumer(cli, options, print, channel)
+    })
+}
 
 export function addTail(program: Command, cli: Cli): void {
   const { terminal } = cli
-  withFollowOptions(withLoginOptions(program.command('tail')))
-    .description('print values without missing any, until Ctrl-C; go on later with --channel')
+  withFollowOptions(program.command('tail'))
+    .description('print values without losing any, until Ctrl-C; continue later with --channel')
     .argument('[metric...]', 'metrics, and arguments for all of them; those already on the channel stay as they are')
-    .option('--channel <id>', 'go on with this channel', channelId)
-    .action(async (words: string[], options: LoginOptions & FollowOptions & { channel?: number }) => {
-      const asked = splitWords(words)
-      if (asked.names.length === 0 && options.channel === undefined) {
-        throw new Failure(ExitCode.USAGE, 'no metric is named: name one, or a --channel to go on with')
-      }
+    .option('--channel <id>', 'continue with this channel', channelId)
+    .action(async (words: string[], options: FollowOptions & { channel?: number }) => {
+      const request = splitWords(words)
       const { channel } = options
+      if (request.names.length === 0 && channel === undefined) {
+        throw new Failure(ExitCode.USAGE, 'no metric is given: name one, or a --channel to continue with')
+      }
       const print = async (consumer: Consumer) => {
         if (channel === undefined) await consumer.setChannel(await consumer.defChannel('', { window: WINDOW }))
         try {
-          await bind(terminal, consumer, asked)
+          await subscribeAll(terminal, consumer, request)
         } catch (error) {
-          // A name that is misspelled must not leave a channel behind that nobody knows of.
+          // A misspelled name must not leave a channel that nobody knows of.
           const isRefused = channel === undefined && error instanceof StatusError
           if (isRefused) await consumer.delChannel().catch(() => {})
           throw error
         }
-        terminal.note(`channel ${consumer.channel}; go on later with: cinnabar tail --channel ${consumer.channel}`)
+        terminal.note(`channel ${consumer.channel}; continue later with: cinnabar tail --channel ${consumer.channel}`)
         await follow(terminal, consumer, options)
       }
       await withConsumer(cli, options, print, { channel }).catch((error: unknown) => {
-        throw channel === undefined ? error : explained(error, channel)
+        throw channel === undefined ? error : explainMissingChannel(error, channel)
       })
     })
 }
 
-function explained(error: unknown, channel: number): unknown {
-  const { cause } = error instanceof Failure ? error : { cause: undefined }
-  if (!(cause instanceof StatusError) || cause.status !== 'NO_SUCH_CHANNEL') return error
-  const advice = '`cinnabar channels` lists those there are; one that nobody uses is dropped after some days'
-  return new Failure(ExitCode.FAILED, `there is no channel ${channel} of yours: ${advice}`, { cause })
+function withFollowOptions(command: Command): Command {
+  return withLoginOptions(
+    command
+      .option('--count <n>', 'stop after this many values', positiveNumber)
+      .option('--json', 'print one JSON object per line, also for losses; times in microseconds since 1970'),
+  )
 }
 
-function channelId(text: string): number {
-  if (/^[1-9]\d{0,9}$/.test(text) && Number(text) <= 0x7fffffff) return Number(text)
-  throw new InvalidArgumentError('It has to be the number that `tail` printed at its start.')
+/** Subscribes to each metric, with the arguments for all of them. */
+async function subscribeAll(
+  terminal: Terminal,
+  consumer: Consumer,
+  { names, assignments }: { readonly names: readonly string[]; readonly assignments: Assignments },
+): Promise<void> {
+  for (const metric of names) {
+    const subscribing = toTypedArguments(assignments, () => metricParameters(consumer, metric)).then((args) =>
+      consumer.follow(metric, args),
+    )
+    await withProgress(terminal, `subscribing to ${metric}`, subscribing)
+  }
+}
+
+/**
+ * Prints what arrives until Ctrl-C, a number of values, or the final end of the connection. A value counts as handled
+ * when the system has accepted its output.
+ */
+async function follow(terminal: Terminal, consumer: Consumer, options: FollowOptions): Promise<void> {
+  const undoInterrupt = terminal.onInterrupt(() => void consumer.close())
+  const { json = false, count = Number.POSITIVE_INFINITY } = options
+  const nameOf = (id: number) => consumer.nameOf(id) || `#${id}`
+  const undoGap = consumer.on('gap', (gap) => {
+    terminal.note(describeGap(gap, nameOf))
+    // A program reads only stdout; the values are missing at this place. If nobody reads it, printing the next value fails.
+    if (json) terminal.print(gapJson(gap, nameOf)).catch(() => {})
+  })
+  let values = 0
+  try {
+    for await (const sample of consumer) {
+      const name = sample.name || nameOf(sample.metric)
+      await terminal.print(json ? sampleJson(name, sample) : toLine(name, sample, terminal.colors))
+      if (++values < count) continue
+      if (sample.transaction !== 0) await consumer.commit(sample.transaction)
+      break
+    }
+  } finally {
+    undoGap()
+    undoInterrupt()
+  }
+}
+
+function sampleJson(name: string, sample: Sample): string {
+  const committed = sample.transaction === 0 ? {} : { transaction: sample.transaction }
+  return toJson(name, sample)
+    .map((object) => JSON.stringify({ ...object, ...committed }))
+    .join('\n')
+}
+
+function gapJson({ count, metric, reason, from, to }: Gap, nameOf: (id: number) => string): string {
+  const of = metric === 0 ? {} : { metric: nameOf(metric) }
+  return JSON.stringify({ lost: count, reason: gapReason(reason) ?? reason, ...of, from, to })
+}
+
+function explainMissingChannel(error: unknown, channel: number): unknown {
+  const { cause } = error instanceof Failure ? error : { cause: undefined }
+  if (!(cause instanceof StatusError) || cause.status !== 'NO_SUCH_CHANNEL') return error
+  return noSuchChannel(channel, { cause })
 }

@@ -1,25 +1,24 @@
-/** `cinnabar tenant`: who shares the server without seeing each other, and how much each may have. */
+/** `cinnabar tenant`: tenants share the server without seeing each other, each with its own quotas. */
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Arguments, BasicType } from '../../client/index.ts'
-import { listByControl, tellControl } from '../control.ts'
+import { callControl, printControlList } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
+import { formatBytes, formatCount } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION, printList } from '../output/listing.ts'
-import { formatBytes, formatCount } from '../output/quantity.ts'
-import { type Column, formatTable } from '../output/table.ts'
-import { fieldOf, numberOf, type Record, textOf } from '../records.ts'
-import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import { type Column, formatTable, JSON_OPTION } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldText, findField } from '../records.ts'
+import { type Cli, withLoginOptions } from '../session.ts'
 import type { Colors } from '../terminal.ts'
 
-/** By the parameter of the controls: the option, and the head of its column. */
+/** For each parameter of the controls, its option and the heading of its column. */
 const QUOTAS = {
-  connections: { flag: 'connections', what: 'connections that are logged in', head: 'connections' },
+  connections: { flag: 'connections', what: 'logged-in connections', head: 'connections' },
   channels: { flag: 'channels', what: 'channels', head: 'channels' },
-  queued_bytes: { flag: 'queued-bytes', what: 'bytes that wait in all channels together', head: 'queued' },
-  instances: { flag: 'instances', what: 'metrics bound, each match of a pattern counted', head: 'instances' },
-  values_per_second: { flag: 'values-per-second', what: 'values a second that its feeds may bring', head: 'values/s' },
-  controls_per_minute: { flag: 'controls-per-minute', what: 'controls a minute', head: 'controls/min' },
-  dials_per_minute: { flag: 'dials-per-minute', what: 'attempts a minute to dial consumers', head: 'dials/min' },
+  queued_bytes: { flag: 'queued-bytes', what: 'bytes waiting in all channels together', head: 'queued' },
+  instances: { flag: 'instances', what: 'bound metrics; each match of a pattern counts', head: 'instances' },
+  values_per_second: { flag: 'values-per-second', what: 'values per second from its feeds', head: 'values/s' },
+  controls_per_minute: { flag: 'controls-per-minute', what: 'controls per minute', head: 'controls/min' },
+  dials_per_minute: { flag: 'dials-per-minute', what: 'attempts per minute to dial consumers', head: 'dials/min' },
 } as const
 
 type QuotaOptions = Readonly<{ [option: string]: bigint }>
@@ -28,56 +27,46 @@ export function addTenant(program: Command, cli: Cli): void {
   const { terminal } = cli
   const tenant = program
     .command('tenant')
-    .description('who shares the server unseen by each other, and how much each may have')
+    .description('manage tenants, which share the server without seeing each other, and their quotas')
 
   withQuotas(withLoginOptions(tenant.command('add')))
-    .description("add a tenant; what is not given is the configuration's [quota]")
-    .argument('<tenant>', 'its name')
+    .description('add a tenant; quotas that are not given are those of [quota] in the configuration')
+    .argument('<tenant>', 'name of the tenant')
     .action((name: string, options: LoginOptions) => {
       const args = { tenant: name, ...quotasOf(options) }
-      return withConsumer(cli, options, async (consumer) => {
-        await tellControl(terminal, consumer, 'tenant.add', args)
-      })
+      return callControl(cli, options, 'tenant.add', args)
     })
 
   withQuotas(withLoginOptions(tenant.command('set')))
-    .description('give a tenant other quotas; what is not given stays')
-    .argument('<tenant>', 'its name')
+    .description('change quotas of a tenant; those that are not given stay')
+    .argument('<tenant>', 'name of the tenant')
     .action((name: string, options: LoginOptions) => {
       const quotas = quotasOf(options)
-      if (Object.keys(quotas).length === 0) throw new Failure(ExitCode.USAGE, 'no quota is named: see --help')
-      return withConsumer(cli, options, async (consumer) => {
-        await tellControl(terminal, consumer, 'tenant.set', { tenant: name, ...quotas })
-      })
+      if (Object.keys(quotas).length === 0) throw new Failure(ExitCode.USAGE, 'no quota is given: see --help')
+      return callControl(cli, options, 'tenant.set', { tenant: name, ...quotas })
     })
 
   withLoginOptions(tenant.command('remove'))
     .description('remove a tenant that has no users')
-    .argument('<tenant>', 'its name')
-    .action((name: string, options: LoginOptions) =>
-      withConsumer(cli, options, async (consumer) => {
-        await tellControl(terminal, consumer, 'tenant.remove', { tenant: name })
-      }),
-    )
+    .argument('<tenant>', 'name of the tenant')
+    .action((name: string, options: LoginOptions) => callControl(cli, options, 'tenant.remove', { tenant: name }))
 
   withLoginOptions(tenant.command('list'))
-    .description('list the tenants, and what they use of their quotas')
+    .description('list the tenants and how much of their quotas they use')
     .option(...JSON_OPTION)
-    .action((options: LoginOptions & { json?: boolean }) =>
-      withConsumer(cli, options, async (consumer) => {
-        const tenants = await listByControl(terminal, consumer, 'tenant.list')
-        const toText = (records: readonly Record[]) => table(records, terminal.colors)
-        await printList(terminal, tenants, options.json, { none: 'there are no tenants', toText })
-      }),
-    )
+    .action((options: LoginOptions & { json?: boolean }) => {
+      const toText = (records: readonly AnswerRecord[]) => table(records, terminal.colors)
+      return printControlList(cli, options, 'tenant.list', { none: 'there are no tenants', toText })
+    })
 }
 
 function withQuotas(command: Command): Command {
-  for (const { flag, what } of Object.values(QUOTAS)) command.option(`--${flag} <n>`, `${what}; 0 for no limit`, quota)
+  for (const { flag, what } of Object.values(QUOTAS))
+    command.option(`--${flag} <n>`, `${what}; 0 means no limit`, quota)
   return command
 }
 
-/** As the controls take them. */
+/** The quotas in the form that the controls take. */
 function quotasOf(options: LoginOptions): Arguments {
   const given = options as QuotaOptions
   return Object.fromEntries(
@@ -90,11 +79,11 @@ function quotasOf(options: LoginOptions): Arguments {
 
 function quota(text: string): bigint {
   if (/^\d{1,15}$/.test(text)) return BigInt(text)
-  throw new InvalidArgumentError('It has to be a whole number; 0 is no limit.')
+  throw new InvalidArgumentError('Expected a whole number; 0 means no limit.')
 }
 
-/** As `12/1024`, or `12` where there is no limit. */
-function table(tenants: readonly Record[], colors: Colors): string {
+/** Shows each quota as `12/1024`, or `12` if there is no limit. */
+function table(tenants: readonly AnswerRecord[], colors: Colors): string {
   const columns: Column[] = [
     { head: 'tenant' },
     { head: 'users', align: 'right' },
@@ -105,17 +94,17 @@ function table(tenants: readonly Record[], colors: Colors): string {
     const quota = inner(tenant, 'quota')
     const cells = Object.keys(QUOTAS).map((name) => {
       const text = name === 'queued_bytes' ? formatBytes : formatCount
-      const limit = numberOf(quota, name)
-      const isOver = limit > 0 && numberOf(used, name) >= limit
-      const cell = text(numberOf(used, name)) + (limit === 0 ? '' : `/${text(limit)}`)
+      const limit = fieldNumber(quota, name)
+      const isOver = limit > 0 && fieldNumber(used, name) >= limit
+      const cell = text(fieldNumber(used, name)) + (limit === 0 ? '' : `/${text(limit)}`)
       return isOver ? colors.red(cell) : cell
     })
-    return [textOf(tenant, 'tenant'), textOf(tenant, 'users'), ...cells]
+    return [fieldText(tenant, 'tenant'), fieldText(tenant, 'users'), ...cells]
   })
   return formatTable(columns, rows, colors)
 }
 
-function inner(record: Record, name: string): Record {
-  const field = fieldOf(record, name)
+function inner(record: AnswerRecord, name: string): AnswerRecord {
+  const field = findField(record, name)
   return field?.type === BasicType.REC ? field.value : []
 }

@@ -1,51 +1,50 @@
 /**
- * `cinnabar token`: a token is made here and shown once; the server only ever gets its hash, so that nobody can read it
- * there, neither on the way nor in the database.
+ * `cinnabar token`: a token is generated here and shown once. The server receives only its hash, so that nobody can read the
+ * token on the way there or in the database.
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { newToken } from '../../client/index.ts'
 import { parseDuration } from '../../server/config/duration.ts'
-import { listByControl, tellControl } from '../control.ts'
+import { USER_HELP, userArguments, wholeNumber } from '../arguments.ts'
+import { callControl, printControlList, runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { IDENTITY, whoIs } from '../identity.ts'
+import { formatTime } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION, printList } from '../output/listing.ts'
-import { formatTable } from '../output/table.ts'
-import { formatTime } from '../output/text.ts'
-import { numberOf, type Record, textOf } from '../records.ts'
+import { formatTable, JSON_OPTION } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldText } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Colors } from '../terminal.ts'
 
 interface AddOptions extends LoginOptions {
   readonly name?: string
   readonly scope?: readonly string[]
-  /** Seconds. */
+  /** The lifetime in seconds. */
   readonly expires?: number
   readonly out?: string
 }
 
 export function addToken(program: Command, cli: Cli): void {
   const { terminal } = cli
-  const token = program.command('token').description('what programs log in with instead of a password')
+  const token = program.command('token').description('manage tokens, with which programs log in instead of a password')
 
   withLoginOptions(token.command('add'))
-    .description('make a token of a user and print it, once')
-    .argument('<user>', IDENTITY)
-    .option('--name <text>', 'what it is for, to know it again in the list')
-    .option('--scope <scope>', "all it may be used for, as 'COLLECT host.*'; again for more", scope)
-    .option('--expires <duration>', 'how long it is good, as 90d; for ever unless given', seconds)
-    .option('--out <file>', 'write it to a new file that only you can read, instead of printing it')
+    .description('generate a token for a user and print it once')
+    .argument('<user>', USER_HELP)
+    .option('--name <text>', 'purpose of the token, shown in the list')
+    .option('--scope <scope>', "limit what the token allows: 'COLLECT host.*'; may be repeated", scope)
+    .option('--expires <duration>', 'lifetime, for example 90d (default: unlimited)', seconds)
+    .option('--out <file>', 'write the token to a new file that only you can read, instead of printing it')
     .action((user: string, options: AddOptions) => {
-      const who = whoIs(user)
+      const args = userArguments(user)
       const { name, scope, expires, out } = options
       return withConsumer(cli, options, async (consumer) => {
-        const { token: made, hash } = await newToken()
-        // First of all: what cannot be kept must not be good for anything.
-        if (out !== undefined) write(out, made)
+        const { token: text, hash } = await newToken()
+        // The file is written first: a token that cannot be stored must not become valid.
+        if (out !== undefined) write(out, text)
         try {
-          await tellControl(terminal, consumer, 'token.add', {
-            ...who,
+          await runAndReport(terminal, consumer, 'token.add', {
+            ...args,
             hash,
             ...(name ? { name } : {}),
             ...(scope ? { scope: scope.join('\n') } : {}),
@@ -55,51 +54,44 @@ export function addToken(program: Command, cli: Cli): void {
           if (out !== undefined) rmSync(out)
           throw error
         }
-        if (out === undefined) await terminal.print(made)
+        if (out === undefined) await terminal.print(text)
       })
     })
 
   withLoginOptions(token.command('list'))
-    .description('list the tokens: whose, what for, how long; never the tokens themselves')
-    .argument('[user]', `only those of this ${IDENTITY}`)
+    .description('list the tokens with user, purpose and lifetime, but without the secret')
+    .argument('[user]', `list only the tokens of this user (${USER_HELP})`)
     .option(...JSON_OPTION)
     .action((user: string | undefined, options: LoginOptions & { json?: boolean }) => {
-      const who = user === undefined ? {} : whoIs(user)
-      return withConsumer(cli, options, async (consumer) => {
-        const tokens = await listByControl(terminal, consumer, 'token.list', who)
-        const toText = (records: readonly Record[]) => table(records, terminal.colors)
-        await printList(terminal, tokens, options.json, { none: 'there are no tokens', toText })
-      })
+      const args = user === undefined ? {} : userArguments(user)
+      const toText = (records: readonly AnswerRecord[]) => table(records, terminal.colors)
+      return printControlList(cli, options, 'token.list', { none: 'there are no tokens', toText }, args)
     })
 
   withLoginOptions(token.command('revoke'))
-    .description('end a token, and every session that it opened')
-    .argument('<number>', 'as `cinnabar token list` shows it', tokenNumber)
-    .action((number: number, options: LoginOptions) =>
-      withConsumer(cli, options, async (consumer) => {
-        await tellControl(terminal, consumer, 'token.revoke', { token: number })
-      }),
-    )
+    .description('revoke a token and end every session opened with it')
+    .argument('<number>', 'number as listed by `cinnabar token list`', tokenNumber)
+    .action((token: number, options: LoginOptions) => callControl(cli, options, 'token.revoke', { token }))
 }
 
-/** Never over a file that is there: it may be open to others, or a token that is still in use. Throws Failure. */
+/** Never overwrites a file: it may be readable by others, or contain a token that is still in use. Throws Failure. */
 function write(file: string, token: string): void {
   try {
     writeFileSync(file, `${token}\n`, { mode: 0o600, flag: 'wx' })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const why = code === 'EEXIST' ? 'it is there already: name another' : message
-    throw new Failure(ExitCode.FAILED, `no token can be written to ${file}: ${why}`, { cause: error })
+    const why = code === 'EEXIST' ? 'the file exists: choose another name' : message
+    throw new Failure(ExitCode.FAILED, `cannot write the token to ${file}: ${why}`, { cause: error })
   }
 }
 
-function table(tokens: readonly Record[], colors: Colors): string {
+function table(tokens: readonly AnswerRecord[], colors: Colors): string {
   const heads = ['token', 'tenant', 'user', 'name', 'scope', 'made', 'expires']
   const rows = tokens.map((token) =>
     heads.map((name) => {
-      if (name === 'made') return formatTime(numberOf(token, name))
-      if (name === 'expires') return numberOf(token, name) === 0 ? 'never' : formatTime(numberOf(token, name))
-      return name === 'scope' ? textOf(token, name) || 'everything' : textOf(token, name)
+      if (name === 'made') return formatTime(fieldNumber(token, name))
+      if (name === 'expires') return fieldNumber(token, name) === 0 ? 'never' : formatTime(fieldNumber(token, name))
+      return name === 'scope' ? fieldText(token, name) || 'everything' : fieldText(token, name)
     }),
   )
   return formatTable(
@@ -111,16 +103,13 @@ function table(tokens: readonly Record[], colors: Colors): string {
 
 function scope(text: string, before: readonly string[] = []): string[] {
   if (/^(COLLECT|EXECUTE|DEF_CHANNEL|\*) \S+$/.test(text)) return [...before, text]
-  throw new InvalidArgumentError("It has to be a command and a pattern, as 'COLLECT host.*' or 'EXECUTE exec.x'.")
+  throw new InvalidArgumentError("Expected a command and a pattern, such as 'COLLECT host.*' or 'EXECUTE exec.x'.")
 }
 
 function seconds(text: string): number {
   const ms = parseDuration(text) ?? 0
   if (ms >= 1_000) return Math.floor(ms / 1_000)
-  throw new InvalidArgumentError('It has to be a whole number with a unit, as 90d, 12h or 30m.')
+  throw new InvalidArgumentError('Expected a whole number with a unit, such as 90d, 12h or 30m.')
 }
 
-function tokenNumber(text: string): number {
-  if (/^[1-9]\d{0,9}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It has to be the number of a token, not the token itself.')
-}
+const tokenNumber = wholeNumber(1, 9_999_999_999, 'the number of a token, not the token itself')

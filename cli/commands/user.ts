@@ -1,12 +1,11 @@
-/** `cinnabar user`: who may log in. A password is asked for or read from a file, never taken from the command line. */
+/** `cinnabar user`: who may log in. A password is prompted for or read from a file, never taken from the command line. */
 import type { Command } from 'commander'
-import type { Arguments, Consumer } from '../../client/index.ts'
-import { listByControl, tellControl } from '../control.ts'
+import type { Consumer } from '../../client/index.ts'
+import { USER_HELP, userArguments } from '../arguments.ts'
+import { callControl, printControlList, runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { IDENTITY, whoIs } from '../identity.ts'
-import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION, printList } from '../output/listing.ts'
-import { readSecret } from '../secret-file.ts'
+import { type LoginOptions, readSecret } from '../login.ts'
+import { JSON_OPTION } from '../output.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -20,67 +19,58 @@ interface AddOptions extends PasswordOptions {
   readonly password: boolean
 }
 
-const PASSWORD_FILE = 'read the new password from the first line of a file, with - of the input, instead of asking'
+const PASSWORD_FILE = 'read the new password from the first line of a file (- for standard input) instead of a prompt'
 
 export function addUser(program: Command, cli: Cli): void {
   const { terminal } = cli
-  const user = program.command('user').description('who may log in')
-  const tell = (consumer: Consumer, control: string, args: Arguments) =>
-    tellControl(terminal, consumer, control, args).then(() => {})
+  const user = program.command('user').description('manage who may log in')
 
   withLoginOptions(user.command('add'))
     .description('add a user')
-    .argument('<name>', IDENTITY)
-    .option('--role <role>', 'admin, operator, consumer or a role of your own; consumer unless given')
+    .argument('<name>', USER_HELP)
+    .option('--role <role>', 'admin, operator, consumer or a role of your own (default: consumer)')
     .option('--password-file <file>', PASSWORD_FILE)
-    .option('--no-password', 'no password: only tokens and certificates')
+    .option('--no-password', 'set no password: the user logs in with tokens and certificates only')
     .action((name: string, { role, ...options }: AddOptions) => {
-      const who = { ...whoIs(name), ...(role ? { role } : {}) }
+      const args = { ...userArguments(name), ...(role ? { role } : {}) }
       if (options.password) {
         return withNewPassword(cli, name, options, (consumer, password) =>
-          tell(consumer, 'user.add', { ...who, password }),
+          runAndReport(terminal, consumer, 'user.add', { ...args, password }),
         )
       }
-      if (options.passwordFile) throw new Failure(ExitCode.USAGE, 'either --password-file or --no-password')
-      return withConsumer(cli, options, (consumer) => tell(consumer, 'user.add', who))
+      if (options.passwordFile) throw new Failure(ExitCode.USAGE, 'give either --password-file or --no-password')
+      return callControl(cli, options, 'user.add', args)
     })
 
   withLoginOptions(user.command('passwd'))
-    .description('give a user another password')
-    .argument('<name>', IDENTITY)
+    .description('change the password of a user')
+    .argument('<name>', USER_HELP)
     .option('--password-file <file>', PASSWORD_FILE)
     .action((name: string, options: PasswordOptions) => {
-      const who = whoIs(name)
+      const args = userArguments(name)
       return withNewPassword(cli, name, options, (consumer, password) =>
-        tell(consumer, 'user.passwd', { ...who, password }),
+        runAndReport(terminal, consumer, 'user.passwd', { ...args, password }),
       )
     })
 
   withLoginOptions(user.command('role'))
-    .description('give a user another role')
-    .argument('<name>', IDENTITY)
-    .argument('<role>', 'admin, operator, consumer, or a role of your own: see `cinnabar role list`')
-    .action((name: string, role: string, options: LoginOptions) => {
-      const who = whoIs(name)
-      return withConsumer(cli, options, (consumer) => tell(consumer, 'user.role', { ...who, role }))
-    })
+    .description('change the role of a user')
+    .argument('<name>', USER_HELP)
+    .argument('<role>', 'admin, operator, consumer or a role of your own: see `cinnabar role list`')
+    .action((name: string, role: string, options: LoginOptions) =>
+      callControl(cli, options, 'user.role', { ...userArguments(name), role }),
+    )
 
   withLoginOptions(user.command('remove'))
     .description('remove a user with all channels and tokens')
-    .argument('<name>', IDENTITY)
-    .action((name: string, options: LoginOptions) => {
-      const who = whoIs(name)
-      return withConsumer(cli, options, (consumer) => tell(consumer, 'user.remove', who))
-    })
+    .argument('<name>', USER_HELP)
+    .action((name: string, options: LoginOptions) => callControl(cli, options, 'user.remove', userArguments(name)))
 
   withLoginOptions(user.command('list'))
     .description('list the users')
     .option(...JSON_OPTION)
     .action((options: LoginOptions & { json?: boolean }) =>
-      withConsumer(cli, options, async (consumer) => {
-        const users = await listByControl(terminal, consumer, 'user.list')
-        await printList(terminal, users, options.json, { none: 'there are no users' })
-      }),
+      printControlList(cli, options, 'user.list', { none: 'there are no users' }),
     )
 }
 
@@ -99,8 +89,8 @@ function withNewPassword(
 async function newPassword(terminal: Terminal, name: string, file: string | undefined): Promise<string> {
   if (file !== undefined) return readSecret(file, terminal)
   const first = await terminal.askSecret(`New password of ${name}: `)
-  if (first !== (await terminal.askSecret('Once more: '))) {
-    throw new Failure(ExitCode.FAILED, 'these were two different passwords: nothing was changed')
+  if (first !== (await terminal.askSecret('Repeat the new password: '))) {
+    throw new Failure(ExitCode.FAILED, 'the two passwords differ: nothing was changed')
   }
   return first
 }

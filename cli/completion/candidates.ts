@@ -1,28 +1,28 @@
 /**
- * Names that only the server knows, for a command line that is still being typed. Nobody is asked for anything, nothing is
- * said, and what is not there in a moment is not waited for.
+ * Looks up names that only the server knows, for a command line that is still being typed. It prompts for nothing, prints
+ * nothing, and gives up after a moment.
  */
 import { Readable } from 'node:stream'
 import { Command } from 'commander'
 import type { ClientClock } from '../../client/clock.ts'
 import { type Consumer, type Value, valueToJson } from '../../client/index.ts'
+import { printable } from '../format.ts'
 import { type LoginOptions, resolveLogin, withLoginOptions } from '../login.ts'
-import { printable } from '../output/text.ts'
-import { fieldOf, recordsOf } from '../records.ts'
+import { findField, toRecords } from '../records.ts'
 import type { Cli } from '../session.ts'
-import type { askedKinds } from './tree.ts'
+import type { lookedUpKinds } from './tree.ts'
 
-export type AskedKind = (typeof askedKinds)[number]
+export type LookedUpKind = (typeof lookedUpKinds)[number]
 
 const DEADLINE_MS = 1_000
-/** More can neither be looked at nor chosen from. */
+/** Nobody could choose from more. */
 const MAX_NAMES = 1_000
 
-/** `words`: what has been typed behind the program's name, the last one as far as it goes. Never rejects. */
-export async function candidates(
+/** `words` are those typed after the program's name; the last one may be incomplete. Never rejects. */
+export async function lookUpNames(
   { terminal, connect }: Cli,
   clock: ClientClock,
-  kind: AskedKind,
+  kind: LookedUpKind,
   words: readonly string[],
 ): Promise<readonly string[]> {
   const abort = new AbortController()
@@ -34,23 +34,23 @@ export async function candidates(
     ...terminal,
     input: Readable.from([]),
     note: () => {},
-    askSecret: () => Promise.reject(new Error('nobody is asked')),
+    askSecret: () => Promise.reject(new Error('completion does not prompt')),
   }
-  const ask = async (): Promise<readonly string[]> => {
-    const { url, credentials, link } = await resolveLogin(loginOptions(words), silent)
-    const options = { ...link, reconnect: false, deadlineMs: DEADLINE_MS, signal: abort.signal, clock }
+  const lookUp = async (): Promise<readonly string[]> => {
+    const { url, credentials, transport } = await resolveLogin(loginOptions(words), silent)
+    const options = { ...transport, reconnect: false, deadlineMs: DEADLINE_MS, signal: abort.signal, clock }
     const consumer = await connect(url, credentials, options)
     abort.signal.addEventListener('abort', () => void consumer.close())
     try {
       const names = await NAMES[kind](consumer, words.at(-1) ?? '')
-      // What cannot be written on a command line in one piece is left to be typed as a pattern.
+      // Names that cannot be written as one word are left out: they can be typed as a pattern.
       return names.filter((name) => name !== '' && name === printable(name))
     } finally {
       await consumer.close()
     }
   }
   try {
-    return await Promise.race([ask(), late])
+    return await Promise.race([lookUp(), late])
   } catch {
     return []
   } finally {
@@ -59,10 +59,10 @@ export async function candidates(
   }
 }
 
-const NAMES: Readonly<Record<AskedKind, (consumer: Consumer, begun: string) => Promise<readonly string[]>>> = {
-  async metric(consumer, begun) {
-    if (begun.includes('*')) return []
-    return column((await consumer.query('producer.metrics', { match: `${begun}*`, limit: MAX_NAMES })).value, 'name')
+const NAMES: Readonly<Record<LookedUpKind, (consumer: Consumer, prefix: string) => Promise<readonly string[]>>> = {
+  async metric(consumer, prefix) {
+    if (prefix.includes('*')) return []
+    return column((await consumer.query('producer.metrics', { match: `${prefix}*`, limit: MAX_NAMES })).value, 'name')
   },
   async control(consumer) {
     return column((await consumer.query('producer.controls')).value, 'name')
@@ -76,13 +76,13 @@ const NAMES: Readonly<Record<AskedKind, (consumer: Consumer, begun: string) => P
   },
 }
 
-/** One field of each record, as it came. */
+/** One field of each record, unformatted. */
 function column(answer: Value, name: string): string[] {
-  const records = recordsOf(answer)?.records ?? []
-  return records.flatMap((record) => fieldOf(record, name) ?? []).map((field) => String(valueToJson(field)))
+  const records = toRecords(answer)?.records ?? []
+  return records.flatMap((record) => findField(record, name) ?? []).map((field) => String(valueToJson(field)))
 }
 
-/** Where and as whom, read as the commands read it. */
+/** Parses the login options as the commands do. */
 function loginOptions(words: readonly string[]): LoginOptions {
   const command = withLoginOptions(new Command())
   command

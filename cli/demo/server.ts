@@ -1,6 +1,6 @@
 /**
- * A real server: this program's own `serve`, as a process of its own, in a directory and on ports that outlive its lives.
- * Nothing of the caller's configuration reaches it: a variable named for another server must not move its data.
+ * A real server: a child process that runs `serve` of this program, with a directory and ports that stay the same over
+ * restarts. The caller's configuration does not apply: a variable for another server must not move its data.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,11 +10,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ExitCode, Failure } from '../failure.ts'
 
-/** Source of the numbers, as the metric's argument names it. */
-export const SOURCE = 'demo'
-/** The end of its log that is shown when it fails. */
+/** The source of the numbers, an argument of the metric. */
+export const DEMO_SOURCE = 'demo'
+/** How much of the end of the log is shown if the server fails. */
 const MAX_LOG = 2_000
-/** Below those that the system gives to connections, so that none takes one while the server is dead. */
+/** Below the system's ephemeral ports, so that no other connection takes a port while the server is down. */
 const FIRST_PORT = 15_000
 const PORTS = 15_000
 
@@ -22,7 +22,7 @@ export class DemoServer {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-demo-'))
   readonly config = join(this.directory, 'cinnabar.toml')
   readonly smonPort: number
-  /** Rejects with Failure when it ends by itself. */
+  /** Rejects with Failure if the server ends by itself. */
   readonly failed: Promise<never>
   #fail: (error: Error) => void = () => {}
   #child: ChildProcess | undefined
@@ -42,12 +42,12 @@ export class DemoServer {
     writeFileSync(this.config, configuration(join(this.directory, 'data'), port, smonPort))
   }
 
-  /** 0 while it does not run. */
+  /** 0 while the server is not running. */
   get pid(): number {
     return this.#child?.pid ?? 0
   }
 
-  /** Settles when everything listens. Rejects with Failure. */
+  /** Resolves when all ports are open. Rejects with Failure. */
   async start(): Promise<void> {
     if (this.#isRemoved) throw new Failure(ExitCode.FAILED, 'the demonstration is over')
     const args = [...process.execArgv, process.argv[1] ?? '', 'serve', '--config', this.config]
@@ -57,17 +57,19 @@ export class DemoServer {
     child.stderr.on('data', (chunk: Buffer) => {
       log = (log + chunk.toString()).slice(-MAX_LOG)
     })
-    child.once('error', (error) => this.#fail(new Failure(ExitCode.FAILED, `no server: ${error.message}`)))
+    child.once('error', (error) =>
+      this.#fail(new Failure(ExitCode.FAILED, `cannot start the server: ${error.message}`)),
+    )
     child.once('close', (code, signal) => {
       if (this.#child !== child) return
       this.#fail(new Failure(ExitCode.FAILED, `the server ended by itself (${signal ?? `exit code ${code}`})\n${log}`))
     })
-    // It greets when everything is open.
+    // It prints its greeting when all ports are open.
     await Promise.race([once(child.stdout, 'data'), this.failed])
     child.stdout.resume()
   }
 
-  /** SIGKILL; settles when it is gone. */
+  /** Sends SIGKILL and resolves when the process has ended. */
   async kill(): Promise<void> {
     const child = this.#child
     this.#child = undefined
@@ -77,7 +79,7 @@ export class DemoServer {
     await gone
   }
 
-  /** For good, with everything it has written. */
+  /** Kills the server and deletes everything it has written. */
   async remove(): Promise<void> {
     this.#isRemoved = true
     await this.kill()
@@ -99,7 +101,7 @@ listen = ""
 [smon]
 tcp = "127.0.0.1:${smonPort}"
 [[smon.source]]
-name = "${SOURCE}"
+name = "${DEMO_SOURCE}"
 address = "127.0.0.1"
 [log]
 level = "warn"

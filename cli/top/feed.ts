@@ -1,74 +1,72 @@
 /**
- * From a consumer to rows: follows the host and what is asked for, starts with the values that are there, and after a lost
- * connection finds out what has changed and what is gone.
+ * Turns the values of a consumer into rows: subscribes to the host and the given metrics, starts with their current values, and
+ * finds out after a lost connection which values have changed or vanished.
  */
-
 import type { ClientClock } from '../../client/clock.ts'
 import { type Arguments, BasicType, StatusError, type Value, type ValueMessage } from '../../client/index.ts'
-import { listMetrics } from '../catalogue.ts'
-import { formatDuration } from '../output/quantity.ts'
-import { recordsOf, textOf } from '../records.ts'
-import { HOST_METRICS, Host } from './host.ts'
-import { type Arrival, Rows } from './rows.ts'
-import { Units } from './units.ts'
+import { formatDuration } from '../format.ts'
+import { fieldText, listMetrics, toRecords } from '../records.ts'
+import { HOST_METRICS, HostState } from './host.ts'
+import { type ReceivedValue, TopRows } from './rows.ts'
 
-/** What is needed of a consumer. */
-export interface Followable {
-  follow(metric: string, args: Arguments, handler: (sample: Arrival) => unknown): Promise<unknown>
+/** The part of a consumer that is used here. */
+interface TopConsumer {
+  follow(metric: string, args: Arguments, handler: (sample: ReceivedValue) => unknown): Promise<unknown>
   query(metric: string, args?: Arguments): Promise<ValueMessage>
   on(event: 'connected' | 'disconnected' | 'gap', listener: () => void): () => void
   on(event: 'notice', listener: (notice: { readonly detail: string }) => void): () => void
-  /** Until it is closed; rejects with what ended it. */
+  /** Resolves when the consumer is closed; rejects with the error that ended it. */
   run(): Promise<void>
 }
 
-export interface FeedOptions {
-  /** Metrics and patterns. */
-  readonly asked: readonly string[]
-  /** For all of them. */
+interface TopFeedOptions {
+  readonly patterns: readonly string[]
+  /** Arguments for all patterns. */
   readonly args: Arguments
-  /** How often what is measured is measured. */
+  /** The interval between two measurements. */
   readonly intervalMs: number
-  /** Where it is connected to. */
   readonly url: string
   readonly clock: Pick<ClientClock, 'monotonicMs'>
-  /** There is something new. */
+  /** Called when there is something new to show. */
   readonly changed: () => void
 }
 
-/** How long something that was said is shown. */
-const SAID_MS = 8_000
+/** How long a message is shown. */
+const MESSAGE_MS = 8_000
+/** How often the catalogue is listed for a metric that is not in it, and for one that has no unit. */
+const UNKNOWN_MS = 1_000
+const UNITLESS_MS = 60_000
 
-export class Feed {
-  readonly rows = new Rows()
-  readonly host = new Host()
+export class TopFeed {
+  readonly rows = new TopRows()
+  readonly host = new HostState()
   readonly units: Units
-  readonly #consumer: Followable
-  readonly #options: FeedOptions
-  #lostMs: number | undefined
-  #said = { text: '', untilMs: 0 }
+  readonly #consumer: TopConsumer
+  readonly #options: TopFeedOptions
+  #disconnectedMs: number | undefined
+  #message = { text: '', untilMs: 0 }
 
-  constructor(consumer: Followable, options: FeedOptions) {
+  constructor(consumer: TopConsumer, options: TopFeedOptions) {
     this.#consumer = consumer
     this.#options = options
     this.units = new Units(() => this.#listUnits(), options.clock)
   }
 
-  /** Settles when the consumer is closed; rejects with what ended it or was refused. */
+  /** Resolves when the consumer is closed; rejects with the error that ended it, or with a refusal. */
   async run(): Promise<void> {
     const { clock } = this.#options
     const offs = [
       this.#consumer.on('disconnected', () => {
-        this.#lostMs = clock.monotonicMs()
+        this.#disconnectedMs = clock.monotonicMs()
         this.#options.changed()
       }),
       this.#consumer.on('connected', () => {
-        this.#lostMs = undefined
+        this.#disconnectedMs = undefined
         this.#options.changed()
         void this.#seed()
       }),
-      this.#consumer.on('gap', () => this.#say('more comes in than could be taken: some values were left out')),
-      this.#consumer.on('notice', ({ detail }) => this.#say(detail)),
+      this.#consumer.on('gap', () => this.#showMessage('values arrive faster than they can be read: some were lost')),
+      this.#consumer.on('notice', ({ detail }) => this.#showMessage(detail)),
     ]
     try {
       await Promise.all([this.#consumer.run(), this.#follow()])
@@ -77,17 +75,17 @@ export class Feed {
     }
   }
 
-  /** What is wrong, or was said lately; empty if nothing. */
+  /** A problem or a recent message; empty if there is none. */
   message(): string {
     const nowMs = this.#options.clock.monotonicMs()
-    if (this.#lostMs !== undefined) {
-      return `no connection to ${this.#options.url} since ${formatDuration(nowMs - this.#lostMs)}, trying again`
+    if (this.#disconnectedMs !== undefined) {
+      return `no connection to ${this.#options.url} for ${formatDuration(nowMs - this.#disconnectedMs)}, reconnecting`
     }
-    return nowMs < this.#said.untilMs ? this.#said.text : ''
+    return nowMs < this.#message.untilMs ? this.#message.text : ''
   }
 
   async #follow(): Promise<void> {
-    const { asked, args, intervalMs, clock, changed } = this.#options
+    const { patterns, args, intervalMs, clock, changed } = this.#options
     const interval = { interval_ms: intervalMs }
     const ofHost = HOST_METRICS.map((metric) =>
       this.#consumer
@@ -97,7 +95,7 @@ export class Feed {
         })
         .catch(unlessRefused),
     )
-    const ofTable = asked.map((metric) =>
+    const ofTable = patterns.map((metric) =>
       this.#consumer.follow(metric, { ...interval, ...args }, (sample) => {
         this.rows.take(sample, clock.monotonicMs())
         changed()
@@ -108,41 +106,78 @@ export class Feed {
     await this.units.refresh()
   }
 
-  /** Where that fails, values appear as they come. */
+  /** Queries the current values. If that fails, values appear as they arrive. */
   async #seed(): Promise<void> {
-    const { asked, args, clock, changed } = this.#options
-    for (const name of asked) {
-      const askedMs = clock.monotonicMs()
+    const { patterns, args, clock, changed } = this.#options
+    for (const name of patterns) {
+      const queriedMs = clock.monotonicMs()
       const answer = await this.#consumer.query(name, args).catch(() => undefined)
       if (!answer) continue
       const { time, value } = answer
-      const list = recordsOf(value)
+      const list = toRecords(value)
       const values = list?.records.map((record): Value => ({ type: BasicType.REC, value: record })) ?? [value]
       const arrivals = values.map((one) => ({ name, time, value: one }))
-      this.rows.seed(arrivals, name, list?.isCut ? undefined : askedMs, clock.monotonicMs())
+      this.rows.seed(arrivals, name, list?.isCut ? undefined : queriedMs, clock.monotonicMs())
       changed()
     }
   }
 
   async #listUnits(): Promise<ReadonlyMap<string, string>> {
-    const lists = await Promise.all(this.#options.asked.map((pattern) => listMetrics(this.#consumer, pattern)))
+    const lists = await Promise.all(this.#options.patterns.map((pattern) => listMetrics(this.#consumer, pattern)))
     const shown = new Set(Array.from(this.rows.values(), ({ metric }) => metric))
     const units = new Map<string, string>()
     for (const record of lists.flat()) {
-      const name = textOf(record, 'name')
-      if (shown.has(name)) units.set(name, textOf(record, 'unit'))
+      const name = fieldText(record, 'name')
+      if (shown.has(name)) units.set(name, fieldText(record, 'unit'))
     }
     this.#options.changed()
     return units
   }
 
-  #say(text: string): void {
-    this.#said = { text, untilMs: this.#options.clock.monotonicMs() + SAID_MS }
+  #showMessage(text: string): void {
+    this.#message = { text, untilMs: this.#options.clock.monotonicMs() + MESSAGE_MS }
     this.#options.changed()
   }
 }
 
-/** What this identity may not see is not shown. */
+/** Metrics that the user may not read are not shown. */
 function unlessRefused(error: unknown): undefined {
   if (!(error instanceof StatusError)) throw error
+}
+
+/** The units of metrics in the catalogue. They are listed again, at most at intervals, while a shown metric has none. */
+class Units {
+  readonly #list: () => Promise<ReadonlyMap<string, string>>
+  readonly #clock: Pick<ClientClock, 'monotonicMs'>
+  #units: ReadonlyMap<string, string> = new Map()
+  #listedMs = Number.NEGATIVE_INFINITY
+  #isListing = false
+
+  /** `list` resolves with the units of the shown metrics by name; a unit may be empty. */
+  constructor(list: () => Promise<ReadonlyMap<string, string>>, clock: Pick<ClientClock, 'monotonicMs'>) {
+    this.#list = list
+    this.#clock = clock
+  }
+
+  /** Empty while it is unknown; then the catalogue is listed again. */
+  of(metric: string): string {
+    const unit = this.#units.get(metric)
+    const waited = this.#clock.monotonicMs() - this.#listedMs
+    if (!unit && waited >= (unit === undefined ? UNKNOWN_MS : UNITLESS_MS)) void this.refresh()
+    return unit ?? ''
+  }
+
+  /** Never rejects. */
+  async refresh(): Promise<void> {
+    if (this.#isListing) return
+    this.#isListing = true
+    try {
+      this.#units = await this.#list()
+    } catch {
+      // Users who may not read the catalogue see no units.
+    } finally {
+      this.#listedMs = this.#clock.monotonicMs()
+      this.#isListing = false
+    }
+  }
 }

@@ -1,12 +1,12 @@
 /**
- * The head of `cinnabar top`: what the producer's own host does, from the latest values of host.* and producer.stats.
- * Whatever a platform or a permission does not give is undefined.
+ * The state of the producer's host, from the latest values of host.* and producer.stats. Values that the platform or the
+ * permissions do not provide are undefined.
  */
 import { BasicType, type Field, type Value } from '../../client/index.ts'
-import { textOf } from '../records.ts'
-import type { Arrival } from './rows.ts'
+import { fieldText } from '../records.ts'
+import type { ReceivedValue } from './rows.ts'
 
-/** To be followed for it. */
+/** The metrics to subscribe to. */
 export const HOST_METRICS = [
   'host.cpu.*',
   'host.load.*',
@@ -17,57 +17,62 @@ export const HOST_METRICS = [
   'producer.stats',
 ] as const
 
-type Known = number | undefined
+type MaybeNumber = number | undefined
 
 /** Percent, bytes, bytes per second, and seconds. */
 export interface HostSummary {
   readonly name: string
   readonly software: string
   readonly storage: string
-  readonly serverUptime: Known
-  readonly uptime: Known
-  readonly load: readonly [Known, Known, Known]
-  readonly cpus: Known
-  readonly cpu: { readonly busy: Known; readonly user: Known; readonly system: Known; readonly iowait: Known }
+  readonly serverUptime: MaybeNumber
+  readonly uptime: MaybeNumber
+  readonly load: readonly [MaybeNumber, MaybeNumber, MaybeNumber]
+  readonly cpus: MaybeNumber
+  readonly cpu: {
+    readonly busy: MaybeNumber
+    readonly user: MaybeNumber
+    readonly system: MaybeNumber
+    readonly iowait: MaybeNumber
+  }
   readonly memory: Space
   readonly swap: Space
-  readonly disk: Space & { readonly read: Known; readonly written: Known }
-  readonly net: { readonly received: Known; readonly sent: Known }
+  readonly disk: Space & { readonly read: MaybeNumber; readonly written: MaybeNumber }
+  readonly net: { readonly received: MaybeNumber; readonly sent: MaybeNumber }
 }
 
 export interface Space {
-  readonly used: Known
-  readonly total: Known
+  readonly used: MaybeNumber
+  readonly total: MaybeNumber
 }
 
-interface Measured {
+interface HostValue {
   readonly value: number
   readonly time: number
-  /** Growth per second since the value before. */
-  readonly rate: Known
+  /** The increase per second since the previous value. */
+  readonly rate: MaybeNumber
 }
 
-export class Host {
-  readonly #measured = new Map<string, Measured>()
+export class HostState {
+  readonly #values = new Map<string, HostValue>()
   #stats: readonly Field[] = []
 
-  take({ name, time, value }: Arrival): void {
+  take({ name, time, value }: ReceivedValue): void {
     const record: readonly Field[] = value.type === BasicType.REC ? value.value : []
     if (name === 'producer.stats') {
       this.#stats = record
       return
     }
-    const metric = textOf(record, 'name') || name
+    const metric = fieldText(record, 'name') || name
     const number = numeric(record.find((field) => field.name === 'value') ?? value)
-    const last = this.#measured.get(metric)
-    if (number === undefined) this.#measured.delete(metric)
-    else this.#measured.set(metric, { value: number, time, rate: last && growth(last, number, time) })
+    const last = this.#values.get(metric)
+    if (number === undefined) this.#values.delete(metric)
+    else this.#values.set(metric, { value: number, time, rate: last && growth(last, number, time) })
   }
 
   summary(): HostSummary {
-    const value = (name: string) => this.#measured.get(`host.${name}`)?.value
-    const rate = (name: string) => this.#measured.get(`host.${name}`)?.rate
-    const stats = (name: string) => textOf(this.#stats, name)
+    const value = (name: string) => this.#values.get(`host.${name}`)?.value
+    const rate = (name: string) => this.#values.get(`host.${name}`)?.rate
+    const stats = (name: string) => fieldText(this.#stats, name)
     const uptime = this.#stats.find(({ name }) => name === 'uptime')
     const [idle, iowait] = [value('cpu.idle'), value('cpu.iowait')]
     return {
@@ -79,7 +84,7 @@ export class Host {
       load: [value('load.one'), value('load.five'), value('load.fifteen')],
       cpus: value('cpu.number'),
       cpu: {
-        // Waiting for a disk is doing nothing.
+        // Waiting for a disk counts as idle.
         busy: idle === undefined ? undefined : Math.max(0, 100 - idle - (iowait ?? 0)),
         user: plus(value('cpu.user'), value('cpu.nice') ?? 0),
         system: plus(value('cpu.system'), (value('cpu.irq') ?? 0) + (value('cpu.softirq') ?? 0)),
@@ -89,7 +94,7 @@ export class Host {
       swap: { used: value('mem.swap_used'), total: value('mem.swap_total') },
       disk: {
         used: value('disk.used'),
-        // What is reserved for root is no space that anybody could fill.
+        // Space that is reserved for root does not count.
         total: plus(value('disk.used'), value('disk.free')),
         read: rate('disk.read_bytes'),
         written: rate('disk.written_bytes'),
@@ -99,20 +104,20 @@ export class Host {
   }
 }
 
-/** Undefined where a counter began anew. */
-function growth(last: Measured, value: number, time: number): Known {
+/** Undefined if the counter was reset. */
+function growth(last: HostValue, value: number, time: number): MaybeNumber {
   const seconds = (time - last.time) / 1e6
   return seconds > 0 && value >= last.value ? (value - last.value) / seconds : undefined
 }
 
-function space(total: Known, free: Known): Space {
+function space(total: MaybeNumber, free: MaybeNumber): Space {
   return { total, used: total === undefined || free === undefined ? undefined : Math.max(0, total - free) }
 }
 
-function plus(a: Known, b: Known): Known {
+function plus(a: MaybeNumber, b: MaybeNumber): MaybeNumber {
   return a === undefined || b === undefined ? undefined : a + b
 }
 
-function numeric({ value }: Value): Known {
+function numeric({ value }: Value): MaybeNumber {
   return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : undefined
 }

@@ -1,45 +1,56 @@
 /**
- * The rows of `cinnabar top`: the latest value of each series that has sent one. Rows are never changed but replaced, so
- * that whoever holds a list of them holds a moment. A series that is gone (VOID) stays for some seconds and says so.
+ * The rows of `cinnabar top`: the latest value of each series, and how they are sorted. Rows are immutable, so
+ * that a list of them is a snapshot. A series that has vanished (VOID) stays marked as gone for some seconds.
  */
 import { BasicType, type Field, type Value, valueToJson } from '../../client/index.ts'
-import { formatValue } from '../output/text.ts'
+import { isPattern, matcher } from '../../server/metrics/pattern.ts'
+import { formatValue } from '../format.ts'
 
 export type Content = number | bigint | boolean | string
 
-export interface Row {
-  /** The name or pattern that was asked for. */
-  readonly asked: string
+export interface TopRow {
+  /** The name or pattern of the subscription. */
+  readonly pattern: string
   readonly metric: string
-  /** Host, source, index: what else was left open, one blank apart; empty where nothing was. */
+  /** Host, source, index and other parts that the pattern left open, separated by spaces. */
   readonly where: string
-  /** Texts, and what is neither text nor number, are cut at 1,000 characters. */
+  /** Anything but numbers and booleans is cut at 1,000 characters. */
   readonly content: Content
   /** By the producer's clock, microseconds since 1970. */
   readonly time: number
-  /** By the clock that is handed in; undefined for what had come before anybody looked. */
+  /** Undefined for a value that the server had already received before the subscription. */
   readonly arrivedMs: number | undefined
   readonly goneMs: number | undefined
 }
 
-/** What a follower gets. */
-export interface Arrival {
-  /** As it was asked for: a name or a pattern. */
+/** A value of a subscription. */
+export interface ReceivedValue {
+  /** The name or pattern of the subscription. */
   readonly name: string
   /** Microseconds since 1970. */
   readonly time: number
   readonly value: Value
 }
 
-export const MAX_ROWS = 10_000
+export const sortKeys = ['metric', 'host', 'value', 'age'] as const
+export type SortKey = (typeof sortKeys)[number]
+
+export interface RowOrder {
+  readonly sort: SortKey
+  readonly isReversed: boolean
+  /** Part of the metric or host, ignoring case; with `*` a pattern for one of them as a whole. Empty matches everything. */
+  readonly filter: string
+}
+
+const MAX_ROWS = 10_000
 const MAX_TEXT = 1_000
 /** How long a row that is gone is still shown. */
 export const GONE_MS = 10_000
 
-export class Rows {
+export class TopRows {
   readonly #limit: number
-  readonly #rows = new Map<string, Row>()
-  /** Keys of rows that are gone, the first first. */
+  readonly #rows = new Map<string, TopRow>()
+  /** Keys of the rows that are gone, in this order. */
   readonly #gone = new Set<string>()
   #isFull = false
 
@@ -51,28 +62,28 @@ export class Rows {
     return this.#rows.size
   }
 
-  /** Whether there are series that no room was left for. */
+  /** Whether series had to be left out. */
   get isFull(): boolean {
     return this.#isFull
   }
 
-  values(): IterableIterator<Row> {
+  values(): IterableIterator<TopRow> {
     return this.#rows.values()
   }
 
-  take({ name, time, value }: Arrival, nowMs: number): void {
+  take({ name, time, value }: ReceivedValue, nowMs: number): void {
     const { key, metric, where, measured } = identify(name, value)
     const content = contentOf(measured)
     if (content === undefined) this.#vanish(key, nowMs)
-    else this.#set(key, { asked: name, metric, where, content, time, arrivedMs: nowMs, goneMs: undefined })
+    else this.#set(key, { pattern: name, metric, where, content, time, arrivedMs: nowMs, goneMs: undefined })
   }
 
   /**
-   * What a name or pattern stands for just now, as QUERY gives it: values whose age is not known. `completeMs`: when it
-   * was asked for, if all fitted the answer. What is not among them then, and has not come since, is gone: its VOID was
-   * sent while nobody was connected.
+   * Takes the current values of a name or pattern from the answer to a QUERY; their age is unknown. `completeMs` is the time of
+   * the query if the answer is complete: then a row that is not in it and has not changed since is gone, because its VOID was
+   * sent while there was no connection.
    */
-  seed(arrivals: readonly Arrival[], name: string, completeMs: number | undefined, nowMs: number): void {
+  seed(arrivals: readonly ReceivedValue[], name: string, completeMs: number | undefined, nowMs: number): void {
     const present = new Set<string>()
     for (const { value, time } of arrivals) {
       const { key, metric, where, measured } = identify(name, value)
@@ -81,15 +92,15 @@ export class Rows {
       present.add(key)
       const known = this.#rows.get(key)
       if (known && known.content === content && known.goneMs === undefined) continue
-      this.#set(key, { asked: name, metric, where, content, time, arrivedMs: undefined, goneMs: undefined })
+      this.#set(key, { pattern: name, metric, where, content, time, arrivedMs: undefined, goneMs: undefined })
     }
     if (completeMs === undefined) return
-    for (const [key, { asked, arrivedMs = 0 }] of this.#rows) {
-      if (asked === name && arrivedMs < completeMs && !present.has(key)) this.#vanish(key, nowMs)
+    for (const [key, { pattern, arrivedMs = 0 }] of this.#rows) {
+      if (pattern === name && arrivedMs < completeMs && !present.has(key)) this.#vanish(key, nowMs)
     }
   }
 
-  /** Drops what has been gone for long enough. */
+  /** Deletes rows that have been gone for long enough. */
   expire(nowMs: number): void {
     for (const key of this.#gone) {
       if (nowMs - (this.#rows.get(key)?.goneMs ?? 0) < GONE_MS) break
@@ -97,7 +108,7 @@ export class Rows {
     }
   }
 
-  #set(key: string, row: Row): void {
+  #set(key: string, row: TopRow): void {
     this.#gone.delete(key)
     if (!this.#rows.has(key) && this.#rows.size >= this.#limit) {
       const [oldest] = this.#gone
@@ -124,7 +135,7 @@ export class Rows {
   }
 }
 
-/** The value of a pattern is a REC of what was left open, and `value` [MON 9]. */
+/** The value of a pattern is a REC of the parts that it left open and of `value` [MON 9]. */
 function identify(name: string, value: Value): { key: string; metric: string; where: string; measured: Value } {
   const record: readonly Field[] = value.type === BasicType.REC ? value.value : []
   const measured = record.find((field) => field.name === 'value')
@@ -138,7 +149,7 @@ function identify(name: string, value: Value): { key: string; metric: string; wh
   return { key: [metric, ...places].join('\0'), metric, where: places.join(' '), measured }
 }
 
-/** Undefined where there is nothing. */
+/** Undefined if there is no value. */
 function contentOf(value: Value): Content | undefined {
   switch (value.type) {
     case BasicType.VOID:
@@ -156,4 +167,48 @@ function contentOf(value: Value): Content | undefined {
 
 function textOf(value: Value): string {
   return value.type === BasicType.STRING ? String(valueToJson(value)) : formatValue(value)
+}
+
+/** Returns a new list: names from a to z, the largest values and the latest arrivals first, unless reversed. */
+export function sortRows(rows: Iterable<TopRow>, { sort, isReversed, filter }: RowOrder): TopRow[] {
+  const matches = rowFilter(filter)
+  const kept: TopRow[] = []
+  for (const row of rows) if (matches(row.metric) || matches(row.where)) kept.push(row)
+  const compare = COMPARE[sort]
+  const sign = isReversed ? -1 : 1
+  return kept.sort((a, b) => sign * compare(a, b) || byName(a, b))
+}
+
+const byName = (a: TopRow, b: TopRow) => ordered(a.metric, b.metric) || ordered(a.where, b.where)
+
+const COMPARE: Readonly<Record<SortKey, (a: TopRow, b: TopRow) => number>> = {
+  metric: byName,
+  host: (a, b) => ordered(a.where, b.where),
+  value: (a, b) => byContent(a.content, b.content),
+  age: (a, b) => ordered(b.arrivedMs ?? Number.NEGATIVE_INFINITY, a.arrivedMs ?? Number.NEGATIVE_INFINITY),
+}
+
+/** Numbers before texts. */
+function byContent(a: Content, b: Content): number {
+  if (typeof a === 'string' || typeof b === 'string') {
+    if (typeof a !== typeof b) return typeof a === 'string' ? 1 : -1
+    return ordered(a as string, b as string)
+  }
+  return ordered(comparable(b), comparable(a))
+}
+
+function comparable(content: number | bigint | boolean): number | bigint {
+  if (typeof content === 'boolean') return Number(content)
+  return Number.isNaN(content) ? Number.NEGATIVE_INFINITY : content
+}
+
+function ordered<T extends string | number | bigint>(a: T, b: T): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Ignores case. */
+function rowFilter(filter: string): (text: string) => boolean {
+  const wanted = filter.toLowerCase()
+  const matches = isPattern(wanted) ? matcher(wanted) : (text: string) => text.includes(wanted)
+  return (text) => matches(text.toLowerCase())
 }

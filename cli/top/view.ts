@@ -1,23 +1,23 @@
-/** What the one who looks has chosen, and what each key does to it. */
-import { type Arrangement, type Sort, sorts } from './arrange.ts'
-import type { Key } from './keys.ts'
+/** The settings of the view that the user can change, and what each key does. */
+import { type RowOrder, type SortKey, sortKeys } from './rows.ts'
+import type { Key } from './screen.ts'
 
-export interface View extends Arrangement {
-  /** The filter that is being typed; it applies while it is typed. */
+export interface TopView extends RowOrder {
+  /** The filter that is being typed; it already applies. */
   readonly typed: string | undefined
-  /** The row at the top. */
+  /** The index of the first visible row. */
   readonly top: number
   readonly isPaused: boolean
   readonly isHelp: boolean
 }
 
-/** How many rows there are, and how many of them fit the screen. */
+/** The number of rows, and how many of them fit on the screen. */
 export interface Page {
   readonly rows: number
   readonly height: number
 }
 
-export const FIRST_VIEW: View = {
+export const FIRST_VIEW: TopView = {
   sort: 'metric',
   isReversed: false,
   filter: '',
@@ -29,28 +29,28 @@ export const FIRST_VIEW: View = {
 
 export const HELP: readonly (readonly [keys: string, what: string])[] = [
   ['1 2 3 4', 'sort by metric, host, value, age'],
-  ['left right, < >', 'sort by the column beside'],
-  ['r', 'the other way round'],
-  ['/', 'show what contains a text, or is like a pattern with *; Enter keeps it, Escape undoes it'],
+  ['left right, < >', 'sort by the next column'],
+  ['r', 'reverse the order'],
+  ['/', 'filter by text or by a pattern with *; Enter applies, Escape cancels'],
   ['up down, k j', 'one row'],
   ['page up, page down', 'one page (Ctrl-B, Ctrl-F)'],
-  ['home end, g G', 'to the first, to the last row'],
-  ['space', 'hold still, and go on'],
-  ['Ctrl-L', 'draw the screen anew'],
-  ['h ?', 'this help'],
+  ['home end, g G', 'first or last row'],
+  ['space', 'pause and resume'],
+  ['Ctrl-L', 'redraw the screen'],
+  ['h ?', 'show this help'],
   ['q, Ctrl-C', 'quit'],
 ]
 
 const MAX_FILTER = 200
 
-/** The view behind a key, or that it is to end. `redraw` is not for here. */
-export function press(view: View, key: Key, page: Page): View | 'quit' {
+/** Returns the view after a key, or 'quit'. `redraw` is handled by the display. */
+export function press(view: TopView, key: Key, page: Page): TopView | 'quit' {
   if (key === 'interrupt') return 'quit'
-  if (view.typed !== undefined) return type(view, view.typed, key)
-  // What the help hides must not change unseen.
+  if (view.typed !== undefined) return typeFilter(view, view.typed, key)
+  // What the help covers must not change.
   if (view.isHelp) return key === 'q' ? 'quit' : { ...view, isHelp: false }
   const number = /^[1-4]$/.test(key) ? Number(key) - 1 : undefined
-  if (number !== undefined) return sortBy(view, sorts[number]!)
+  if (number !== undefined) return sortBy(view, sortKeys[number]!)
   const last = Math.max(0, page.rows - page.height)
   const scrolled = (by: number) => ({ ...view, top: Math.min(last, Math.max(0, Math.min(view.top, last) + by)) })
   switch (key) {
@@ -69,10 +69,10 @@ export function press(view: View, key: Key, page: Page): View | 'quit' {
       return { ...view, isPaused: !view.isPaused }
     case '>':
     case 'right':
-      return beside(view, 1)
+      return neighbour(view, 1)
     case '<':
     case 'left':
-      return beside(view, -1)
+      return neighbour(view, -1)
     case 'down':
     case 'j':
       return scrolled(1)
@@ -95,11 +95,11 @@ export function press(view: View, key: Key, page: Page): View | 'quit' {
 }
 
 /** The filter that applies. */
-export function filterOf({ typed, filter }: View): string {
+export function filterOf({ typed, filter }: TopView): string {
   return typed ?? filter
 }
 
-function type(view: View, typed: string, key: Key): View {
+function typeFilter(view: TopView, typed: string, key: Key): TopView {
   switch (key) {
     case 'enter':
       return { ...view, filter: typed, typed: undefined }
@@ -114,10 +114,10 @@ function type(view: View, typed: string, key: Key): View {
   }
 }
 
-function beside(view: View, by: number): View {
-  return sortBy(view, sorts[(sorts.indexOf(view.sort) + by + sorts.length) % sorts.length]!)
+function neighbour(view: TopView, by: number): TopView {
+  return sortBy(view, sortKeys[(sortKeys.indexOf(view.sort) + by + sortKeys.length) % sortKeys.length]!)
 }
 
-function sortBy(view: View, sort: Sort): View {
+function sortBy(view: TopView, sort: SortKey): TopView {
   return sort === view.sort ? view : { ...view, sort, isReversed: false, top: 0 }
 }

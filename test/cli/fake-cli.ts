@@ -29,7 +29,7 @@ export interface Reply {
   readonly status?: StatusName
   readonly detail?: string
   readonly result?: number
-  readonly behind?: readonly (Message | { readonly answer: Value; readonly transaction?: number })[]
+  readonly followedBy?: readonly (Message | { readonly answer: Value; readonly transaction?: number })[]
 }
 export interface Asked {
   readonly name: CommandName
@@ -45,12 +45,12 @@ export class ScriptedProducer extends FakeProducer {
   readonly #script: Script
   #read = 0
 
-  readonly #hangsUpBehind: CommandName | undefined
+  readonly #hangsUpAfter: CommandName | undefined
 
-  constructor(script: Script, hangsUpBehind?: CommandName) {
+  constructor(script: Script, hangsUpAfter?: CommandName) {
     super()
     this.#script = script
-    this.#hangsUpBehind = hangsUpBehind
+    this.#hangsUpAfter = hangsUpAfter
   }
 
   override send(bytes: Uint8Array): void {
@@ -65,7 +65,7 @@ export class ScriptedProducer extends FakeProducer {
       const reply = (name === 'AUTH' ? { result: 9 } : this.#script(asked)) ?? {}
       queueMicrotask(() => {
         this.#reply(seq, reply)
-        if (name === this.#hangsUpBehind) this.hangUp()
+        if (name === this.#hangsUpAfter) this.hangUp()
       })
     }
   }
@@ -75,10 +75,10 @@ export class ScriptedProducer extends FakeProducer {
     this.hangUp()
   }
 
-  #reply(seq: number, { status = 'OK', detail = '', result = 1, behind = [] }: Reply): void {
+  #reply(seq: number, { status = 'OK', detail = '', result = 1, followedBy = [] }: Reply): void {
     const { code } = statuses[status]
     const messages: Message[] = [{ kind: 'response', seq, status: code, result: code === 0 ? result : 0, detail }]
-    for (const message of behind) {
+    for (const message of followedBy) {
       if ('kind' in message) messages.push(message)
       else {
         const { answer, transaction = 0 } = message
@@ -106,8 +106,8 @@ export interface FakeOptions {
   readonly connect?: Cli['connect']
   /** How wide the terminal is; without it there is none. */
   readonly columns?: number
-  /** The command behind which the connection ends. */
-  readonly hangsUpBehind?: CommandName
+  /** The command after which the connection ends. */
+  readonly hangsUpAfter?: CommandName
   /** What stands in the standard input. */
   readonly input?: readonly Uint8Array[]
 }
@@ -124,7 +124,7 @@ export function fakeCli(
   options: FakeOptions = {},
 ): Omit<Outcome, 'code'> & { readonly cli: Cli } {
   const { env = { CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }, secrets = [], onPrint } = options
-  const producer = new ScriptedProducer(script, options.hangsUpBehind)
+  const producer = new ScriptedProducer(script, options.hangsUpAfter)
   const out: string[] = []
   const err: string[] = []
   const toAsk = [...secrets]

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Login, type LoginOptions, resolveLogin } from '../../cli/login.ts'
+import { type LoginOptions, type ResolvedLogin, resolveLogin } from '../../cli/login.ts'
 import type { Terminal } from '../../cli/terminal.ts'
 
 let directory: string
@@ -31,7 +31,7 @@ test('with nothing said it is the user local, with the secret and the address of
       credentials: { identity: 'local', password: 's3cret', methods: ['scram-sha-256-plus', 'scram-sha-256'] },
     })
     expect(login.used).toBe(
-      'tcp://127.0.0.1:7777 (where the configuration listens), user local (the default), ' +
+      'tcp://127.0.0.1:7777 (the configuration), user local (the default), ' +
         `secret from ${join(directory, 'admin.secret')}`,
     )
   }
@@ -51,17 +51,17 @@ test('options win over the environment, and that over the configuration', async 
   expect(login.used).not.toContain('from a file')
 })
 
-test('a password that is nowhere is asked for, by name', async () => {
+test('a password that is not given is prompted for', async () => {
   const options = { url: 'tcp://b:2', user: 'alice' }
   expect((await resolve(options, {}, 'typed')).credentials).toMatchObject({ password: 'typed' })
   await expect(resolve(options)).rejects.toThrow('Password of alice at tcp://b:2: ')
 })
 
-test('a missing secret says how it comes to be there, an unreadable one who may read it', async () => {
+test('a missing secret is reported with advice', async () => {
   const nowhere = { CINNABAR_PRODUCER_DATA_DIR: join(directory, 'nowhere') }
   await expect(resolve({}, nowhere)).rejects.toMatchObject({
     exitCode: 1,
-    message: expect.stringMatching(/no .*nowhere.admin.secret: the server writes it(.|\n)*npm start/),
+    message: expect.stringMatching(/nowhere.admin.secret does not exist: the server creates it(.|\n)*npm start/),
   })
   const secretFile = join(directory, 'missing')
   await expect(resolve({ secretFile, url: 'tcp://b:2' })).rejects.toMatchObject({
@@ -70,20 +70,24 @@ test('a missing secret says how it comes to be there, an unreadable one who may 
   })
 })
 
-test('a secret that is there and cannot be read says who may read it', async () => {
+test('an unreadable secret is reported with who may read it', async () => {
   // A directory in its place: no mode keeps root from reading a file.
   const dataDir = join(directory, 'unreadable')
   mkdirSync(join(dataDir, 'admin.secret'), { recursive: true })
-  await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: dataDir })).rejects.toThrow(/only who runs the server/)
+  await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: dataDir })).rejects.toThrow(
+    /only the user who runs the server may read it/,
+  )
 })
 
 test('an empty secret is none', async () => {
-  await expect(resolve({ secretFile: file('empty', '\n'), url: 'tcp://b:2' })).rejects.toThrow(/is empty/)
+  await expect(resolve({ secretFile: file('empty', '\n'), url: 'tcp://b:2' })).rejects.toThrow(
+    /the first line is empty/,
+  )
   const dataDir = join(directory, 'hollow')
   mkdirSync(dataDir)
   file('hollow/admin.secret', '')
   const resolving = resolve({}, { CINNABAR_PRODUCER_DATA_DIR: dataDir })
-  await expect(resolving).rejects.toThrow(/hollow.admin.secret: it is empty[^:]*\.\n/)
+  await expect(resolving).rejects.toThrow(/hollow.admin.secret: the first line is empty[^:]*\.\n/)
 })
 
 test('a file that is no file is named', async () => {
@@ -93,19 +97,19 @@ test('a file that is no file is named', async () => {
   })
 })
 
-test('the secret of the server is told with its directory, since one may stand in another', async () => {
+test('the file of the secret is reported with its absolute path', async () => {
   await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: 'no-such-directory' })).rejects.toThrow(
     join(process.cwd(), 'no-such-directory', 'admin.secret'),
   )
 })
 
-test('an IPv6 address stands in brackets, and a listener that is off needs a --url', async () => {
+test('an IPv6 address is in brackets, and a listener that is off needs a --url', async () => {
   const env = { CINNABAR_USER: 'a', CINNABAR_PASSWORD: 'b' }
   expect((await resolve({}, { ...env, CINNABAR_LISTEN_TCP: '[::]:1' })).url).toBe('tcp://[::1]:1')
-  await expect(resolve({}, { ...env, CINNABAR_LISTEN_TCP: '' })).rejects.toThrow(/name a --url/)
+  await expect(resolve({}, { ...env, CINNABAR_LISTEN_TCP: '' })).rejects.toThrow(/give a --url/)
 })
 
-test('a configuration that is wrong is told where it is needed, and only there', async () => {
+test('an invalid configuration is reported only if it is needed', async () => {
   const config = file('bad.toml', '[listen]\ntpc = 1\n')
   await expect(resolve({ config })).rejects.toMatchObject({
     exitCode: 2,
@@ -116,10 +120,10 @@ test('a configuration that is wrong is told where it is needed, and only there',
 
 describe('a token', () => {
   const url = 'tls://n1:7651'
-  const tokenOf = ({ credentials }: Login) =>
+  const tokenOf = ({ credentials }: ResolvedLogin) =>
     'token' in credentials && typeof credentials.token === 'function' ? credentials.token() : credentials
 
-  test('comes from a file, with or without a newline behind it, or from the environment', async () => {
+  test('comes from a file, with or without a final newline, or from the environment', async () => {
     const tokenFile = file('token', 'cnb_abc \n')
     const login = await resolve({ url, tokenFile }, { CINNABAR_USER: 'bob', CINNABAR_PASSWORD: 'x' })
     expect(tokenOf(login)).toBe('cnb_abc')
@@ -132,7 +136,7 @@ describe('a token', () => {
     })
   })
 
-  test('says who: nobody else is named beside it', async () => {
+  test('identifies the user: no other may be given', async () => {
     const tokenFile = file('token', 'cnb_abc')
     for (const other of [{ user: 'alice' }, { secretFile: tokenFile }]) {
       await expect(resolve({ url, tokenFile, ...other })).rejects.toMatchObject({ exitCode: 2 })
@@ -145,7 +149,7 @@ describe('a token', () => {
     const tokenFile = file('open.token', 'cnb_abc')
     chmodSync(tokenFile, 0o644)
     expect(tokenOf(await resolve({ url, tokenFile }))).toBe('cnb_abc')
-    expect(noted).toEqual([`warning: everybody on this machine can read ${tokenFile}; better: chmod 600 ${tokenFile}`])
+    expect(noted).toEqual([`warning: everybody on this machine can read ${tokenFile}; run: chmod 600 ${tokenFile}`])
   })
 })
 
@@ -153,16 +157,16 @@ describe('a certificate', () => {
   const url = 'tls://n1:7651'
   const pem = () => ({ cert: file('c.pem', 'a certificate'), key: file('k.pem', 'a key') })
 
-  test('logs in by itself, and goes with a password that is named', async () => {
+  test('is used alone or together with a given password', async () => {
     const { cert, key } = pem()
     const login = await resolve({ url, cert, key }, { CINNABAR_TOKEN: 'cnb_def' })
-    expect(login).toMatchObject({ credentials: { certificate: true }, link: { tls: { cert, key } } })
+    expect(login).toMatchObject({ credentials: { certificate: true }, transport: { tls: { cert, key } } })
     expect(login.used).toBe(`tls://n1:7651 (--url), certificate from ${cert}`)
     expect(await resolve({ url }, { CINNABAR_CERT: cert, CINNABAR_KEY: key })).toMatchObject({
       credentials: { certificate: true },
     })
     const named = await resolve({ url, cert, key, user: 'alice' }, { CINNABAR_PASSWORD: 'pencil' })
-    expect(named).toMatchObject({ credentials: { identity: 'alice' }, link: { tls: { cert, key } } })
+    expect(named).toMatchObject({ credentials: { identity: 'alice' }, transport: { tls: { cert, key } } })
     const inEnvironment = {
       CINNABAR_CERT: cert,
       CINNABAR_KEY: key,
@@ -195,9 +199,9 @@ describe('a certificate', () => {
 test('layers and authorities come from options before the environment', async () => {
   const ca = file('ca.pem', 'authorities')
   const env = { CINNABAR_PASSWORD: 'x', CINNABAR_USER: 'a', CINNABAR_WRAP: 'tls, deflate', CINNABAR_CA: ca }
-  expect((await resolve({ url: 'tcp://n1:1' }, env)).link).toEqual({ wrap: ['tls', 'deflate'], tls: { ca } })
-  expect((await resolve({ url: 'tcp://n1:1', wrap: ['deflate'] }, env)).link).toMatchObject({ wrap: ['deflate'] })
-  expect((await resolve({ url: 'tcp://n1:1', user: 'a' }, { CINNABAR_PASSWORD: 'x' })).link).toEqual({})
+  expect((await resolve({ url: 'tcp://n1:1' }, env)).transport).toEqual({ wrap: ['tls', 'deflate'], tls: { ca } })
+  expect((await resolve({ url: 'tcp://n1:1', wrap: ['deflate'] }, env)).transport).toMatchObject({ wrap: ['deflate'] })
+  expect((await resolve({ url: 'tcp://n1:1', user: 'a' }, { CINNABAR_PASSWORD: 'x' })).transport).toEqual({})
   await expect(resolve({ url: 'tcp://n1:1' }, { ...env, CINNABAR_WRAP: 'brotli' })).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(/^CINNABAR_WRAP: /),

@@ -42,7 +42,7 @@ async function serve(onSubscribe: (socket: Socket) => void) {
   return { server, url: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 
-test('a port where nothing listens is told in plain words, with exit code 1', async () => {
+test('a port where nothing listens is reported in plain words, with exit code 1', async () => {
   const { server, url } = await serve(() => {})
   await new Promise((resolve) => server.close(resolve))
   const { code, err } = await start(['get', 'host.load.one'], url).ended
@@ -60,7 +60,7 @@ test('Ctrl-C ends a tail with exit code 0', async () => {
   server.close()
 })
 
-test('a reader that goes away ends it quietly', async () => {
+test('a closed pipe ends it quietly', async () => {
   const { server, url } = await serve((socket) => {
     let transaction = 1
     const flood = () => {
@@ -73,6 +73,6 @@ test('a reader that goes away ends it quietly', async () => {
   child.stdout.destroy()
   const { code, err } = await ended
   expect(code).toBe(0)
-  expect(err).toMatch(/^channel 7; go on later with: cinnabar tail --channel 7\n$/)
+  expect(err).toMatch(/^channel 7; continue later with: cinnabar tail --channel 7\n$/)
   server.close()
 })

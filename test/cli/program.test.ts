@@ -7,7 +7,7 @@ import { StatusCode } from '../../protocol/monitor/status.ts'
 import { double, runCli, type Script } from './fake-cli.ts'
 
 const load: Script = ({ of }) =>
-  of === 'host.load.one' ? { behind: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
+  of === 'host.load.one' ? { followedBy: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
 
 describe('exit codes', () => {
   test.each([[['--help']], [['get', '--help']], [['--version']]])('%j is success, on stdout', async (argv) => {
@@ -52,8 +52,8 @@ describe('exit codes', () => {
     expect({ code, out }).toEqual({ code: 1, out: [] })
     expect(err).toEqual([
       'cinnabar: QUERY was refused: no\\x1b such (NO_SUCH_METRIC)',
-      '`cinnabar metrics` lists those that this user can read',
-      expect.stringMatching(/^Asked: tcp:.*, user tc \(CINNABAR_USER\), secret from CINNABAR_PASSWORD$/),
+      '`cinnabar metrics` lists the metrics that this user can read',
+      expect.stringMatching(/^Used: tcp:.*, user tc \(CINNABAR_USER\), secret from CINNABAR_PASSWORD$/),
     ])
   })
 
@@ -66,30 +66,35 @@ describe('exit codes', () => {
     expect(producer.isClosed).toBe(true)
   })
 
-  test('a fault of our own shows where it happened', async () => {
+  test('an unexpected error shows its stack', async () => {
     const onPrint = () => {
       throw new TypeError('oops')
     }
     const { code, err } = await runCli(['get', 'host.load.one'], load, { onPrint })
     expect(code).toBe(1)
-    expect(err.join('\n')).toMatch(/this should not happen: TypeError: oops\n.*program.test/)
+    expect(err.join('\n')).toMatch(/unexpected error: TypeError: oops\n.*program.test/)
   })
 })
 
 describe('a connection that does not come about', () => {
   const env = { CINNABAR_URL: 'tcp://127.0.0.1:7650', CINNABAR_USER: 'alice', CINNABAR_PASSWORD: 'pencil' }
-  const used = 'Tried: tcp://127.0.0.1:7650 (CINNABAR_URL), user alice (CINNABAR_USER), secret from CINNABAR_PASSWORD'
+  const used = 'Used: tcp://127.0.0.1:7650 (CINNABAR_URL), user alice (CINNABAR_USER), secret from CINNABAR_PASSWORD'
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
   const full = new StatusError('AUTH', StatusCode.QUOTA_EXCEEDED, 'connections: 5 are there')
 
   test.each<[ConnectionErrorCode, unknown, RegExp, number]>([
     ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `npm start`/, 1],
-    ['UNREACHABLE', new Error('no route'), /the message\nIt has to be the address of `listen.tcp`/, 1],
-    ['LOGIN_FAILED', undefined, /no such user, the secret is another one's .* or too many were wrong of late/, 1],
-    ['LOGIN_FAILED', full, /the message\n`cinnabar tenant list`, asked by an admin, shows what of its quota/, 1],
-    ['SERVER_NOT_PROVEN', undefined, /not the server that this secret belongs to/, 1],
-    ['TIMEOUT', undefined, /the message\nIt has to be the address of `listen.tcp`/, 1],
-    ['BAD_URL', undefined, /the message\nThe URL came from CINNABAR_URL$/, 2],
+    ['UNREACHABLE', new Error('no route'), /the message\nThe address must be that of `listen.tcp`/, 1],
+    [
+      'LOGIN_FAILED',
+      undefined,
+      /The user does not exist, the secret is wrong .* or there were too many wrong secrets lately/,
+      1,
+    ],
+    ['LOGIN_FAILED', full, /the message\n`cinnabar tenant list`, run by an admin, shows how much of its quotas/, 1],
+    ['SERVER_NOT_PROVEN', undefined, /This is not the server that the secret belongs to; the secret was not sent/, 1],
+    ['TIMEOUT', undefined, /the message\nThe address must be that of `listen.tcp`/, 1],
+    ['BAD_URL', undefined, /the message\nThe URL comes from CINNABAR_URL$/, 2],
   ])('says of %s what to do and what was tried', async (code, cause, advice, exitCode) => {
     const connect = () => Promise.reject(new ConnectionError(code, 'the message', { cause }))
     const outcome = await runCli(['get', 'a'], load, { env, connect })
@@ -100,32 +105,32 @@ describe('a connection that does not come about', () => {
   })
 })
 
-test('a channel that is refused right behind the login says what to do, and who asked', async () => {
+test('a channel that is refused after the login is reported with advice and login', async () => {
   const denied = new StatusError('EXECUTE', StatusCode.PERMISSION_DENIED, 'you may not run channel.configure')
   const env = { CINNABAR_TOKEN: 'cnb_x' }
   const { code, err } = await runCli(['get', 'a'], load, { env, connect: () => Promise.reject(denied) })
   expect(code).toBe(1)
   expect(err.join('\n')).toMatch(
-    /may not run.*\n.*the token's scope leaves it out: see `cinnabar token list`\nAsked: .*CINNABAR_TOKEN/,
+    /may not run.*\n.*the scope of the token does not include it: see `cinnabar token list`\nUsed: .*CINNABAR_TOKEN/,
   )
 })
 
-test('a certificate that is not asked for may be good no more', async () => {
+test('a certificate that is not accepted may be invalid', async () => {
   const pem = join(mkdtempSync(join(tmpdir(), 'cinnabar-pem-')), 'alice.pem')
   writeFileSync(pem, '', { mode: 0o600 })
   const connect = () => Promise.reject(new ConnectionError('NO_METHOD', 'the message'))
   const { err } = await runCli(['get', 'a', '--cert', pem, '--key', pem], load, { connect })
-  expect(err.join('\n')).toMatch(/the message\nThere is no user of its name, or it is good no more/)
+  expect(err.join('\n')).toMatch(/the message\nNo user has the name in the certificate, or it is no longer valid/)
 })
 
-test('a WebSocket that does not come about tells where one is', async () => {
+test('a failed WebSocket is reported with the right URL', async () => {
   const env = { CINNABAR_URL: 'ws://127.0.0.1:7651/', CINNABAR_USER: 'alice', CINNABAR_PASSWORD: 'pencil' }
   const connect = () => Promise.reject(new ConnectionError('UNREACHABLE', 'the message'))
   const { err } = await runCli(['get', 'a'], load, { env, connect })
-  expect(err.join('\n')).toMatch(/the message\nIt has to be ws:\/\/HOST:PORT\/monitor/)
+  expect(err.join('\n')).toMatch(/the message\nThe URL must be ws:\/\/HOST:PORT\/monitor/)
 })
 
-test('a default stands in the help as it would be typed', async () => {
+test('the help shows a default as it would be typed', async () => {
   const { out } = await runCli(['feed', 'smon', '--help'])
   expect(out.join('\n')).toContain('(default: 127.0.0.1:2606)')
 })

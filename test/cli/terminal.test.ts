@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { expect, test } from 'vitest'
-import { processTerminal } from '../../cli/terminal.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { askSecret, type Keyboard, processTerminal, type Terminal, withProgress } from '../../cli/terminal.ts'
 
 /** A process whose standard output takes nothing. */
 function failing(code: string): NodeJS.Process {
@@ -16,10 +16,84 @@ test('a full disk under the output is a failure in plain words', async () => {
   await expect(processTerminal(failing('ENOSPC')).print('x')).rejects.toMatchObject({
     name: 'Failure',
     exitCode: 1,
-    message: 'the output takes no more: ENOSPC: why',
+    message: 'cannot write the output: ENOSPC: why',
   })
 })
 
-test('a reader that has seen enough is told apart from that', async () => {
+test('a closed pipe is distinguished from that', async () => {
   await expect(processTerminal(failing('EPIPE')).print('x')).rejects.toMatchObject({ name: 'Error', code: 'EPIPE' })
+})
+
+function terminal(isTTY = true) {
+  const raw: boolean[] = []
+  const keyboard: Keyboard = Object.assign(new PassThrough(), {
+    isTTY,
+    setRawMode: (isRaw: boolean) => raw.push(isRaw),
+  })
+  const screen: string[] = []
+  const ask = (question: string) => askSecret(question, keyboard, { write: (text) => screen.push(text) })
+  return { type: (keys: string | Uint8Array) => keyboard.push(keys), raw, screen, ask }
+}
+
+test('a line is read without being shown, rubouts and all', async () => {
+  const { type, raw, screen, ask } = terminal()
+  const asked = ask('Password: ')
+  type('pe')
+  type('m\x7fnci')
+  type(Buffer.from('lä').subarray(0, 2))
+  type(Buffer.from('lä').subarray(2))
+  type('\b\r')
+  expect(await asked).toBe('pencil')
+  expect(raw).toEqual([true, false])
+  expect(screen.join('')).toBe('Password: \n')
+})
+
+test('Ctrl-U begins anew', async () => {
+  const { type, ask } = terminal()
+  const asked = ask('')
+  type('wrong\x15pencil\r')
+  expect(await asked).toBe('pencil')
+})
+
+test('two lines that come at once answer two questions', async () => {
+  const { type, ask } = terminal()
+  type('one\rtwo\n')
+  expect(await ask('')).toBe('one')
+  expect(await ask('')).toBe('two')
+})
+
+test('Ctrl-C gives up and leaves the terminal as it was', async () => {
+  const { type, raw, ask } = terminal()
+  const asked = ask('Password: ')
+  type('abc\x03')
+  await expect(asked).rejects.toMatchObject({ name: 'Failure', exitCode: 1 })
+  expect(raw).toEqual([true, false])
+})
+
+test('there is no prompt without a terminal', async () => {
+  await expect(terminal(false).ask('Password of alice: ')).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(/cannot prompt for "Password of alice:" without a terminal/),
+  })
+})
+
+describe('progress notes', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  async function waiting(ms: number, isWatched: boolean) {
+    const said: string[] = []
+    const terminal = { isWatched, note: (text) => void said.push(text) } as Partial<Terminal> as Terminal
+    const done = withProgress(terminal, 'reading', new Promise((resolve) => setTimeout(resolve, ms, 'done')))
+    await vi.advanceTimersByTimeAsync(ms)
+    expect(await done).toBe('done')
+    expect(vi.getTimerCount()).toBe(0)
+    return said
+  }
+
+  test('work that takes more than a second is noted once on a terminal', async () => {
+    expect(await waiting(5_000, true)).toEqual(['reading …'])
+    expect(await waiting(900, true)).toEqual([])
+    expect(await waiting(5_000, false)).toEqual([])
+  })
 })

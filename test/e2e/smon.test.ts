@@ -103,7 +103,7 @@ describe('smon', () => {
     const { code, err } = await feed(file)
     expect({ code, err }).toEqual({
       code: 0,
-      err: `${DEFINE_A.length + pairs.length} bytes taken by 127.0.0.1:${port}\n`,
+      err: `127.0.0.1:${port} has read ${DEFINE_A.length + pairs.length} bytes\n`,
     })
     expect((await counted()) - before).toBe(MANY + 1)
 
@@ -120,7 +120,7 @@ describe('smon', () => {
     })
     expect(await feed('-', DEFINE_A, '127.0.0.1:1')).toEqual({
       code: 1,
-      err: expect.stringMatching(/^cinnabar: nothing takes smon at 127\.0\.0\.1:1 .*is the server running/),
+      err: expect.stringMatching(/^cinnabar: cannot connect to 127\.0\.0\.1:1 .*is the server running/),
     })
     expect((await feed('-', DEFINE_A, 'nowhere')).code).toBe(2)
   })
@@ -131,7 +131,7 @@ describe('smon', () => {
     const listens = /smon tcp:\/\/(\S+)/.exec(strict.greeting)?.[1]
     const { code, err } = await feed('-', DEFINE_A, listens)
     await strict.remove()
-    expect(err).toMatch(/ended the connection before it had taken everything .*`allow`/)
+    expect(err).toMatch(/closed the connection before it had read everything .*`allow`/)
     expect(code).toBe(1)
   })
 })

@@ -98,7 +98,7 @@ it('prints every value once', { timeout: 120_000 }, async () => {
   await untilStored(channel, feed.sent)
   first.kill('SIGINT')
   expect(await first.ended).toEqual([0, null])
-  expect(first.notes).toContain('trying again')
+  expect(first.notes).toContain('reconnecting')
 
   feed.send(VALUES)
   await untilStored(channel, 0)

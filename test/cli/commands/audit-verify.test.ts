@@ -31,9 +31,9 @@ beforeAll(() => {
 const verify = (...argv: readonly string[]) =>
   runCli(['audit', 'verify', ...argv], undefined, { env: { CINNABAR_CONFIG: join(directory, 'c.toml') } })
 
-test('a log that holds is told with what is to be noted down', async () => {
+test('an intact log is reported with the line to note down', async () => {
   const { code, out, producer } = await verify()
-  expect({ code, out }).toEqual({ code: 0, out: ['3 records, 1 to 3: all hold', `3:${hashes[2]}`] })
+  expect({ code, out }).toEqual({ code: 0, out: ['3 records, 1 to 3: all intact', `3:${hashes[2]}`] })
   expect(producer.sent).toEqual([])
   const json = await verify('--json', '--database', join(directory, 'data', 'cinnabar.db'))
   expect(JSON.parse(json.out.join())).toEqual({ whole: true, records: 3, first: 1, last: 3, hash: hashes[2] })
@@ -44,8 +44,8 @@ test('a record that was noted down has to be what it was, and has to be there', 
   const other = await verify('--from', `2:${hashes[0]}`)
   expect(other.code).toBe(1)
   expect(other.err).toEqual([
-    expect.stringMatching(/^cinnabar: the audit log does not hold at record 2: .* noted down/),
-    'the one record before it holds',
+    expect.stringMatching(/^cinnabar: the audit log is not intact at record 2: .* noted down/),
+    'the one record before it is intact',
   ])
   expect((await verify('--from', `4:${hashes[2]}`)).err.join()).toMatch(/ends before record 4/)
 })
@@ -56,13 +56,13 @@ test('what was changed is found, with its place', async () => {
   database.close()
   const { code, out, err } = await verify()
   expect({ code, out }).toEqual({ code: 1, out: [] })
-  expect(err[0]).toMatch(/does not hold at record 2: record 2 does not match its hash/)
+  expect(err[0]).toMatch(/is not intact at record 2: record 2 does not match its hash/)
   const json = await verify('--json')
   expect(json.code).toBe(1)
   expect(JSON.parse(json.out.join())).toMatchObject({ whole: false, records: 1, at: 2 })
 })
 
-test('a database that is not there, or none, is told in plain words', async () => {
+test('a missing or invalid database is reported in plain words', async () => {
   const nowhere = await verify('--database', join(directory, 'nowhere.db'))
   expect({ code: nowhere.code, err: nowhere.err }).toEqual({
     code: 2,

@@ -19,7 +19,7 @@ const record = (number: number, given: Readonly<Record<string, string>> = {}): r
     ...given,
   }).map(([name, value]) => string(name, value)),
 ]
-/** What a call leaves behind that has channel 9. */
+/** The records that a command with channel 9 causes. */
 const OWN = { object: 'channel.configure', args: '{"channel":9,"overflow":"drop-newest"}', actor: 'tc' }
 
 const gives =
@@ -27,14 +27,14 @@ const gives =
   ({ name }) => {
     if (name === 'EXECUTE') {
       const answer = rec(string('outcome', 'ok'), string('detail', ''), { name: 'value', ...VOID })
-      return { result: 5, behind: [{ answer }] }
+      return { result: 5, followedBy: [{ answer }] }
     }
     if (name === 'COLLECT') return { result: 33 }
     if (name !== 'SUBSCRIBE') return {}
-    const behind = records.map(
+    const followedBy = records.map(
       (one) => ({ kind: 'value', metric: 33, transaction: 0, time: TIME, value: rec(...one) }) as const,
     )
-    return { result: 0, behind }
+    return { result: 0, followedBy }
   }
 
 test('past records are printed up to the one that the call itself has made', async () => {
@@ -57,7 +57,7 @@ test('with --after only what is above, and as JSON all of it', async () => {
   expect(out.map((line) => JSON.parse(line))).toMatchObject([{ number: 7, actor: 'acme/alice' }, { number: 8 }])
 })
 
-test('--follow goes on until it is interrupted, from now on unless told otherwise', async () => {
+test('--follow runs until it is interrupted, and starts now by default', async () => {
   const onPrint = (text: string, interrupt: () => void) => (text.includes('later') ? interrupt() : undefined)
   const log = gives(record(3, OWN), record(4, { detail: 'later' }))
   const { code, out, producer } = await runCli(['audit', '--follow', '--json'], log, { onPrint })
@@ -71,7 +71,7 @@ test('what a peer made up cannot steer the terminal', async () => {
   expect(out[1]).toContain('a\\x1b[2J')
 })
 
-test('where the end cannot be seen it is over when nothing comes any more, and its channel is deleted', async () => {
+test('without a visible end it stops when no more records arrive, and deletes its channel', async () => {
   const clock = new FakeClock()
   const { cli, out, producer } = fakeCli(gives(record(1)))
   const program = new Command()

@@ -26,7 +26,7 @@ test('a channel to a consumer is defined with the secret of a file, and its id p
   expect(args).toEqual({ overflow: 'keep-latest', secret: new Uint8Array(Buffer.from('0123456789abcdef')) })
 })
 
-test('where to dial and whom to ask are told apart', async () => {
+test('the destination and the login are kept apart', async () => {
   const urls: unknown[] = []
   const connect = (url: string) => {
     urls.push(url)
@@ -50,7 +50,7 @@ test('what it carries is bound to it', async () => {
   expect(producer.asked[2]?.fields).toMatchObject({ metric: 33, channel: 700 })
 })
 
-test('no channel is left behind where it cannot carry what it is to', async () => {
+test('no channel remains if a subscription is refused', async () => {
   const refused: Script = (asked) => (asked.name === 'COLLECT' ? { status: 'NO_SUCH_METRIC' } : script(asked))
   const { code, out, producer } = await runCli(
     ['channels', 'define', 'gmetric://n1:8649', '--subscribe', 'host.laod'],

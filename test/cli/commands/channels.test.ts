@@ -52,7 +52,7 @@ function channel(id: number, given: Partial<typeof QUIET> = {}): readonly Field[
 
 const gives =
   (...channels: readonly (readonly Field[])[]): Script =>
-  () => ({ behind: [{ answer: list(...channels) }] })
+  () => ({ followedBy: [{ answer: list(...channels) }] })
 const AWAY = {
   state: 'waiting',
   accepted: 2_345_678,
@@ -82,7 +82,7 @@ describe('channels', () => {
     expect(code).toBe(0)
     expect(out).toEqual([
       '   CHANNEL  IDENTITY  STATE        BINDINGS   ACCEPTED  COMMITTED  FLIGHT         QUEUED    LAG  WHY',
-      '         9  alice     connected    -               100        100       0              0      -  this call itself',
+      '         9  alice     connected    -               100        100       0              0      -  this command itself',
       ' 700000001  bob       connected    gmetric.*       100        100       0              0      -  nothing is waiting',
       ' 809438160  alice     waiting      smon.* +1     2.35M      1.00M       0  1.34M (47.7M)    2 h  nobody is connected',
       '1342622147  alice     window-full  gmetric.*       100        100   65536      10 (700B)  1 min  sent, not committed',
@@ -98,14 +98,14 @@ describe('channels', () => {
     ])
   })
 
-  test('shows losses by their reason, and what is not stored, only where there are any', async () => {
+  test('shows losses by reason and unstored values only if there are any', async () => {
     const { out } = await runCli(['channels'], gives(channel(7), channel(8, { ...AWAY, unstored: 5 })))
     expect(out[0]).toMatch(/QUEUED {2}DROPPED +UNSTORED +LAG/)
     expect(out[1]).toMatch(/ 0 {2,}- {2}nothing is waiting$/)
     expect(out[2]).toMatch(/1\.34M \(47\.7M\) {2}678 overflow +5 +2 h {2}nobody is connected$/)
   })
 
-  test('shows where those go that are dialled, only where there are any', async () => {
+  test('shows URLs only if there are any', async () => {
     const dialled = channel(8, { url: 'tls://monitor.example.org:7650/a-very-long-way', state: 'failed', queued: 1 })
     const { out } = await runCli(['channels'], gives(channel(7), dialled))
     expect(out[0]).toMatch(/IDENTITY {2}URL +STATE/)
@@ -150,12 +150,12 @@ describe('channels', () => {
     expect(out[1]?.endsWith(`  ${why}`)).toBe(true)
   })
 
-  test('shows those that lag, the slowest first', async () => {
+  test('shows slow channels, the slowest first', async () => {
     const all = gives(channel(5, { lag: 2 }), channel(6), channel(7, { lag: 0.5 }), channel(8, { lag: 60 }))
     const { out } = await runCli(['channels', '--slow', '--json'], all)
     expect(out.map((line) => JSON.parse(line).channel)).toEqual([8, 5])
     const { out: none, err, code } = await runCli(['channels', '--slow'], gives(channel(6)))
-    expect({ none, err, code }).toEqual({ none: [], err: ['nothing has waited for as long as a second'], code: 0 })
+    expect({ none, err, code }).toEqual({ none: [], err: ['no value has waited for a second or more'], code: 0 })
   })
 
   test('asks page by page, and prints everything as JSON', async () => {
@@ -168,9 +168,12 @@ describe('channels', () => {
     expect((await runCli(['channels', '--json'], gives())).out).toEqual([])
   })
 
-  test('a record that fits no answer is told, not asked for again and again', async () => {
+  test('a record that is too long for an answer is reported, not queried again and again', async () => {
     const { code, err } = await runCli(['channels'], gives(MORE))
-    expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels holds a record that fits no answer'] })
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: ['cinnabar: producer.channels contains a record that is too long for an answer'],
+    })
   })
 })
 
@@ -202,15 +205,15 @@ describe('channels ID', () => {
     ])
   })
 
-  test('says so where they do not add up', async () => {
+  test('reports counters that do not add up', async () => {
     const { out } = await runCli(['channels', '33'], gives(channel(33, { accepted: 7, committed: 5, queued: 1 })))
     expect(out).toContain('balance    7 accepted, but 5 committed + 0 in flight + 1 queued + 0 dropped = 6')
   })
 
-  test('of a channel that is not there is a failure; of what is no id, wrong usage', async () => {
+  test('fails for a channel that does not exist; an invalid id is wrong usage', async () => {
     const { code, err } = await runCli(['channels', '33'], gives())
     expect(code).toBe(1)
-    expect(err.join()).toMatch(/there is no channel 33 of yours/)
+    expect(err.join()).toMatch(/you have no channel 33/)
     for (const id of ['0', 'x', '2147483648']) expect((await runCli(['channels', id])).code).toBe(2)
   })
 })
@@ -222,9 +225,9 @@ describe('channels ID --delete', () => {
     expect(producer.asked).toMatchObject([{ name: 'DEL_CHANNEL', fields: { channel: 7 } }])
   })
 
-  test('says what to do where there is none', async () => {
+  test('says what to do if there is no such channel', async () => {
     const { code, err } = await runCli(['channels', '7', '--delete'], () => ({ status: 'NO_SUCH_CHANNEL' }))
     expect(code).toBe(1)
-    expect(err[1]).toBe('`cinnabar channels` lists those that this user has')
+    expect(err[1]).toBe('`cinnabar channels` lists the channels of this user')
   })
 })

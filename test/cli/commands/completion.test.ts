@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(directory, { recursive: true }))
 
-/** What a Tab behind `line` offers in bash, which hands over words in pieces. */
+/** The completions of `line` in bash, which passes words in pieces. */
 function offered(line: string, ...names: readonly string[]): string[] {
   writeFileSync(answer, names.map((name) => `${name}\n`).join(''))
   writeFileSync(asked, '')
@@ -80,7 +80,7 @@ describe('in bash', () => {
     expect(askedFor()).toEqual(['complete', kind, '--', ...words])
   })
 
-  test('where subcommands and names can stand, both are offered', () => {
+  test('where both subcommands and names are possible, both are offered', () => {
     expect(offered('cinnabar channels ', '80', '90')).toEqual(['define', '80', '90'])
     expect(askedFor()).toEqual(['complete', 'channel', '--', 'channels', ''])
   })
@@ -91,7 +91,7 @@ describe('in bash', () => {
     expect(offered('cinnabar get gmetric.a:', 'gmetric.a:bc')).toEqual(['bc'])
   })
 
-  test('a name is never run, and comes quoted', () => {
+  test('a name is never executed, and is quoted', () => {
     const names = ['g$(touch /tmp/x)', 'g`id`', "g'; id", 'g a', 'g*']
     expect(offered('cinnabar get g', ...names)).toEqual([
       'g\\$\\(touch\\ /tmp/x\\)',
@@ -126,9 +126,9 @@ describe.each([
 describe('names', () => {
   const names = (...all: readonly string[]) => list(...all.map((name) => [string('name', name)]))
   const script: Script = ({ of, args }) => {
-    if (of === 'producer.metrics') return { behind: [{ answer: names(`${args['match']}`, 'a\nb', 'gmetric.b') }] }
-    if (of === 'producer.controls') return { behind: [{ answer: names('user.add') }] }
-    return { behind: [{ answer: list([uint32('channel', 9)], [uint32('channel', 33)]) }] }
+    if (of === 'producer.metrics') return { followedBy: [{ answer: names(`${args['match']}`, 'a\nb', 'gmetric.b') }] }
+    if (of === 'producer.controls') return { followedBy: [{ answer: names('user.add') }] }
+    return { followedBy: [{ answer: list([uint32('channel', 9)], [uint32('channel', 33)]) }] }
   }
 
   test.each<[readonly string[], readonly string[]]>([
@@ -144,7 +144,7 @@ describe('names', () => {
     expect({ code, out, err }).toEqual({ code: 0, out: expected, err: [] })
   })
 
-  test('are asked for where and as whom the command line says', async () => {
+  test('are looked up with the login of the command line', async () => {
     const urls: unknown[] = []
     const connect: Connect = (url, credentials) => {
       urls.push([url, 'identity' in credentials && credentials.identity])
@@ -156,7 +156,7 @@ describe('names', () => {
     expect({ code, out, err, urls }).toEqual({ code: 0, out: [], err: [], urls: [['tcp://n1:7650', 'bob']] })
   })
 
-  test('nobody is asked for a password, and nothing is said', async () => {
+  test('there is no prompt for a password and no message', async () => {
     const words = ['get', '--url', 'tcp://n1:7650', '--user', 'bob', 'gm']
     const { code, out, err } = await runCli(['complete', 'metric', '--', ...words], script, { env: {} })
     expect({ code, out, err }).toEqual({ code: 0, out: [], err: [] })
@@ -184,7 +184,7 @@ describe('names', () => {
   })
 })
 
-test('how to install it is told', async () => {
+test('the help tells how to install it', async () => {
   const { out } = await runCli(['completion', '--help'])
   expect(out.join('\n')).toContain("echo 'source <(cinnabar completion bash)' >> ~/.bashrc")
   expect((await runCli(['--help'])).out.join('\n')).not.toMatch(/^ {2}complete /m)

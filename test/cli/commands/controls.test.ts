@@ -15,14 +15,14 @@ function secretFile(text: string): string {
 
 const outcome = (word: string, detail = '', ...value: readonly Field[]) => ({
   result: 5,
-  behind: [{ answer: rec(string('outcome', word), string('detail', detail), ...value), transaction: 77 }],
+  followedBy: [{ answer: rec(string('outcome', word), string('detail', detail), ...value), transaction: 77 }],
 })
 
 describe('exec', () => {
   const script: Script = ({ name, of }) => {
     if (of === 'producer.controls') {
       const parameters = list([string('name', 'unit'), string('type', 'string')])
-      return { behind: [{ answer: list([string('name', 'exec.x'), { name: 'parameters', ...parameters }]) }] }
+      return { followedBy: [{ answer: list([string('name', 'exec.x'), { name: 'parameters', ...parameters }]) }] }
     }
     return name === 'EXECUTE' ? outcome('ok', 'done', uint32('value', 3)) : {}
   }
@@ -51,16 +51,16 @@ describe('exec', () => {
     expect(result.code).toBe(code)
     expect(result.out).toEqual([`${word}: why`])
     expect(result.err[0]).toBe(
-      code > 0 ? `cinnabar: exec.x: ${word}: why` : word === 'ok' ? undefined : 'a dry run: nothing was done',
+      code > 0 ? `cinnabar: exec.x: ${word}: why` : word === 'ok' ? undefined : 'dry run: nothing was done',
     )
   })
 
   test('a connection that is lost meanwhile leaves it unknown whether the control ran', async () => {
     const lost: Script = ({ name }) => (name === 'EXECUTE' ? { result: 5 } : {})
-    const running = runCli(['exec', 'exec.x', '--idempotency-key', 'k'], lost, { hangsUpBehind: 'EXECUTE' })
+    const running = runCli(['exec', 'exec.x', '--idempotency-key', 'k'], lost, { hangsUpAfter: 'EXECUTE' })
     const { code, out, err } = await running
     expect({ code, out }).toEqual({ code: 3, out: [] })
-    expect(err.join('\n')).toMatch(/Whether it ran is not known; `cinnabar audit` may tell/)
+    expect(err.join('\n')).toMatch(/It is not known whether it ran; `cinnabar audit` may show it/)
   })
 
   test('a key and a dry run are arguments of the protocol', async () => {
@@ -102,7 +102,7 @@ describe('user', () => {
       options,
     )
     expect({ code, out }).toEqual({ code: 0, out: [] })
-    expect(err).toEqual(['New password of acme/alice: ', 'Once more: ', 'user.add done'])
+    expect(err).toEqual(['New password of acme/alice: ', 'Repeat the new password: ', 'user.add done'])
     const args = { user: 'alice', tenant: 'acme', password: 'pencil', role: 'operator' }
     expect(producer.asked[0]).toMatchObject({ of: 'user.add', args })
   })
@@ -115,9 +115,12 @@ describe('user', () => {
     expect(producer.asked[0]).toMatchObject({ of: 'user.passwd', args: { user: 'alice', password: '12345' } })
   })
 
-  test('a file that is not there is told in plain words', async () => {
+  test('a missing file is reported in plain words', async () => {
     const { code, err, producer } = await runCli(['user', 'add', 'alice', '--password-file', '/nowhere'], script)
-    expect({ code, err }).toEqual({ code: 2, err: [expect.stringMatching(/^cinnabar: no secret .* from \/nowhere: /)] })
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: [expect.stringMatching(/^cinnabar: cannot read the secret from \/nowhere: /)],
+    })
     expect(producer.asked).toEqual([])
   })
 
@@ -127,11 +130,11 @@ describe('user', () => {
     expect(producer.asked).toEqual([])
   })
 
-  test('a new password does not travel where others can read it', async () => {
+  test('a new password is not sent over a connection that others can read', async () => {
     const options = { secrets: ['pencil', 'pencil'], isOpenToOthers: true }
     const { code, err, producer } = await runCli(['user', 'add', 'alice'], script, options)
     expect(code).toBe(1)
-    expect(err.join()).toMatch(/others can read it/)
+    expect(err.join()).toMatch(/others could read the new password/)
     expect(producer.asked).toEqual([])
   })
 
@@ -158,7 +161,7 @@ describe('user', () => {
     expect((await runCli(['user', 'list', '--json'], script)).out).toEqual(['{"tenant":"default","user":"alice"}'])
   })
 
-  test('what the server refuses is told', async () => {
+  test('a refusal of the server is reported', async () => {
     const refused: Script = ({ name }) => (name === 'EXECUTE' ? outcome('failed', 'there is no user bob') : {})
     const { code, err } = await runCli(['user', 'remove', 'bob'], refused)
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: user.remove: failed: there is no user bob'] })

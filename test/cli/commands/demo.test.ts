@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { beginning } from '../../../cli/demo/numbers.ts'
+import { streamStart } from '../../../cli/demo/source.ts'
 import { times } from '../../support/long.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
@@ -75,7 +75,7 @@ test('Ctrl-C ends it, and leaves neither a server nor a directory', async () => 
   child.kill('SIGINT')
   const { code, printed } = await ended
   expect(code).toBe(1)
-  expect(printed).toContain('cinnabar: ended before its time: nothing is proven\n')
+  expect(printed).toContain('cinnabar: interrupted: nothing has been proven\n')
   expect(existsSync(directory!)).toBe(false)
   expect(isRunning(Number(pid))).toBe(false)
 })
@@ -117,15 +117,15 @@ test('a number that comes twice ends it, and that is no success', async () => {
   const [, directory] = await shows(/data in (\S+)\n[\s\S]*follows/)
   const [, port] = /\[smon\]\ntcp = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(`${directory}/cinnabar.toml`, 'utf8')) ?? []
   const stranger = connect(Number(port), '127.0.0.1').on('error', () => {})
-  stranger.write(beginning(1))
+  stranger.write(streamStart(1))
   const { code, printed } = await ended
   expect(code, printed).toBe(1)
-  expect(printed).toMatch(/^cinnabar: \d+ were fed and stored, but \d+ are there$/m)
+  expect(printed).toMatch(/^cinnabar: \d+ were fed and stored, but the server has \d+$/m)
   expect(existsSync(directory!)).toBe(false)
 })
 
 test.each(['0', '1.5', 'x', '601'])('--seconds %s is refused', async (seconds) => {
   const { code, err } = await runCli(['demo', '--seconds', seconds])
   expect(code).toBe(2)
-  expect(err.join('\n')).toContain('It has to be a whole number from 1 to 600.')
+  expect(err.join('\n')).toContain('Expected a whole number from 1 to 600.')
 })

@@ -16,10 +16,10 @@ const done =
     if (name !== 'EXECUTE') return {}
     const given: Field[] = value === undefined ? [] : [{ name: 'value', ...value } as Field]
     const answer = rec(string('outcome', outcome), string('detail', value ? '' : `${of} done`), ...given)
-    return { result: 5, behind: [{ answer, transaction: 77 }] }
+    return { result: 5, followedBy: [{ answer, transaction: 77 }] }
   }
 
-describe('what is told becomes the control that does it', () => {
+describe('each command calls its control', () => {
   test.each<[string, string, Readonly<Record<string, unknown>>]>([
     ['tenant add acme', 'tenant.add', { tenant: 'acme' }],
     [
@@ -78,17 +78,17 @@ describe('what is told becomes the control that does it', () => {
   test('a pattern with a blank would be taken for two', async () => {
     const { code, err, producer } = await runCli(['role', 'allow', 'night', 'EXECUTE', 'exec.x', 'unit=a b=c'], done())
     expect({ code, sent: producer.sent }).toEqual({ code: 2, sent: [] })
-    expect(err.join()).toContain('"unit=a b=c" holds a blank')
+    expect(err.join()).toContain('"unit=a b=c" contains a space')
   })
 
-  test('what the server refuses is told', async () => {
+  test('a refusal of the server is reported', async () => {
     const { code, err } = await runCli(['tenant', 'remove', 'acme'], done(undefined, 'failed'))
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: tenant.remove: failed: tenant.remove done'] })
   })
 })
 
 describe('lists', () => {
-  test('tenant list shows what is used of what there is', async () => {
+  test('tenant list shows the used part of each quota', async () => {
     const record = [
       string('tenant', 'acme'),
       uint32('users', 2),
@@ -133,7 +133,7 @@ describe('lists', () => {
     ])
   })
 
-  test('where there is nothing, that is said', async () => {
+  test('an empty list is reported', async () => {
     const { code, out, err } = await runCli(['token', 'list'], done(list()))
     expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['there are no tokens'] })
     expect((await runCli(['token', 'list', '--json'], done(list()))).err).toEqual([])
@@ -167,12 +167,12 @@ describe('token add', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  test('never writes over a file, and leaves none behind where the server refuses', async () => {
+  test('never overwrites a file, and removes its own if the server refuses', async () => {
     const file = join(directory, 'there.token')
     writeFileSync(file, 'in use')
     const { code, err, producer } = await runCli(['token', 'add', 'alice', '--out', file], done())
     expect({ code, asked: producer.asked }).toEqual({ code: 1, asked: [] })
-    expect(err.join()).toContain(`${file}: it is there already`)
+    expect(err.join()).toContain(`${file}: the file exists`)
     expect(readFileSync(file, 'utf8')).toBe('in use')
     const other = join(directory, 'other.token')
     expect((await runCli(['token', 'add', 'bob', '--out', other], done(undefined, 'failed'))).code).toBe(1)
@@ -201,10 +201,10 @@ describe('explain', () => {
     const { code, err } = await runCli(['exec', 'exec.x'], refused)
     expect(code).toBe(1)
     expect(err).toContain(
-      '`cinnabar explain tc EXECUTE OBJECT`, asked by an admin, says which rule forbids it; see also --user',
+      '`cinnabar explain tc EXECUTE OBJECT`, run by an admin, shows which rule forbids it; see also --user',
     )
     const byToken = await runCli(['exec', 'exec.x'], refused, { env: { CINNABAR_TOKEN: 'cnb_x' } })
-    expect(byToken.err.join()).toMatch(/explain USER EXECUTE OBJECT.* or the token's scope leaves it out/)
+    expect(byToken.err.join()).toMatch(/explain USER EXECUTE OBJECT.* or the scope of the token does not include it/)
     const full: Script = () => ({ status: 'QUOTA_EXCEEDED' })
     expect((await runCli(['get', 'a'], full)).err.join()).toContain('`cinnabar tenant list`')
   })

@@ -34,7 +34,7 @@ describe('top on a terminal', () => {
     ])
   })
 
-  test('draws nothing where nothing has changed', async () => {
+  test('draws nothing if nothing has changed', async () => {
     const top = await started()
     await top.pass(1_000)
     const { pictures } = top.screen
@@ -64,7 +64,7 @@ describe('top on a terminal', () => {
     expect(rowsOf(top)).toHaveLength(1)
   })
 
-  test('sorts, filters and helps by keys', async () => {
+  test('sortKeys, filters and helps by keys', async () => {
     const top = await started()
     for (const [name, value] of [
       ['a', 1],
@@ -88,7 +88,7 @@ describe('top on a terminal', () => {
     expect(await names('x')).toHaveLength(3)
   })
 
-  test('holds still and goes on', async () => {
+  test('pauses and resumes', async () => {
     const top = await started()
     top.consumer.value('gmetric.*', of('gmetric.a', 'n1', double(1)))
     top.screen.type(' ')
@@ -113,12 +113,12 @@ describe('top on a terminal', () => {
     expect(top.screen.pictures).toBe(pictures + 1)
   })
 
-  test('says that there is no connection, and goes on with what is there afterwards', async () => {
+  test('reports a lost connection, and continues with the current values', async () => {
     const top = await started()
     top.consumer.value('gmetric.*', of('gmetric.a', 'n1'))
     top.consumer.emit('disconnected', new Error('gone'))
     await top.pass(3_100)
-    expect(top.screen.lines.at(-1)).toBe('no connection to tcp://127.0.0.1:7650 since 3 s, trying again')
+    expect(top.screen.lines.at(-1)).toBe('no connection to tcp://127.0.0.1:7650 for 3 s, reconnecting')
     top.consumer.answers.set('gmetric.*', list([...(of('gmetric.b', 'n1').value as Field[])]))
     top.consumer.emit('connected', { channel: 9 })
     await top.settle()
@@ -128,7 +128,7 @@ describe('top on a terminal', () => {
     expect(top.err).toEqual([])
   })
 
-  test('what the producer has to say stands in the last line', async () => {
+  test('notices of the producer appear in the last line', async () => {
     const top = await started()
     top.consumer.emit('notice', { detail: 'storage\x1b full', code: 3 })
     await top.pass(250)
@@ -176,7 +176,7 @@ describe('top on a terminal', () => {
 })
 
 describe('top into a pipe', () => {
-  test('prints a table after the first second and then at intervals, as often as it is told', async () => {
+  test('prints the given number of tables, the first after a second, then at intervals', async () => {
     const top = await new FakeTop().start(['gmetric.a', 'host=n*', '--count', '2', '--interval', '10'], false)
     expect(top.consumer.followed.get('gmetric.a')?.args).toEqual({ host: 'n*', interval_ms: 10_000 })
     top.consumer.value('gmetric.a', rec(string('host', 'n1'), { ...double(4), name: 'value' } as Field))
@@ -227,7 +227,7 @@ describe('top into a pipe', () => {
     ['--count', '0'],
   ])('%s %s is wrong usage', async (...argv) => {
     const top = await started(...argv)
-    await expect(top.ended).rejects.toThrow(/It has to be/)
+    await expect(top.ended).rejects.toThrow(/Expected a /)
     expect(top.connected).toBeUndefined()
   })
 })

@@ -3,14 +3,14 @@ import { EventEmitter } from 'node:events'
 import { Command } from 'commander'
 import pc from 'picocolors'
 import { addTop } from '../../../cli/commands/top.ts'
-import type { Arrival } from '../../../cli/top/rows.ts'
+import type { ReceivedValue } from '../../../cli/top/rows.ts'
 import type { Screen, ScreenListener } from '../../../cli/top/screen.ts'
 import { type Arguments, type Consumer, StatusError, type Value, type ValueMessage } from '../../../client/index.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { list } from '../fake-cli.ts'
 
 export class FakeConsumer {
-  readonly followed = new Map<string, { args: Arguments; handler: (sample: Arrival) => unknown }>()
+  readonly followed = new Map<string, { args: Arguments; handler: (sample: ReceivedValue) => unknown }>()
   /** What QUERY gives; an empty list for everything else. */
   readonly answers = new Map<string, Value>()
   readonly refused = new Set<string>()
@@ -18,7 +18,7 @@ export class FakeConsumer {
   readonly #events = new EventEmitter()
   #ended: { resolve(): void; reject(error: Error): void } | undefined
 
-  follow(metric: string, args: Arguments, handler: (sample: Arrival) => unknown): Promise<void> {
+  follow(metric: string, args: Arguments, handler: (sample: ReceivedValue) => unknown): Promise<void> {
     if (this.refused.has(metric)) return Promise.reject(new StatusError('COLLECT', 4, `no metric ${metric}`))
     this.followed.set(metric, { args, handler })
     return Promise.resolve()
@@ -133,7 +133,7 @@ export class FakeTop {
             this.interrupt = () => {}
           }
         },
-        whileWaiting: (_: string, work: Promise<unknown>) => work,
+        withProgress: (_: string, work: Promise<unknown>) => work,
       },
       connect: async (url: string, _: unknown, options: unknown) => {
         this.connected = { url, options }

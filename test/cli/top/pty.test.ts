@@ -72,7 +72,7 @@ class Terminal {
 // Skipped only where there is no terminal to be had; the message above says what to install.
 test.skipIf(!hasScript)('draws on the alternate screen, obeys keys, and gives the terminal back', async () => {
   const terminal = new Terminal()
-  await terminal.until(/METRIC \^.*Nothing has come in yet/s)
+  await terminal.until(/METRIC \^.*No values yet/s)
   await terminal.until(/n1.* load \d/)
   expect(terminal.shown).toContain(ENTERED)
   terminal.type('/zz')

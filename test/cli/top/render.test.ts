@@ -1,10 +1,18 @@
 import fc from 'fast-check'
 import pc from 'picocolors'
 import { describe, expect, test } from 'vitest'
-import { cellWidth } from '../../../cli/top/cells.ts'
-import { Host } from '../../../cli/top/host.ts'
-import { type Picture, render, renderPlain, tableHeight, toJsonLine } from '../../../cli/top/render.ts'
-import type { Row } from '../../../cli/top/rows.ts'
+import { HostState } from '../../../cli/top/host.ts'
+import {
+  cellWidth,
+  fitToWidth,
+  type Picture,
+  render,
+  renderPlain,
+  safeText,
+  tableHeight,
+  toJsonLine,
+} from '../../../cli/top/render.ts'
+import type { TopRow } from '../../../cli/top/rows.ts'
 import { FIRST_VIEW } from '../../../cli/top/view.ts'
 import { type Field, VOID } from '../../../client/index.ts'
 import { double, rec, string, uint64 } from '../fake-cli.ts'
@@ -12,8 +20,8 @@ import { double, rec, string, uint64 } from '../fake-cli.ts'
 const PLAIN = pc.createColors(false)
 const URL = 'tcp://127.0.0.1:7650'
 
-const row = (metric: string, where: string, content: Row['content'], more: Partial<Row> = {}): Row => ({
-  asked: 'gmetric.*',
+const row = (metric: string, where: string, content: TopRow['content'], more: Partial<TopRow> = {}): TopRow => ({
+  pattern: 'gmetric.*',
   metric,
   where,
   content,
@@ -23,7 +31,7 @@ const row = (metric: string, where: string, content: Row['content'], more: Parti
   ...more,
 })
 
-function picture(rows: readonly Row[], more: Partial<Picture> = {}): Picture {
+function picture(rows: readonly TopRow[], more: Partial<Picture> = {}): Picture {
   return {
     view: FIRST_VIEW,
     host: busyHost().summary(),
@@ -34,13 +42,13 @@ function picture(rows: readonly Row[], more: Partial<Picture> = {}): Picture {
     unitOf: (metric) => (metric === 'gmetric.foo' ? 'widgets' : '1'),
     nowMs: 4_000,
     message: '',
-    asked: ['gmetric.*', 'smon.*'],
+    patterns: ['gmetric.*', 'smon.*'],
     ...more,
   }
 }
 
-function busyHost(): Host {
-  const host = new Host()
+function busyHost(): HostState {
+  const host = new HostState()
   const take = (name: string, value: number, time = 1e6) => {
     const [, family] = name.split('.')
     const named = rec(string('name', name), { ...double(value), name: 'value' } as Field)
@@ -95,7 +103,7 @@ describe('a narrow screen', () => {
 })
 
 describe('the screen', () => {
-  test('shows the host above what comes in', () => {
+  test('shows the host above the table', () => {
     const rows = [
       row('gmetric.foo', 'web1', 42),
       row('gmetric.bar', '10.0.0.9', 'some text that is too long for its column'),
@@ -135,16 +143,16 @@ describe('the screen', () => {
     ['what is being typed', { view: { ...FIRST_VIEW, typed: 'a\x1b' } }, /^\/a\\x1b_/],
     ['what the filter leaves', { total: 7, view: { ...FIRST_VIEW, filter: 'w' } }, /^1 of 7 rows match w/],
     ['what is wrong', { message: 'no connection' }, /^no connection +$/],
-    ['that there is more than it keeps', { isFull: true, total: 10_000 }, /^Only 10000 rows are kept/],
+    ['that there is more than it keeps', { isFull: true, total: 10_000 }, /^There are more than the 10000 rows shown/],
   ])('says in its last line %s', (_, more, expected) => {
     expect(render(picture([row('a', '', 1)], more), { columns: 120, rows: 12 }, PLAIN).at(-1)).toMatch(expected)
   })
 
-  test('says why it is empty', () => {
+  test('explains an empty table', () => {
     const size = { columns: 100, rows: 14 }
-    expect(render(picture([]), size, PLAIN).join('\n')).toContain('Nothing has come in yet for gmetric.*, smon.*.')
+    expect(render(picture([]), size, PLAIN).join('\n')).toContain('No values yet for gmetric.*, smon.*.')
     const filtered = picture([], { total: 3, view: { ...FIRST_VIEW, filter: 'w' } })
-    expect(render(filtered, size, PLAIN).join('\n')).toContain('None of the 3 rows contains w')
+    expect(render(filtered, size, PLAIN).join('\n')).toContain('None of the 3 rows matches w')
   })
 
   test('dims what is gone, and colours what is nearly full', () => {
@@ -159,8 +167,8 @@ describe('the screen', () => {
     expect(help.join('\n')).toMatch(/KEYS(.|\n)*sort by metric, host, value, age(.|\n)*q, Ctrl-C +quit/)
   })
 
-  test('of a producer that tells nothing still stands', () => {
-    const host = new Host()
+  test('is complete for a producer that reports nothing', () => {
+    const host = new HostState()
     host.take({ name: 'host.cpu.*', time: 1, value: rec(string('name', 'host.cpu.idle'), { ...VOID, name: 'value' }) })
     const lines = render(picture([], { host: host.summary() }), { columns: 80, rows: 14 }, PLAIN)
     expect(lines[0]).toMatch(/^producer {3}load - - - {3}tcp:/)
@@ -193,10 +201,10 @@ describe('into a pipe', () => {
     expect(lines).toHaveLength(5 + 2 + 60 + 1)
     expect(lines[6]).toMatch(/^METRIC/)
     expect(lines.every((line) => line === line.trimEnd())).toBe(true)
-    expect(lines.at(-1)).toMatch(/^Only 60 rows are kept/)
+    expect(lines.at(-1)).toMatch(/^There are more than the 60 rows shown/)
   })
 
-  test.each<[Row['content'], unknown]>([
+  test.each<[TopRow['content'], unknown]>([
     [1.5, 1.5],
     [true, true],
     ['a\x1b', 'a\x1b'],
@@ -209,7 +217,7 @@ describe('into a pipe', () => {
   })
 
   test('a counter that began anew has no rate', () => {
-    const host = new Host()
+    const host = new HostState()
     for (const [value, time] of [
       [10n, 1e6],
       [5n, 2e6],
@@ -218,5 +226,51 @@ describe('into a pipe', () => {
       host.take({ name: 'host.net.sent_bytes', time, value: uint64('', value) })
       expect(host.summary().net.sent).toBe(value === 25n ? 10 : undefined)
     }
+  })
+})
+
+describe('cells', () => {
+  // Unicode's EastAsianWidth.txt (W and F are two cells), and its Mn and Me, which stand on the cell before them.
+  test.each([
+    ['', 0],
+    ['web1', 4],
+    ['é', 1],
+    ['e\u0301', 1],
+    ['日本語', 6],
+    ['한국', 4],
+    ['Ｆ', 2],
+    ['ｶ', 1],
+    ['😀', 2],
+    ['🇩🇪', 2],
+    ['\u{20000}', 2],
+    ['…', 1],
+  ])('%j takes %i', (text, width) => {
+    expect(cellWidth(text)).toBe(width)
+  })
+
+  test('are filled on either side', () => {
+    expect(fitToWidth('ab', 4)).toBe('ab  ')
+    expect(fitToWidth('ab', 4, 'right')).toBe('  ab')
+  })
+
+  test('what is cut ends in an ellipsis, and a wide character is not cut in two', () => {
+    expect(fitToWidth('abcdef', 4)).toBe('abc…')
+    expect(fitToWidth('日本語', 4)).toBe('日… ')
+    expect(fitToWidth('日本語', 4, 'right')).toBe(' 日…')
+    expect(fitToWidth('abc', 0)).toBe('')
+  })
+
+  test('nothing that was sent can steer the terminal or turn its direction', () => {
+    expect(safeText('a\x1b[2Jb\rc\u202ed\u200de\u200ff\u009b1m')).toBe('a\\x1b[2Jb\\x0dc\\u202ede' + 'f\\x9b1m')
+  })
+
+  test('any text takes exactly the width it is fitToWidth to', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.nat(40), (text, width) => {
+        const cell = fitToWidth(safeText(text), width)
+        expect(cellWidth(cell)).toBe(width)
+        expect(cell).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u)
+      }),
+    )
   })
 })

@@ -1,21 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { arrange } from '../../../cli/top/arrange.ts'
-import { type Arrival, GONE_MS, Rows } from '../../../cli/top/rows.ts'
+import { GONE_MS, type ReceivedValue, sortRows, TopRows } from '../../../cli/top/rows.ts'
 import { BasicType, type Field, type Value, VOID } from '../../../client/index.ts'
 import { double, rec, string, uint64 } from '../fake-cli.ts'
 
 const of = (name: string, host: string, value: Value): Value =>
   rec(string('name', name), string('host', host), { ...value, name: 'value' } as Field)
-const arrival = (name: string, host: string, value: Value): Arrival => ({
+const arrival = (name: string, host: string, value: Value): ReceivedValue => ({
   name: 'gmetric.*',
   time: 7,
   value: of(name, host, value),
 })
-const shown = (rows: Rows) => [...rows.values()].map(({ metric, where, content }) => [metric, where, content])
+const shown = (rows: TopRows) => [...rows.values()].map(({ metric, where, content }) => [metric, where, content])
 
 describe('rows', () => {
   test('are the latest value of each series', () => {
-    const rows = new Rows()
+    const rows = new TopRows()
     rows.take(arrival('gmetric.a', 'n1', double(1)), 0)
     rows.take(arrival('gmetric.a', 'n2', double(2)), 0)
     rows.take(arrival('gmetric.a', 'n1', double(3)), 5)
@@ -23,11 +22,11 @@ describe('rows', () => {
       ['gmetric.a', 'n1', 3],
       ['gmetric.a', 'n2', 2],
     ])
-    expect([...rows.values()][0]).toMatchObject({ asked: 'gmetric.*', arrivedMs: 5, time: 7 })
+    expect([...rows.values()][0]).toMatchObject({ pattern: 'gmetric.*', arrivedMs: 5, time: 7 })
   })
 
-  test('of a single metric have the name that was asked for', () => {
-    const rows = new Rows()
+  test('of a single metric have the name of the subscription', () => {
+    const rows = new TopRows()
     rows.take({ name: 'host.load.one', time: 7, value: double(0.5) }, 0)
     rows.take({ name: 'gmetric.a', time: 7, value: rec(string('host', 'n1'), { name: 'value', ...double(1) }) }, 0)
     rows.take(
@@ -42,14 +41,14 @@ describe('rows', () => {
   })
 
   test('long texts and what is no number are kept short', () => {
-    const rows = new Rows()
+    const rows = new TopRows()
     rows.take({ name: 'text', time: 7, value: { type: BasicType.STRING, value: 'x'.repeat(5000) } }, 0)
     rows.take({ name: 'record', time: 7, value: rec(string('a', 'b')) }, 0)
     expect(shown(rows).map(([, , content]) => String(content).length)).toEqual([1000, 3])
   })
 
   test('that are gone are shown for some seconds, and come back with a value', () => {
-    const rows = new Rows()
+    const rows = new TopRows()
     for (const host of ['n1', 'n2']) rows.take(arrival('gmetric.a', host, double(1)), 0)
     for (const host of ['n1', 'n2', 'n3']) rows.take(arrival('gmetric.a', host, VOID), 100)
     expect([...rows.values()].map(({ goneMs }) => goneMs)).toEqual([100, 100])
@@ -61,7 +60,7 @@ describe('rows', () => {
   })
 
   test('are bounded; one that is gone makes room', () => {
-    const rows = new Rows(2)
+    const rows = new TopRows(2)
     rows.take(arrival('gmetric.a', 'n1', double(1)), 0)
     rows.take(arrival('gmetric.a', 'n2', double(1)), 0)
     expect(rows.isFull).toBe(false)
@@ -78,7 +77,7 @@ describe('rows', () => {
   })
 
   test('begin with what is there, whose age is not known', () => {
-    const rows = new Rows()
+    const rows = new TopRows()
     rows.take(arrival('gmetric.a', 'n1', double(1)), 5)
     rows.take(arrival('gmetric.a', 'n2', double(1)), 5)
     const there = [arrival('gmetric.a', 'n1', double(1)), arrival('gmetric.a', 'n3', double(3))]
@@ -95,15 +94,15 @@ describe('rows', () => {
   })
 
   test('of another pattern are not gone when they are not in its answer', () => {
-    const rows = new Rows()
+    const rows = new TopRows()
     rows.take(arrival('gmetric.a', 'n1', double(1)), 0)
     rows.seed([], 'smon.*', 9, 9)
     expect([...rows.values()][0]?.goneMs).toBeUndefined()
   })
 })
 
-describe('arrange', () => {
-  const rows = new Rows()
+describe('sortRows', () => {
+  const rows = new TopRows()
   const put = (name: string, host: string, value: Value, ms: number) => rows.take(arrival(name, host, value), ms)
   put('b', 'n1', double(10), 1)
   put('a', 'n2', double(Number.NaN), 4)
@@ -111,19 +110,19 @@ describe('arrange', () => {
   put('c', 'Web', string('', 'text'), 3)
   rows.seed([arrival('d', 'n9', double(-1))], 'gmetric.*', undefined, 9)
   const order = (sort: 'metric' | 'host' | 'value' | 'age', isReversed = false, filter = '') =>
-    arrange(rows.values(), { sort, isReversed, filter }).map(({ metric, where }) => `${metric}@${where}`)
+    sortRows(rows.values(), { sort, isReversed, filter }).map(({ metric, where }) => `${metric}@${where}`)
 
   test.each([
     ['metric', ['a@n1', 'a@n2', 'b@n1', 'c@Web', 'd@n9']],
     ['host', ['c@Web', 'a@n1', 'b@n1', 'a@n2', 'd@n9']],
     ['value', ['a@n1', 'b@n1', 'd@n9', 'a@n2', 'c@Web']],
     ['age', ['a@n2', 'c@Web', 'a@n1', 'b@n1', 'd@n9']],
-  ] as const)('sorts by %s', (sort, expected) => {
+  ] as const)('sortKeys by %s', (sort, expected) => {
     expect(order(sort)).toEqual(expected)
     expect(order(sort, true)).not.toEqual(expected)
   })
 
-  test('turned round, the least comes first', () => {
+  test('reversed, the smallest comes first', () => {
     expect(order('value', true)).toEqual(['c@Web', 'a@n2', 'd@n9', 'b@n1', 'a@n1'])
   })
 

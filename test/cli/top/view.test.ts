@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { FIRST_VIEW, filterOf, HELP, press, type View } from '../../../cli/top/view.ts'
+import { FIRST_VIEW, filterOf, HELP, press, type TopView } from '../../../cli/top/view.ts'
 
 const PAGE = { rows: 100, height: 10 }
 
-function pressed(...keys: readonly string[]): View {
-  return keys.reduce<View>((view, key) => {
+function pressed(...keys: readonly string[]): TopView {
+  return keys.reduce<TopView>((view, key) => {
     const next = press(view, key, PAGE)
     if (next === 'quit') throw new Error(`${key} quits`)
     return next
@@ -17,7 +17,7 @@ describe('a key', () => {
     expect(press({ ...FIRST_VIEW, isHelp: true }, key, PAGE)).toBe('quit')
   })
 
-  test('sorts, by number or beside, and turns round', () => {
+  test('sortKeys, by number or beside, and turns round', () => {
     expect(['1', '2', '3', '4'].map((key) => pressed(key).sort)).toEqual(['metric', 'host', 'value', 'age'])
     expect(pressed('right', '>').sort).toBe('value')
     expect(pressed('left').sort).toBe('age')

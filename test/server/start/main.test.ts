@@ -54,7 +54,7 @@ function working({ data = join(directory, 'data'), tcp = '127.0.0.1:0', more = '
 /** What is meant for people: no stack, no class names. */
 function expectSentence({ errors, out }: Ended): void {
   expect(errors).toMatch(/^cinnabar: /)
-  expect(errors).not.toMatch(/\bat .+:\d+:\d+|this should not happen|Error:/)
+  expect(errors).not.toMatch(/\bat .+:\d+:\d+|unexpected error|Error:/)
   expect(out).toBe('')
 }
 

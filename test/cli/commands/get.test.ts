@@ -16,7 +16,7 @@ const metric = (name: string, unit = '') => [
   string('description', 'What it is.'),
   { name: 'parameters', ...list(parameter('host', 'string', true), parameter('cpu', 'uint32', false)) },
 ]
-const answer = (value: Value) => ({ behind: [{ answer: value }] })
+const answer = (value: Value) => ({ followedBy: [{ answer: value }] })
 
 describe('metrics', () => {
   const pages: Script = ({ of, args }) => {
@@ -43,7 +43,7 @@ describe('metrics', () => {
     expect(JSON.parse(out[0]!).parameters[1]).toEqual({ name: 'cpu', type: 'uint32', optional: false })
   })
 
-  test('fails where nothing matches', async () => {
+  test('fails if nothing matches', async () => {
     const { code, err } = await runCli(['metrics', 'x*'], () => answer(list()))
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: no metric matches x*'] })
   })
@@ -63,11 +63,11 @@ describe('get', () => {
     expect({ out, err }).toEqual({ out: ['host.load.one  0.42 %  2023-11-14 22:13:20.005'], err: [] })
   })
 
-  test('prints a table for a pattern, and says that there is more', async () => {
+  test('prints a table for a pattern, and reports that the answer is incomplete', async () => {
     const { code, out, err } = await runCli(['get', 'gmetric.foo'], script)
     expect(code).toBe(0)
     expect(out).toEqual(['HOST  VALUE  TIME', 'n1       42  2023-11-14 22:13:20.005'])
-    expect(err.join()).toMatch(/there is more/)
+    expect(err.join()).toMatch(/the answer is incomplete/)
   })
 
   test('prints a JSON object for each value', async () => {
@@ -89,18 +89,18 @@ describe('get', () => {
   })
 
   test.each([
-    [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or none that is fresh'],
-    [list(), 'cinnabar: no value: there is nothing for a host=n1 now'],
+    [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or only old ones'],
+    [list(), 'cinnabar: no value: nothing currently matches a host=n1'],
   ])('fails where there is no value', async (value, message) => {
-    const script: Script = ({ of }) => ({ behind: [{ answer: of === 'a' ? value : list() }] })
+    const script: Script = ({ of }) => ({ followedBy: [{ answer: of === 'a' ? value : list() }] })
     const { code, out, err } = await runCli(['get', 'a', 'host=n1'], script)
     expect({ code, out, err }).toEqual({ code: 1, out: [], err: [message] })
   })
 })
 
-test('an answer that is no list is told as it is', async () => {
+test('an answer that is not a list is reported', async () => {
   const { code, err } = await runCli(['channels'], () => ({
-    behind: [{ answer: { type: BasicType.UINT32, value: 5 } }],
+    followedBy: [{ answer: { type: BasicType.UINT32, value: 5 } }],
   }))
-  expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: producer.channels gave no list, but 5'] })
+  expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: the answer of producer.channels is not a list but 5'] })
 })

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { parseAssignments, splitWords, toTypedArguments } from '../../cli/assignments.ts'
+import { parseAssignments, splitWords, toTypedArguments } from '../../cli/arguments.ts'
 
 const noTypes = async () => new Map<string, string>()
 const typed = (words: string[], types = noTypes) => toTypedArguments(parseAssignments(words), types)
@@ -18,8 +18,8 @@ test.each([['novalue'], ['=x']])('%s is no argument', (word) => {
   expect(() => parseAssignments([word])).toThrow(/write name=value/)
 })
 
-test('an argument stands once', () => {
-  expect(() => parseAssignments(['a=1', 'a=2'])).toThrow(/the argument a stands twice/)
+test('an argument can be given only once', () => {
+  expect(() => parseAssignments(['a=1', 'a=2'])).toThrow(/the argument a is given twice/)
 })
 
 test.each<[string, unknown]>([
@@ -53,7 +53,7 @@ test('a parameter declared a string takes what looks like a number', async () =>
   expect(await typed(['host=7', 'cpu=7', 'other=true'], types)).toEqual({ host: '7', cpu: 7n, other: true })
 })
 
-test('the declared types are asked for only where something looks like no string', async () => {
+test('the declared types are queried only if a value does not look like a string', async () => {
   const types = vi.fn(noTypes)
   await typed(['host=n1', 'index=a'], types)
   expect(types).not.toHaveBeenCalled()

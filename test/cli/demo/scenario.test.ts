@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { Count } from '../../../cli/demo/count.ts'
+import { SequenceCheck } from '../../../cli/demo/scenario.ts'
 
 function counted(numbers: readonly number[]) {
-  const count = new Count()
+  const count = new SequenceCheck()
   for (const number of numbers) count.take(number)
   const { handled, lost, repeated } = count
   return { handled, lost, repeated }
@@ -12,7 +12,7 @@ test('numbers that come once and in order are neither lost nor repeated', () => 
   expect(counted([1, 2, 3])).toEqual({ handled: 3, lost: 0, repeated: 0 })
 })
 
-test('a number that comes again is repeated', () => {
+test('a number that arrives again is repeated', () => {
   expect(counted([1, 2, 2, 3])).toEqual({ handled: 4, lost: 0, repeated: 1 })
 })
 

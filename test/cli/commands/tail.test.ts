@@ -12,18 +12,18 @@ const value = (metric: number, transaction: number, number: number): Message => 
   value: { type: BasicType.UINT32, value: number },
 })
 const gap: Message = { kind: 'gap', transaction: 12, metric: 7, count: 5, from: TIME, to: TIME, reason: 1 }
-const configured = { result: 5, behind: [{ answer: rec(string('outcome', 'ok')) }] }
+const configured = { result: 5, followedBy: [{ answer: rec(string('outcome', 'ok')) }] }
 
-/** COLLECT gives 7, 8, ...; `messages` stand behind the first answer to `at`. */
+/** COLLECT gives 7, 8, ...; `messages` follow the first answer to `at`. */
 function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bound = list()): Script {
   let next = 7
   const due = [messages]
   return ({ name, of }) => {
-    if (name === at) return { behind: due.shift() ?? [] }
+    if (name === at) return { followedBy: due.shift() ?? [] }
     if (name === 'EXECUTE') return configured
     if (name === 'COLLECT') return { result: next++ }
     if (name === 'DEF_CHANNEL') return { result: 33 }
-    return of === 'producer.channels' ? { behind: [{ answer: bound }] } : {}
+    return of === 'producer.channels' ? { followedBy: [{ answer: bound }] } : {}
   }
 }
 
@@ -58,11 +58,13 @@ describe('watch', () => {
   })
 
   test('does not begin on a channel that would keep everything', async () => {
-    const refused: Script = () => ({ behind: [{ answer: rec(string('outcome', 'failed'), string('detail', 'no')) }] })
+    const refused: Script = () => ({
+      followedBy: [{ answer: rec(string('outcome', 'failed'), string('detail', 'no')) }],
+    })
     const { code, err, producer } = await runCli(['watch', 'a'], refused)
     expect({ code, err }).toEqual({
       code: 1,
-      err: ['cinnabar: the producer could not make the channel non-durable: no', expect.stringMatching(/^Tried: /)],
+      err: ['cinnabar: the producer could not make the channel non-durable: no', expect.stringMatching(/^Used: /)],
     })
     expect(producer.asked).toHaveLength(1)
   })
@@ -74,7 +76,7 @@ describe('tail', () => {
     const { code, out, err, producer } = await runCli(['tail', 'a', '--json', '--count', '2'], script)
     expect(code).toBe(0)
     expect(out.map((line) => JSON.parse(line).transaction)).toEqual([11, undefined, 13])
-    expect(err[0]).toBe('channel 33; go on later with: cinnabar tail --channel 33')
+    expect(err[0]).toBe('channel 33; continue later with: cinnabar tail --channel 33')
     expect(err[1]).toMatch(/^lost 5 values of a \(overflow\)/)
     const names = producer.asked.map(({ name }) => name)
     expect(names.slice(0, 5)).toEqual(['DEF_CHANNEL', 'QUERY', 'SET_CHANNEL', 'COLLECT', 'SUBSCRIBE'])
@@ -82,7 +84,7 @@ describe('tail', () => {
     expect(producer.asked.at(-1)).toMatchObject({ name: 'COMMIT', fields: { transaction: 13, through: true } })
   })
 
-  test('goes on with a channel under the names that are bound there', async () => {
+  test('continues a channel with the names bound there', async () => {
     const bindings = list([uint32('metric', 70), string('name', 'gmetric.a'), string('mode', 'subscribe')])
     const bound = list([uint32('channel', 33), { name: 'bindings', ...bindings }])
     const script = follows([value(70, 11, 1)], 'SET_CHANNEL', bound)
@@ -92,7 +94,7 @@ describe('tail', () => {
     expect(producer.asked[0]).toMatchObject({ of: 'producer.channels', args: { channel: '33' } })
   })
 
-  test('a name that is refused leaves no channel behind', async () => {
+  test('a refused name leaves no channel', async () => {
     const isMisspelt: Script = (asked) => (asked.name === 'COLLECT' ? { status: 'NO_SUCH_METRIC' } : follows([])(asked))
     const { code, err, producer } = await runCli(['tail', 'a'], isMisspelt)
     expect(code).toBe(1)
@@ -102,12 +104,12 @@ describe('tail', () => {
     expect(known.producer.asked.map(({ name }) => name)).not.toContain('DEL_CHANNEL')
   })
 
-  test('says so where the channel is gone', async () => {
+  test('reports a channel that does not exist', async () => {
     const isGone: Script = (asked) =>
       asked.name === 'SET_CHANNEL' ? { status: 'NO_SUCH_CHANNEL' } : follows([])(asked)
     const { code, err } = await runCli(['tail', '--channel', '33'], isGone)
     expect(code).toBe(1)
-    expect(err.join()).toMatch(/there is no channel 33 of yours/)
+    expect(err.join()).toMatch(/you have no channel 33/)
   })
 
   test('does not commit what could not be printed', async () => {

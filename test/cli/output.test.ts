@@ -1,10 +1,10 @@
 import pc from 'picocolors'
 import { expect, test } from 'vitest'
-import { toJson, toLine, toTable, toText } from '../../../cli/output/measured.ts'
-import type { ValueMessage } from '../../../client/index.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Value } from '../../../protocol/monitor/value.ts'
-import { double, list, MORE, rec, string, TIME, uint32, uint64 } from '../fake-cli.ts'
+import { toJson, toLine, toTable, toText } from '../../cli/output.ts'
+import type { ValueMessage } from '../../client/index.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Value } from '../../protocol/monitor/value.ts'
+import { double, list, MORE, rec, string, TIME, uint32, uint64 } from './fake-cli.ts'
 
 const plain = pc.createColors(false)
 const message = (value: Value): ValueMessage => ({ kind: 'value', metric: 7, transaction: 0, time: TIME, value })
@@ -12,11 +12,11 @@ const hosts = list([string('host', 'n1'), uint32('value', 42)], [string('host', 
 
 test('a list of a pattern is a table with units; the time is only that of the newest', () => {
   expect(toText('gmetric.foo', message(hosts), () => 'MB', plain)).toBe(
-    ['HOST    VALUE', 'n1      42 MB', 'node22   7 MB', 'the newest is of 2023-11-14 22:13:20.005'].join('\n'),
+    ['HOST    VALUE', 'n1      42 MB', 'node22   7 MB', 'newest value: 2023-11-14 22:13:20.005'].join('\n'),
   )
 })
 
-test('a list of one value says its time beside it', () => {
+test('a list of one value shows its time in a column', () => {
   const one = list([string('host', 'n1'), uint32('value', 42)])
   expect(toText('gmetric.foo', message(one), () => 'MB', plain)).toBe(
     ['HOST  VALUE  TIME', 'n1    42 MB  2023-11-14 22:13:20.005'].join('\n'),
@@ -60,7 +60,7 @@ test('JSON has an object for each value, with exact numbers', () => {
   expect(toJson('a', message(big))).toEqual([{ metric: 'a', time: TIME, bytes: '1152921504606846976' }])
 })
 
-test('colours are used where the terminal has them', () => {
+test('colours are used if the terminal has them', () => {
   expect(toLine('a', message(double(1)), pc.createColors(true))).toContain('\x1b[1m1\x1b[22m')
   expect(toText('a', message(hosts), () => '', pc.createColors(true))).toContain('\x1b[1mHOST')
 })

@@ -1,0 +1,347 @@
+/**
+ * The scenario of the demonstration. It proves what Cinnabar promises and no more: what is stored is not lost. smon has no
+ * responses that would tell the sender what is stored, so the source pauses before each kill until the ledger shows that
+ * everything is. The consumer does not pause then: the server is killed in the middle of its COMMITs.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Connect, type Consumer, type Gap, GapReason } from '../../client/index.ts'
+import { ExitCode, Failure } from '../failure.ts'
+import { type ChannelLedger, droppedCount, isBalanced, toLedger } from '../ledger.ts'
+import type { ResolvedLogin } from '../login.ts'
+import { queryAll } from '../records.ts'
+import type { Colors, Terminal } from '../terminal.ts'
+import { DEMO_SOURCE, type DemoServer } from './server.ts'
+import { METRIC, NumberSource } from './source.ts'
+
+const INTRODUCTION = [
+  'A source counts 1, 2, 3 … A consumer has to handle each number exactly once and in order.',
+  'The server between them is killed three times with kill -9. It promises that what is stored',
+  'is not lost. The source cannot see what is stored: before a kill it pauses until all is.',
+  '',
+] as const
+const KILLS = 3
+/** Numbers per second. */
+const RATE = 10_000
+/** The interval between two bursts of the source. */
+const TICK_MS = 50
+const ROW_MS = 1_000
+const POLL_MS = 20
+/** If nothing progresses for this long, something is wrong. */
+const PATIENCE_MS = 30_000
+/** The consumer pauses after this share of the time between two kills, so that values queue up. */
+const PAUSE_AFTER = 0.6
+/** The consumer does its work in batches, so that a kill hits it in the middle of one. */
+const BATCH = 100
+const BATCH_MS = 1
+
+const HEADINGS = ['fed', 'stored', 'handled', 'committed', 'waiting'] as const
+const COLUMN_WIDTH = 12
+
+interface ScenarioOptions {
+  readonly server: DemoServer
+  readonly login: () => Promise<ResolvedLogin>
+  readonly connect: Connect
+  readonly output: DemoOutput
+  readonly seconds: number
+  /** Aborts the scenario early. */
+  readonly signal: AbortSignal
+  /** Called when the consumer cannot continue. */
+  readonly failed: (error: Error) => void
+}
+
+export class Scenario {
+  readonly #options: ScenarioOptions
+  readonly #output: DemoOutput
+  readonly #check = new SequenceCheck()
+  readonly #pause = new Pause()
+  readonly #source: NumberSource
+  readonly #startedMs = performance.now()
+  #consumer: Consumer | undefined
+  /** Reads the ledger over a connection of its own for each run of the server. */
+  #ledgerReader: Consumer | undefined
+  #rowMs = 0
+
+  constructor(options: ScenarioOptions) {
+    this.#options = options
+    this.#output = options.output
+    this.#source = new NumberSource(options.server.smonPort)
+  }
+
+  /** Rejects with Failure unless each number came exactly once and every ledger balanced. */
+  async run(): Promise<void> {
+    const { server, seconds } = this.#options
+    const colors = this.#output.colors
+    for (const line of INTRODUCTION) await this.#output.printBelow(line)
+    await server.start()
+    await this.#output.print(`the server is up, process ${server.pid}, data in ${server.directory}`)
+    await this.#consume()
+    await this.#source.open()
+    await this.#output.printHeadings()
+    const roundMs = (seconds * 1_000) / (KILLS + 1)
+    for (let kill = 1; kill <= KILLS; kill++) {
+      await this.#feedUntil((kill - 1 + PAUSE_AFTER) * roundMs)
+      await this.#pauseConsumer(kill * roundMs)
+      await this.#killMidway(kill)
+      await this.#restart()
+    }
+    await this.#feedUntil(seconds * 1_000)
+    await this.#output.print('the source stops; the consumer handles what is left')
+    const { fed } = this.#source
+    const ledger = await this.#ledgerWhen(
+      ({ accepted, inFlight, queued }) => accepted >= fed && inFlight + queued === 0,
+    )
+    await this.#row(ledger)
+    await this.#checkTotals(ledger)
+    await this.#output.print(colors.green(`everything balances: ${KILLS} kills, each number handled exactly once`))
+  }
+
+  async close(): Promise<void> {
+    this.#source.close()
+    this.#pause.end()
+    await Promise.all([this.#consumer?.close(), this.#ledgerReader?.close()])
+  }
+
+  /** Subscribes on a durable channel with a handler that checks the numbers. The library commits what was handled. */
+  async #consume(): Promise<void> {
+    const { connect, login } = this.#options
+    const { url, credentials } = await login()
+    const consumer = await connect(url, credentials)
+    this.#consumer = consumer
+    consumer.on('gap', (gap) => this.#reportGap(gap))
+    await consumer.follow(METRIC, { source: DEMO_SOURCE }, async ({ plain }) => {
+      await this.#pause.over
+      if (typeof plain !== 'number') throw new Failure(ExitCode.FAILED, `received a value that was never fed: ${plain}`)
+      this.#check.take(plain)
+      if (this.#check.handled % BATCH === 0) await sleep(BATCH_MS)
+    })
+    consumer.run().catch((error: Error) => this.#options.failed(error))
+    await this.#connectLedgerReader()
+    await this.#output.print(`a consumer follows ${METRIC} on the durable channel ${consumer.channel}`)
+  }
+
+  async #connectLedgerReader(): Promise<void> {
+    const { connect, login } = this.#options
+    const { url, credentials } = await login()
+    this.#ledgerReader = await connect(url, credentials, { reconnect: false })
+  }
+
+  /** Feeds until this time after the start, and at least once. */
+  async #feedUntil(untilMs: number): Promise<void> {
+    let fromMs = performance.now()
+    do {
+      await this.#sleep(TICK_MS)
+      const nowMs = performance.now()
+      await this.#source.feed(Math.ceil(((nowMs - fromMs) * RATE) / 1_000))
+      fromMs = nowMs
+      if (nowMs - this.#rowMs >= ROW_MS) await this.#row(await this.#ledger())
+    } while (performance.now() - this.#startedMs < untilMs)
+  }
+
+  /** Pauses the consumer so that values wait, including the last one, and waits until all of them are stored. */
+  async #pauseConsumer(untilMs: number): Promise<void> {
+    await this.#output.print('the consumer pauses; values wait for it')
+    this.#pause.begin()
+    await this.#feedUntil(untilMs)
+    const { fed } = this.#source
+    const ledger = await this.#ledgerWhen(({ accepted, unstored }) => accepted >= fed && unstored === 0)
+    await this.#row(ledger)
+    await this.#output.print(`the source pauses until all ${formatThousands(fed)} are on disk; the consumer continues`)
+    await this.#output.printLedger(ledger)
+  }
+
+  async #killMidway(kill: number): Promise<void> {
+    const { server, output } = this.#options
+    const { pid } = server
+    const middle = this.#check.handled + (this.#source.fed - this.#check.handled) / 3
+    this.#pause.end()
+    await this.#until(() => this.#check.handled >= middle)
+    await server.kill()
+    this.#pause.begin()
+    this.#source.close()
+    const at = `${formatThousands(this.#check.handled)} were handled`
+    await output.print(`${output.colors.red(`kill -9 ${pid}`)}  (${kill} of ${KILLS}), when ${at}`)
+  }
+
+  async #restart(): Promise<void> {
+    const { server, output } = this.#options
+    await server.start()
+    await output.print(`the server is up again, process ${server.pid}`)
+    await this.#connectLedgerReader()
+    const { handled } = this.#check
+    const ledger = await this.#ledger()
+    await output.printLedger(ledger)
+    if (ledger.accepted !== this.#source.fed) {
+      throw new Failure(
+        ExitCode.FAILED,
+        `${this.#source.fed} were fed and stored, but the server has ${ledger.accepted}`,
+      )
+    }
+    const between = handled - ledger.committed
+    if (between > 0) {
+      await output.printBelow(
+        `${formatThousands(between)} were handled, but their COMMITs were not stored: they are sent again, and the`,
+      )
+      await output.printBelow('library recognises them by their transaction ids and does not deliver them twice')
+    }
+    await this.#source.open()
+    this.#pause.end()
+  }
+
+  /** Reports a GAP at its place between the values. */
+  #reportGap({ count, reason }: Gap): void {
+    const last = formatThousands(this.#check.handled)
+    const text =
+      reason === GapReason.restart && count === 0
+        ? `after ${last} a GAP: the server cannot know what it had accepted but not stored`
+        : `after ${last} a GAP: ${count} values were lost (reason ${reason})`
+    // If nobody reads the output, printing the next line fails.
+    this.#output.print(text).catch(() => {})
+  }
+
+  async #checkTotals(ledger: ChannelLedger): Promise<void> {
+    const { handled, lost, repeated } = this.#check
+    const { fed } = this.#source
+    const output = this.#output
+    const counts = `${formatThousands(lost)} lost, ${formatThousands(repeated)} repeated`
+    await output.print(`${formatThousands(fed)} fed, ${formatThousands(handled)} handled: ${counts}`)
+    await output.printLedger(ledger)
+    const isExact = handled === fed && lost === 0 && repeated === 0
+    if (isExact && ledger.accepted === fed && ledger.committed === fed) return
+    throw new Failure(ExitCode.FAILED, 'the totals do not balance: each number must be handled and committed once')
+  }
+
+  async #row(ledger: ChannelLedger): Promise<void> {
+    this.#rowMs = performance.now()
+    await this.#output.printRow(this.#source.fed, this.#check, ledger)
+  }
+
+  /** Rejects with Failure if the ledger does not balance. */
+  async #ledger(): Promise<ChannelLedger> {
+    const channel = String(this.#consumer?.channel)
+    const [record] = await queryAll(this.#ledgerReader!, 'producer.channels', { channel }, () => ({}))
+    if (record === undefined) throw new Failure(ExitCode.FAILED, `channel ${channel} does not exist any more`)
+    const ledger = toLedger(record)
+    if (isBalanced(ledger)) return ledger
+    throw new Failure(ExitCode.FAILED, `the ledger does not balance: ${formatSum(ledger)}`)
+  }
+
+  async #ledgerWhen(condition: (ledger: ChannelLedger) => boolean): Promise<ChannelLedger> {
+    let ledger = await this.#ledger()
+    await this.#until(async () => {
+      ledger = await this.#ledger()
+      return condition(ledger)
+    })
+    return ledger
+  }
+
+  /** Rejects with Failure if nothing progresses. */
+  async #until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    let { handled } = this.#check
+    let movedMs = performance.now()
+    while (!(await condition())) {
+      await this.#sleep(POLL_MS)
+      if (this.#check.handled !== handled) movedMs = performance.now()
+      handled = this.#check.handled
+      if (performance.now() - movedMs < PATIENCE_MS) continue
+      throw new Failure(ExitCode.FAILED, `no progress for ${PATIENCE_MS / 1_000} s: ${handled} were handled`)
+    }
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return sleep(ms, undefined, { signal: this.#options.signal })
+  }
+}
+
+/** Prints lines of at most 100 columns, with the seconds since the start. */
+export class DemoOutput {
+  readonly #terminal: Pick<Terminal, 'print' | 'colors'>
+  readonly #startedMs = performance.now()
+
+  constructor(terminal: Pick<Terminal, 'print' | 'colors'>) {
+    this.#terminal = terminal
+  }
+
+  get colors(): Colors {
+    return this.#terminal.colors
+  }
+
+  /** Prints a line after the time. */
+  print(text: string): Promise<void> {
+    const seconds = ((performance.now() - this.#startedMs) / 1_000).toFixed(1)
+    return this.#terminal.print(`${`${seconds} s`.padStart(7)}  ${text}`)
+  }
+
+  /** Prints a line without the time. */
+  printBelow(text: string): Promise<void> {
+    return this.#terminal.print(text && `${' '.repeat(9)}${text}`)
+  }
+
+  printHeadings(): Promise<void> {
+    return this.printBelow(this.colors.dim(HEADINGS.map((head) => head.padStart(COLUMN_WIDTH)).join('')))
+  }
+
+  printRow(fed: number, { handled }: SequenceCheck, ledger: ChannelLedger): Promise<void> {
+    const { accepted, unstored, committed, inFlight, queued } = ledger
+    const cells = [fed, accepted - unstored, handled, committed, inFlight + queued]
+    return this.print(cells.map((cell) => formatThousands(cell).padStart(COLUMN_WIDTH)).join(''))
+  }
+
+  printLedger(ledger: ChannelLedger): Promise<void> {
+    return this.printBelow(`${this.colors.dim('ledger')} ${formatSum(ledger)}`)
+  }
+}
+
+function formatSum(ledger: ChannelLedger): string {
+  const { accepted, committed, inFlight, queued } = ledger
+  const [sum, ...parts] = [accepted, committed, inFlight, queued, droppedCount(ledger)].map(formatThousands)
+  const names = ['committed', 'in flight', 'queued', 'dropped']
+  return `${sum} accepted = ${parts.map((part, at) => `${part} ${names[at]}`).join(' + ')}`
+}
+
+/** Writes commas independently of the locale. */
+function formatThousands(number: number): string {
+  return number.toLocaleString('en-US')
+}
+
+/** Checks at the consumer that each of the numbers 1, 2, 3 … comes exactly once and in order. */
+export class SequenceCheck {
+  handled = 0
+  /** Numbers that were skipped. One that arrives later also counts as repeated: wrong order is an error, too. */
+  lost = 0
+  /** Numbers that are not greater than the one before. */
+  repeated = 0
+  #last = 0
+
+  take(number: number): void {
+    this.handled++
+    if (number <= this.#last) {
+      this.repeated++
+      return
+    }
+    this.lost += number - this.#last - 1
+    this.#last = number
+  }
+}
+
+/** Holds the consumer while it pauses. */
+class Pause {
+  #over: Promise<void> = Promise.resolve()
+  #resume: (() => void) | undefined
+
+  /** Resolves when no pause is active. */
+  get over(): Promise<void> {
+    return this.#over
+  }
+
+  begin(): void {
+    if (this.#resume !== undefined) return
+    this.#over = new Promise((resolve) => {
+      this.#resume = resolve
+    })
+  }
+
+  end(): void {
+    this.#resume?.()
+    this.#resume = undefined
+  }
+}

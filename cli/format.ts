@@ -1,0 +1,114 @@
+/** Values, times and quantities as text for people. Text from sources is escaped so that it cannot control the terminal. */
+import { BasicType, type Gap, GapReason, type Value, valueToJson } from '../client/index.ts'
+
+const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
+const COUNTS = ['', 'k', 'M', 'G', 'T', 'P', 'E']
+const gapReasons = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
+
+/** Escapes control characters, for example as \x1b. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, (character) => {
+    const code = character.charCodeAt(0)
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`
+  })
+}
+
+/** Formats a value in one line. A DOUBLE is rounded to seven digits, because many are converted floats; `--json` has all digits. */
+export function formatValue(value: Value): string {
+  switch (value.type) {
+    case BasicType.VOID:
+      return '-'
+    case BasicType.DOUBLE:
+      return formatDouble(value.value)
+    case BasicType.OPAQUE:
+      return Array.from(value.value, (byte) => byte.toString(16).padStart(2, '0')).join('')
+    case BasicType.STRING:
+      return printable(String(valueToJson(value)))
+    case BasicType.REC:
+      return value.value.map((field) => `${printable(field.name)}=${formatValue(field)}`).join(' ')
+    case BasicType.ARRAY: {
+      const { element, items } = value.value
+      return `[${items.map((item) => formatValue({ type: element, value: item } as Value)).join(', ')}]`
+    }
+    default:
+      return String(value.value)
+  }
+}
+
+function formatDouble(value: number): string {
+  return Number.isInteger(value) || Math.abs(value) >= 1e7 ? String(value) : String(Number(value.toPrecision(7)))
+}
+
+/** Formats microseconds since 1970 as local date and time. */
+export function formatTime(microseconds: number): string {
+  if (microseconds === 0) return '-'
+  const date = new Date(microseconds / 1000)
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-')
+  return `${day} ${formatClock(microseconds)}`
+}
+
+/** Formats microseconds since 1970 as local time of day. */
+export function formatClock(microseconds: number): string {
+  const date = new Date(microseconds / 1000)
+  const seconds = [two(date.getHours()), two(date.getMinutes()), two(date.getSeconds())].join(':')
+  return `${seconds}.${String(date.getMilliseconds()).padStart(3, '0')}`
+}
+
+function two(number: number): string {
+  return String(number).padStart(2, '0')
+}
+
+/** For example `1.5 MiB`. */
+export function formatBytes(bytes: number): string {
+  const [number, unit] = scaled(bytes, 1024, BYTES)
+  return `${number} ${unit}`
+}
+
+/** Exact up to 99,999, then rounded: `123k`, `1.23M`. */
+export function formatCount(count: number): string {
+  return Math.abs(count) < 100_000 ? String(count) : scaled(count, 1000, COUNTS).join('')
+}
+
+/** Uses one or two units: `850 ms`, `12 s`, `3 min`, `2 h 5 min`, `4 d 3 h`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.floor(ms))} ms`
+  const seconds = Math.floor(ms / 1_000)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  return hours < 24 ? both(hours, 'h', minutes % 60, 'min') : both(Math.floor(hours / 24), 'd', hours % 24, 'h')
+}
+
+/** Formats a duration in a single unit. */
+export function formatAge(ms: number): string {
+  return formatDuration(ms).split(' ').slice(0, 2).join(' ')
+}
+
+function both(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`
+}
+
+/** At most three digits, unless the unit is the smallest. */
+function scaled(number: number, base: number, units: readonly string[]): [string, string] {
+  let power = 0
+  // 999.5 would be rounded to 1000.
+  while (Math.abs(number) >= (power === 0 ? base : 999.5) && power < units.length - 1) {
+    number /= base
+    power++
+  }
+  const digits = power === 0 || Math.abs(number) >= 99.95 ? 0 : Math.abs(number) >= 9.995 ? 1 : 2
+  return [power === 0 ? String(Math.round(number)) : number.toFixed(digits), units[power]!]
+}
+
+/** The name of a reason; undefined if it is unknown. */
+export function gapReason(code: number): string | undefined {
+  return gapReasons.get(code)
+}
+
+export function describeGap({ count, metric, reason, from, to }: Gap, nameOf: (id: number) => string): string {
+  const what = count === 0 ? 'an unknown number of values' : `${count} ${count === 1 ? 'value' : 'values'}`
+  const where = metric === 0 ? '' : ` of ${printable(nameOf(metric))}`
+  const when = from === 0 ? '' : ` from ${formatTime(from)} to ${formatTime(to)}`
+  return `lost ${what}${where} (${gapReason(reason) ?? `reason ${reason}`})${when}`
+}
