@@ -87,11 +87,11 @@ async function query(consumer: Consumer, channel: number | undefined): Promise<A
     next,
   )
   if (channel === undefined || records.length > 0) return { records, now }
-  throw noSuchChannel(channel)
+  throw missingChannel(channel)
 }
 
 /** The failure of commands that name a channel which does not exist. */
-export function noSuchChannel(channel: number, options?: ErrorOptions): Failure {
+export function missingChannel(channel: number, options?: ErrorOptions): Failure {
   const advice = '`cinnabar channels` lists your channels; a channel that nobody uses is deleted after some days'
   return new Failure(ExitCode.FAILED, `you have no channel ${channel}: ${advice}`, options)
 }

@@ -13,7 +13,7 @@ import { toJson, toLine } from '../output.ts'
 import { metricParameters } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
-import { noSuchChannel } from './channels.ts'
+import { missingChannel } from './channels.ts'
 
 interface FollowOptions extends LoginOptions {
   readonly json?: boolean
@@ -136,5 +136,5 @@ function gapJson({ count, metric, reason, from, to }: Gap, nameOf: (id: number) 
 function explainMissingChannel(error: unknown, channel: number): unknown {
   const { cause } = error instanceof Failure ? error : { cause: undefined }
   if (!(cause instanceof StatusError) || cause.status !== 'NO_SUCH_CHANNEL') return error
-  return noSuchChannel(channel, { cause })
+  return missingChannel(channel, { cause })
 }

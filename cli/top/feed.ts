@@ -6,7 +6,7 @@ import type { ClientClock } from '../../client/clock.ts'
 import { type Arguments, BasicType, StatusError, type Value, type ValueMessage } from '../../client/index.ts'
 import { formatDuration } from '../format.ts'
 import { fieldText, listMetrics, toRecords } from '../records.ts'
-import { HOST_METRICS, HostState } from './host.ts'
+import { HOST_METRICS, TopHost } from './host.ts'
 import { type ReceivedValue, TopRows } from './rows.ts'
 
 /** The part of a consumer that is used here. */
@@ -39,7 +39,7 @@ const UNITLESS_MS = 60_000
 
 export class TopFeed {
   readonly rows = new TopRows()
-  readonly host = new HostState()
+  readonly host = new TopHost()
   readonly units: Units
   readonly #consumer: TopConsumer
   readonly #options: TopFeedOptions

@@ -52,7 +52,7 @@ interface HostValue {
   readonly rate: MaybeNumber
 }
 
-export class HostState {
+export class TopHost {
   readonly #values = new Map<string, HostValue>()
   #stats: readonly Field[] = []
 

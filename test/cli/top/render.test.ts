@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import pc from 'picocolors'
 import { describe, expect, test } from 'vitest'
-import { HostState } from '../../../cli/top/host.ts'
+import { TopHost } from '../../../cli/top/host.ts'
 import {
   cellWidth,
   fitToWidth,
@@ -47,8 +47,8 @@ function picture(rows: readonly TopRow[], more: Partial<Picture> = {}): Picture 
   }
 }
 
-function busyHost(): HostState {
-  const host = new HostState()
+function busyHost(): TopHost {
+  const host = new TopHost()
   const take = (name: string, value: number, time = 1e6) => {
     const [, family] = name.split('.')
     const named = rec(string('name', name), { ...double(value), name: 'value' } as Field)
@@ -168,7 +168,7 @@ describe('the screen', () => {
   })
 
   test('is complete for a producer that reports nothing', () => {
-    const host = new HostState()
+    const host = new TopHost()
     host.take({ name: 'host.cpu.*', time: 1, value: rec(string('name', 'host.cpu.idle'), { ...VOID, name: 'value' }) })
     const lines = render(picture([], { host: host.summary() }), { columns: 80, rows: 14 }, PLAIN)
     expect(lines[0]).toMatch(/^producer {3}load - - - {3}tcp:/)
@@ -217,7 +217,7 @@ describe('into a pipe', () => {
   })
 
   test('a counter that began anew has no rate', () => {
-    const host = new HostState()
+    const host = new TopHost()
     for (const [value, time] of [
       [10n, 1e6],
       [5n, 2e6],
