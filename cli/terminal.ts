@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream'
 import pc from 'picocolors'
 import { ExitCode, Failure } from './failure.ts'
-import { processScreen, type Screen } from './top/screen.ts'
+import { type Keyboard, processScreen, type Screen } from './top/screen.ts'
 
 export type Colors = ReturnType<typeof pc.createColors>
 
@@ -30,11 +30,6 @@ export interface Terminal {
   askSecret(question: string): Promise<string>
   /** The first Ctrl-C or SIGTERM calls back, a second one kills. Returns a function that removes the callback. */
   onInterrupt(callback: () => void): () => void
-}
-
-export interface Keyboard extends Readable {
-  readonly isTTY?: boolean
-  setRawMode?(isRaw: boolean): unknown
 }
 
 const PROGRESS_NOTE_MS = 1000

@@ -2,7 +2,12 @@
  * Full-screen access to a terminal: the alternate screen, and the keyboard key by key. The terminal is restored however the
  * process ends: `close` is also called when it exits.
  */
-import type { Keyboard } from '../terminal.ts'
+import type { Readable } from 'node:stream'
+
+export interface Keyboard extends Readable {
+  readonly isTTY?: boolean
+  setRawMode?(isRaw: boolean): unknown
+}
 
 export interface Size {
   readonly columns: number

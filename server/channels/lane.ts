@@ -39,6 +39,12 @@ export class Lane {
     return this.#start < this.#entries.length ? this.#entries[this.#entries.length - 1] : undefined
   }
 
+  /** keep-latest: the older value of a series that gives way to a new one; one in flight stays until its connection ends. */
+  supersededBy(series: string): Block | undefined {
+    const older = this.latest.get(series)
+    return older === undefined || older.inFlight > 0 ? undefined : older
+  }
+
   /** The last entry that is not settled; the settled ones after it are only not removed yet. */
   get lastUnsettled(): Entry | undefined {
     for (let index = this.length - 1; index >= 0; index--) {

@@ -126,7 +126,7 @@ export class Queue implements Journaled {
       return
     }
     const series = settings.overflow === 'keep-latest' ? (key ?? seriesKey(this.#keys, head)) : undefined
-    const older = series === undefined ? undefined : supersededBy(lane, series)
+    const older = series === undefined ? undefined : lane.supersededBy(series)
     // A superseded value leaves its room to the arriving one, and stays if that finds none.
     const more = older === undefined ? bytes : bytes - older.unsettledBytes
     if (!this.#settlement.fits(more, settings.maxBytes) && !this.#losses.makeRoom(settings, bytes, older)) {
@@ -212,7 +212,7 @@ export class Queue implements Journaled {
       this.#persistence.touchGap(entry)
     } else {
       if (entry.key !== undefined) {
-        const older = supersededBy(sending, entry.key)
+        const older = sending.supersededBy(entry.key)
         if (older !== undefined) this.#supersede(sending, older)
         sending.latest.set(entry.key, entry)
       }
@@ -491,12 +491,6 @@ export class Queue implements Journaled {
       dropped: { ...ledger.dropped },
     }
   }
-}
-
-/** keep-latest: the older value of a series that gives way to a new one; a value in flight stays until its connection ends. */
-function supersededBy(lane: Lane, series: string): Block | undefined {
-  const older = lane.latest.get(series)
-  return older === undefined || older.inFlight > 0 ? undefined : older
 }
 
 function lossOf(reason: 'full' | 'overflow', head: Uint8Array, time: number): Loss {

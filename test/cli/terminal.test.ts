@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { askSecret, type Keyboard, processTerminal, type Terminal, withProgress } from '../../cli/terminal.ts'
+import { askSecret, processTerminal, type Terminal, withProgress } from '../../cli/terminal.ts'
+import type { Keyboard } from '../../cli/top/screen.ts'
 
 /** A process whose standard output takes nothing. */
 function failing(code: string): NodeJS.Process {
