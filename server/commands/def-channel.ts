@@ -33,7 +33,7 @@ async function dialled(
   secret: Uint8Array | undefined,
 ): Promise<Reply> {
   const { identity, address } = session
-  const { registry, dials, rights, refusals, accounts, journal, host } = session.producer
+  const { registry, dials, rights, refusals, accounts, journal } = session.producer
   const destination = dials.destination(text)
   const { url } = destination
   checkSecret(secret, destination.isOneWay)
@@ -49,7 +49,7 @@ async function dialled(
   needsRoom(session)
   if (accounts.byId(identity.userId) === undefined) throw new StatusError('PERMISSION_DENIED', 'the user was removed')
   const channel = registry.create(identity, true, { ...settings, url })
-  if (scram) journal.change({ put: 'dial', row: { channel: channel.id, scram, lastSuccess: host.age() } })
+  if (scram) journal.change({ put: 'dial', row: { channel: channel.id, scram } })
   return { result: channel.id, stored: true, after: () => dials.watch(channel, scram) }
 }
 
