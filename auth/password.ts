@@ -121,14 +121,6 @@ export function checkPassword(password: string): void {
   }
 }
 
-/**
- * From dist the file runs as it is. From the sources, under vitest or tsx, the thread has to load tsx itself:
- * on Node 20 neither the loader of the process nor `--import tsx` reaches the first file of a worker.
- */
 function startWorker(): Worker {
-  const options = { name: 'bcrypt' }
-  if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./bcrypt-worker.js', import.meta.url), options)
-  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
-  const file = JSON.stringify(new URL('./bcrypt-worker.ts', import.meta.url))
-  return new Worker(`import(${tsx}).then(({ tsImport }) => tsImport(${file}, ${file}))`, { ...options, eval: true })
+  return new Worker(new URL(import.meta.resolve('#bcrypt-worker')), { name: 'bcrypt' })
 }

@@ -48,6 +48,8 @@ export interface ServerOptions {
   readonly log?: Logger
   /** Instead of SQLite in `producer.data_dir`: for tests. */
   readonly store?: Store
+  /** Instead of one of the usual cost: for tests. It is closed with the server. */
+  readonly hasher?: PasswordHasher
   /** For the `admin` of a first start; missing or empty: one is made and given back. */
   readonly adminPassword?: string | undefined
   /** Adds sensors of one's own, before bindings come back from the store. */
@@ -111,7 +113,7 @@ async function start(
   // Before anything is opened: a program that is missing is a mistake of the configuration.
   const programs = execControls(config.exec, clock)
   const store = options.store ?? new SqliteStore({ directory: dataDir, synchronous: config.storage.synchronous })
-  const hasher = new PasswordHasher()
+  const hasher = options.hasher ?? new PasswordHasher()
   opened(() => hasher.close())
   const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
   const { resolve } = options

@@ -180,15 +180,8 @@ export class SqliteStore implements Store {
   }
 }
 
-/** From sources (tests, development) the thread needs tsx, which on Node 20 `--import` does not give to a thread. */
 function startWorker(options: SqliteOptions): Worker {
-  if (!import.meta.url.endsWith('.ts')) {
-    return new Worker(new URL('./worker.js', import.meta.url), { workerData: options })
-  }
-  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
-  const file = JSON.stringify(new URL('./worker.ts', import.meta.url))
-  const code = `import(${tsx}).then(({ tsImport }) => tsImport(${file}, ${file}))`
-  return new Worker(code, { workerData: options, eval: true })
+  return new Worker(new URL(import.meta.resolve('#storage-worker')), { workerData: options })
 }
 
 function isTransferable(buffer: ArrayBufferLike): buffer is ArrayBuffer {

@@ -1,7 +1,7 @@
 /** A small C# program and the agent, built from their sources, and how they are run by a real Mono. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +14,19 @@ export const AGENT = fileURLToPath(new URL('../../agents/mono/CinnabarAgent.exe'
 export const missing = !existsSync(MONO) || !existsSync(MCS)
 /** Behind the name of tests that are skipped. */
 export const howTo = missing ? ' (not installed: apt-get install mono-runtime mono-mcs)' : ''
+
+/** Builds the agent, unless it is newer than its sources: the files of tests that need it share one. */
+export function buildAgent(): void {
+  const folder = dirname(BUILD)
+  const sources = [
+    BUILD,
+    ...readdirSync(folder)
+      .filter((name) => name.endsWith('.cs'))
+      .map((name) => join(folder, name)),
+  ]
+  const built = statSync(AGENT, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  if (sources.some((source) => statSync(source).mtimeMs > built)) execFileSync(BUILD)
+}
 
 /** Compiles a C# source beside this file into a directory, and returns the program. */
 export function compile(directory: string, source = 'Program.cs'): string {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { freeTcpPort } from '../support/server-process.ts'
-import { AGENT, Application, BUILD, compile, howTo, MONO, missing } from './application.ts'
+import { AGENT, Application, BUILD, buildAgent, compile, howTo, MONO, missing } from './application.ts'
 import { type Agent, request, ScriptedInspector } from './scripted-inspector.ts'
 
 const [OK, NOTFOUND, EXISTING] = [0, 2, 3]
@@ -23,7 +23,7 @@ let applications: Application[]
 beforeAll(() => {
   if (missing) return
   directory = mkdtempSync(join(tmpdir(), 'cinnabar-mono-'))
-  execFileSync(BUILD)
+  buildAgent()
   program = compile(directory)
 })
 afterAll(() => {

@@ -1,41 +1,31 @@
 /** Cinnabar as a contender: the server with smon over TCP, in a process of its own. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { PROGRAM } from '../support/program.ts'
 import { ADMIN_PASSWORD } from './durable-consumer.ts'
 import type { Contender } from './peers/contender.ts'
 import type { Commits } from './processes/end.ts'
 import { freeTcpPort, ServerUnderTest } from './processes/server-under-test.ts'
 
-/** What `npm run build` made: the only thing worth measuring. */
-export const COMPILED: readonly string[] = [fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))]
-/** For a test, which should see what stands in the sources. */
-export const FROM_SOURCES: readonly string[] = [
-  '--import',
-  'tsx',
-  fileURLToPath(new URL('../../cli/main.ts', import.meta.url)),
-]
 const LOOP_DELAY = fileURLToPath(new URL('./processes/loop-delay.mjs', import.meta.url))
 /** More than a value takes in a channel: nothing overflows, whoever is slower. */
 const BYTES_PER_VALUE = 256
 
-/** `program`: what Node is given to run. */
-export function cinnabar(values: number, commits: Commits, program = COMPILED): Contender {
+export function cinnabar(values: number, commits: Commits): Contender {
   const window = commits.writeAll ? WIDE_WINDOW : DEFAULT_WINDOW
   return {
     name: 'cinnabar',
     settings: `SQLite, synchronous full; OK when durable; window ${window.values} values, ${window.bytes >> 20} MiB`,
     values,
     async start(directory) {
-      if (program === COMPILED && !existsSync(String(COMPILED)))
-        throw new Error(`no ${COMPILED}: run \`npm run build\` first`)
       const port = await freeTcpPort()
       const smon = await freeTcpPort()
       const config = join(directory, 'cinnabar.toml')
       writeFileSync(config, toml({ directory, port, smon, values, window }))
       const server = await ServerUnderTest.start({
         program: process.execPath,
-        args: ['--import', LOOP_DELAY, ...nodeOptions(), ...program, 'serve', '--config', config],
+        args: ['--import', LOOP_DELAY, ...nodeOptions(), PROGRAM, 'serve', '--config', config],
         env: { CINNABAR_ADMIN_PASSWORD: ADMIN_PASSWORD },
         port,
         loopDelay: true,

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cinnabar, FROM_SOURCES } from './durable-cinnabar.ts'
+import { cinnabar } from './durable-cinnabar.ts'
 import { openCinnabarConsumer } from './durable-consumer.ts'
 import { openSmonPublisher } from './durable-publisher.ts'
 import { runOnce } from './durable-run.ts'
@@ -12,7 +12,7 @@ import type { Commits, End } from './processes/end.ts'
 
 const VALUES = 20_000
 const IN_ORDER: Commits = { through: false, shuffle: 0, writeAll: false }
-const contender = cinnabar(VALUES, IN_ORDER, FROM_SOURCES)
+const contender = cinnabar(VALUES, IN_ORDER)
 
 describe('durable', () => {
   it('brings every value from process to process, each committed, and tells what that cost', async () => {

@@ -1,6 +1,7 @@
-/** The short form of the command rig; `npm run chaos -- --commands 100000` is the long one. */
+/** Sequences of random commands; `npm run chaos -- --commands 100000` has more of them. */
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '../support/memory-store/store.ts'
+import { times } from '../support/long.ts'
 import { cases } from './commands/cases.ts'
 import { runText } from './commands/sequence.ts'
 import { SqliteBacked } from './commands/sqlite-backed.ts'
@@ -9,18 +10,19 @@ import { newCounts } from './commands/walk.ts'
 import { commands, runCommands } from './commands.ts'
 
 const SEED = 1
+const SEQUENCES = times({ short: 250, long: 2_000 })
 const MINUTES = 60_000
 
 describe('sequences of commands over the wire', () => {
   it(
-    'are answered, delivered and counted as the model says, 2,000 of them',
+    `are answered, delivered and counted as the model says, ${SEQUENCES} of them`,
     async () => {
-      const totals = await commands({ seed: SEED, count: 2_000, say: () => {} })
-      expect(totals).toMatchObject({ sequences: 2_000, lost: 0, unexpected: 0, reused: 0 })
+      const totals = await commands({ seed: SEED, count: SEQUENCES, say: () => {} })
+      expect(totals).toMatchObject({ sequences: SEQUENCES, lost: 0, unexpected: 0, reused: 0 })
       // They are worth something only if much happens in them.
-      expect(totals['commands']).toBeGreaterThan(50 * 2_000)
-      expect(totals['delivered']).toBeGreaterThan(40 * 2_000)
-      expect(totals['duplicates']).toBeGreaterThan(2_000)
+      expect(totals['commands']).toBeGreaterThan(50 * SEQUENCES)
+      expect(totals['delivered']).toBeGreaterThan(40 * SEQUENCES)
+      expect(totals['duplicates']).toBeGreaterThan(SEQUENCES)
     },
     10 * MINUTES,
   )

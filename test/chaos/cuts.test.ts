@@ -1,13 +1,16 @@
-/** The short form: every seventh byte here, every one with `npm run chaos -- --cuts`. */
+/** Every seventh byte in the long form, every one with `npm run chaos -- --cuts`. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { times } from '../support/long.ts'
 import { cuts, Stage } from './cuts.ts'
 import type { Direction, Passage } from './proxy.ts'
 
+const STEP = times({ short: 21, long: 7 })
+
 it('a conversation that is cut or reset at any byte loses nothing, and does nothing by half', async () => {
-  const totals = await cuts({ seed: 20_260, count: Number.POSITIVE_INFINITY, step: 7, say: () => {} })
+  const totals = await cuts({ seed: 20_260, count: Number.POSITIVE_INFINITY, step: STEP, say: () => {} })
   expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0 })
-  expect(totals['cuts']).toBeGreaterThan(250)
-  expect(totals['again']).toBeGreaterThan(100)
+  expect(totals['cuts']).toBeGreaterThan(1_750 / STEP)
+  expect(totals['again']).toBeGreaterThan(700 / STEP)
 })
 
 describe('a conversation', () => {

@@ -22,6 +22,7 @@ import Database from 'better-sqlite3'
 import { GapReason } from '../../protocol/monitor/constants.ts'
 import { codeOf, storageError } from '../../storage/sqlite/errors.ts'
 import { type Batch, BLOCK_WIDTH, GAP_WIDTH, type Recovered, StorageError } from '../../storage/store.ts'
+import { compiled } from '../support/compiled.ts'
 import { Random } from '../support/random.ts'
 import { checkChannel, deliverAll, type Opened, openState } from './power-cut/check.ts'
 import { Known, type Line } from './power-cut/history.ts'
@@ -87,8 +88,8 @@ async function leave(scratch: string, seed: number): Promise<Base> {
   mkdirSync(data)
   // With a log that holds the latest, all, or nothing: what is in the log hides the pages of the database.
   const how = ['abrupt', 'log', 'idle'][seed % 3] as string
-  const script = ['test/chaos/power-cut/process.ts', data, history, batches, String(seed), String(BATCHES)]
-  const child = spawn(process.execPath, ['--import', 'tsx', ...script, how], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const script = [compiled('test/chaos/power-cut/process.ts'), data, history, batches, String(seed), String(BATCHES)]
+  const child = spawn(process.execPath, [...script, how], { stdio: ['ignore', 'ignore', 'inherit'] })
   const [, signal] = await once(child, 'exit')
   if (signal !== 'SIGKILL') throw new Error(`seed ${seed}: the script has failed`)
   rmSync(join(data, 'reserve'), { force: true })

@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest'
 import { canMount, diskFull } from './disk-full.ts'
 
-test('a disk that fills up loses nothing, refuses what needs room, and goes on by itself', async (context) => {
+test('a disk that fills up loses nothing, refuses what needs room, and goes on by itself', {
+  timeout: 240_000,
+}, async (context) => {
   if (!canMount()) context.skip('a small disk is mounted by root on Linux only: run the tests with sudo')
   const totals = await diskFull({ seed: 4, count: 3, say: () => {} })
   expect(totals).toMatchObject({ cycles: 3, restarts: 0, lost: 0, unexpected: 0, reused: 0, refused: 12 })

@@ -18,6 +18,9 @@ import type { RigOptions, Totals } from './rig.ts'
 
 const QUOTA = 65_536
 const MIB = 1 << 20
+/** For each half-open connection. */
+const QUERIES_EACH = 200
+const MOST_QUERIES = 100_000
 /** [MON 11], with the second in which the system closes what the server has ended. */
 const LOGIN_MS = 10_000
 const WAIT_MS = 60_000
@@ -37,7 +40,7 @@ export async function hostile({ seed, count, say }: RigOptions): Promise<Totals>
     ['longMessages', () => attack.longMessages()],
     ['guesses', () => attack.guesses()],
     ['collectsRefused', () => attack.collects(100_000)],
-    ['queries', () => attack.queries(100_000)],
+    ['queries', () => attack.queries(Math.min(MOST_QUERIES, count * QUERIES_EACH))],
     ['neverReading', () => attack.neverReading()],
     ['closedAfter10s', () => attack.halfOpenAreClosed()],
   ]

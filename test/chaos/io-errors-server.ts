@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from '../support/bytes.ts'
+import { PROGRAM } from '../support/program.ts'
 import { RawPeer } from '../support/raw-peer.ts'
 
 const PASSWORD = 'a password for tests'
@@ -75,7 +76,7 @@ class Serving {
     const config = join(directory, 'cinnabar.toml')
     const toml = `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(directory, 'data'))}\n[listen]\ntcp = "127.0.0.1:0"\nhttp = ""\n[gmetric]\nlisten = ""\n[auth]\nscram_iterations = 4096\n`
     writeFileSync(config, toml)
-    this.#child = spawn(process.execPath, ['--import', 'tsx', 'cli/main.ts', 'serve', '--config', config], {
+    this.#child = spawn(process.execPath, [PROGRAM, 'serve', '--config', config], {
       env: { ...process.env, CINNABAR_ADMIN_PASSWORD: PASSWORD },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -9,12 +9,14 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { compiled } from '../support/compiled.ts'
 import { serverWithFailingSync } from './io-errors-server.ts'
 import { checkState, Expected, openState } from './power-cut/check.ts'
 import { batchFromText, Known, type Line } from './power-cut/history.ts'
 import { straceMissing } from './power-cut/trace.ts'
 import type { Rig, RigOptions, Totals } from './rig.ts'
 
+const PROCESS = compiled('test/chaos/power-cut/process.ts')
 const BATCHES = 40
 /** A shorter run makes one whole server end, not one in each way. */
 const SHORT = 50
@@ -138,8 +140,8 @@ class Run {
       '-e',
       'trace=pwrite64,write,fdatasync,fsync',
     ]
-    const script = ['test/chaos/power-cut/process.ts', this.#data, this.#history, this.#batches]
-    const node = [process.execPath, '--import', 'tsx', ...script, String(this.#seed), String(BATCHES)]
+    const script = [PROCESS, this.#data, this.#history, this.#batches]
+    const node = [process.execPath, ...script, String(this.#seed), String(BATCHES)]
     const child = spawn('strace', [...trace, ...inject, ...paths, ...node], { stdio: ['ignore', 'ignore', 'pipe'] })
     child.stderr.on('data', (chunk: Buffer) => {
       this.#errors += chunk.toString()

@@ -1,13 +1,19 @@
-/** The short form: the server as built is killed 50 times, at each named point at least once. */
+/** The server as built is killed, at named points and at any moment; 50 times, at each point at least once, in the long form. */
 import { expect, it } from 'vitest'
+import { times } from '../support/long.ts'
 import { POINTS } from './kills/points.ts'
 import { kills } from './kills.ts'
 
-it('a server killed 50 times loses nothing, makes nothing up and gives no id twice', { timeout: 300_000 }, async () => {
-  const totals = await kills({ seed: 20_261_121, count: 50, say: () => {} })
+const KILLS = times({ short: 10, long: 50 })
+
+it(`a server killed ${KILLS} times loses nothing, makes nothing up and gives no id twice`, {
+  timeout: 300_000,
+}, async () => {
+  const totals = await kills({ seed: 20_261_121, count: KILLS, say: () => {} })
   expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0, outOfOrder: 0, committedAgain: 0 })
-  expect(totals['kills']).toBeGreaterThanOrEqual(50)
-  for (const { name } of POINTS) expect(totals[`at ${name}`], name).toBeGreaterThan(0)
+  expect(totals['kills']).toBeGreaterThanOrEqual(KILLS)
+  const reached = POINTS.filter(({ name }) => (totals[`at ${name}`] ?? 0) > 0)
+  expect(reached.length).toBeGreaterThanOrEqual(times({ short: 5, long: POINTS.length }))
   // A run in which nothing came proves nothing.
   expect(totals['delivered']).toBeGreaterThan(1000)
   expect(totals['stored']).toBeGreaterThan(1000)

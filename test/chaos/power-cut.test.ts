@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
+import { times } from '../support/long.ts'
 import { straceMissing } from './power-cut/trace.ts'
 import { powerCut } from './power-cut.ts'
 
+const STATES = times({ short: 100, long: 300 })
 const missing = straceMissing()
 if (missing !== undefined) console.warn(`skipped: ${missing}`)
 
@@ -9,11 +11,11 @@ if (missing !== undefined) console.warn(`skipped: ${missing}`)
 test.skipIf(missing !== undefined)(
   'a power cut takes back nothing that was answered, and no id comes twice',
   async () => {
-    const totals = await powerCut({ seed: 1, count: 300, say: () => {} })
-    expect(totals).toMatchObject({ states: 300, lost: 0, unexpected: 0, reused: 0 })
+    const totals = await powerCut({ seed: 1, count: STATES, say: () => {} })
+    expect(totals).toMatchObject({ states: STATES, lost: 0, unexpected: 0, reused: 0 })
     // Else the states would show little.
     expect(totals['checkpoints']).toBeGreaterThan(5)
-    expect(totals['with a batch under way']).toBeGreaterThan(30)
+    expect(totals['with a batch under way']).toBeGreaterThan(STATES / 10)
   },
   240_000,
 )

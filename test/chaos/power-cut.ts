@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
+import { compiled } from '../support/compiled.ts'
 import { Random } from '../support/random.ts'
 import { checkState, Expected, openState } from './power-cut/check.ts'
 import { Disk } from './power-cut/disk.ts'
@@ -63,12 +64,12 @@ async function record(scratch: string, seed: number): Promise<Recording> {
   if (data === undefined || history === undefined || batches === undefined || trace === undefined) throw new Error()
   mkdirSync(data)
   const paths = [data, history, ...FILES.map((name) => join(data, name))].flatMap((path) => ['-P', path])
-  const script = ['test/chaos/power-cut/process.ts', data, history, batches, String(seed), String(BATCHES)]
+  const script = [compiled('test/chaos/power-cut/process.ts'), data, history, batches, String(seed), String(BATCHES)]
   const child = spawn(
     'strace',
     ['-f', '--seccomp-bpf', '-y', '-xx', '-s', '1000000', '-o', trace, '-e', `trace=${SYSCALLS}`, ...paths].concat(
       process.execPath,
-      ['--import', 'tsx', ...script],
+      script,
     ),
     { stdio: ['ignore', 'ignore', 'pipe'] },
   )

@@ -4,12 +4,11 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { caps, response, type Sent, value } from '../client/wire.ts'
-
-const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname
+import { PROGRAM } from '../support/program.ts'
 
 function start(argv: readonly string[], url: string) {
   const env = { ...process.env, CINNABAR_URL: url, CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [PROGRAM, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let err = ''
   child.stderr.on('data', (text) => {
     err += text

@@ -1,5 +1,5 @@
 /** The library against the server itself, over everything that protects a connection. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type ConnectOptions, type Credentials, connect, newToken } from '../../client/index.ts'
 import { Authority, OperatorDirectory } from '../support/certificates.ts'
 import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
@@ -17,13 +17,14 @@ beforeAll(async () => {
   tls = { ca: files.write('ca.pem', authority.cert) }
   for (const name of ['tls', 'https'] as const) {
     ports[name] = await freeTcpPort()
-    process.env[`CINNABAR_LISTEN_${name.toUpperCase()}`] = `127.0.0.1:${ports[name]}`
+    vi.stubEnv(`CINNABAR_LISTEN_${name.toUpperCase()}`, `127.0.0.1:${ports[name]}`)
   }
   const section = `[tls]\ncert = "${cert}"\nkey = "${key}"\nclient_ca = "${tls.ca}"\n`
   server = new ServerProcess(`${section}[gmetric]\nlisten = ""\n`)
   await server.start()
 })
 afterAll(async () => {
+  vi.unstubAllEnvs()
   await server.remove()
   files.remove()
 })

@@ -1,6 +1,7 @@
-/** Cinnabar keeps every rule that the kit tries, in all three ways; and the kit notices when a server does not. */
+/** Cinnabar keeps every rule that the kit tries, in all three ways in the long form; and the kit notices when a server does not. */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { isLong } from '../support/long.ts'
 import { type Mutation, startMutatingJson, startMutatingProxy } from './mutating-proxy.ts'
 import { type OwnServer, startOwnServer } from './own-server.ts'
 import { describeOutcome } from './report.ts'
@@ -17,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 describe('Cinnabar', () => {
-  it.concurrent.for<Way>(['tcp', 'ws-xdr', 'ws-json'])(
+  it.concurrent.for<Way>(isLong ? ['tcp', 'ws-xdr', 'ws-json'] : ['tcp', 'ws-json'])(
     'keeps every rule, %s',
     { timeout: 5 * MINUTES },
     async (way) => {
@@ -161,6 +162,8 @@ const mutations: readonly (readonly [string, Mutation, string, string])[] = [
     'login A',
   ],
   ['details that tell what is somebody else’s', tellsApart(), '4/not-yours-is-not-there-metric', '{d}'],
+  ['a value on its way where another binding comes', repeatsLast('before'), '8/02-later-binding-replaces', ''],
+  ['a value that does not wait', repeatsLast('after'), '8/02-later-binding-replaces', 'queued 1 or more'],
   [
     'another ledger',
     always((frame) => (frame.includes('in_flight') ? put(frame, frame.indexOf('in_flight') + 20, 9) : frame)),
@@ -249,6 +252,19 @@ function dropsSecondCaps(): Mutation {
       // The next message stands where they should: nothing has to be waited for.
       if (mid(frame) !== 0xfffffffe || ++seen < 2) return [frame]
       return [Buffer.from('00000010fffffffffffffffd0000000000000000', 'hex')]
+    }
+  }
+}
+
+/** A value more, before or after the response with seq 3. */
+function repeatsLast(where: 'before' | 'after'): Mutation {
+  return () => {
+    let last: Buffer | undefined
+    return (frame) => {
+      if (isValue(frame)) last = Buffer.from(frame)
+      if (!isResponse(frame) || frame.readUInt32BE(8) !== 3 || last === undefined) return [frame]
+      last.writeBigUInt64BE(last.readBigUInt64BE(8) + 1n, 8)
+      return where === 'before' ? [last, frame] : [frame, last]
     }
   }
 }

@@ -35,6 +35,7 @@ describe('a script', () => {
       'closed A NOTICE 6',
       'closed A code 1007',
       'await A queued 1 on D',
+      'await A queued 1 or more',
       'A>json {"cmd":1}',
       'A>3xjson {}',
       'A<2x 00000001',
@@ -47,12 +48,19 @@ describe('a script', () => {
       { is: 'end', peer: 'B' },
       { is: 'closed', peer: 'A', notice: 6, code: undefined },
       { is: 'closed', peer: 'A', notice: undefined, code: 1007 },
-      { is: 'await', peer: 'A', field: 'queued', count: 1n, channel: 'D' },
+      { is: 'await', peer: 'A', field: 'queued', count: 1n, orMore: false, channel: 'D' },
+      { is: 'await', peer: 'A', field: 'queued', count: 1n, orMore: true, channel: undefined },
       { is: 'send-text', peer: 'A', content: '{"cmd":1}' },
       { is: 'send-text', peer: 'A', content: '[{},{},{}]' },
       { is: 'expect', peer: 'A' },
       { is: 'expect', peer: 'A' },
     ])
+  })
+
+  it('holds what may come before a message with it', () => {
+    const [first, second] = steps('A<* 00000001', 'A<2x 00000002')
+    expect(first).toMatchObject({ is: 'expect', any: [{ text: '00000002' }], before: { text: '00000001' } })
+    expect(second).not.toHaveProperty('before')
   })
 
   it('holds what may come in any order together', () => {
@@ -82,6 +90,9 @@ describe('what is wrong is said with file and line:', () => {
     ['an escape that is none', `${HEADER}\nA> "\\q"`, /:4: .*escapes are those of JSON/],
     ['JSON that is none', `${HEADER}\nA<json {`, /^6\/x\.txt:4: /],
     ['a counter that is none', `${HEADER}\nawait A lost 1`, /:4: a ledger has no lost/],
+    ['a counter that is anything', `${HEADER}\nawait A queued 0 or more`, /:4: 0 or more is no condition/],
+    ['what may come before nothing', `${HEADER}\nA<* 00`, /:4: nothing behind A<\*/],
+    ['what may come before another step', `${HEADER}\nA<* 00\nsilence A`, /:5: behind A<\* stands what ends it/],
     ['a group without its end', `${HEADER}\nany order\nA< 00\nA< 00`, /^6\/x\.txt:4: a group without/],
     ['a group of one', `${HEADER}\nany order\nA< 00\nend of group`, /:6: a group is two or more/],
     ['a step in a group', `${HEADER}\nany order\nsilence A\nend of group`, /:5: a group holds only what is expected/],

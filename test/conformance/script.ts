@@ -15,9 +15,16 @@ type Action =
   | { readonly is: 'login'; readonly as: 'user' | 'other'; readonly by: 'password' | 'scram-sha-256' }
   | { readonly is: 'send'; readonly parts: readonly Part[] }
   | { readonly is: 'send-text'; readonly content: string }
-  | { readonly is: 'expect'; readonly any: readonly Expectation[] }
+  /** `before`: any number of these may come before. */
+  | { readonly is: 'expect'; readonly any: readonly Expectation[]; readonly before?: Expectation }
   | { readonly is: 'closed'; readonly notice: number | undefined; readonly code: number | undefined }
-  | { readonly is: 'await'; readonly field: string; readonly count: bigint; readonly channel: string | undefined }
+  | {
+      readonly is: 'await'
+      readonly field: string
+      readonly count: bigint
+      readonly orMore: boolean
+      readonly channel: string | undefined
+    }
   | { readonly is: 'connect' | 'silence' | 'cut' | 'end' }
 
 export type Step = Action & { readonly peer: string; readonly line: number; readonly text: string }
@@ -95,6 +102,7 @@ function parseHeader(file: string, lines: readonly string[]): Omit<Script, 'name
 
 function parseSteps(file: string, lines: readonly string[], from: number): Step[] {
   const steps: Step[] = []
+  let mayCome: (Expectation & { readonly peer: string }) | undefined
   let group: { expectations: Expectation[]; step: Step } | undefined
   for (let index = from; index < lines.length; index++) {
     const text = (lines[index] as string).trim()
@@ -112,8 +120,21 @@ function parseSteps(file: string, lines: readonly string[], from: number): Step[
         steps.push(group.step)
         group = undefined
       } else {
+        const before = BEFORE.exec(text)
+        if (before !== null) {
+          const [, peer = '', tokens = ''] = before
+          mayCome = { peer, text: tokens, parts: parsePattern(tokens, expectedWords) }
+          continue
+        }
         const parsed = parseStep(text).map((action) => ({ ...action, line: index + 1, text }))
-        if (group === undefined) steps.push(...parsed)
+        if (mayCome !== undefined) {
+          const { peer, ...expectation } = mayCome
+          const [step] = parsed
+          if (step?.is !== 'expect' || step.peer !== peer || group !== undefined)
+            return fail(`behind ${peer}<* stands what ends it: ${peer}< ...`)
+          steps.push({ ...step, before: expectation }, ...parsed.slice(1))
+          mayCome = undefined
+        } else if (group === undefined) steps.push(...parsed)
         else {
           const [step] = parsed
           if (step?.is !== 'expect') return fail('a group holds only what is expected')
@@ -128,16 +149,18 @@ function parseSteps(file: string, lines: readonly string[], from: number): Step[
     }
   }
   if (group !== undefined) throw new ScriptError(file, group.step.line, 'a group without "end of group"')
+  if (mayCome !== undefined) throw new ScriptError(file, lines.length, `nothing behind ${mayCome.peer}<*`)
   return steps
 }
 
 type Parsed = Action & { readonly peer: string }
 
 const FRAME = /^([A-Z])([<>])(?:(\d+)x)?\s+(.+)$/
+const BEFORE = /^([A-Z])<\*\s+(.+)$/
 const TEXT = /^([A-Z])([<>])(?:(\d+)x)?json\s+(.+)$/
 const CLOSED = /^closed ([A-Z])(?: NOTICE (\d))?(?: code (\d{4}))?$/
 const LOGIN = /^login ([A-Z])( other)?( by password)?$/
-const AWAIT = /^await ([A-Z]) ([a-z_]+) (\d+)(?: on ([A-Za-z][\w-]*))?$/
+const AWAIT = /^await ([A-Z]) ([a-z_]+) (\d+)( or more)?(?: on ([A-Za-z][\w-]*))?$/
 const PLAIN = /^(connect|silence|cut|end) ([A-Z])$/
 
 function parseStep(text: string): Parsed[] {
@@ -177,9 +200,10 @@ function parseStep(text: string): Parsed[] {
   }
   const ledger = AWAIT.exec(text)
   if (ledger !== null) {
-    const [, peer, field, count, channel] = ledger
+    const [, peer, field, count, orMore, channel] = ledger
     if (!counters.includes(field!)) throw new Error(`a ledger has no ${field}; it has ${counters.join(', ')}`)
-    return [{ is: 'await', peer: peer!, field: field!, count: BigInt(count!), channel }]
+    if (orMore !== undefined && count === '0') throw new Error('0 or more is no condition')
+    return [{ is: 'await', peer: peer!, field: field!, count: BigInt(count!), orMore: orMore !== undefined, channel }]
   }
   const [, word, peer] = PLAIN.exec(text) ?? []
   if (peer === undefined) throw new Error('no such step; docs/conformance.md lists them')

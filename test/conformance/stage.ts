@@ -85,7 +85,7 @@ export class Stage {
       case 'send-text':
         return this.speaker(step.peer).sendText(textWith(step.content, this.variables))
       case 'expect':
-        return this.expect(step.peer, step.any)
+        return this.expect(step.peer, step.any, step.before)
       case 'closed':
         return this.#closed(step)
       case 'silence':
@@ -112,12 +112,13 @@ export class Stage {
     this.speaker(peer).send(concrete(parts, this.variables))
   }
 
-  /** All of `any` come next, in whatever order. */
-  async expect(peer: string, any: readonly Expectation[]): Promise<void> {
+  /** All of `any` come next, in whatever order; before them, any number of `before`. */
+  async expect(peer: string, any: readonly Expectation[], before?: Expectation): Promise<void> {
     const left = [...any]
     while (left.length > 0) {
       const arrival = await this.speaker(peer).next()
       if (!('frame' in arrival || 'json' in arrival)) throw new Failure(ended(arrival), left, arrival)
+      if (before !== undefined && left.length === any.length && this.#is(peer, before, arrival)) continue
       this.#takeOne(peer, left, arrival)
     }
   }
@@ -126,14 +127,20 @@ export class Stage {
   async isFirst(peer: string, first: Expectation, second: Expectation): Promise<boolean> {
     const arrival = await this.speaker(peer).next()
     if (!('frame' in arrival || 'json' in arrival)) throw new Failure(ended(arrival), [first], arrival)
+    if (this.#is(peer, first, arrival)) return true
+    this.#takeOne(peer, [second], arrival)
+    return false
+  }
+
+  /** Keeps what was captured if it is. */
+  #is(peer: string, expectation: Expectation, message: Message): boolean {
     try {
-      this.#keep(this.speaker(peer).match(first, arrival, this.variables))
+      this.#keep(this.speaker(peer).match(expectation, message, this.variables))
       return true
     } catch (error) {
       if (!(error instanceof Mismatch)) throw error
+      return false
     }
-    this.#takeOne(peer, [second], arrival)
-    return false
   }
 
   #takeOne(peer: string, left: Expectation[], message: Message): void {

@@ -1,18 +1,20 @@
-/** What the commands of a page find: the package as a user has it, but its sources, and programs that mean this tree. */
+/** What the commands of a page find: the package as a user has it, and programs that mean this tree. */
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { PROGRAM } from '../support/program.ts'
 import { ROOT } from './page.ts'
 
 export const SERVE = 'cinnabar serve'
 
 /** `feedPort`: where the page's server may take smon. */
 export function installPrograms(folder: string, feedPort: number): void {
-  const node = `exec '${process.execPath}' --import '${import.meta.resolve('tsx')}'`
+  const node = `exec '${process.execPath}'`
+  const tsx = `${node} --import '${import.meta.resolve('tsx')}'`
   const programs = {
-    cinnabar: `${smonPort(feedPort)}\n${node} '${ROOT}cli/main.ts' "$@"`,
-    npx: `case $1 in cinnabar) exec "$@";; tsx) shift; ${node} "$@";; esac\n${unknown('npx')}`,
+    cinnabar: `${smonPort(feedPort)}\n${node} '${PROGRAM}' "$@"`,
+    npx: `case $1 in cinnabar) exec "$@";; tsx) shift; ${tsx} "$@";; esac\n${unknown('npx')}`,
     npm: `case $1 in start) exec ${SERVE};; esac\n${unknown('npm')}`,
   }
   for (const [name, script] of Object.entries(programs)) {
@@ -20,19 +22,12 @@ export function installPrograms(folder: string, feedPort: number): void {
   }
 }
 
-/** As after `npm install cinnabar`, but for the sources instead of dist/, and with the agents of a clone. */
+/** As after `npm install cinnabar`, and with the agents of a clone. */
 export function installPackage(directory: string): void {
   const installed = join(directory, 'node_modules', 'cinnabar')
   mkdirSync(installed, { recursive: true })
-  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: object }
-  const sources = JSON.stringify(manifest.exports).replace(/\.\/dist\/([^"]+?)(?:\.d\.ts|\.js)"/g, './$1.ts"')
-  writeFileSync(
-    join(installed, 'package.json'),
-    JSON.stringify({ name: 'cinnabar', type: 'module', exports: JSON.parse(sources) }),
-  )
-  for (const folder of new Set([...sources.matchAll(/"\.\/([a-z]+)\//g)].map(([, name]) => name ?? ''))) {
-    symlinkSync(join(ROOT, folder), join(installed, folder), 'dir')
-  }
+  copyFileSync(join(ROOT, 'package.json'), join(installed, 'package.json'))
+  symlinkSync(join(ROOT, 'dist'), join(installed, 'dist'), 'dir')
   symlinkSync(join(ROOT, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'dir')
   symlinkSync(join(ROOT, 'agents'), join(directory, 'agents'), 'dir')
   writeFileSync(join(directory, 'package.json'), '{ "type": "module" }\n')

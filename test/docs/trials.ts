@@ -5,8 +5,9 @@ import Sqlite from 'better-sqlite3'
 import { jsonCommandArguments, jsonCommandName, parseJsonCommands } from '../../protocol/monitor/json.ts'
 import { loadConfig } from '../../server/config/config.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
-import { isConsole, isMeanwhile, missingFor, runCommands, startsItself } from './console.ts'
+import { commandsOf, isConsole, isMeanwhile, missingFor, runCommands, startsItself } from './console.ts'
 import { type Example, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
+import { runnable } from './instead.ts'
 import { type Block, type Page, ROOT } from './page.ts'
 import { World } from './world.ts'
 
@@ -19,11 +20,13 @@ interface Language {
   readonly says: string
   /** Throws or rejects where the block does not do what it shows. */
   readonly run: (trials: Trials, page: Page, block: Block) => Promise<void> | void
+  /** The same without starting a process; the whole of `run` if undefined. */
+  readonly check?: (trials: Trials, page: Page, block: Block) => void
 }
 
 const LANGUAGES: Readonly<Record<string, Language>> = {
-  console: { says: 'the commands print what is shown', run: tryCommands },
-  ts: { says: 'the example compiles and runs', run: tryExample },
+  console: { says: 'the commands print what is shown', run: tryCommands, check: checkCommands },
+  ts: { says: 'the example compiles and runs', run: tryExample, check: checkExample },
   toml: { says: 'the configuration is accepted', run: tryConfiguration },
   json: { says: 'the JSON is what it seems to be', run: tryJson },
   sql: { says: 'the query fits the database', run: trySql },
@@ -71,6 +74,12 @@ export class Trials {
     await languageOf(block).run(this, page, block)
   }
 
+  /** What can be said of it without a process. */
+  async check(page: Page, block: Block): Promise<void> {
+    const { run, check } = languageOf(block)
+    await (check ?? run)(this, page, block)
+  }
+
   worldOf(page: Page): World {
     return this.#worlds.get(page) as World
   }
@@ -92,6 +101,17 @@ async function tryCommands(trials: Trials, page: Page, block: Block): Promise<vo
   if (isMeanwhile(block)) return
   const before = page.blocks[page.blocks.indexOf(block) - 1]
   await runCommands(block, before, trials.worldOf(page))
+}
+
+/** Commands that are not run could be; the others have a form that can be read. */
+function checkCommands(_trials: Trials, _page: Page, block: Block): void {
+  for (const { line } of commandsOf(block)) runnable(line)
+}
+
+function checkExample(trials: Trials, page: Page, block: Block): void {
+  if (block.isHidden) return
+  trials.checked(block)
+  if (block.file !== undefined) expectUsed(page, block)
 }
 
 async function tryExample(trials: Trials, page: Page, block: Block): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * Where the commands of one page run: a directory of its own, which the page may call /srv/cinnabar, free ports for those
- * that are in the documents, `npx`, `npm` and `cinnabar` that mean this tree's sources, and a server, started when the
+ * that are in the documents, `npx`, `npm` and `cinnabar` that mean this tree, and a server, started when the
  * first command needs it. Environment and working directory live from one command to the next, as in a terminal.
  */
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -1,14 +1,16 @@
-/** A consumer of a few lines, and a server that is killed twenty times under it: nothing is lost, nothing comes twice. */
+/** A consumer of a few lines, and a server that is killed again and again under it: nothing is lost, nothing comes twice. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { times } from '../support/long.ts'
 import { balance, ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const KILLS = 20
+const KILLS = times({ short: 4, long: 20 })
 const VALUES = 150
 
 let server: ServerProcess
@@ -27,10 +29,9 @@ afterEach(async () => {
   await server.remove()
 })
 
-it('survives twenty kills of the server with every stored value handled once', { timeout: 180_000 }, async () => {
+it(`survives ${KILLS} kills of the server with every stored value handled once`, { timeout: 180_000 }, async () => {
   const file = join(server.directory, 'handled.txt')
-  const program = new URL('./consumers/counter.ts', import.meta.url).pathname
-  child = spawn(process.execPath, ['--import', 'tsx', program, `tcp://127.0.0.1:${tcpPort}`, file], {
+  child = spawn(process.execPath, [compiled('test/e2e/consumers/counter.ts'), `tcp://127.0.0.1:${tcpPort}`, file], {
     env: { ...process.env, CINNABAR_PASSWORD: PASSWORD },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

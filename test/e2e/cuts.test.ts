@@ -5,11 +5,12 @@ import { streamTransport } from '../../client/dial/stream.ts'
 import { connect, type Handler, type Sample } from '../../client/index.ts'
 import { type Fault, TcpProxy } from '../chaos/proxy.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { times } from '../support/long.ts'
 import { Random } from '../support/random.ts'
 import { balance, ledgerOf } from '../support/records.ts'
 import { freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const CUTS = 15
+const CUTS = times({ short: 5, long: 15 })
 const GROUP = 50
 /** What waits is sent again on every connection: more than some of them let through. */
 const MAX_WAITING = 200

@@ -5,13 +5,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { connect } from '../../client/index.ts'
+import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { isLong } from '../support/long.ts'
 import { balance, ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 150
+const KILLED = isLong ? ['consumer', 'server', 'consumer', 'both'] : ['consumer', 'both']
 const SECRET = 'a secret between the two of us'
-const PROGRAM = new URL('./consumers/called.ts', import.meta.url).pathname
+const PROGRAM = compiled('test/e2e/consumers/called.ts')
 
 let server: ServerProcess
 let child: ChildProcess | undefined
@@ -35,7 +38,7 @@ afterEach(async () => {
 })
 
 async function startConsumer(): Promise<void> {
-  child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, url, file], {
+  child = spawn(process.execPath, [PROGRAM, url, file], {
     env: { ...process.env, CHANNEL_SECRET: SECRET },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -73,7 +76,7 @@ const handled = () => (existsSync(file) ? readFileSync(file, 'utf8').trimEnd().s
 it('has every value once, whichever end is killed', { timeout: 180_000 }, async () => {
   const channel = await define()
   await startConsumer()
-  for (const killed of ['consumer', 'server', 'consumer', 'both']) {
+  for (const killed of KILLED) {
     feed.send(VALUES)
     await until(channel, ({ accepted, unstored }) => accepted === feed.sent && unstored === 0)
     // How much of it was handled and committed by now is left to chance.

@@ -4,18 +4,20 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { command } from '../support/bytes.ts'
+import { times } from '../support/long.ts'
 import type { RawPeer } from '../support/raw-peer.ts'
 import { balance, decoded, ledgerOf } from '../support/records.ts'
 import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
 
 const GMETRIC = '/usr/bin/gmetric'
+const KILLS = times({ short: 1, long: 3 })
 const installed = existsSync(GMETRIC)
 if (!installed)
   console.warn('skipped: no gmetric; install it with `apt-get install --no-install-recommends ganglia-monitor`')
 
 // Skipped only where the real program is missing; the message above says how to install it.
 describe.skipIf(!installed)(
-  'values of the real gmetric, with the consumer cut off and the server killed three times',
+  `values of the real gmetric, with the consumer cut off and the server killed, ${KILLS} times`,
   () => {
     let server: ServerProcess
     let sent = 0
@@ -63,7 +65,7 @@ describe.skipIf(!installed)(
       peer.send(command.subscribe(4, metric))
       expect((await peer.response(4)).status).toBe(0)
 
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < KILLS; round++) {
         send(10)
         await readTo(peer, sent - 1, seen, [])
         const committed = [...seen.keys()].sort((a, b) => a - b)[Math.floor(seen.size / 2)] as number

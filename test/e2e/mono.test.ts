@@ -1,8 +1,10 @@
 /** A real Mono with the agent, the server as a process of its own, and a consumer: counters from inside a living program. */
-import { execFileSync } from 'node:child_process'
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Consumer, connect, plainOf } from '../../client/index.ts'
-import { Application, BUILD, compile, howTo, missing } from '../agents/application.ts'
+import { Application, buildAgent, compile, howTo, missing } from '../agents/application.ts'
 import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const PATIENCE = { timeout: 20_000, interval: 20 }
@@ -11,18 +13,24 @@ const COMMANDS = ['collect 3', 'throw 5']
 
 let server: ServerProcess
 let consumer: Consumer
+let directory: string
 let program: string
 let options: string
 let applications: Application[]
 
 beforeAll(() => {
-  if (!missing) execFileSync(BUILD)
+  if (missing) return
+  buildAgent()
+  directory = mkdtempSync(join(tmpdir(), 'cinnabar-mono-'))
+  program = compile(directory)
+})
+afterAll(() => {
+  if (!missing) rmSync(directory, { recursive: true })
 })
 beforeEach(async () => {
   const port = await freeTcpPort()
   server = new ServerProcess(`[mono]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freeTcpPort() })
   await server.start()
-  program = compile(server.directory)
   options = `port=${port},interval=50`
   applications = []
   consumer = await connect(`tcp://127.0.0.1:${server.tcpPort}`, { identity: 'admin', password: PASSWORD })

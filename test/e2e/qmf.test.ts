@@ -4,19 +4,21 @@ import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Consumer, connect } from '../../client/index.ts'
+import { times } from '../support/long.ts'
+import { PROGRAM } from '../support/program.ts'
 import { ScriptedBroker } from '../support/qmf/broker.ts'
 import { message } from '../support/qmf/recording.ts'
 import { str16, u32 } from '../support/qmf/wire.ts'
 import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const PATIENCE = { timeout: 40_000, interval: 20 }
+const PATIENCE = { timeout: 120_000, interval: 20 }
 const PACKAGE = 'org.apache.qpid.broker'
 const BROKERS = 50
 /** Of the recording: those of its two queues while somebody looks, and what a queue has. */
 const [SAMPLES, STATISTICS] = [7, 47]
 /** Statistics and properties of the two, which whoever binds them is given at once. */
 const KNOWN = 108
-const ROUNDS = 20
+const ROUNDS = times({ short: 4, long: 20 })
 /** Of what is played. */
 const LENGTH_MS = 20_000
 const MEBIBYTE = 1 << 20
@@ -47,7 +49,7 @@ afterEach(async () => {
 })
 
 async function cinnabar(...args: readonly string[]): Promise<string> {
-  const program = ['--import', 'tsx', 'cli/main.ts', ...args, '--config', server.config]
+  const program = [PROGRAM, ...args, '--config', server.config]
   return (await promisify(execFile)(process.execPath, program)).stdout
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DEFINE_A, RESYNC, stream } from '../server/sources/smon/fixture.ts'
 import { args, command, str, type } from '../support/bytes.ts'
+import { PROGRAM } from '../support/program.ts'
 import { decoded } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
@@ -49,7 +50,7 @@ async function feed(
   input?: Uint8Array,
   to = `127.0.0.1:${port}`,
 ): Promise<{ code: number; err: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'cli/main.ts', 'feed', 'smon', file, '--to', to])
+  const child = spawn(process.execPath, [PROGRAM, 'feed', 'smon', file, '--to', to])
   let err = ''
   child.stderr.on('data', (chunk: Buffer) => {
     err += chunk.toString()

@@ -3,10 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { times } from '../support/long.ts'
+import { PROGRAM } from '../support/program.ts'
 import { ledgerOf } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 100
+const KILLS = times({ short: 1, long: 3 })
 
 let server: ServerProcess
 let feed: CounterFeed
@@ -20,13 +23,9 @@ class Tail {
   notes = ''
 
   constructor(...args: readonly string[]) {
-    this.#child = spawn(
-      process.execPath,
-      ['--import', 'tsx', 'cli/main.ts', 'tail', ...args, '--config', server.config],
-      {
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
-    )
+    this.#child = spawn(process.execPath, [PROGRAM, 'tail', ...args, '--config', server.config], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     this.ended = once(this.#child, 'exit')
     let rest = ''
     this.#child.stdout?.on('data', (chunk) => {
@@ -90,7 +89,7 @@ it('prints every value once', { timeout: 120_000 }, async () => {
     peer.destroy()
   }
   await bound()
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < KILLS; round++) {
     feed.send(VALUES)
     await untilStored(channel, 0)
     await server.end('SIGKILL')

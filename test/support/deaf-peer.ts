@@ -31,6 +31,8 @@ export class DeafPeer implements Link {
 
   static async login(producer: TestProducer, user: string, password: string): Promise<DeafPeer> {
     const peer = new DeafPeer(producer)
+    // The server's capabilities are a write of their own, so that `result` is that of AUTH.
+    while (peer.written.length === 0) await producer.settle()
     peer.send(command.auth(1, 'password', join(str(user), str(password))))
     while (Buffer.from(peer.written.at(-1) ?? []).indexOf(ADMITTED) < 0) await producer.settle()
     return peer

@@ -60,6 +60,26 @@ test('an interval runs until it is cleared, also by itself', () => {
   expect(clock.timers).toBe(0)
 })
 
+test('a leap runs what fell due at its end, in the order in which it was due, an interval once', () => {
+  const clock = new FakeClock()
+  const seen: [string, number][] = []
+  const note = (name: string) => () => void seen.push([name, clock.monotonicMs()])
+  clock.setTimeout(note('later'), 500)
+  clock.setInterval(note('interval'), 10)
+  clock.setTimeout(note('sooner'), 400)
+  clock.setTimeout(note('not yet'), 1_001)
+  const wallMs = clock.wallMs()
+  clock.leap(1_000)
+  const due = ['interval', 'sooner', 'later'].map((name) => [name, 1_000])
+  expect(seen).toEqual(due)
+  expect(clock.wallMs() - wallMs).toBe(1_000)
+  clock.advance(10)
+  expect(seen.slice(3)).toEqual([
+    ['not yet', 1_001],
+    ['interval', 1_010],
+  ])
+})
+
 test('a delay of 0 is 1 millisecond, as in Node, so that no timer runs forever without time passing', () => {
   const clock = new FakeClock()
   let runs = 0

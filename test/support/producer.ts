@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { duplexPair } from 'node:stream'
 import type { Peer } from '../../auth/mechanism.ts'
+import { PasswordHasher } from '../../auth/password.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
@@ -31,6 +32,8 @@ export interface TestProducerOptions {
   readonly clock?: FakeClock
   /** For names to be dialled. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
+  /** What a password hash costs, as a binary logarithm: by default the least there is. */
+  readonly hashRounds?: number
 }
 
 /** Where the times of test values begin, microseconds. */
@@ -45,6 +48,7 @@ interface World {
   readonly peers: RawPeer[]
   readonly config: Deep<Config>
   readonly resolve: TestProducerOptions['resolve']
+  readonly hashRounds: number
   /** Lines of the log, all levels. */
   readonly logged: string[]
 }
@@ -89,6 +93,7 @@ export class TestProducer {
       peers: [],
       config: options.config ?? {},
       resolve: options.resolve,
+      hashRounds: options.hashRounds ?? 4,
       logged: [],
     }
     return TestProducer.#run(world, options.store ?? (await firstStart).crash())
@@ -102,7 +107,7 @@ export class TestProducer {
   }
 
   static async #run(world: World, store: MemoryStore): Promise<TestProducer> {
-    const { directory, clock, config: given, resolve, logged } = world
+    const { directory, clock, config: given, resolve, hashRounds, logged } = world
     const base = defaultConfig()
     const merged: Record<string, unknown> = {}
     for (const [section, keys] of Object.entries(base)) {
@@ -125,7 +130,16 @@ export class TestProducer {
       hub.add(things)
     }
     const log = createLogger('trace', { write: (line) => void logged.push(line) })
-    const server = await startServer({ config, clock, store, log, sensors, resolve, adminPassword: 'admin-password' })
+    const server = await startServer({
+      config,
+      clock,
+      store,
+      hasher: new PasswordHasher({ rounds: hashRounds }),
+      log,
+      sensors,
+      resolve,
+      adminPassword: 'admin-password',
+    })
     return new TestProducer({
       world,
       store,

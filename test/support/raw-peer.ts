@@ -46,17 +46,24 @@ export type Received =
 
 type Response = Extract<Received, { kind: 'response' }>
 
+/** In front of each frame. */
+const LENGTH_BYTES = 4
+
 export class RawPeer {
   readonly stream: Duplex
   /** Passwords, tokens and the like that it has sent: nobody may write them down. */
   readonly secrets = new Set<string>()
   /** Everything received, in order. */
   readonly log: Received[] = []
-  #buffer = Buffer.alloc(0)
+  /** What came after the last whole frame. */
+  #pieces: Buffer[] = []
+  #held = 0
+  /** How many bytes must be held before it is worth looking at them: a length, or the whole frame if its length is there. */
+  #wanted = LENGTH_BYTES
   #read = 0
   #closed = false
-  /** Responses that `response` gave. */
-  readonly #given = new Set<Received>()
+  /** Responses that were read and that `response` has not given, by seq. */
+  readonly #passedOver = new Map<number, Response[]>()
   #waiting: (() => void)[] = []
 
   constructor(stream: Duplex) {
@@ -81,6 +88,7 @@ export class RawPeer {
       const message = this.log[this.#read]
       if (message !== undefined) {
         this.#read++
+        this.#passOver(message)
         return message
       }
       if (this.#closed) return { kind: 'closed' }
@@ -99,17 +107,18 @@ export class RawPeer {
 
   /** The response to a command, in whatever order responses come: one that was passed over is found again, once. */
   async response(seq: number): Promise<Response> {
-    const isIt = (message: Received): message is Response => message.kind === 'response' && message.seq === seq
-    let response = this.log.slice(0, this.#read).find((message) => isIt(message) && !this.#given.has(message))
-    while (response === undefined || !isIt(response)) response = await this.until('response')
-    this.#given.add(response)
-    return response
+    for (;;) {
+      const response = this.#passedOver.get(seq)?.shift()
+      if (response !== undefined) return response
+      await this.until('response')
+    }
   }
 
   /** Messages that are there already and were not looked at; nothing is waited for. */
   pending(): Received[] {
     const rest = this.log.slice(this.#read)
     this.#read = this.log.length
+    for (const message of rest) this.#passOver(message)
     return rest
   }
 
@@ -118,14 +127,26 @@ export class RawPeer {
   }
 
   #take(chunk: Buffer): void {
-    this.#buffer = Buffer.concat([this.#buffer, chunk])
-    while (this.#buffer.length >= 4) {
-      const length = this.#buffer.readUInt32BE(0)
-      if (this.#buffer.length < 4 + length) break
-      this.log.push(parse(Buffer.from(this.#buffer.subarray(4, 4 + length))))
-      this.#buffer = this.#buffer.subarray(4 + length)
+    this.#pieces.push(chunk)
+    this.#held += chunk.length
+    if (this.#held < this.#wanted) return
+    let rest = this.#pieces.length === 1 ? chunk : Buffer.concat(this.#pieces)
+    for (;;) {
+      this.#wanted = rest.length < LENGTH_BYTES ? LENGTH_BYTES : LENGTH_BYTES + rest.readUInt32BE(0)
+      if (rest.length < this.#wanted) break
+      this.log.push(parse(Buffer.from(rest.subarray(LENGTH_BYTES, this.#wanted))))
+      rest = rest.subarray(this.#wanted)
     }
+    this.#pieces = [rest]
+    this.#held = rest.length
     this.#wake()
+  }
+
+  #passOver(message: Received): void {
+    if (message.kind !== 'response') return
+    const sameSeq = this.#passedOver.get(message.seq)
+    if (sameSeq) sameSeq.push(message)
+    else this.#passedOver.set(message.seq, [message])
   }
 
   #end(): void {

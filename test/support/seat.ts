@@ -62,6 +62,11 @@ export class Seat {
 
   async values(count: number): Promise<ValueMessage[]> {
     const values: ValueMessage[] = []
+    const unread = this.#unread.splice(0)
+    for (const message of unread) {
+      if (message.kind === 'value' && values.length < count) values.push(message)
+      else this.#unread.push(message)
+    }
     while (values.length < count) values.push(await this.value())
     return values
   }

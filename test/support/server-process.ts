@@ -1,4 +1,4 @@
-/** The server as a process of its own, from its sources, with a configuration in a directory that outlives it. */
+/** The server as a process of its own, with a configuration in a directory that outlives it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
+import { PROGRAM } from './program.ts'
 import { RawPeer } from './raw-peer.ts'
 
 /** Of the user `admin`. */
@@ -43,7 +44,7 @@ export class ServerProcess {
 
   /** Starts it and waits until it listens. */
   async start(): Promise<void> {
-    const child = spawn(process.execPath, ['--import', 'tsx', 'cli/main.ts', 'serve', '--config', this.#config], {
+    const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', this.#config], {
       env: { ...process.env, CINNABAR_ADMIN_PASSWORD: PASSWORD },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -5,6 +5,7 @@ import { ScramClient } from '../../../auth/scram/client.ts'
 import { deriveKeys, type ScramVerifier, verifierOf } from '../../../auth/scram/keys.ts'
 import { MAX_MESSAGE_BYTES } from '../../../auth/scram/message.ts'
 import { ScramServer, type ScramStep } from '../../../auth/scram/server.ts'
+import { isLong } from '../../support/long.ts'
 import { bytes, RFC_7677, text } from './vector.ts'
 
 const serverSecret = new Uint8Array(32).fill(7)
@@ -68,9 +69,14 @@ test('our client and our server agree, for a name that needs escaping', async ()
 
 test('another byte anywhere in the final message is refused', () => {
   const message = bytes(RFC_7677.clientFinal)
+  const all = Array.from({ length: 256 }, (_, value) => value)
   for (let at = 0; at < message.length; at++) {
-    for (let value = 0; value < 256; value++) {
-      if (value === message[at]) continue
+    const byte = message[at]!
+    // The last four bytes are the group of base64 in which characters differ that decode alike.
+    const values =
+      isLong || at >= message.length - 4 ? all : [0, 255, ...[0, 1, 2, 3, 4, 5, 6, 7].map((bit) => byte ^ (1 << bit))]
+    for (const value of values) {
+      if (value === byte) continue
       const changed = message.slice()
       changed[at] = value
       expect(afterFirst().step(changed).outcome, `byte ${at} = ${value}`).toBe('failed')

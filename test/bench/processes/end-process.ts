@@ -1,6 +1,7 @@
 /** The benchmark's side of `program.ts`: starts an end in a process of its own and hears of it. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { compiled } from '../../support/compiled.ts'
 import type { Done, Job, Told } from './end.ts'
 
 export class EndProcess {
@@ -9,9 +10,7 @@ export class EndProcess {
 
   private constructor(job: Job) {
     this.#job = job
-    this.#child = fork(new URL('./program.ts', import.meta.url), [JSON.stringify(job)], {
-      execArgv: ['--import', 'tsx'],
-    })
+    this.#child = fork(compiled('test/bench/processes/program.ts'), [JSON.stringify(job)], { execArgv: [] })
   }
 
   /** Connected and ready. */

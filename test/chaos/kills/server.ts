@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PROGRAM } from '../../support/program.ts'
 
-const MAIN = new URL('../../../dist/cli/main.js', import.meta.url).pathname
 const PRELOAD = new URL('./failpoints.cjs', import.meta.url).pathname
 /** Printed last, when everything is open. */
 const READY = 'npx cinnabar channels'
@@ -31,7 +31,6 @@ export class KilledServer {
   port = 0
 
   constructor(udpPort: number) {
-    if (!existsSync(MAIN)) throw new Error(`there is no ${MAIN}: run \`npm run build\` first`)
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
@@ -73,7 +72,7 @@ export class KilledServer {
       env['CHAOS_DELAY_US'] = String(armed.delay)
       env['CHAOS_FIRED'] = this.#fired
     }
-    const child = spawn(process.execPath, [MAIN, 'serve', '--config', this.#config], {
+    const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', this.#config], {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -5,14 +5,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { beginning } from '../../../cli/demo/numbers.ts'
+import { times } from '../../support/long.ts'
+import { PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
-
-const MAIN = new URL('../../../cli/main.ts', import.meta.url).pathname
 
 function start(seconds: number) {
   // Another server's variable: it must not reach the demonstration's.
   const env = { ...process.env, NO_COLOR: '1', CINNABAR_LISTEN_TCP: '127.0.0.1:1' }
-  const words = ['--import', 'tsx', MAIN, 'demo', '--seconds', String(seconds)]
+  const words = [PROGRAM, 'demo', '--seconds', String(seconds)]
   const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -42,7 +42,7 @@ function isRunning(pid: number): boolean {
 const number = (text: string | undefined): number => Number(text?.replaceAll(',', ''))
 
 test('a server that is killed three times loses nothing, and the sums are shown', async () => {
-  const { code, printed } = await start(6).ended
+  const { code, printed } = await start(times({ short: 2, long: 6 })).ended
   expect(code, printed).toBe(0)
   expect([...printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), when [\d,]+ were handled$/gm)].map(([, n]) => n)).toEqual([
     '1',
@@ -90,8 +90,30 @@ test('a server that ends by itself ends it, and that is no success', async () =>
   expect(existsSync(directory!)).toBe(false)
 })
 
+test('a server that ends by itself is the cause, though its connections are lost before its end is known', async () => {
+  const [, program = ''] = process.argv
+  process.argv[1] = PROGRAM
+  let pid = 0
+  const onPrint = (text: string) => {
+    pid = Number(/process (\d+)/.exec(text)?.[1] ?? pid)
+  }
+  const connect = async (): Promise<never> => {
+    process.kill(pid, 'SIGKILL')
+    throw new Error('the connection is lost')
+  }
+  try {
+    const { code, err } = await runCli(['demo', '--seconds', '1'], undefined, { onPrint, connect })
+    expect({ code, err: err.join('\n') }).toEqual({
+      code: 1,
+      err: expect.stringContaining('cinnabar: the server ended by itself (SIGKILL)'),
+    })
+  } finally {
+    process.argv[1] = program
+  }
+})
+
 test('a number that comes twice ends it, and that is no success', async () => {
-  const { ended, shows } = start(2)
+  const { ended, shows } = start(1)
   const [, directory] = await shows(/data in (\S+)\n[\s\S]*follows/)
   const [, port] = /\[smon\]\ntcp = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(`${directory}/cinnabar.toml`, 'utf8')) ?? []
   const stranger = connect(Number(port), '127.0.0.1').on('error', () => {})

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { PROGRAM } from '../../support/program.ts'
 import { ServerProcess } from '../../support/server-process.ts'
 
 const ENTERED = '\x1b[?1049h'
@@ -30,7 +31,7 @@ class Terminal {
   /** The shell tells the settings of the terminal before and afterwards, the process and its exit code. */
   constructor() {
     const url = `--url tcp://127.0.0.1:${server.tcpPort}`
-    const top = `exec ${process.execPath} --import tsx cli/main.ts top ${url} --config ${server.config}`
+    const top = `exec ${process.execPath} ${PROGRAM} top ${url} --config ${server.config}`
     const settings = 'echo settings=`stty -g`'
     const command = `stty rows 24 cols 100; ${settings}; sh -c 'echo pid=$$; ${top}'; echo exit=$?; ${settings}`
     this.#child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] })

@@ -4,10 +4,11 @@
  */
 import { rmSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { times } from '../../support/long.ts'
 import { memoryStorage, sqliteStorage } from './model/storages.ts'
 import { walk } from './model/walk.ts'
 
-const WALKS = Number(process.env['MODEL_WALKS'] ?? 2_000)
+const WALKS = Number(process.env['MODEL_WALKS'] ?? times({ short: 400, long: 2_000 }))
 const SEED = process.env['MODEL_SEED']
 
 describe('the queue, its journal and a store', () => {
@@ -19,7 +20,7 @@ describe('the queue, its journal and a store', () => {
   }, 86_400_000)
 
   it('does the same over SQLite', async () => {
-    for (const seed of seeds.slice(0, Math.max(8, seeds.length / 1_000))) {
+    for (const seed of seeds.slice(0, Math.max(times({ short: 4, long: 8 }), seeds.length / 1_000))) {
       const storage = sqliteStorage()
       try {
         await walk(seed, storage, 80)

@@ -173,7 +173,7 @@ describe('Controls', () => {
       for (let round = 0; round < 2; round++) {
         for (let i = 0; i < 500; i++) producer.emit(i)
         await producer.settle()
-        producer.clock.advance(DAY_MS)
+        producer.clock.leap(DAY_MS)
         const watcher = await producer.seat('root')
         expect(await watcher.ledger(channel)).toMatchObject({ queued: 1 })
         expect(balance(await watcher.ledger(channel))).toBe(0)

@@ -182,17 +182,31 @@ describe('10 seconds after the connect', () => {
     }
   })
 
-  it('a peer whose password is still being looked at is closed and not admitted', async () => {
-    const peer = await connect()
-    const channels = producer.server.parts.producer.registry.count
-    peer.send(command.auth(1, 'password', password('admin', PASSWORD)))
-    await new Promise((resolve) => setImmediate(resolve))
-    producer.clock.advance(10_000)
-    expect(await peer.next()).toMatchObject({ kind: 'notice', code: 6 })
-    expect(await peer.next()).toEqual({ kind: 'closed' })
-    // The hasher works one by one: when this one is through, so is the other.
-    expect(await auth(await connect(), 'password', password('admin', 'wrong2'))).toBe(status.AUTH_FAILED)
-    expect(producer.server.parts.producer.registry.count).toBe(channels)
+  describe('where a hash takes its time', () => {
+    beforeAll(async () => {
+      await producer.stop()
+      producer = await TestProducer.start({ hashRounds: 12 })
+    })
+    afterAll(async () => {
+      await producer.stop()
+      producer = await TestProducer.start()
+    })
+
+    it('a peer whose password is still being looked at is closed and not admitted', async () => {
+      // The hasher works one by one, and somebody unknown costs it as much as a new hash.
+      const before = await connect()
+      before.send(command.auth(1, 'password', password('nobody', PASSWORD)))
+      const peer = await connect()
+      const channels = producer.server.parts.producer.registry.count
+      peer.send(command.auth(1, 'password', password('admin', PASSWORD)))
+      await new Promise((resolve) => setImmediate(resolve))
+      producer.clock.advance(10_000)
+      expect(await peer.next()).toMatchObject({ kind: 'notice', code: 6 })
+      expect(await peer.next()).toEqual({ kind: 'closed' })
+      // When this one is through, so is the other.
+      expect(await auth(await connect(), 'password', password('admin', 'wrong2'))).toBe(status.AUTH_FAILED)
+      expect(producer.server.parts.producer.registry.count).toBe(channels)
+    })
   })
 
   it('a peer that has succeeded stays', async () => {

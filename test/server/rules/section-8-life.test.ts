@@ -171,15 +171,15 @@ describe('Life', () => {
 
     it('comes 7 days after the connection ended, and not while there is one', async () => {
       const channel = await abandoned()
-      producer.clock.advance(7 * DAY_MS - 5000)
+      producer.clock.leap(7 * DAY_MS - 5000)
       const seat = await producer.seat()
       await seat.setChannel(channel)
-      producer.clock.advance(8 * DAY_MS)
+      producer.clock.leap(8 * DAY_MS)
       expect(seat.peer.closed).toBe(false)
       await leave(seat)
-      producer.clock.advance(7 * DAY_MS - 5000)
+      producer.clock.leap(7 * DAY_MS - 5000)
       expect(await statusOfTaking(channel)).toBe(0)
-      producer.clock.advance(7 * DAY_MS + 2000)
+      producer.clock.leap(7 * DAY_MS + 2000)
       expect(await statusOfTaking(channel)).toBe(NO_SUCH_CHANNEL)
     })
 
@@ -191,7 +191,7 @@ describe('Life', () => {
       await leave(seat)
       producer.emit(1)
       await producer.settle()
-      producer.clock.advance(7 * DAY_MS + 2000)
+      producer.clock.leap(7 * DAY_MS + 2000)
       await producer.settle()
       expect(await statusOfTaking(channel)).toBe(NO_SUCH_CHANNEL)
       const other = await producer.seat()
@@ -202,11 +202,11 @@ describe('Life', () => {
 
     it('counts anew from a connection that lasted less than a second', async () => {
       const channel = await abandoned()
-      producer.clock.advance(7 * DAY_MS - 5000)
+      producer.clock.leap(7 * DAY_MS - 5000)
       const seat = await producer.seat()
       await seat.setChannel(channel)
       await leave(seat)
-      producer.clock.advance(DAY_MS)
+      producer.clock.leap(DAY_MS)
       expect(await statusOfTaking(channel)).toBe(0)
     })
 
@@ -228,7 +228,7 @@ describe('Life', () => {
       const seat = await producer.seat()
       const channel = await seat.defChannel()
       await seat.setChannel(channel)
-      producer.clock.advance(8 * DAY_MS)
+      producer.clock.leap(8 * DAY_MS)
       await producer.settle()
       producer = await producer.crash()
       producer.clock.advance(2000)

@@ -9,6 +9,7 @@ import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { command } from '../../support/bytes.ts'
 import { ServerProcess } from '../../support/server-process.ts'
+import { PROGRAM } from '../../support/program.ts'
 
 let directory: string
 let config: string
@@ -27,7 +28,7 @@ interface Ended {
 /** Runs `serve` until it ends by itself. */
 async function serve(toml: string, env: Record<string, string> = {}): Promise<Ended> {
   writeFileSync(config, toml)
-  const child = spawn(process.execPath, ['--import', 'tsx', 'cli/main.ts', 'serve', '--config', config], {
+  const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', config], {
     env: { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

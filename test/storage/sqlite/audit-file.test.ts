@@ -29,14 +29,14 @@ async function write(from: SqliteStore, numbers: readonly number[]): Promise<voi
 
 /** What another process reads: the end it finds, and the number and action of each record. */
 function read(): unknown {
-  const module = JSON.stringify(new URL('../../../storage/sqlite/audit-file.ts', import.meta.url))
+  const module = JSON.stringify(new URL('../../../dist/storage/sqlite/audit-file.js', import.meta.url))
   const path = JSON.stringify(join(directory, 'cinnabar.db'))
   const code = `
     const { withAuditFile } = await import(${module})
     const read = ({ ends, records }) =>
       [ends.number, ...[...records].map(({ number, action }) => [number, action.toString('hex')])]
     console.log(JSON.stringify(withAuditFile(${path}, read)))`
-  const output = execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', code], {
+  const output = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
     encoding: 'utf8',
   })
   return JSON.parse(output)

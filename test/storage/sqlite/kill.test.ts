@@ -9,12 +9,16 @@ import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, type Recovered, type Store } from '../../../storage/store.ts'
 import { EventLog } from '../../contracts/store-batch.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
+import { compiled } from '../../support/compiled.ts'
+import { times } from '../../support/long.ts'
 import { batchOf } from './kill-batches.ts'
+
+const KILLS = times({ short: 3, long: 10 })
+const PROGRAM = compiled('test/storage/sqlite/kill-process.ts')
 
 /** Lets a process write until it has said `lines` times that a batch is durable, kills it, returns the last it said. */
 async function writeAndKill(directory: string, lines: number): Promise<number> {
-  const script = new URL('./kill-process.ts', import.meta.url).pathname
-  const child = spawn(process.execPath, ['--import', 'tsx', script, directory], {
+  const child = spawn(process.execPath, [PROGRAM, directory], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const gone = once(child, 'exit')
@@ -41,7 +45,7 @@ test('after kill -9 every batch that was said to be durable is there, whole', as
   const directory = mkdtempSync(join(tmpdir(), 'kill-'))
   let reference = new MemoryStore()
   let written = 0
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < KILLS; round++) {
     const said = await writeAndKill(directory, 1 + ((round * 17) % 60))
     const store = new SqliteStore({ directory })
     const recovered = await store.open(new EventLog())

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { type Recovered, type RuleRow, StorageError, type TokenRow } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -19,10 +19,12 @@ const token: TokenRow = {
 }
 
 describe('damaged rights', () => {
+  /** What is as it was written; each test has a copy of its own. */
+  let whole = ''
   let directory = ''
-  beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'rights-'))
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+  beforeAll(async () => {
+    whole = mkdtempSync(join(tmpdir(), 'rights-'))
+    const store = new SqliteStore({ directory: whole, reserveBytes: 0 })
     const events = new EventLog()
     await store.open(events)
     const changes = [
@@ -34,7 +36,12 @@ describe('damaged rights', () => {
     await events.durable(1)
     await store.close()
   })
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'rights-'))
+    cpSync(whole, directory, { recursive: true })
+  })
   afterEach(() => rmSync(directory, { recursive: true, force: true }))
+  afterAll(() => rmSync(whole, { recursive: true, force: true }))
 
   function damage(sql: string): void {
     const database = new Database(join(directory, 'cinnabar.db'))

@@ -139,6 +139,8 @@ describe('asked for what there is', () => {
       }
       if (text === 'P') return list((n) => message('p', sequence, str8(`p${n}`)))
       if (!text.startsWith('Q')) return bodies
+      // Ten packages have more classes than are learned; the others have none.
+      if (text.length > 'Q p9'.length) return list(() => Buffer.alloc(0)).slice(-1)
       return list((n) => message('q', sequence, u8(1), str8('p'), str8(`c${n}`), Buffer.alloc(16, text)))
     }
     await both.start()

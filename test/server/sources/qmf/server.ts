@@ -13,7 +13,7 @@ export const QUEUES = `console.obj.*.*.${PACKAGE}.queue`
 
 /** Waits until `check` throws no more; what it threw last is the failure. */
 export function eventually(check: () => void): Promise<void> {
-  return vi.waitFor(check, { timeout: 30_000, interval: 1 })
+  return vi.waitFor(check, { timeout: 50_000, interval: 5 })
 }
 
 export class QmfServer {

@@ -1,8 +1,8 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Blocks } from '../../../../storage/sqlite/blocks.ts'
 import { openDatabase } from '../../../../storage/sqlite/database.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
@@ -18,11 +18,13 @@ const blocks: readonly TestBlock[] = Array.from({ length: 12 }, (_, index) => ({
 }))
 const ids = blocks.map(({ id }) => id)
 
+/** What is as it was written; each test has a copy of its own. */
+let whole = ''
 let directory = ''
 let path = ''
-beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'damage-'))
-  path = join(directory, 'cinnabar.db')
+beforeAll(async () => {
+  whole = mkdtempSync(join(tmpdir(), 'damage-'))
+  directory = whole
   const { store } = await opened()
   for (const block of blocks) {
     const rows = batch(block.id, { blocks: [{ ...block, frames: new Uint8Array() }], settled: [] }).blocks
@@ -32,7 +34,13 @@ beforeEach(async () => {
   }
   await store.close()
 })
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'damage-'))
+  path = join(directory, 'cinnabar.db')
+  cpSync(whole, directory, { recursive: true })
+})
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
+afterAll(() => rmSync(whole, { recursive: true, force: true }))
 
 const logs: EventLog[] = []
 async function opened(): Promise<{ store: SqliteStore; events: EventLog; listed: number[] }> {

@@ -1,9 +1,9 @@
 /** Rows changed behind the store's back: none is believed, nothing is lost untold, no id is given twice. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../../storage/store.ts'
 import { batch, EventLog, frames, gapRow, type TestBlock } from '../../../contracts/store-batch.ts'
@@ -38,9 +38,12 @@ const numbers = {
   2: [2, NEXT - 4, NEXT, NEXT, 500, 496, 0, 0, 0, 0, 0, 0, 0, 0],
 }
 
+/** What is as it was written; each test has a copy of its own. */
+let whole = ''
 let directory = ''
-beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'recovery-'))
+beforeAll(async () => {
+  whole = mkdtempSync(join(tmpdir(), 'recovery-'))
+  directory = whole
   const { store, events } = await open()
   store.write(
     batch(1, {
@@ -54,7 +57,12 @@ beforeEach(async () => {
   await events.durable(1)
   await store.close()
 })
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'recovery-'))
+  cpSync(whole, directory, { recursive: true })
+})
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
+afterAll(() => rmSync(whole, { recursive: true, force: true }))
 
 async function open(): Promise<{ store: SqliteStore; events: EventLog; recovered: Recovered }> {
   const events = new EventLog()
