@@ -3,7 +3,7 @@
  * another one the producer connects. The URL, the right and the operator's list are judged here, a name is not asked for.
  */
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { channelParameters, settingsOf } from '../controls/channel-settings.ts'
+import { channelParameters, settingsOf } from '../controls/channels.ts'
 import { StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
 import type { Caller, Handler, Reply } from '../sessions/handler.ts'
@@ -36,7 +36,7 @@ async function dialled(
   const { registry, dials, rights, refusals, accounts, journal } = session.producer
   const destination = dials.destination(text)
   const { url } = destination
-  checkSecret(secret, destination.isOneWay)
+  checkSecret(secret, destination.isPush)
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // One sentence for all of them: which rule, list or address it was concerns the operator.
   if (!isAllowed || !dials.permits(url)) {

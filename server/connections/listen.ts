@@ -1,8 +1,8 @@
-/** Opens what consumers connect to, the Monitoring Protocol over TCP last. */
+/** Opens the listeners that consumers connect to. The Monitoring Protocol over TCP comes last. */
 import type { Address, Config } from '../config/config.ts'
 import type { Parts } from '../start/parts.ts'
 import { listenHttp } from './http/app.ts'
-import { type Listening, listenTcp } from './tcp.ts'
+import { listenTcp, type OpenListener } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
 
 export interface Listeners {
@@ -12,7 +12,7 @@ export interface Listeners {
   readonly https: Address | undefined
 }
 
-/** `opened` takes what ends each of them. Rejects with ListenError; those that are open by then stay open. */
+/** Calls `opened` with the function that ends each listener. Rejects with ListenError; listeners that are open by then stay open. */
 export async function openListeners(
   config: Config,
   parts: Parts,
@@ -20,7 +20,7 @@ export async function openListeners(
   opened: (end: () => Promise<void>) => void,
 ): Promise<Listeners> {
   const { listen } = config
-  const open = async (listening: Promise<Listening> | undefined): Promise<Address | undefined> => {
+  const open = async (listening: Promise<OpenListener> | undefined): Promise<Address | undefined> => {
     const listener = await listening
     if (listener) opened(() => listener.close())
     return listener?.address
@@ -41,7 +41,7 @@ function openHttp(
     readonly key: 'listen.http' | 'listen.https'
     readonly tls?: TlsFiles | undefined
   },
-): Promise<Listening> {
+): Promise<OpenListener> {
   return listenHttp({
     ...where,
     allowedOrigins: http.allowedOrigins,

@@ -7,7 +7,7 @@ import type { Capabilities } from '../../protocol/monitor/capabilities.ts'
 import { PROTOCOL_MAJOR, PROTOCOL_MINOR } from '../../protocol/monitor/constants.ts'
 import type { StatusName } from '../../protocol/monitor/status.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Door } from './arrival.ts'
+import type { AuthProvider } from './incoming-connection.ts'
 import type { Producer } from './producer.ts'
 
 const MAX_FAILURES = 3
@@ -22,14 +22,14 @@ export type LoginStep =
 
 export class Login {
   readonly #producer: Producer
-  readonly #door: Door
+  readonly #door: AuthProvider
   #peer: Peer
   #exchange: AuthExchange
   /** Of the exchange under way, or the last one. */
   #method = ''
   #failures = 0
 
-  constructor(producer: Producer, peer: Peer, door: Door = producer.authenticator) {
+  constructor(producer: Producer, peer: Peer, door: AuthProvider = producer.authenticator) {
     this.#producer = producer
     this.#door = door
     this.#peer = peer

@@ -26,11 +26,11 @@ export interface Destination {
   /** The one spelling of it. */
   readonly url: string
   /** Values only go there: there is no session. */
-  readonly isOneWay: boolean
+  readonly isPush: boolean
 }
 
 /** Channels whose connections the producer makes [MON 14]; `server/dialling` as commands see it. */
-export interface Dials {
+export interface ChannelDialler {
   /** Throws StatusError INVALID_ARGUMENT. */
   destination(url: string): Destination
   /** Whether the operator's list has it. */
@@ -62,7 +62,7 @@ export interface Producer {
   readonly quotas: Quotas
   readonly answers: QueryIds
   readonly executor: Executor
-  readonly dials: Dials
+  readonly dials: ChannelDialler
   readonly accounts: Users
   readonly rights: Rights
   readonly withdrawal: RightsRevocation

@@ -12,9 +12,9 @@ import type { Channel } from '../channels/channel.ts'
 import type { Connection } from '../channels/outbox.ts'
 import type { Timer } from '../core/clock.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { IncomingConnection } from './arrival.ts'
 import { Dispatch } from './dispatch.ts'
 import type { Handlers } from './handler.ts'
+import type { IncomingConnection } from './incoming-connection.ts'
 import { Login } from './login.ts'
 import { Outgoing } from './outgoing.ts'
 import type { Producer } from './producer.ts'
@@ -66,7 +66,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
       write: (bytes) => this.#outgoing.write('responses', bytes, () => this.goOn()),
       moved: () => this.goOn(),
     })
-    this.#login = new Login(producer, options.peer, options.dialled?.door)
+    this.#login = new Login(producer, options.peer, options.outbound?.auth)
     const dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
     this.#reading = new Reading({ session: this, format, dispatch, replies: this.#replies, wrapping: this.#wrapping })
   }
@@ -111,7 +111,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
   }
 
   get isDialled(): boolean {
-    return this.#options.dialled !== undefined
+    return this.#options.outbound !== undefined
   }
 
   get userId(): number | undefined {
@@ -173,7 +173,7 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
     // An admin is every tenant's, and has to get in where one has used up what it may have.
     if (identity.role !== ADMIN_ROLE) this.#counted = this.producer.quotas.of(identity.tenant).connections
     this.#counted?.enter()
-    const channel = this.#options.dialled?.channel ?? this.producer.registry.create(identity, false)
+    const channel = this.#options.outbound?.channel ?? this.producer.registry.create(identity, false)
     this.producer.clock.clear(this.#deadline)
     this.#identity = identity
     this.#credential = credential

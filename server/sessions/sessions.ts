@@ -1,7 +1,7 @@
 /** All open connections, whatever they came over; a bound, and an end for those of a user who is removed. */
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
-import type { IncomingConnection } from './arrival.ts'
 import type { Handlers } from './handler.ts'
+import type { IncomingConnection } from './incoming-connection.ts'
 import type { Producer } from './producer.ts'
 import { Session } from './session.ts'
 

@@ -7,7 +7,7 @@ import type { Peer } from '../../auth/mechanism.ts'
 import { DeflateLink } from '../../protocol/link/layers/deflate.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
-import type { IncomingConnection } from './arrival.ts'
+import type { IncomingConnection } from './incoming-connection.ts'
 import type { Replies } from './replies.ts'
 
 /** The result of a WRAP after which the capabilities are others [MON 2]. */
@@ -66,7 +66,7 @@ export class Wrapping {
 
   /** Listens to what comes. False: a handshake has to come first. */
   begin(): boolean {
-    if (this.#arrival.tls?.atOnce) this.#secure()
+    if (this.#arrival.tls?.isImmediate) this.#secure()
     else this.#link.listen(this.#session)
     return !this.#isSecuring
   }

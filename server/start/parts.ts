@@ -24,15 +24,13 @@ import { TurnScheduler } from '../channels/turn.ts'
 import { RightsRevocation } from '../channels/withdrawal.ts'
 import { handlers } from '../commands/index.ts'
 import type { Config } from '../config/config.ts'
+import { createDialler } from '../connections/outbound/create-dialler.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
-import { makeDialler } from '../connections/outbound/make.ts'
 import type { Resolver } from '../connections/outbound/resolve.ts'
-import { channelConfigure } from '../controls/channel-configure.ts'
-import { channelPurge } from '../controls/channel-purge.ts'
+import { channelConfigure, channelPurge } from '../controls/channels.ts'
 import type { Control } from '../controls/control.ts'
 import { Executor } from '../controls/executor.ts'
-import { explain } from '../controls/explain.ts'
-import { roleControls } from '../controls/roles.ts'
+import { roleControls, roleExplain } from '../controls/roles.ts'
 import { sensorControls } from '../controls/sensors.ts'
 import { tenantControls } from '../controls/tenants.ts'
 import { tokenControls } from '../controls/tokens.ts'
@@ -45,7 +43,7 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids, QueryIds } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { PendingMeasurements } from '../metrics/pending-measurements.ts'
-import type { IncomingConnection } from '../sessions/arrival.ts'
+import type { IncomingConnection } from '../sessions/incoming-connection.ts'
 import type { Producer } from '../sessions/producer.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { monoControls } from '../sources/mono/controls.ts'
@@ -196,11 +194,11 @@ export async function makeParts(options: PartsOptions): Promise<{ parts: Parts; 
     ...tokenControls({ accounts, tokens, clock, stored }),
     ...tenantControls({ tenants, accounts, quotas, stored }),
     ...roleControls({ rules, accounts, reconsider, destination, stored }),
-    explain({ accounts, rights, hub, destination, permits: (url) => dialler.permits(url), tenantsOf }),
+    roleExplain({ accounts, rights, hub, destination, permits: (url) => dialler.permits(url), tenantsOf }),
   ]
   const accept = (arrival: IncomingConnection): void => sessions.accept(arrival)
   const told = { config, clock, log, audit, journal, accounts, quotas, registry, hub, rights, recovered, accept }
-  const dialler = makeDialler({ ...told, resolve: options.resolve })
+  const dialler = createDialler({ ...told, resolve: options.resolve })
   const refusals = new Refusals(audit, () => clock.monotonicMs())
   const executor = new Executor({
     controls,

@@ -10,7 +10,7 @@ import type { Address, Config } from '../config/config.ts'
 import { openListeners } from '../connections/listen.ts'
 import { ownPorts, type Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
-import { execControls } from '../controls/exec/control.ts'
+import { execControls } from '../controls/exec/exec-controls.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
@@ -177,7 +177,7 @@ async function start(
 
 /** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */
 function sweep({ producer, sessions, hub, dialler, notices }: Parts, sensors: Sensors, files: OperatorFiles): void {
-  files.look(notices)
+  files.reloadChanged(notices)
   sessions.sweep()
   dialler.review()
   sensors.sweep()

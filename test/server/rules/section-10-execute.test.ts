@@ -236,7 +236,7 @@ describe('EXECUTE', () => {
   describe('dry_run', () => {
     it('judges in full and runs nothing', async () => {
       const result = await remove('op', dryRun)
-      expect(result).toEqual({ outcome: 'dry-run', detail: 'judged only: nothing ran', value: null })
+      expect(result).toEqual({ outcome: 'dry-run', detail: 'checked only: nothing ran', value: null })
       expect(users()).toContain('op')
       expect((await ask(root, 'exec.say', text('word', '-x'), dryRun)).status).toBe(INVALID_ARGUMENT)
       expect(await brief()).toEqual(['dry-run user.remove dry-run', 'refused exec.say INVALID_ARGUMENT'])

@@ -8,7 +8,7 @@ import { MAX_BODY_BYTES } from '../../../../protocol/qmf/bodies.ts'
 import { encodeMessage } from '../../../../protocol/qmf/encode.ts'
 import { parseObjectId } from '../../../../protocol/qmf/object-id.ts'
 import { QmfType, type QmfValue, type SchemaArgument, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
-import type { Given } from '../../../controls/control.ts'
+import type { ControlArguments } from '../../../controls/control.ts'
 import { StatusError } from '../../../core/errors.ts'
 import type { QmfObject } from '../broker-object.ts'
 import { MAX_TEXT, toValue } from '../values.ts'
@@ -22,7 +22,7 @@ const MOST_NESTING = 16
 type Refuse = (why: string) => StatusError
 
 /** Of the arguments that go in, in their order; `given` has the types of this version. Throws StatusError INVALID_ARGUMENT. */
-export function toArguments(method: SchemaMethod, given: Given): QmfValue[] {
+export function toArguments(method: SchemaMethod, given: ControlArguments): QmfValue[] {
   return inputsOf(method).map((argument) => {
     const name = parameterName(argument.name)
     const value = given.get(name) ?? defaultOf(argument)

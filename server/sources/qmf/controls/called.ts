@@ -4,7 +4,7 @@
  * Refusals name no objects: whoever asks may not be allowed to know of them.
  */
 import type { Schema, SchemaMethod } from '../../../../protocol/qmf/types.ts'
-import type { Given } from '../../../controls/control.ts'
+import type { ControlArguments } from '../../../controls/control.ts'
 import { StatusError } from '../../../core/errors.ts'
 import type { BrokerTable, QmfBroker } from '../broker.ts'
 import type { QmfObject } from '../broker-object.ts'
@@ -44,7 +44,7 @@ export function complete(brokers: readonly QmfBroker[], control: string, given: 
 }
 
 /** Throws StatusError: INVALID_ARGUMENT for what names nothing, or not one thing; BUSY while the broker is not connected. */
-export function calledOn(brokers: readonly QmfBroker[], control: string, given: Given): Called {
+export function calledOn(brokers: readonly QmfBroker[], control: string, given: ControlArguments): Called {
   const broker = brokerOf(brokers, control, given.get(BROKER_PARAMETER) as string | undefined)
   if (!broker.isUp) throw new StatusError('BUSY', `${broker.name} is not connected: ${broker.detail}`)
   const object = objectOf(broker, control, given.get(OBJECT_PARAMETER) as string | undefined)

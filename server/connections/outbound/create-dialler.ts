@@ -1,4 +1,4 @@
-/** Joins the dialler to the rest of the server. */
+/** Connects the dialler to the rest of the server. */
 import { mayRead } from '../../../auth/permissions.ts'
 import type { Recovered } from '../../../storage/store.ts'
 import type { Rights } from '../../accounts/rights.ts'
@@ -10,23 +10,24 @@ import type { Producer } from '../../sessions/producer.ts'
 import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
 import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
 import { AllowList } from './allow-list.ts'
-import { reach } from './connect.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
+import { openConnection } from './open-connection.ts'
 import { type Resolver, systemResolver } from './resolve.ts'
 
-export interface DialParts extends Pick<Producer, 'clock' | 'log' | 'audit' | 'journal' | 'accounts' | 'quotas'> {
+export interface CreateDiallerOptions
+  extends Pick<Producer, 'clock' | 'log' | 'audit' | 'journal' | 'accounts' | 'quotas'> {
   readonly config: Pick<Config, 'dial' | 'producer'>
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>
   readonly rights: Rights
   readonly recovered: Pick<Recovered, 'secret'>
   readonly accept: DiallerOptions['accept']
-  /** Instead of the system's. */
+  /** undefined for the resolver of the system. */
   readonly resolve?: Resolver | undefined
 }
 
-export function makeDialler(parts: DialParts): Dialler {
-  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, recovered, accept } = parts
+export function createDialler(options: CreateDiallerOptions): Dialler {
+  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, recovered, accept } = options
   const { ca } = config.dial
   return new Dialler({
     clock,
@@ -39,9 +40,9 @@ export function makeDialler(parts: DialParts): Dialler {
     },
     account: (id) => accounts.byId(id),
     rate: (tenant) => quotas.of(tenant).dials,
-    resolve: parts.resolve ?? systemResolver,
-    reach: (destination, address, signal) => reach(destination, address, { clock, ca }, signal),
-    oneWay: oneWayOf(parts),
+    resolve: options.resolve ?? systemResolver,
+    connect: (destination, address, signal) => openConnection(destination, address, { clock, ca }, signal),
+    openPush: pushConnector(options),
     attach: (channel, connection) => registry.attach(channel, connection),
     accept,
     serverSecret: recovered.secret,
@@ -49,14 +50,15 @@ export function makeDialler(parts: DialParts): Dialler {
   })
 }
 
-function oneWayOf({ config, clock, log, registry, hub }: DialParts): DiallerOptions['oneWay'] {
+function pushConnector({ config, clock, log, registry, hub }: CreateDiallerOptions): DiallerOptions['openPush'] {
   return async (channel, { port, url }, address) => {
     const packets = new GmetricPackets({
       name: config.producer.name,
       now: () => clock.monotonicMs(),
       metric: (name) => {
-        const isIts = ({ family, owner }: Sensor): boolean => name.startsWith(family) && mayRead(channel.owner, owner)
-        return hub.sensors.find(isIts)?.metric(name)
+        const isReadable = ({ family, owner }: Sensor): boolean =>
+          name.startsWith(family) && mayRead(channel.owner, owner)
+        return hub.sensors.find(isReadable)?.metric(name)
       },
     })
     const datagrams = await openDatagrams(address, port)

@@ -1,0 +1,34 @@
+/** A connection before it is a session. It came in over a listener, or the producer made it. */
+import type { AuthExchange, Peer } from '../../auth/mechanism.ts'
+import type { Link } from '../../protocol/link/link.ts'
+import type { Channel } from '../channels/channel.ts'
+
+/** Decides who may log in: the authenticator, or on a connection that the producer made, the secret of its channel. */
+export interface AuthProvider {
+  methods(peer: Peer): string[]
+  begin(peer: Peer): AuthExchange
+}
+
+/** The channel for which the producer made the connection [MON 14]. */
+export interface OutboundChannel {
+  readonly auth: AuthProvider
+  readonly channel: Channel
+}
+
+/** A stream that can be put under TLS, with this end as the server [MON 12]. */
+export interface TlsUpgradable {
+  /** True if TLS begins with the first byte, false if it begins when the peer asks for it (WRAP). */
+  readonly isImmediate: boolean
+  /** Takes the stream from its link. `established` is called after the handshake, with what it has shown of the peer. */
+  secure(established: (facts: Partial<Peer>) => void): Link
+}
+
+export interface IncomingConnection {
+  readonly link: Link
+  readonly tls?: TlsUpgradable | undefined
+  readonly format: 'xdr' | 'json'
+  readonly peer: Peer
+  /** Called when AUTH has succeeded: from now on the peer may send longer messages. */
+  readonly admitted?: () => void
+  readonly outbound?: OutboundChannel
+}
