@@ -10,7 +10,7 @@ import { JsonLink } from '../sessions/json-link.ts'
 const PING_MS = 15_000
 /** Bytes of messages before AUTH [MON 1]. The chunk that ends a message may contain as much of the next one. */
 const MAX_HELD_BEFORE_AUTH = 2 * MAX_FRAME_BYTES_BEFORE_AUTH
-const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
+export const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
 
 /** The first supported subprotocol among those offered, or false. */
 export function chooseSubprotocol(offered: ReadonlySet<string>): string | false {

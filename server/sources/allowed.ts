@@ -2,12 +2,12 @@
  * From whom packets are taken. The address of a datagram may be an IPv4 one in IPv6 clothes (a socket bound to `::`),
  * and must come out the same as over IPv4: it is the identity of the host.
  */
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { BlockList, isIP } from 'node:net'
+import { unmapped } from '../../auth/network.ts'
 import type { Network } from '../config/config.ts'
 
 /** `BlockList.check` costs a microsecond and forged addresses cost memory: so many answers are remembered. */
 const REMEMBERED = 4096
-const MAPPED = '::ffff:'
 
 export interface Source {
   readonly address: string
@@ -33,8 +33,7 @@ export class Sources {
   }
 
   #judge(given: string): Source {
-    const mapped = given.startsWith(MAPPED) ? given.slice(MAPPED.length) : ''
-    const address = isIPv4(mapped) ? mapped : given
+    const address = unmapped(given)
     // A link-local address comes with its interface, `%eth0`, which tells equal ones apart but is no part of a network.
     const [bare = ''] = address.split('%')
     const version = isIP(bare)

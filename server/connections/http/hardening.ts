@@ -6,7 +6,7 @@ import { isIPv6 } from 'node:net'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isLoopback, networkPrefix } from '../../../auth/network.ts'
+import { isLoopback, networkPrefix, unmapped } from '../../../auth/network.ts'
 
 const MINUTE_MS = 60_000
 /** Addresses that are counted at the same time; the least recently seen ones are forgotten. */
@@ -63,7 +63,7 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
 
 /** An IPv4 address counts by itself; an IPv6 address counts as its network, in which a host may have any number of addresses. */
 function countedAs(address: string): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
+  const plain = unmapped(address)
   return isIPv6(plain) ? networkPrefix(plain) : plain
 }
 

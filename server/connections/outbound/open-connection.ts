@@ -13,14 +13,13 @@ import { StreamLink } from '../../../protocol/link/stream.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { IncomingConnection } from '../../sessions/incoming-connection.ts'
 import { peerFacts } from '../tls/peer.ts'
-import { acceptWebSocket } from '../websocket.ts'
+import { acceptWebSocket, SUBPROTOCOLS } from '../websocket.ts'
 import type { Destination } from './destination.ts'
 
 /** An idle dead peer is noticed in about 25 s [MON 15]. */
 const KEEP_ALIVE_MS = 15_000
 /** Header bytes in the answer to a WebSocket handshake. */
 const MAX_HEADER_BYTES = 16 << 10
-const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
 /** The peer shows a server certificate here, which is not a login. */
 const NO_LOGINS = { isTrusted: () => false }
 

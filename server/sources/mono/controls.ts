@@ -8,10 +8,10 @@ import { VOID } from '../../../protocol/monitor/value.ts'
 import { type MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
 import {
   type Control,
+  type ControlArguments,
   type ControlParameter,
   type ControlResult,
   failed,
-  type ControlArguments,
   ok,
 } from '../../controls/control.ts'
 import type { Clock } from '../../core/clock.ts'

@@ -374,7 +374,7 @@ describe('EXECUTE', () => {
         await root.execute('user.list', key(`k${i + 499}`))
       }
       const last = await ask(root, 'user.list', key('one more'))
-      expect([last.status, last.detail]).toEqual([QUOTA_EXCEEDED, expect.stringContaining('10000 keys')])
+      expect([last.status, last.detail]).toEqual([QUOTA_EXCEEDED, expect.stringContaining('10000 of your keys')])
       expect((await ask(root, 'user.list', key('k9999'))).status).toBe(0)
       expect((await ask(root, 'user.list')).status).toBe(0)
     })

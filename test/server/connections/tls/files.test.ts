@@ -59,7 +59,7 @@ describe('what can be used but should not stay so', () => {
   it('is a key that everybody can read', () => {
     expect(open().warnings()).toEqual([])
     chmodSync(paths.key, 0o644)
-    expect(open().warnings()).toEqual([expect.stringMatching(/everybody.*server\.key: chmod 600/)])
+    expect(open().warnings()).toEqual([expect.stringMatching(/everybody.*server\.key; run chmod 600/)])
   })
 
   it('is a certificate that has expired', () => {

@@ -23,7 +23,7 @@ it('the file of JWT keys is read again when it changes, and a bad one keeps the 
   directory.write('jwks.json', '{"keys": 1}')
   expect(file.reloadIfChanged()).toEqual({
     severity: 'error',
-    detail: expect.stringMatching(/jwks\.json.*`jwt.keys`.*goes on/),
+    detail: expect.stringMatching(/jwks\.json.*`jwt.keys`.*stay in force/),
   })
   expect(has(file, 'b')).toBe(true)
 })
