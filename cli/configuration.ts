@@ -1,11 +1,11 @@
 /** The server's configuration, loaded only where a command needs it: its schema takes longer than most commands. */
-import type { Config } from '../server/config/config.ts'
+import type { Config } from '../server/start/config.ts'
 import type { Sections } from './effective.ts'
 import { ExitCode, Failure } from './failure.ts'
 
 /** Throws Failure with every problem. */
 export async function readConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Config> {
-  const { loadConfig } = await import('../server/config/config.ts')
+  const { loadConfig } = await import('../server/start/config.ts')
   return orFailure(() => loadConfig({ file, env }))
 }
 

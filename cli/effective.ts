@@ -1,18 +1,20 @@
 /** The configuration that is in force, written as the file would write it. */
 import { parseDuration } from '../server/config/duration.ts'
 import { type LoadOptions, load } from '../server/config/load.ts'
-import { sectionNames, settings } from '../server/config/schema.ts'
+import { schema } from '../server/start/config.ts'
 
 export type Sections = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 /** Every section with every key. Throws ConfigError. */
 export function effectiveSections(options: LoadOptions): Sections {
-  const values: Readonly<Record<string, Readonly<Record<string, unknown>>>> = load(options).values
-  const entries = sectionNames.map((section) => {
-    const keys = settings.filter((setting) => setting.section === section)
+  const values: Readonly<Record<string, unknown>> = load(schema, options).values
+  const entries = schema.tables.map((section) => {
+    const keys = schema.settings.filter((setting) => setting.section === section)
     return [
       section,
-      Object.fromEntries(keys.map(({ key, byDefault }) => [key, written(values[section]?.[key], byDefault)])),
+      Object.fromEntries(
+        keys.map(({ key, byDefault }) => [key, written((values[section] as Sections[string])[key], byDefault)]),
+      ),
     ]
   })
   return Object.fromEntries(entries)

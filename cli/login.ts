@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Credentials } from '../client/index.ts'
-import type { Config } from '../server/config/config.ts'
+import type { Config } from '../server/start/config.ts'
 import { readConfiguration } from './configuration.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { checkedLink, type Link, type LinkOptions, namedLink, withLinkOptions } from './link.ts'

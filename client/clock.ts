@@ -1,15 +1,15 @@
-/** The time that the client needs. The server's clock and the tests' fake one fit this shape too. */
-export interface Clock {
-  /** Milliseconds since some moment; never goes back. */
+/** The part of a clock that the client needs. The server's clock has it too, and so has the tests' fake one. */
+export interface ClientClock {
+  /** Milliseconds since some fixed moment; never goes back. */
   monotonicMs(): number
-  setTimeout(callback: () => void, delayMs: number): Timer
+  setTimeout(callback: () => void, delayMs: number): ClientTimer
 }
 
-export interface Timer {
+export interface ClientTimer {
   cancel(): void
 }
 
-export function systemClock(): Clock {
+export function realClock(): ClientClock {
   return {
     monotonicMs: () => performance.now(),
     setTimeout(callback, delayMs) {
@@ -19,8 +19,8 @@ export function systemClock(): Clock {
   }
 }
 
-/** Settles with `waiting`, or when that takes longer. */
-export function atMost(clock: Clock, delayMs: number, waiting: Promise<void>): Promise<void> {
+/** Settles with `waiting`, or after `delayMs` if that takes longer. */
+export function withinTime(clock: ClientClock, delayMs: number, waiting: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = clock.setTimeout(resolve, delayMs)
     waiting.then(resolve, reject).finally(() => timer.cancel())

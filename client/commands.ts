@@ -1,86 +1,144 @@
-/** One method per command [MON 2]. Commands may be sent without waiting for each other. */
-import type { CommandArguments, CommandName } from '../protocol/monitor/commands/index.ts'
+/** The commands of a consumer as methods [MON 2], and the values that answer some of them. */
+import type { CommandArguments, CommandName } from '../protocol/monitor/commands.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
-import { type Arguments, toArguments } from './arguments.ts'
+import type { ClientClock, ClientTimer } from './clock.ts'
+import { ConnectionError } from './errors.ts'
+import { type Arguments, toArgumentList } from './values.ts'
 
-/** Sends one command; settles with the result. `onOk` is called while its response is read. */
-export type Request = <N extends CommandName>(
+/** Sends one command and settles with the result. `onOk` is called while the response is read. */
+export type SendCommand = <N extends CommandName>(
   name: N,
   values: CommandArguments<N>,
   onOk?: (result: number) => void,
 ) => Promise<number>
 
 /** The commands that are answered by a value. */
-export type Asking = 'QUERY' | 'EXECUTE'
+export type AskingCommand = 'QUERY' | 'EXECUTE'
 
-/** For those. */
+/** Options of the commands that are answered by a value. */
 export interface WaitOptions {
-  /** So long the value may take; as long as the producer needs unless given. */
+  /** How long the value may take; without limit if it is not given. */
   readonly deadlineMs?: number | undefined
 }
 
-/** All reject with StatusError, which has the producer's own words, or with ConnectionError. */
-export abstract class Commands {
-  protected abstract request<N extends CommandName>(
-    name: N,
-    values: CommandArguments<N>,
-    onOk?: (result: number) => void,
-  ): Promise<number>
-
-  protected abstract ask<N extends Asking>(
+/**
+ * Commands may be sent without waiting for each other. All reject with StatusError, which has the producer's own words, or
+ * with ConnectionError.
+ */
+export abstract class CommandMethods {
+  protected abstract readonly request: SendCommand
+  protected abstract ask<N extends AskingCommand>(
     name: N,
     values: CommandArguments<N>,
     options: WaitOptions,
   ): Promise<ValueMessage>
 
-  /** Makes a metric instance; gives its id. Nothing is measured before it is bound. */
+  /** Makes a metric instance and returns its id. Nothing is measured before it is bound. */
   collect(metric: string, args: Arguments = {}): Promise<number> {
-    return this.request('COLLECT', { metric, args: toArguments(args) })
+    return this.request('COLLECT', { metric, args: toArgumentList(args) })
   }
 
-  /** From now on the values of a metric come by themselves. `follow` does this and keeps it over lost connections. */
+  /** Has the values of a metric sent as they come. `follow` does this, and renews it after a lost connection. */
   async subscribe(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
     await this.request('SUBSCRIBE', { metric, channel })
   }
 
-  /** From now on the values of a metric wait on the channel for `get`. */
+  /** Has the values of a metric wait on the channel for `get`. */
   async buffer(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
     await this.request('BUFFER', { metric, channel })
   }
 
-  /** Has what waits sent, and a continuous metric measured now. */
+  /** Has the waiting values sent, and a continuous metric measured now. */
   async get(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
     await this.request('GET', { metric, channel })
   }
 
-  /** No more values of a metric on a channel; those queued there are dropped. */
+  /** Ends the values of a metric on a channel. Those queued there are dropped. */
   async stop(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
     await this.request('STOP', { metric, channel })
   }
 
-  /** Defines a channel that outlives every connection; gives its id. */
+  /** Defines a channel that outlives every connection and returns its id. */
   defChannel(url = '', args: Arguments = {}): Promise<number> {
-    return this.request('DEF_CHANNEL', { url, args: toArguments(args) })
+    return this.request('DEF_CHANNEL', { url, args: toArgumentList(args) })
   }
 
-  /** Deleting the current channel ends the connection. */
+  /** Deletes a channel. To delete the current channel ends the connection. */
   async delChannel(channel: number = CURRENT_CHANNEL): Promise<void> {
     await this.request('DEL_CHANNEL', { channel })
   }
 
-  /** One value of a continuous metric; of type VOID where no measurement could be had. */
+  /** Returns one value of a continuous metric, of type VOID if it could not be measured. */
   query(metric: string, args: Arguments = {}, options: WaitOptions = {}): Promise<ValueMessage> {
-    return this.ask('QUERY', { metric, args: toArguments(args) }, options)
+    return this.ask('QUERY', { metric, args: toArgumentList(args) }, options)
   }
 
-  /** Runs a control; gives the value with its result. Where the connection is lost meanwhile, it comes on the next one. */
+  /** Runs a control and returns the value with its result, which may come on the next connection if this one is lost. */
   execute(control: string, args: Arguments = {}, options: WaitOptions = {}): Promise<ValueMessage> {
-    return this.ask('EXECUTE', { control, args: toArguments(args) }, options)
+    return this.ask('EXECUTE', { control, args: toArgumentList(args) }, options)
   }
 
-  /** Settles when the producer has answered: it is there. */
+  /** Settles when the producer has answered, which proves that it is there. */
   async nop(): Promise<void> {
     await this.request('NOP', {})
+  }
+}
+
+interface AwaitedValue {
+  readonly resolve: (value: ValueMessage) => void
+  readonly reject: (error: Error) => void
+  /** Whether the value is kept on the channel, so that it outlives the connection. */
+  readonly isKept: boolean
+  readonly timer: ClientTimer | undefined
+}
+
+/** The values that commands wait for: the answer to a QUERY, which is lost with the connection, and the result of EXECUTE. */
+export class AwaitedValues {
+  readonly #clock: ClientClock
+  readonly #byId = new Map<number, AwaitedValue>()
+
+  constructor(clock: ClientClock) {
+    this.#clock = clock
+  }
+
+  /** Sends a command and waits for the value whose id is the result of the command. */
+  ask<N extends AskingCommand>(
+    send: SendCommand,
+    name: N,
+    values: CommandArguments<N>,
+    { isKept, deadlineMs }: { readonly isKept: boolean; readonly deadlineMs?: number | undefined },
+  ): Promise<ValueMessage> {
+    return new Promise((resolve, reject) => {
+      const expect = (id: number) => {
+        const expire = () => {
+          this.#byId.delete(id)
+          reject(new ConnectionError('TIMEOUT', `${name}: the value did not arrive within ${deadlineMs} ms`))
+        }
+        const timer = deadlineMs === undefined ? undefined : this.#clock.setTimeout(expire, deadlineMs)
+        this.#byId.set(id, { resolve, reject, isKept, timer })
+      }
+      send(name, values, expect).catch(reject)
+    })
+  }
+
+  /** Hands the value to the command that waits for it; false if no command does. */
+  take(message: ValueMessage): boolean {
+    const awaited = this.#byId.size > 0 ? this.#byId.get(message.metric) : undefined
+    if (!awaited) return false
+    this.#byId.delete(message.metric)
+    awaited.timer?.cancel()
+    awaited.resolve(message)
+    return true
+  }
+
+  /** Rejects everything except, with `exceptKept`, the values that are kept on the channel. */
+  reject(error: Error, exceptKept: boolean): void {
+    for (const [id, { reject, isKept, timer }] of this.#byId) {
+      if (exceptKept && isKept) continue
+      this.#byId.delete(id)
+      timer?.cancel()
+      reject(error)
+    }
   }
 }

@@ -1,14 +1,20 @@
 /**
- * One connection to a producer: commands out, messages in, responses matched by seq [MON 2, 3]. What a response changes is
- * done while it is read, in `onOk`: the values it caused may stand right behind it, long before any promise settles.
+ * One connection to a producer: it sends commands, reads messages, and matches responses to commands by seq [MON 2, 3]. What
+ * a response changes is changed while it is read, in `onOk`: values that it caused may follow it directly, long before any
+ * promise settles.
  */
 import { Framer, MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../protocol/bytes/framer.ts'
 import { XdrReader } from '../protocol/bytes/reader.ts'
 import { XdrWriter } from '../protocol/bytes/writer.ts'
 import { ProtocolError } from '../protocol/errors.ts'
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
-import { type Command, writeCommand } from '../protocol/monitor/command.ts'
-import { type CommandArguments, type CommandName, commands } from '../protocol/monitor/commands/index.ts'
+import {
+  type CommandArguments,
+  type CommandDeclaration,
+  type CommandName,
+  commands,
+  writeCommand,
+} from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
 import {
   type Gap,
@@ -18,63 +24,72 @@ import {
   readMessage,
   type ValueMessage,
 } from '../protocol/monitor/message.ts'
-import { StatusCode } from '../protocol/monitor/status-code.ts'
-import type { Clock } from './clock.ts'
-import { ConnectionError, type ConnectionErrorCode, meaningOf, StatusError } from './errors.ts'
-import { Offer } from './offer.ts'
-import { Pending, type Waiting } from './pending.ts'
-import { Reading } from './reading.ts'
+import { StatusCode } from '../protocol/monitor/status.ts'
+import type { ClientClock, ClientTimer } from './clock.ts'
+import { ConnectionError, type ConnectionErrorCode, codeOfNotice, StatusError } from './errors.ts'
+import { FlowControl } from './flow-control.ts'
 import type { Transport } from './transport.ts'
 
-export interface ConnectionOptions {
-  readonly clock: Clock
-  /** What errors call the other end, with the user: "tcp://127.0.0.1:7650 as alice". */
-  readonly peer: string
-  /** So long a response may take. */
-  readonly deadlineMs: number
-  readonly value: (message: ValueMessage) => void
-  readonly gap: (gap: Gap) => void
-  readonly notice: (notice: Notice) => void
-  /** Once. `isOurs`: by `close` without an error. */
-  readonly closed: (reason: ConnectionError, isOurs: boolean) => void
+/** Receives what the producer sends on a connection. */
+export interface ConnectionListener {
+  message(message: ValueMessage | Gap): void
+  notice(notice: Notice): void
+  /** Called once. `isOurs`: the connection was closed by `close` without an error. */
+  closed(connection: ClientConnection, reason: ConnectionError, isOurs: boolean): void
 }
 
-/** What AUTH is answered with: the channel, or the data of the AUTH message that goes on with the exchange. */
-export type AuthStep = { readonly channel: number } | { readonly data: Uint8Array }
+export interface ConnectionOptions {
+  readonly clock: ClientClock
+  /** The other end and the user, as errors name them: "tcp://127.0.0.1:7650 as alice". */
+  readonly peer: string
+  /** How long a response may take. */
+  readonly deadlineMs: number
+  readonly listener: ConnectionListener
+}
+
+/** The answer to AUTH: the channel, or the data with which the exchange continues. */
+export type AuthReply = { readonly channel: number } | { readonly data: Uint8Array }
+
+interface PendingCommand {
+  response(response: Response): void
+  reject(error: Error): void
+}
 
 const NOTHING = () => {}
 
-/** What may hold a secret when there is a layer that compresses: AUTH is over by then. */
+/** Commands that may hold a secret after a compressing layer was added: AUTH is over by then. */
 const SECRETIVE: ReadonlySet<CommandName> = new Set(['EXECUTE', 'DEF_CHANNEL'])
 
-export class Connection {
+export class ClientConnection {
   readonly #transport: Transport
   readonly #options: ConnectionOptions
-  readonly #reading: Reading
+  readonly #flow: FlowControl
   readonly #reader = new XdrReader()
   readonly #writer = new XdrWriter()
-  readonly #pending: Pending
-  readonly #offer = new Offer()
+  /** Commands that wait for their response, by seq. All have the same deadline, so the first is always the first to expire. */
+  readonly #pending = new Map<number, { readonly command: PendingCommand; readonly dueMs: number }>()
+  /** The seqs of expired commands. A response to one of these may still come. */
+  readonly #expired = new Set<number>()
+  #deadline: ClientTimer | undefined
+  #seq = 0
   #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
-  #challenge: { resolve(step: AuthStep): void; reject(error: Error): void } | undefined
+  #capabilities: Capabilities | undefined
+  #ready!: Promise<Capabilities>
+  #waiting!: { resolve(capabilities: Capabilities): void; reject(error: Error): void }
+  #challenge: { resolve(reply: AuthReply): void; reject(error: Error): void } | undefined
   #isAdmitted = false
   #isDeflated = false
-  #lastWords: Notice | undefined
+  #lastNotice: Notice | undefined
   #ended: ConnectionError | undefined
 
   constructor(transport: Transport, options: ConnectionOptions) {
     this.#transport = transport
     this.#options = options
-    const { clock, deadlineMs } = options
-    this.#pending = new Pending({
-      clock,
-      deadlineMs,
-      late: () => this.#error('TIMEOUT', `has not answered a command for ${deadlineMs / 1000} seconds`),
-    })
-    this.#reading = new Reading({
-      clock,
+    this.#expectCapabilities()
+    this.#flow = new FlowControl({
+      clock: options.clock,
       transport,
-      isOwed: () => this.#pending.size > 0,
+      isResponseDue: () => this.#pending.size > 0,
       probe: () => this.#write('NOP', {}, { response: NOTHING, reject: NOTHING }),
       dead: () => this.#fail('SILENT', 'has not answered for 30 seconds'),
     })
@@ -84,17 +99,17 @@ export class Connection {
     })
   }
 
-  /** Settles with the PRODUCER_CAPS that stand first here: at the beginning, behind the login, under TLS. */
+  /** Settles with the first PRODUCER_CAPS after the beginning, after the login, or under TLS, whichever came last. */
   get ready(): Promise<Capabilities> {
-    return this.#offer.next
+    return this.#ready
   }
 
-  /** The latest. Undefined until the first have come. */
+  /** The latest capabilities; undefined until the first have arrived. */
   get capabilities(): Capabilities | undefined {
-    return this.#offer.latest
+    return this.#capabilities
   }
 
-  /** Why it has ended; undefined while it has not. */
+  /** Why the connection has ended; undefined if it has not. */
   get ended(): ConnectionError | undefined {
     return this.#ended
   }
@@ -103,7 +118,7 @@ export class Connection {
     return this.#options.peer
   }
 
-  /** Sends a command; settles with the result. Rejects with StatusError or ConnectionError. */
+  /** Sends a command and settles with the result. Rejects with StatusError or ConnectionError. */
   request<N extends CommandName>(
     name: N,
     values: CommandArguments<N>,
@@ -122,87 +137,110 @@ export class Connection {
   }
 
   /**
-   * One step of an AUTH exchange. `isLast`: the producer has proven what it has to, so that OK admits us; before that
-   * nothing that it sends is taken for values. Rejects as `request` does.
+   * One step of an AUTH exchange. `isLast`: the producer has proven what it has to, so OK admits us; before that nothing
+   * that it sends is accepted as values. Rejects as `request` does.
    */
-  authenticate(method: string, data: Uint8Array, isLast: boolean): Promise<AuthStep> {
+  authenticate(method: string, data: Uint8Array, isLast: boolean): Promise<AuthReply> {
     return new Promise((resolve, reject) => {
-      this.#write(
-        'AUTH',
-        { method, data },
-        {
-          reject,
-          response: ({ status, result, detail }) => {
-            if (status === StatusCode.AUTH_NEEDED) this.#challenge = { resolve, reject }
-            else if (status === StatusCode.OK) {
-              this.#isAdmitted = isLast
-              this.#framer.maxFrameBytes = MAX_FRAME_BYTES
-              this.#offer.expect()
-              resolve({ channel: result })
-            } else reject(new StatusError('AUTH', status, detail))
-          },
-        },
-      )
+      const response = ({ status, result, detail }: Response) => {
+        if (status === StatusCode.AUTH_NEEDED) this.#challenge = { resolve, reject }
+        else if (status === StatusCode.OK) {
+          this.#isAdmitted = isLast
+          this.#framer.maxFrameBytes = MAX_FRAME_BYTES
+          this.#expectCapabilities()
+          resolve({ channel: result })
+        } else reject(new StatusError('AUTH', status, detail))
+      }
+      this.#write('AUTH', { method, data }, { reject, response })
     })
   }
 
-  /** To be called while a response is read: takes away what stands behind it, and reads what comes later afresh. */
-  cut(): Uint8Array {
+  /** To be called while a response is read: takes away the bytes after it. What arrives later is read afresh. */
+  takeRemainder(): Uint8Array {
     const { bytes, end, pending } = this.#framer
     this.#framer = new Framer(this.#framer.maxFrameBytes)
     return bytes.slice(end, end + pending)
   }
 
-  /** What was offered in the clear may have been said by somebody else [MON 12]: it is to be said again. */
-  forget(): void {
-    this.#offer.forget()
+  /** Capabilities in the clear may come from somebody in between [MON 12], so the producer has to repeat them. */
+  forgetCapabilities(): void {
+    this.#capabilities = undefined
+    this.#expectCapabilities()
   }
 
-  /** From now on commands that may hold a secret are sent by themselves. */
-  keepSecretsApart(): void {
+  /** From now on each command that may hold a secret is sent apart from others. */
+  separateSecrets(): void {
     this.#isDeflated = true
   }
 
-  /** See Reading. */
-  hold(isHeld: boolean, sips: boolean): void {
-    this.#reading.hold(isHeld, sips)
+  /** See FlowControl. */
+  hold(isHeld: boolean, isBounded: boolean): void {
+    this.#flow.hold(isHeld, isBounded)
   }
 
-  /** Sends what was written and closes. Without an error, everything that is waited for is told that it was us. */
+  /** Sends what was written and closes. Everything that waits is rejected with the error or, without one, as closed from here. */
   close(error?: ConnectionError): void {
     if (this.#ended) return
     this.#flush()
-    this.#ended = error ?? this.#error('CLOSED', 'is no longer connected: it was closed from this side')
-    this.#reading.end()
+    const ended = error ?? this.#error('CLOSED', 'is no longer connected: the connection was closed from this side')
+    this.#ended = ended
+    this.#flow.end()
     this.#transport.close()
-    this.#offer.reject(this.#ended)
-    this.#challenge?.reject(this.#ended)
-    this.#pending.rejectAll(this.#ended)
-    this.#options.closed(this.#ended, error === undefined)
+    this.#waiting.reject(ended)
+    this.#challenge?.reject(ended)
+    this.#deadline?.cancel()
+    const pending = [...this.#pending.values()]
+    this.#pending.clear()
+    for (const { command } of pending) command.reject(ended)
+    this.#options.listener.closed(this, ended, error === undefined)
   }
 
-  #write<N extends CommandName>(name: N, values: CommandArguments<N>, pending: Waiting): void {
+  #write<N extends CommandName>(name: N, values: CommandArguments<N>, command: PendingCommand): void {
     if (this.#ended) {
-      pending.reject(this.#ended)
+      command.reject(this.#ended)
       return
     }
     const isSecret = this.#isDeflated && SECRETIVE.has(name)
     if (isSecret) this.#flush()
-    const seq = this.#pending.nextSeq()
+    const seq = this.#nextSeq()
     const start = this.#writer.length
-    writeCommand(this.#writer, commands[name] as Command, seq, values)
+    writeCommand(this.#writer, commands[name] as CommandDeclaration, seq, values)
     const bytes = this.#writer.length - start - 4
     const limit = this.capabilities?.maxFrameBytes || Number.POSITIVE_INFINITY
     if (bytes > limit) {
       this.#writer.length = start
-      pending.reject(new RangeError(`${name} would take ${bytes} bytes; the producer takes at most ${limit}`))
+      command.reject(new RangeError(`${name} would take ${bytes} bytes; the producer accepts at most ${limit}`))
       return
     }
-    this.#pending.add(seq, pending)
-    this.#reading.flow()
+    const { clock, deadlineMs } = this.#options
+    this.#pending.set(seq, { command, dueMs: clock.monotonicMs() + deadlineMs })
+    this.#deadline ??= clock.setTimeout(() => this.#expire(), deadlineMs)
+    this.#flow.update()
     if (isSecret) this.#flush(true)
-    // Everything of one turn goes out together.
+    // All commands of one turn are sent together.
     else if (start === 0) queueMicrotask(() => this.#flush())
+  }
+
+  /** A seq that has no response to come any more. */
+  #nextSeq(): number {
+    do this.#seq = (this.#seq + 1) >>> 0
+    while (this.#pending.has(this.#seq) || this.#expired.has(this.#seq))
+    return this.#seq
+  }
+
+  #expire(): void {
+    const { clock, deadlineMs } = this.#options
+    this.#deadline = undefined
+    const now = clock.monotonicMs()
+    for (const [seq, { command, dueMs }] of this.#pending) {
+      if (dueMs > now) {
+        this.#deadline = clock.setTimeout(() => this.#expire(), dueMs - now)
+        return
+      }
+      this.#pending.delete(seq)
+      this.#expired.add(seq)
+      command.reject(this.#error('TIMEOUT', `has not answered a command for ${deadlineMs / 1000} seconds`))
+    }
   }
 
   #flush(isSecret = false): void {
@@ -213,29 +251,29 @@ export class Connection {
 
   #data(chunk: Uint8Array): void {
     if (this.#ended) return
-    this.#reading.took(chunk.length)
+    this.#flow.received(chunk.length)
     const framer = this.#framer
     try {
       framer.push(chunk)
       while (!this.#ended && framer === this.#framer && framer.next()) {
         const { bytes, start, end, view } = framer
-        this.#take(readMessage(this.#reader.reset(bytes, start, end, view)))
+        this.#message(readMessage(this.#reader.reset(bytes, start, end, view)))
       }
       framer.settle()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      const hint = this.capabilities ? '' : ': is that a Monitoring Protocol producer?'
-      this.#fail('PROTOCOL', `sent what the protocol does not know (${error.message})${hint}`, { cause: error })
+      const hint = this.capabilities ? '' : '. Is it a Monitoring Protocol producer?'
+      this.#fail('PROTOCOL', `sent a message that violates the protocol: ${error.message}${hint}`, { cause: error })
     }
   }
 
-  #take(message: Message): void {
+  #message(message: Message): void {
     const { kind } = message
     if (!this.capabilities && kind !== 'caps') {
-      this.#fail('PROTOCOL', `began with ${kind} where its capabilities have to stand`)
+      this.#fail('PROTOCOL', `began with ${kind} instead of its capabilities`)
       return
     }
-    // Whoever calls could fill our memory with them, and who only seems to be the producer make us believe them.
+    // An unproven peer could exhaust our memory with them, or make us believe false values.
     if (!this.#isAdmitted && (kind === 'value' || kind === 'gap')) {
       this.#fail('PROTOCOL', 'sent values before the login')
       return
@@ -245,42 +283,55 @@ export class Connection {
         this.#response(message)
         break
       case 'caps':
-        this.#offer.came(message.caps)
+        this.#capabilities = message.caps
+        this.#waiting.resolve(message.caps)
         break
       case 'auth':
-        this.#continue(message.data)
-        break
-      case 'gap':
-        this.#options.gap(message)
+        this.#continueLogin(message.data)
         break
       case 'notice':
-        if (message.code !== NoticeCode.WINDOW_FULL) this.#lastWords = message
-        this.#options.notice(message)
+        if (message.code !== NoticeCode.WINDOW_FULL) this.#lastNotice = message
+        this.#options.listener.notice(message)
         break
-      case 'value':
-        this.#options.value(message)
-        break
+      default:
+        this.#options.listener.message(message)
     }
   }
 
   #response(response: Response): void {
-    if (this.#pending.take(response)) this.#reading.flow()
-    else this.#fail('PROTOCOL', `answered a command that was never sent (seq ${response.seq})`)
+    const { seq } = response
+    const pending = this.#pending.get(seq)
+    if (pending) {
+      this.#pending.delete(seq)
+      pending.command.response(response)
+    } else if (!this.#expired.delete(seq)) {
+      this.#fail('PROTOCOL', `answered a command that was never sent (seq ${seq})`)
+    }
+    this.#flow.update()
   }
 
-  #continue(data: Uint8Array): void {
+  #continueLogin(data: Uint8Array): void {
     const challenge = this.#challenge
     this.#challenge = undefined
     if (challenge) challenge.resolve({ data })
-    else this.#fail('PROTOCOL', 'sent AUTH without being asked')
+    else this.#fail('PROTOCOL', 'sent AUTH without being asked for it')
+  }
+
+  /** `ready` then waits for the next capabilities; the latest remain valid until those come. */
+  #expectCapabilities(): void {
+    this.#ready = new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject }
+    })
+    // Nobody may be waiting when the connection ends.
+    this.#ready.catch(NOTHING)
   }
 
   #closed(cause: Error | undefined): void {
-    const why = this.#lastWords?.detail || cause?.message
+    const why = this.#lastNotice?.detail || cause?.message
     const what = why ? `closed the connection: ${why}` : 'closed the connection'
-    // A layer has found what it cannot read.
+    // A layer could not decode its input.
     if (cause instanceof ConnectionError) this.#fail(cause.code, cause.message, { cause })
-    else this.#fail(meaningOf(this.#lastWords?.code ?? 0), what, { cause })
+    else this.#fail(codeOfNotice(this.#lastNotice?.code ?? 0), what, { cause })
   }
 
   #fail(code: ConnectionErrorCode, what: string, options?: ErrorOptions): void {

@@ -3,46 +3,88 @@
  * channel, to the handler of their metric or to the loop over the consumer.
  */
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
-import type { CommandArguments, CommandName } from '../protocol/monitor/commands/index.ts'
-import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
+import type { CommandArguments } from '../protocol/monitor/commands.ts'
+import { BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
-import { Answers } from './answers.ts'
-import type { Arguments } from './arguments.ts'
-import { attach, bindNew, boundOn } from './attach.ts'
-import { atMost } from './clock.ts'
-import { type Asking, Commands, type Request, type WaitOptions } from './commands.ts'
-import { commitSurely } from './commits.ts'
-import type { Connection } from './connection.ts'
-import { Delivery } from './delivery.ts'
-import { ConnectionError } from './errors.ts'
-import { type ConsumerEvents, Events, type Listener } from './events.ts'
-import { type Follow, type Followed, Follows, type Handler } from './follows.ts'
-import { NextConnection } from './next-connection.ts'
-import type { ConsumerOptions } from './options.ts'
-import { Reconnect } from './reconnect.ts'
-import type { Sample } from './sample.ts'
+import { type ClientClock, withinTime } from './clock.ts'
+import { type AskingCommand, AwaitedValues, CommandMethods, type SendCommand, type WaitOptions } from './commands.ts'
+import type { ClientConnection } from './connection.ts'
+import { ConnectionError, StatusError } from './errors.ts'
+import { Mailbox } from './mailbox.ts'
+import { NextConnection, Reconnect } from './reconnect.ts'
+import type { ClientSession, SessionSource } from './session.ts'
+import {
+  bindingsOf,
+  type Followed,
+  type FollowedMetric,
+  type Handler,
+  type SendQuery,
+  Subscriptions,
+} from './subscriptions.ts'
+import { type Arguments, plainOf, type Sample, toArgumentList } from './values.ts'
 
-/** So long a value may be in work when its consumer is closed. */
+/** How long a closing consumer waits for the handler of a value. */
 const PATIENCE_MS = 1000
+const NOTHING_BOUND: ReadonlyMap<number, string> = new Map()
 
-export class Consumer extends Commands implements AsyncIterable<Sample> {
+export interface ChannelOptions {
+  /** The channel to take up; one of the consumer's own if it is not given. */
+  readonly channel?: number | undefined
+  /** The highest transaction id that an earlier run has handled. Nothing up to it is handed out again. */
+  readonly after?: number | undefined
+  /** With false the channel keeps nothing while there is no connection, and ends with it. */
+  readonly durable?: boolean | undefined
+  /** With `explicit` only the `commit` method commits. */
+  readonly commit?: 'automatic' | 'explicit' | undefined
+  /** With false the end of the connection is the end of the consumer. */
+  readonly reconnect?: boolean | undefined
+}
+
+export interface ConsumerOptions extends ChannelOptions {
+  readonly sessions: SessionSource
+  readonly clock: ClientClock
+  /** How long a response may take, and how long a command may wait for a connection. */
+  readonly deadlineMs: number
+}
+
+/** The events of a consumer beside its values. */
+export interface ConsumerEvents {
+  /** Values were lost. The event comes in its place between the values. */
+  readonly gap: Gap
+  readonly notice: Notice
+  /** The connection is lost, and another one is being made. */
+  readonly disconnected: ConnectionError
+  /** There is a connection again. */
+  readonly connected: { readonly channel: number }
+  /** The consumer has ended; undefined if `close` was called. */
+  readonly closed: Error | undefined
+}
+
+export type Listener<E extends keyof ConsumerEvents> = (event: ConsumerEvents[E]) => void
+
+export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   readonly #options: ConsumerOptions
   readonly #reconnect: Reconnect
-  readonly #answers: Answers
-  readonly #delivery: Delivery
-  readonly #events = new Events()
-  readonly #follows = new Follows()
+  readonly #awaited: AwaitedValues
+  readonly #mailbox: Mailbox
+  readonly #subscriptions = new Subscriptions()
   readonly #next: NextConnection
-  readonly #request: Request = (name, values, onOk) => this.request(name, values, onOk)
-  #connection: Connection | undefined
-  /** The connection that has the channel: before commands use it, what is followed is bound on it again. */
-  #carrier: Connection | undefined
+  readonly #listeners: { readonly [E in keyof ConsumerEvents]: Set<Listener<E>> } = {
+    gap: new Set(),
+    notice: new Set(),
+    disconnected: new Set(),
+    connected: new Set(),
+    closed: new Set(),
+  }
+  #connection: ClientConnection | undefined
+  /** The connection that has the channel. It becomes `#connection` when everything followed is bound to the channel again. */
+  #carrier: ClientConnection | undefined
   #channel: number
   #isAttached = false
   #isConfidential = false
   #ended: { readonly error: Error | undefined } | undefined
 
-  /** Use `connect`. Throws ConnectionError, and StatusError where the channel cannot be taken up. */
+  /** Use `connect`. Throws ConnectionError, and StatusError if the channel cannot be taken up. */
   static async open(options: ConsumerOptions, signal?: AbortSignal): Promise<Consumer> {
     const consumer = new Consumer(options)
     await consumer.#establish(signal)
@@ -51,25 +93,26 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
 
   private constructor(options: ConsumerOptions) {
     super()
+    const { clock, deadlineMs, sessions } = options
     this.#options = options
     this.#channel = options.channel ?? CURRENT_CHANNEL
-    this.#answers = new Answers(options.clock)
-    this.#next = new NextConnection(options.clock, options.deadlineMs, options.sessions.url)
-    this.#delivery = new Delivery({
+    this.#awaited = new AwaitedValues(clock)
+    this.#next = new NextConnection(clock, deadlineMs, sessions.url)
+    this.#mailbox = new Mailbox({
       after: options.after,
       isExplicit: options.commit === 'explicit',
-      nameOf: (metric) => this.#follows.nameOf(metric),
-      followOf: (metric) => this.#follows.get(metric),
-      gap: (gap) => this.#events.emit('gap', gap),
+      subscriptions: this.#subscriptions,
+      awaited: this.#awaited,
+      gap: (gap) => this.#emit('gap', gap),
       hold: (isHeld) => this.#connection?.hold(isHeld, this.#isDurable),
-      send: (transaction, through) => this.#commit(transaction, through),
+      commit: (transaction, through) => this.#commit(transaction, through),
       failed: (error) => this.#end(error),
     })
     this.#reconnect = new Reconnect({
-      clock: options.clock,
+      clock,
       connect: async (signal) => {
         await this.#establish(signal)
-        this.#events.emit('connected', { channel: this.#channel })
+        this.#emit('connected', { channel: this.#channel })
       },
       ended: (error) => this.#end(error),
     })
@@ -80,155 +123,158 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
     return this.#channel
   }
 
-  /** What the producer can do; undefined while there is no connection. */
+  /** The capabilities of the producer; undefined while there is no connection. */
   get capabilities(): Capabilities | undefined {
     return this.#connection?.capabilities
   }
 
-  /** Whether nobody on the way can read along: encrypted, or on this machine. */
+  /** Whether nobody on the way can read along: the connection is encrypted, or stays on this machine. */
   get isConfidential(): boolean {
     return this.#isConfidential
   }
 
-  /** The metric behind an id that is followed, or that the channel binds; empty for others. */
+  /** The name of a metric that is followed, or that the channel binds; empty for other ids. */
   nameOf(metric: number): string {
-    return this.#follows.nameOf(metric)
+    return this.#subscriptions.nameOf(metric)
   }
 
-  /** Gives the function that ends it. */
+  /** Returns the function that removes the listener. */
   on<E extends keyof ConsumerEvents>(event: E, listener: Listener<E>): () => void {
-    return this.#events.on(event, listener)
+    this.#listeners[event].add(listener)
+    return () => {
+      this.#listeners[event].delete(listener)
+    }
   }
 
   /**
-   * Has the values of a metric come to `handler`, or to the loop without one, also after lost connections. What the channel
-   * binds already under this name goes on as it is, with the arguments of then.
+   * Has the values of a metric come to `handler`, or to the loop if there is none, also after lost connections. A binding
+   * that the channel already has under this name is taken over with the arguments that it was made with.
    */
   async follow(metric: string, args: Arguments = {}, handler?: Handler): Promise<Followed> {
-    const follow: Follow = { metric, args, handler, id: 0, stop: () => this.#leave(follow) }
-    if (!this.#follows.adopt(follow)) await bindNew(this.#request, this.#follows, follow)
-    return follow
+    const followed: FollowedMetric = { metric, args, handler, id: 0, stop: () => this.#unfollow(followed) }
+    if (this.#subscriptions.adopt(followed)) return followed
+    try {
+      await this.#subscriptions.bind(this.request, followed)
+    } catch (error) {
+      this.#subscriptions.delete(followed)
+      throw error
+    }
+    return followed
   }
 
-  /** The values that no handler takes. One reader at a time; what is left by `break` or an error was not handled. */
+  /** Iterates over the values without a handler, for one reader at a time. A value left by `break` or an error was not handled. */
   [Symbol.asyncIterator](): AsyncIterator<Sample, undefined> {
-    return this.#delivery.iterator()
+    return this.#mailbox.iterator()
   }
 
   /**
-   * Hands values to their handlers until `close`; rejects with what a handler throws, or with what ended the connection for
-   * good. What nobody follows is left alone, and not committed.
+   * Calls the handlers until `close`. Rejects with what a handler throws, or with what ended the connection for good. Values
+   * that nobody follows are skipped and not committed.
    */
-  async run(): Promise<void> {
-    this.#delivery.read()
-    while (await this.#delivery.next()) this.#delivery.passOver()
+  run(): Promise<void> {
+    return this.#mailbox.run()
   }
 
-  /** `through`: this one and everything before it. Sent again where the connection is lost before the answer. */
+  /** `through` commits everything before it as well. The COMMIT is repeated if the connection is lost before the response. */
   async commit(transaction: number, { through = false } = {}): Promise<void> {
-    const covers = this.#delivery.committing(transaction, through)
-    await commitSurely(
-      () => this.request('COMMIT', { transaction, through: covers }),
-      () => this.#ended !== undefined,
-    )
+    const covers = this.#mailbox.beginCommit(transaction, through)
+    for (;;) {
+      try {
+        await this.request('COMMIT', { transaction, through: covers })
+        return
+      } catch (error) {
+        const isLost = error instanceof ConnectionError && error.code !== 'TIMEOUT'
+        if (!isLost || this.#ended) throw error
+      }
+    }
   }
 
-  /** Leaves the current channel for another: what was not handled stays there, and nothing is followed any more. */
+  /** Leaves the current channel for another. What was not handled stays there, and nothing is followed any more. */
   async setChannel(channel: number): Promise<void> {
     if (channel === CURRENT_CHANNEL || channel === this.#channel) return
-    const bound = await boundOn(channel, (metric, args) => this.query(metric, args))
-    await this.#delivery.settled()
-    this.#delivery.turning(true)
-    const turn = () => {
+    const bound = await bindingsOf(channel, (metric, args) => this.query(metric, args))
+    await this.#mailbox.committed()
+    this.#mailbox.suspendCommits(true)
+    const switchTo = () => {
       const left = new ConnectionError('CLOSED', `channel ${this.#channel} was left: the result waits there`)
-      this.#answers.reject(left, false)
+      this.#awaited.reject(left, false)
       this.#channel = channel
-      this.#delivery.turn()
-      this.#follows.clear()
-      this.#follows.reconcile(bound)
+      this.#mailbox.switchChannel()
+      this.#subscriptions.clear()
+      this.#subscriptions.reconcile(bound)
     }
     try {
-      await this.request('SET_CHANNEL', { channel }, turn)
+      await this.request('SET_CHANNEL', { channel }, switchTo)
     } catch (error) {
-      // Which channel it has now is not known: the next connection takes up the one that we know of.
+      // It is unknown which channel this connection has now. The next one takes up the channel that we know of.
       if (error instanceof ConnectionError && error.code === 'TIMEOUT') this.#connection?.close(error)
       throw error
     } finally {
-      this.#delivery.turning(false)
+      this.#mailbox.suspendCommits(false)
     }
   }
 
   /**
-   * Ends the reading, commits what was handled, and closes. A value that is being handled is waited for, one second at the
-   * most: after that it counts as not handled. So call this in a handler or loop, but do not wait for it there.
+   * Stops the reading, commits what was handled, and closes. It waits for a running handler for one second at most; after
+   * that the value counts as not handled. Call it in a handler or loop, but do not wait for it there.
    */
   async close(): Promise<void> {
     this.#reconnect.stop()
-    this.#delivery.end(undefined)
-    await atMost(this.#options.clock, PATIENCE_MS, this.#delivery.left())
-    if (this.#connection && !this.#ended) await this.#delivery.settled()
+    this.#mailbox.end(undefined)
+    await withinTime(this.#options.clock, PATIENCE_MS, this.#mailbox.idle())
+    if (this.#connection && !this.#ended) await this.#mailbox.committed()
     this.#end(undefined)
   }
 
-  protected request<N extends CommandName>(
-    name: N,
-    values: CommandArguments<N>,
-    onOk?: (result: number) => void,
-  ): Promise<number> {
+  protected readonly request: SendCommand = (name, values, onOk) => {
     if (this.#connection) return this.#connection.request(name, values, onOk)
     if (this.#ended) return Promise.reject(this.#reason)
     return this.#next.wait().then((connection) => connection.request(name, values, onOk))
   }
 
-  protected ask<N extends Asking>(name: N, values: CommandArguments<N>, { deadlineMs }: WaitOptions) {
-    return this.#answers.ask(this.#request, name, values, { isKept: name === 'EXECUTE' && this.#isDurable, deadlineMs })
+  protected ask<N extends AskingCommand>(name: N, values: CommandArguments<N>, { deadlineMs }: WaitOptions) {
+    return this.#awaited.ask(this.request, name, values, { isKept: name === 'EXECUTE' && this.#isDurable, deadlineMs })
   }
 
   get #isDurable(): boolean {
     return this.#options.durable !== false
   }
 
-  /** Why nothing can be asked any more. */
+  /** Why no more commands can be sent. */
   get #reason(): Error {
     return (
       this.#ended?.error ?? new ConnectionError('CLOSED', `${this.#options.sessions.url}: this consumer was closed`)
     )
   }
 
-  async #leave(follow: Follow): Promise<void> {
-    // With another connection it may get another id.
-    if (!this.#connection && !this.#ended) await this.#next.wait()
-    await this.stop(follow.id)
-    this.#follows.stopped(follow)
+  #emit<E extends keyof ConsumerEvents>(event: E, detail: ConsumerEvents[E]): void {
+    for (const listener of this.#listeners[event]) listener(detail)
   }
 
-  /** Connects, logs in, and makes everything as it was. */
+  async #unfollow(followed: FollowedMetric): Promise<void> {
+    // The metric may get another id on the next connection.
+    if (!this.#connection && !this.#ended) await this.#next.wait()
+    await this.stop(followed.id)
+    this.#subscriptions.stopped(followed)
+  }
+
+  /** Connects, logs in, and makes everything as it was on the last connection. */
   async #establish(signal?: AbortSignal): Promise<void> {
-    const listener = {
-      value: this.#arrived,
-      gap: this.#arrived,
-      notice: (notice: Notice) => this.#events.emit('notice', notice),
-      closed: (connection: Connection, reason: ConnectionError, isOurs: boolean) =>
-        this.#closed(connection, reason, isOurs),
-    }
-    const session = await this.#options.sessions.next(listener, signal)
-    const { connection, channel: birth, isConfidential, release } = session
+    const session = await this.#options.sessions.next(
+      {
+        message: (message) => this.#mailbox.receive(message),
+        notice: (notice) => this.#emit('notice', notice),
+        closed: (connection, reason, isOurs) => this.#closed(connection, reason, isOurs),
+      },
+      signal,
+    )
+    const { connection } = session
     const abort = () => connection.close(signal?.reason)
     signal?.addEventListener('abort', abort)
     try {
-      await attach({
-        connection,
-        answers: this.#answers,
-        birth,
-        channel: this.#channel,
-        isDurable: this.#isDurable,
-        isCurrent: release !== undefined,
-        isAgain: this.#isAttached,
-        follows: this.#follows,
-        became: (channel) => this.#became(connection, channel),
-      })
+      await this.#restore(session)
       if (signal?.aborted) abort()
-      release?.()
+      session.release?.()
       if (connection.ended) throw connection.ended
     } catch (error) {
       connection.close()
@@ -237,57 +283,100 @@ export class Consumer extends Commands implements AsyncIterable<Sample> {
       signal?.removeEventListener('abort', abort)
     }
     this.#isAttached = true
-    this.#isConfidential = isConfidential
+    this.#isConfidential = session.isConfidential
     this.#connection = connection
-    if (this.#delivery.isHeld) connection.hold(true, this.#isDurable)
-    this.#next.came(connection)
+    if (this.#mailbox.isHeld) connection.hold(true, this.#isDurable)
+    this.#next.settle(connection)
   }
 
-  #became(connection: Connection, channel: number): void {
+  /** Takes up the channel of the last connection, and binds what is no longer bound to it. */
+  async #restore({ connection, channel: birth, release }: ClientSession): Promise<void> {
+    const send: SendCommand = (name, values, onOk) => connection.request(name, values, onOk)
+    const query: SendQuery = (metric, args) =>
+      this.#awaited.ask(send, 'QUERY', { metric, args: toArgumentList(args) }, { isKept: false })
+    let missing: readonly FollowedMetric[] = []
+    // Must run at once: values may follow directly after the response that made the channel current.
+    const switchTo = (id: number, bound?: ReadonlyMap<number, string>) => {
+      this.#became(connection, id)
+      missing = this.#subscriptions.reconcile(bound)
+    }
+    const channel = this.#channel
+    if (release) {
+      // The producer has connected to us for this channel [MON 14].
+      switchTo(birth, await bindingsOf(birth, query))
+    } else if (!this.#isDurable) {
+      const args = toArgumentList({ channel: birth, durable: false })
+      checkDone(await this.#awaited.ask(send, 'EXECUTE', { control: 'channel.configure', args }, { isKept: false }))
+      switchTo(birth, NOTHING_BOUND)
+    } else if (channel === CURRENT_CHANNEL) {
+      switchTo(birth, NOTHING_BOUND)
+    } else {
+      const bound = await bindingsOf(channel, query)
+      const exists = await this.#takeUp(send, channel, () => switchTo(channel, bound))
+      if (!exists) switchTo(birth, NOTHING_BOUND)
+    }
+    for (const followed of missing) await this.#subscriptions.bind(send, followed)
+  }
+
+  /** Returns false if the channel is gone and nothing was lost with it. */
+  async #takeUp(send: SendCommand, channel: number, onOk: () => void): Promise<boolean> {
+    try {
+      await send('SET_CHANNEL', { channel }, onOk)
+      return true
+    } catch (error) {
+      const isGone = error instanceof StatusError && error.status === 'NO_SUCH_CHANNEL'
+      if (!isGone || !this.#isAttached) throw error
+      if (this.#subscriptions.size === 0) return false
+      const message = `channel ${channel} is gone: it was deleted, or was unused for too long`
+      throw new ConnectionError('CHANNEL_GONE', message, { cause: error })
+    }
+  }
+
+  /** The connection has this channel. Everything that it receives from now on belongs to that. */
+  #became(connection: ClientConnection, channel: number): void {
     this.#carrier = connection
-    if (channel === this.#channel || !this.#isDurable) this.#delivery.connected()
+    if (channel === this.#channel || !this.#isDurable) this.#mailbox.reconnected()
     else if (this.#isAttached) {
       const gone = new ConnectionError('CHANNEL_GONE', `channel ${this.#channel} is gone, and the result with it`)
-      this.#answers.reject(gone, false)
-      this.#delivery.turn()
+      this.#awaited.reject(gone, false)
+      this.#mailbox.switchChannel()
     }
     this.#channel = channel
   }
 
-  readonly #arrived = (message: ValueMessage | Gap): void => {
-    const { transaction } = message
-    if (!this.#delivery.isNew(transaction)) return
-    if (message.kind === 'value' && this.#answers.take(message)) this.#delivery.answered(transaction)
-    else this.#delivery.push(message)
-  }
-
-  #closed(connection: Connection, reason: ConnectionError, isOurs: boolean): void {
-    const goesOn = this.#options.reconnect !== false && !isOurs && this.#options.sessions.goesOn(reason)
-    this.#answers.reject(reason, this.#isDurable)
+  #closed(connection: ClientConnection, reason: ConnectionError, isOurs: boolean): void {
+    const continues = this.#options.reconnect !== false && !isOurs && this.#options.sessions.mayContinue(reason)
+    this.#awaited.reject(reason, this.#isDurable)
     if (connection !== this.#connection) return
     this.#connection = undefined
-    if (!goesOn) {
+    if (!continues) {
       this.#end(isOurs ? undefined : reason)
       return
     }
-    this.#reconnect.lost(reason)
-    this.#events.emit('disconnected', reason)
+    this.#reconnect.lost()
+    this.#emit('disconnected', reason)
   }
 
   #end(error: Error | undefined): void {
     if (this.#ended) return
     this.#ended = { error }
     this.#reconnect.stop()
-    this.#delivery.end(error)
-    this.#answers.reject(this.#reason, false)
-    this.#next.end(this.#reason)
+    this.#mailbox.end(error)
+    this.#awaited.reject(this.#reason, false)
+    this.#next.settle(this.#reason)
     this.#connection?.close()
-    this.#events.emit('closed', error)
+    this.#emit('closed', error)
   }
 
-  /** Rejects at once where there is no connection: what waits for one would come too late. */
+  /** Rejects at once if there is no connection: a COMMIT that waited for one would come too late. */
   async #commit(transaction: number, through: boolean): Promise<void> {
     if (!this.#carrier) throw new ConnectionError('CLOSED', `${this.#options.sessions.url}: there is no connection`)
     await this.#carrier.request('COMMIT', { transaction, through })
   }
+}
+
+function checkDone({ value }: ValueMessage): void {
+  const result = value.type === BasicType.REC ? (plainOf(value) as { outcome?: unknown; detail?: unknown }) : {}
+  if (result.outcome === 'ok') return
+  throw new ConnectionError('CLOSED', `the producer could not make the channel non-durable: ${result.detail}`)
 }

@@ -1,4 +1,4 @@
-/** With what a consumer proves who it is [MON 11]. */
+/** The ways to prove who a consumer is [MON 11]. */
 import { ConnectionError } from './errors.ts'
 
 /** The ways to log in with a password. */
@@ -10,23 +10,23 @@ export interface PasswordCredentials {
   /** `tenant/user`, or `user` for the tenant `default`. */
   readonly identity: string
   readonly password: string
-  /** What may be used; all unless given. */
+  /** The methods that may be used; all of them if it is not given. */
   readonly methods?: readonly Method[] | undefined
 }
 
 export interface TokenCredentials {
-  /** Or what gives one, for each connection anew: for tokens that expire. */
+  /** The token, or a function that is called for one before each connection, for tokens that expire. */
   readonly token: string | (() => string | Promise<string>)
 }
 
-/** The one of the options: `tls.cert` and `tls.key`. */
+/** The certificate is that of the options: `tls.cert` and `tls.key`. */
 export interface CertificateCredentials {
   readonly certificate: true
 }
 
 export type Credentials = PasswordCredentials | TokenCredentials | CertificateCredentials
 
-/** The same with the token of now. */
+/** Credentials with the present token. */
 export type Proof = PasswordCredentials | { readonly token: string } | CertificateCredentials
 
 /** Throws ConnectionError NO_TOKEN. */
@@ -35,16 +35,13 @@ export async function tokenOf({ token }: TokenCredentials): Promise<string> {
   try {
     return await token()
   } catch (error) {
-    throw new ConnectionError('NO_TOKEN', `no token was given to log in with: ${reasonOf(error)}`, { cause: error })
+    const reason = error instanceof Error ? error.message : 'its function failed'
+    throw new ConnectionError('NO_TOKEN', `there is no token to log in with: ${reason}`, { cause: error })
   }
 }
 
-/** As errors say it: "alice", "a token". */
-export function nameOf(credentials: Credentials): string {
+/** The user as errors name it: "alice", "the owner of a token". */
+export function describeCredentials(credentials: Credentials): string {
   if ('identity' in credentials) return credentials.identity
-  return 'token' in credentials ? 'whom a token names' : 'whom a certificate names'
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'its function failed'
+  return 'token' in credentials ? 'the owner of a token' : 'the owner of a certificate'
 }

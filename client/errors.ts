@@ -1,17 +1,17 @@
 /**
- * The errors that leave client/. StatusError: the producer refused one command, the connection goes on.
- * ConnectionError: there is no connection (any more). Neither ever contains a secret.
+ * The errors of the client library. StatusError: the producer refused one command, and the connection continues.
+ * ConnectionError: there is no connection, or none any more. Neither ever contains a secret.
  */
-import type { CommandName } from '../protocol/monitor/commands/index.ts'
+import type { CommandName } from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
-import { type StatusName, statusName } from '../protocol/monitor/status-code.ts'
+import { type StatusName, statusName } from '../protocol/monitor/status.ts'
 
 export class StatusError extends Error {
   override readonly name = 'StatusError'
   readonly command: CommandName
-  /** The name, or the number of a status that this version does not know. */
+  /** The name of the status, or its number if this version does not know it. */
   readonly status: StatusName | number
-  /** The producer's own sentence; may be empty. */
+  /** The producer's own words; may be empty. */
   readonly detail: string
 
   constructor(command: CommandName, code: number, detail: string) {
@@ -23,8 +23,8 @@ export class StatusError extends Error {
   }
 }
 
-/** What a producer may refuse now and grant later. */
-const PASSING: ReadonlySet<StatusName | number> = new Set([
+/** Refusals that a producer may lift later. */
+const TRANSIENT: ReadonlySet<StatusName | number> = new Set([
   'BUSY',
   'INTERNAL',
   'NO_SUCH_METRIC',
@@ -33,40 +33,40 @@ const PASSING: ReadonlySet<StatusName | number> = new Set([
 ])
 
 export type ConnectionErrorCode =
-  /** Not a URL that can be dialled. */
+  /** The URL cannot be dialled. */
   | 'BAD_URL'
-  /** What was given as `tls` cannot be used. */
+  /** The option `tls` cannot be used. */
   | 'BAD_TLS'
-  /** No connection came about; `cause` has the system's error. */
+  /** The connection could not be made; `cause` has the system's error. */
   | 'UNREACHABLE'
-  /** The other end's certificate is not good for it, or signed by nobody who is trusted. */
+  /** The other end's certificate is not valid for it, or not signed by a trusted authority. */
   | 'UNTRUSTED'
-  /** Connecting and logging in, or the response to a command, took too long. What the command did is not known. */
+  /** Connecting and logging in, or the response to a command, took too long. The effect of the command is unknown. */
   | 'TIMEOUT'
-  /** The producer does not offer a layer that was asked for. */
+  /** The producer does not offer a requested layer. */
   | 'NO_LAYER'
-  /** The function that gives tokens gave none; `cause` is what it threw. */
+  /** The function that provides tokens failed; `cause` is what it threw. */
   | 'NO_TOKEN'
-  /** The producer offers no method that may be used here. */
+  /** The producer offers no method that is safe to use here. */
   | 'NO_METHOD'
-  /** The producer does not admit this identity with this secret. */
+  /** The producer did not accept the credentials. */
   | 'LOGIN_FAILED'
   /** The producer did not prove that it knows the secret. */
   | 'SERVER_NOT_PROVEN'
-  /** The producer sent what the protocol does not know. */
+  /** The producer violated the protocol. */
   | 'PROTOCOL'
   /** The producer did not answer for 30 seconds. */
   | 'SILENT'
-  /** The connection ended, by either end. What a command did that waited for its response is not known. */
+  /** Either end closed the connection. The effect of commands that waited for their response is unknown. */
   | 'CLOSED'
-  /** Another connection took this channel. */
+  /** Another connection took over the channel. */
   | 'SUPERSEDED'
-  /** The identity or a right of it was withdrawn. */
+  /** The identity, or one of its rights, was withdrawn. */
   | 'WITHDRAWN'
-  /** The channel was deleted or has expired. */
+  /** The channel was deleted, or has expired. */
   | 'CHANNEL_GONE'
 
-/** After these the same attempt would end the same way, or take something from somebody [MON 3 NOTICE]. */
+/** Another attempt would fail in the same way, or take the channel from another connection [MON 3 NOTICE]. */
 const FINAL: ReadonlySet<ConnectionErrorCode> = new Set([
   'BAD_URL',
   'NO_LAYER',
@@ -79,23 +79,23 @@ const FINAL: ReadonlySet<ConnectionErrorCode> = new Set([
   'CHANNEL_GONE',
 ])
 
-/** What a connection's end means where the producer has said why [MON 3 NOTICE]. */
-const MEANINGS: ReadonlyMap<number, ConnectionErrorCode> = new Map([
+/** The reasons that a producer gives for the end of a connection [MON 3 NOTICE]. */
+const CODES: ReadonlyMap<number, ConnectionErrorCode> = new Map([
   [NoticeCode.SUPERSEDED, 'SUPERSEDED'],
   [NoticeCode.WITHDRAWN, 'WITHDRAWN'],
   [NoticeCode.CHANNEL_DELETED, 'CHANNEL_GONE'],
   [NoticeCode.PROTOCOL_ERROR, 'PROTOCOL'],
 ])
 
-/** `notice`: the code of the last one; 0 for none. */
-export function meaningOf(notice: number): ConnectionErrorCode {
-  return MEANINGS.get(notice) ?? 'CLOSED'
+/** `notice` is the code of the last notice; 0 if there was none. */
+export function codeOfNotice(notice: number): ConnectionErrorCode {
+  return CODES.get(notice) ?? 'CLOSED'
 }
 
-/** Whether connecting again may help. */
-export function isPassing(error: unknown): boolean {
-  if (error instanceof ConnectionError) return !FINAL.has(error.code) || isPassing(error.cause)
-  return error instanceof StatusError && PASSING.has(error.status)
+/** Whether another attempt to connect may succeed. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof ConnectionError) return !FINAL.has(error.code) || isTransient(error.cause)
+  return error instanceof StatusError && TRANSIENT.has(error.status)
 }
 
 export class ConnectionError extends Error {

@@ -1,45 +1,45 @@
 /**
- * Consumers that are called: a channel is defined with a URL, and the producer connects to it whenever it is not connected
- * [MON 14]. What calls proves that it knows the channel's secret, and is shown nothing else of us.
+ * Consumers to which the producer connects: a channel is defined with a URL, and the producer connects to that whenever the
+ * channel has no connection [MON 14]. It has to prove that it knows the channel's secret, and learns nothing else from us.
  */
-import { type Clock, systemClock } from './clock.ts'
-import { DEADLINE_MS } from './connect.ts'
+import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
+import { type ClientClock, realClock } from './clock.ts'
+import { RESPONSE_DEADLINE_MS } from './connect.ts'
+import type { ClientConnection, ConnectionListener } from './connection.ts'
 import { Consumer } from './consumer.ts'
 import type { PasswordCredentials } from './credentials.ts'
-import type { ConnectionError } from './errors.ts'
-import { Call, Line } from './line.ts'
-import type { TlsOptions } from './security.ts'
-import { inTime, openSession } from './session.ts'
-import type { Transport } from './transport.ts'
-import { putOn } from './wrap.ts'
+import { ConnectionError, isTransient } from './errors.ts'
+import { type ClientSession, inTime, openSession, type SessionSource } from './session.ts'
+import type { TlsOptions, Transport } from './transport.ts'
 
-/** Callers that may be logging in at once. */
-const MAX_STRANGERS = 64
-const MIN_SECRET = 16
+/** The number of connections that may be logging in at once. */
+const MAX_LOGINS = 64
+const MIN_SECRET_LENGTH = 16
 
 export interface ListenOptions {
-  /** `tcp://host:port` or `tls://host:port`; port 0 takes any that is free. */
+  /** `tcp://host:port` or `tls://host:port`; port 0 takes a free one. */
   readonly url: string
-  /** Whose channels these are: `tenant/user`, or `user` for the tenant `default`. */
+  /** The owner of the channels: `tenant/user`, or `user` for the tenant `default`. */
   readonly identity: string
-  /** The text that the channel was defined with as `secret`: 16 printable ASCII characters or more. */
+  /** The `secret` that the channel was defined with: at least 16 printable ASCII characters. */
   readonly secret: string
-  /** For `tls://`: our certificate. With `ca`, callers have to have one that it signed. */
+  /** For `tls://`: our certificate. With `ca`, producers have to show a certificate that it signed. */
   readonly tls?: TlsOptions | undefined
   readonly wrap?: readonly 'deflate'[] | undefined
-  /** The highest transaction id of a channel that an earlier run has handled: nothing up to it is handed out again. */
+  /** The highest transaction id of a channel that an earlier run has handled. Nothing up to it is handed out again. */
   readonly after?: ((channel: number) => number | undefined) | undefined
-  /** `explicit`: nothing is committed but by `commit`. */
+  /** With `explicit` only the `commit` method commits. */
   readonly commit?: 'automatic' | 'explicit' | undefined
-  /** Told of a call that came to nothing: whoever it was did not know the secret, or broke off. */
+  /** Called for each connection that did not become a session: the other end did not know the secret, or disconnected. */
   readonly refused?: ((error: ConnectionError) => void) | undefined
   readonly deadlineMs?: number | undefined
-  readonly clock?: Clock | undefined
+  readonly clock?: ClientClock | undefined
 }
 
-export interface Door {
+/** An open listening socket. */
+export interface InboundListener {
   readonly address: Address
-  /** Takes no more calls. */
+  /** Accepts no more connections. */
   close(): Promise<void>
 }
 
@@ -48,42 +48,42 @@ export interface Address {
   readonly port: number
 }
 
-/** `called` has each connection, and where it comes from; `refused` what ended before it was one. */
-export type OpenDoor = (
+/** `accepted` is called with each connection and its remote address, `refused` with errors before there was a connection. */
+export type OpenInboundListener = (
   url: string,
   options: Pick<ListenOptions, 'tls' | 'wrap'>,
-  called: (transport: Transport, from: string) => void,
+  accepted: (transport: Transport, from: string) => void,
   refused: (error: ConnectionError) => void,
-) => Promise<Door>
+) => Promise<InboundListener>
 
-/** The consumers that are called, each once, at its first call; later calls for its channel go to the same one. */
+/** The consumers to which producers connect. Later connections for the same channel go to the same consumer. */
 export class Calls implements AsyncIterable<Consumer> {
   readonly #options: ListenOptions
-  readonly #clock: Clock
+  readonly #clock: ClientClock
   readonly #deadlineMs: number
   readonly #credentials: PasswordCredentials
-  readonly #lines = new Map<number, Line>()
+  readonly #byChannel = new Map<number, InboundSessions>()
   readonly #consumers = new Set<Consumer>()
   readonly #abort = new AbortController()
-  #door: Door | undefined
+  #listener: InboundListener | undefined
   #new: Consumer[] = []
-  #strangers = 0
+  #logins = 0
   #wake: (() => void) | undefined
 
-  /** Use `listen`. Throws RangeError for a secret that cannot be one, and as `openDoor` does. */
-  static async open(options: ListenOptions, openDoor: OpenDoor): Promise<Calls> {
+  /** Use `listen`. Throws RangeError for an invalid secret, and what `openListener` throws. */
+  static async open(options: ListenOptions, openListener: OpenInboundListener): Promise<Calls> {
     const calls = new Calls(options)
     const refused = (error: ConnectionError) => options.refused?.(error)
-    const called = (transport: Transport, from: string) => void calls.#called(transport, from)
-    calls.#door = await openDoor(options.url, options, called, refused)
+    const accepted = (transport: Transport, from: string) => void calls.#accepted(transport, from)
+    calls.#listener = await openListener(options.url, options, accepted, refused)
     return calls
   }
 
   private constructor(options: ListenOptions) {
-    const { identity, secret, clock = systemClock(), deadlineMs = DEADLINE_MS } = options
-    // Of other text there is more than one spelling in bytes, and a secret is bytes to the producer.
-    if (secret.length < MIN_SECRET || !/^[\x20-\x7e]*$/.test(secret)) {
-      throw new RangeError(`a secret has to have ${MIN_SECRET} printable ASCII characters or more`)
+    const { identity, secret, clock = realClock(), deadlineMs = RESPONSE_DEADLINE_MS } = options
+    // Other text can be spelled in bytes in several ways, and to the producer a secret is bytes.
+    if (secret.length < MIN_SECRET_LENGTH || !/^[\x20-\x7e]*$/.test(secret)) {
+      throw new RangeError(`a secret must have at least ${MIN_SECRET_LENGTH} printable ASCII characters`)
     }
     this.#options = options
     this.#clock = clock
@@ -91,12 +91,12 @@ export class Calls implements AsyncIterable<Consumer> {
     this.#credentials = { identity, password: secret, methods: ['scram-sha-256-plus', 'scram-sha-256'] }
   }
 
-  /** Where producers can call. */
+  /** The address that producers connect to. */
   get address(): Address {
-    return (this.#door as Door).address
+    return (this.#listener as InboundListener).address
   }
 
-  /** For one reader at a time; ends with `close`. To leave the loop ends nothing. */
+  /** For one reader at a time; ends with `close`. Leaving the loop closes nothing. */
   [Symbol.asyncIterator](): AsyncIterator<Consumer, undefined> {
     return {
       next: async () => {
@@ -111,68 +111,61 @@ export class Calls implements AsyncIterable<Consumer> {
     }
   }
 
-  /** Takes no more calls, and closes all consumers as their own `close` does. */
+  /** Accepts no more connections, and closes all consumers as their own `close` does. */
   async close(): Promise<void> {
-    const closed = this.#door?.close()
+    const closed = this.#listener?.close()
     this.#abort.abort()
     this.#wake?.()
     await Promise.all([...this.#consumers].map((consumer) => consumer.close()))
-    for (const line of this.#lines.values()) line.close()
+    for (const sessions of this.#byChannel.values()) sessions.close()
     await closed
   }
 
-  async #called(transport: Transport, from: string): Promise<void> {
+  async #accepted(transport: Transport, from: string): Promise<void> {
     const { signal } = this.#abort
-    if (signal.aborted || this.#strangers === MAX_STRANGERS) {
+    if (signal.aborted || this.#logins === MAX_LOGINS) {
       transport.open({ data: () => {}, closed: () => {} })
       transport.close()
       return
     }
-    this.#strangers++
-    const peer = `${this.#options.url} as ${this.#credentials.identity}, called from ${from}`
+    this.#logins++
+    const { url, wrap = [] } = this.#options
+    const [clock, deadlineMs, proof] = [this.#clock, this.#deadlineMs, this.#credentials]
+    const peer = `${url} as ${proof.identity}, connection from ${from}`
     try {
-      const call = new Call()
-      const session = await inTime({ clock: this.#clock, signal, peer }, (signal) =>
-        openSession(transport, {
-          peer,
-          clock: this.#clock,
-          deadlineMs: this.#deadlineMs,
-          proof: this.#credentials,
-          wrap: this.#options.wrap ?? [],
-          putOn,
-          signal,
-          listener: call,
-        }),
+      const listener = new HeldMessages()
+      const session = await inTime({ clock, signal, peer }, (signal) =>
+        openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener }),
       )
       session.connection.hold(true, false)
-      this.#lineOf(session.channel).ring(call.came(session))
+      this.#sessionsOf(session.channel).accept({ ...session, held: listener })
     } catch (error) {
       this.#refused(error)
     } finally {
-      this.#strangers--
+      this.#logins--
     }
   }
 
-  #lineOf(channel: number): Line {
-    const known = this.#lines.get(channel)
+  #sessionsOf(channel: number): InboundSessions {
+    const known = this.#byChannel.get(channel)
     if (known) return known
-    const line = new Line(this.#options.url)
-    this.#lines.set(channel, line)
-    void this.#answer(channel, line)
-    return line
+    const sessions = new InboundSessions(this.#options.url)
+    this.#byChannel.set(channel, sessions)
+    void this.#open(channel, sessions)
+    return sessions
   }
 
-  /** Until there is a consumer, or nobody calls any more. */
-  async #answer(channel: number, line: Line): Promise<void> {
+  /** Opens the consumer of a channel. A failure is final only if no other connection waits by then. */
+  async #open(channel: number, sessions: InboundSessions): Promise<void> {
     const { after, commit } = this.#options
     const options = { channel, after: after?.(channel), commit, clock: this.#clock, deadlineMs: this.#deadlineMs }
     do {
       try {
-        const consumer = await Consumer.open({ ...options, sessions: line }, this.#abort.signal)
+        const consumer = await Consumer.open({ ...options, sessions }, this.#abort.signal)
         this.#consumers.add(consumer)
         consumer.on('closed', () => {
           this.#consumers.delete(consumer)
-          this.#lines.delete(channel)
+          this.#byChannel.delete(channel)
         })
         this.#new.push(consumer)
         this.#wake?.()
@@ -180,11 +173,105 @@ export class Calls implements AsyncIterable<Consumer> {
       } catch (error) {
         this.#refused(error)
       }
-    } while (line.isRinging)
-    this.#lines.delete(channel)
+    } while (sessions.isWaiting)
+    this.#byChannel.delete(channel)
   }
 
   #refused(error: unknown): void {
     if (!this.#abort.signal.aborted) this.#options.refused?.(error as ConnectionError)
+  }
+}
+
+/** A session that a producer has opened. `held` is the listener of its connection. */
+interface InboundSession extends ClientSession {
+  readonly held: HeldMessages
+}
+
+/** The sessions of one channel, each of which continues where the one before ended. */
+class InboundSessions implements SessionSource {
+  readonly url: string
+  #waiting: InboundSession | undefined
+  #current: ClientConnection | undefined
+  #wake: (() => void) | undefined
+
+  constructor(url: string) {
+    this.url = url
+  }
+
+  /** Whether a session waits to be taken. */
+  get isWaiting(): boolean {
+    return this.#waiting !== undefined && this.#waiting.connection.ended === undefined
+  }
+
+  /** Takes a new session. The producer has no more use for earlier ones. */
+  accept(session: InboundSession): void {
+    const again = new ConnectionError('CLOSED', `${this.url}: the producer has connected again`)
+    this.#waiting?.connection.close(again)
+    this.#waiting = session
+    this.#current?.close(again)
+    this.#wake?.()
+  }
+
+  async next(listener: ConnectionListener, signal?: AbortSignal): Promise<ClientSession> {
+    while (!this.isWaiting) await this.#accepted(signal)
+    const { held, ...session } = this.#waiting as InboundSession
+    this.#waiting = undefined
+    this.#current = session.connection
+    held.handOver(listener)
+    session.connection.hold(false, false)
+    return { ...session, release: () => held.release() }
+  }
+
+  /** Waiting does no harm: it is the producer that connects, and it will not do so if it must not. */
+  mayContinue(reason: ConnectionError): boolean {
+    return isTransient(reason) || reason.code === 'SUPERSEDED' || reason.code === 'WITHDRAWN'
+  }
+
+  /** Closes the session that waits, which nobody is going to take. */
+  close(): void {
+    this.#waiting?.connection.close()
+  }
+
+  #accepted(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const abort = () => reject(signal?.reason)
+      if (signal?.aborted) abort()
+      signal?.addEventListener('abort', abort, { once: true })
+      this.#wake = () => {
+        signal?.removeEventListener('abort', abort)
+        resolve()
+      }
+    })
+  }
+}
+
+/** Holds back the values of the channel until `release`. Little of them is read until then. */
+class HeldMessages implements ConnectionListener {
+  #listener: ConnectionListener | undefined
+  #held: (ValueMessage | Gap)[] | undefined = []
+
+  handOver(listener: ConnectionListener): void {
+    this.#listener = listener
+  }
+
+  release(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const message of held) this.#listener?.message(message)
+  }
+
+  message(message: ValueMessage | Gap): void {
+    // A value without a transaction is the answer to the query for the names.
+    const isAnswer = message.kind === 'value' && message.transaction === 0 && this.#listener
+    if (this.#held && !isAnswer) this.#held.push(message)
+    else this.#listener?.message(message)
+  }
+
+  notice(notice: Notice): void {
+    this.#listener?.notice(notice)
+  }
+
+  closed(connection: ClientConnection, reason: ConnectionError, isOurs: boolean): void {
+    this.#listener?.closed(connection, reason, isOurs)
   }
 }

@@ -1,20 +1,21 @@
 /**
- * Keeps a connection: makes another one when it is lost, at growing intervals, until that cannot help any more or it is
- * ended from here.
+ * Keeps a consumer connected: a lost connection is made again, at growing intervals, until that cannot succeed any more or
+ * the consumer is closed.
  */
-import type { Clock } from './clock.ts'
-import { type ConnectionError, isPassing } from './errors.ts'
+import type { ClientClock } from './clock.ts'
+import type { ClientConnection } from './connection.ts'
+import { ConnectionError, isTransient } from './errors.ts'
 
 const FIRST_MS = 100
 const MAX_MS = 10_000
-/** A connection that was shorter does not count as a success. */
+/** A connection that was shorter than this does not count as a success. */
 const LASTED_MS = 5_000
 
 export interface ReconnectOptions {
-  readonly clock: Clock
-  /** Connects and makes everything as it was. Has to end when `signal` is aborted. */
+  readonly clock: ClientClock
+  /** Connects and restores the session. Has to end when `signal` is aborted. */
   readonly connect: (signal: AbortSignal) => Promise<void>
-  /** For good. */
+  /** Called when there will be no further connection. */
   readonly ended: (error: Error) => void
 }
 
@@ -24,7 +25,8 @@ export class Reconnect {
   #attempts = 0
   #connectedMs: number
   #isRunning = false
-  #lost: ConnectionError | undefined
+  /** Whether the new connection was lost before `connect` had settled. */
+  #isLost = false
 
   constructor(options: ReconnectOptions) {
     this.#options = options
@@ -32,29 +34,29 @@ export class Reconnect {
   }
 
   /** The connection that `connect` has made has ended. */
-  lost(reason: ConnectionError): void {
+  lost(): void {
     if (this.#abort.signal.aborted) return
     if (this.#isRunning) {
-      this.#lost = reason
+      this.#isLost = true
       return
     }
     if (this.#options.clock.monotonicMs() - this.#connectedMs >= LASTED_MS) this.#attempts = 0
     this.#isRunning = true
-    void this.#again()
+    void this.#run()
   }
 
-  /** No more attempts. */
+  /** Makes no further attempts. */
   stop(): void {
     this.#abort.abort()
   }
 
-  async #again(): Promise<void> {
+  async #run(): Promise<void> {
     const { clock, connect, ended } = this.#options
     const { signal } = this.#abort
     try {
       while (!signal.aborted) {
         await this.#pause()
-        if (signal.aborted || (await this.#attempt(connect, signal))) break
+        if (signal.aborted || (await succeeds(connect(signal)))) break
       }
     } catch (error) {
       if (!signal.aborted) ended(error as Error)
@@ -62,23 +64,12 @@ export class Reconnect {
     }
     this.#connectedMs = clock.monotonicMs()
     this.#isRunning = false
-    const lost = this.#lost
-    this.#lost = undefined
-    if (lost) this.lost(lost)
+    const isLost = this.#isLost
+    this.#isLost = false
+    if (isLost) this.lost()
   }
 
-  /** Whether it came about. Rejects where it never will. */
-  async #attempt(connect: ReconnectOptions['connect'], signal: AbortSignal): Promise<boolean> {
-    try {
-      await connect(signal)
-      return true
-    } catch (error) {
-      if (isPassing(error)) return false
-      throw error
-    }
-  }
-
-  /** Between half of it and all: many consumers of one producer do not come at once. */
+  /** Waits between half of the interval and all of it, so that not all consumers of a producer come back at once. */
   #pause(): Promise<void> {
     const longestMs = Math.min(MAX_MS, FIRST_MS * 2 ** this.#attempts++)
     const { signal } = this.#abort
@@ -91,5 +82,51 @@ export class Reconnect {
       const timer = this.#options.clock.setTimeout(done, longestMs * (0.5 + Math.random() / 2))
       signal.addEventListener('abort', done)
     })
+  }
+}
+
+/** Rejects if the attempt has failed for good. */
+async function succeeds(attempt: Promise<void>): Promise<boolean> {
+  try {
+    await attempt
+    return true
+  } catch (error) {
+    if (isTransient(error)) return false
+    throw error
+  }
+}
+
+/** Commands that are called while there is no connection wait here for the next one. */
+export class NextConnection {
+  readonly #clock: ClientClock
+  readonly #deadlineMs: number
+  readonly #url: string
+  /** Each is called with the connection, or with the reason that there will be none. */
+  readonly #waiting = new Set<(next: ClientConnection | Error) => void>()
+
+  constructor(clock: ClientClock, deadlineMs: number, url: string) {
+    this.#clock = clock
+    this.#deadlineMs = deadlineMs
+    this.#url = url
+  }
+
+  /** Rejects if there is no connection in time. */
+  wait(): Promise<ClientConnection> {
+    return new Promise((resolve, reject) => {
+      const settle = (next: ClientConnection | Error) => {
+        timer.cancel()
+        this.#waiting.delete(settle)
+        if (next instanceof Error) reject(next)
+        else resolve(next)
+      }
+      const late = `${this.#url}: there was no connection for ${this.#deadlineMs / 1000} seconds`
+      const timer = this.#clock.setTimeout(() => settle(new ConnectionError('TIMEOUT', late)), this.#deadlineMs)
+      this.#waiting.add(settle)
+    })
+  }
+
+  /** There is a connection, or there will be none. */
+  settle(next: ClientConnection | Error): void {
+    for (const settle of this.#waiting) settle(next)
   }
 }

@@ -1,80 +1,55 @@
 /**
- * From a transport to a connection that is logged in and has its layers, within one deadline. What was asked for as
- * protection is had, or there is no session: nothing falls back to less.
+ * A session is a connection that is logged in and has its layers, made from a transport within one deadline. The protection
+ * that was requested is provided, or there is no session: nothing falls back to less.
  */
-import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
-import type { Clock } from './clock.ts'
-import { Connection } from './connection.ts'
-import type { Proof } from './credentials.ts'
-import { ConnectionError } from './errors.ts'
-import { logIn } from './login.ts'
-import type { Layer, Transport } from './transport.ts'
+import { AuthError } from '../auth/errors.ts'
+import { XdrWriter } from '../protocol/bytes/writer.ts'
+import type { ClientClock } from './clock.ts'
+import { ClientConnection, type ConnectionListener, type ConnectionOptions } from './connection.ts'
+import { ALL_METHODS, type Method, type Proof } from './credentials.ts'
+import { ConnectionError, StatusError } from './errors.ts'
+import type { Layer, Transport, TransportSecurity } from './transport.ts'
 
 const DEADLINE_MS = 10_000
+const NO_DATA = new Uint8Array(0)
 
-/** Where a consumer's connections come from: it dials, or it is called. */
-export interface Sessions {
-  /** For messages. */
+/** Provides the connections of a consumer, which either connects to the producer or is connected to by it. */
+export interface SessionSource {
+  /** Used in messages. */
   readonly url: string
-  /** Throws ConnectionError; nothing is left open then. `signal` gives up. */
-  next(listener: SessionListener, signal?: AbortSignal): Promise<Session>
-  /** Whether there may be another one after such an end. */
-  goesOn(reason: ConnectionError): boolean
+  /** Throws ConnectionError and then leaves nothing open. `signal` makes it give up. */
+  next(listener: ConnectionListener, signal?: AbortSignal): Promise<ClientSession>
+  /** Whether another session may follow one that has ended for this reason. */
+  mayContinue(reason: ConnectionError): boolean
 }
 
-/** Who has what comes on a session's connection. */
-export interface SessionListener {
-  value(message: ValueMessage): void
-  gap(gap: Gap): void
-  notice(notice: Notice): void
-  /** Once. `isOurs`: it was closed from here, without an error. */
-  closed(connection: Connection, reason: ConnectionError, isOurs: boolean): void
-}
-
-export interface Session {
-  readonly connection: Connection
-  /** The channel that the producer has made for this connection; where it called, the one that it called for. */
+export interface ClientSession {
+  readonly connection: ClientConnection
+  /** The channel that the producer has made for this connection, or for which it has connected to us. */
   readonly channel: number
-  /** Whether nobody on the way can read along: encrypted, or on this machine. */
+  /** Whether nobody on the way can read along: the connection is encrypted, or stays on this machine. */
   readonly isConfidential: boolean
-  /** The producer called: it holds back what comes on the channel until this is called, so that names can be had first. */
+  /** Present if the producer connected to us. The values of the channel are held back until this is called. */
   readonly release?: () => void
 }
 
-/** WRAP: see wrap.ts. A browser has none. */
-export type PutOn = (connection: Connection, transport: Transport, layer: Layer) => Promise<void>
-
-export interface OpenOptions {
-  /** What errors call the other end, with the user: "tcp://127.0.0.1:7650 as alice". */
-  readonly peer: string
-  readonly clock: Clock
-  readonly deadlineMs: number
+export interface OpenSessionOptions extends ConnectionOptions {
   readonly proof: Proof
   readonly wrap: readonly Layer[]
-  readonly putOn: PutOn
   readonly signal: AbortSignal
-  readonly listener: SessionListener
 }
 
-/** Throws ConnectionError, or what `signal` was aborted for; the transport is closed then. */
-export async function openSession(transport: Transport, options: OpenOptions): Promise<Session> {
-  const { peer, clock, deadlineMs, proof, wrap, putOn, signal, listener } = options
-  const connection: Connection = new Connection(transport, {
-    clock,
-    peer,
-    deadlineMs,
-    value: (message) => listener.value(message),
-    gap: (gap) => listener.gap(gap),
-    notice: (notice) => listener.notice(notice),
-    closed: (reason, isOurs) => listener.closed(connection, reason, isOurs),
-  })
+/** Throws ConnectionError or the reason of `signal`, and closes the transport then. */
+export async function openSession(transport: Transport, options: OpenSessionOptions): Promise<ClientSession> {
+  const { proof, wrap, signal } = options
+  const connection = new ClientConnection(transport, options)
   const abort = () => connection.close(signal.reason)
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()
   try {
-    if (wrap.includes('tls')) await putOn(connection, transport, 'tls')
+    if (wrap.includes('tls')) await addLayer(connection, transport, 'tls')
     const channel = await logIn(connection, transport, proof)
-    if (wrap.includes('deflate')) await putOn(connection, transport, 'deflate')
+    if (wrap.includes('deflate')) await addLayer(connection, transport, 'deflate')
     return { connection, channel, isConfidential: transport.encrypted || transport.loopback }
   } catch (error) {
     connection.close()
@@ -84,9 +59,13 @@ export async function openSession(transport: Transport, options: OpenOptions): P
   }
 }
 
-/** `work` gets a signal that is aborted with `signal`, or for `late` after ten seconds; it has to end then. */
+/** Gives `work` a signal that is aborted with `signal`, or after ten seconds. The work has to end then. */
 export async function inTime<T>(
-  { clock, signal, peer }: { readonly clock: Clock; readonly signal: AbortSignal | undefined; readonly peer: string },
+  {
+    clock,
+    signal,
+    peer,
+  }: { readonly clock: ClientClock; readonly signal: AbortSignal | undefined; readonly peer: string },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const abort = new AbortController()
@@ -103,4 +82,126 @@ export async function inTime<T>(
     timer.cancel()
     signal?.removeEventListener('abort', giveUp)
   }
+}
+
+/**
+ * Adds a layer by WRAP [MON 12]. Nothing may be sent before this settles. Rejects with StatusError or ConnectionError, and
+ * then the connection must not be used without the layer.
+ */
+async function addLayer(connection: ClientConnection, transport: Transport, layer: Layer): Promise<void> {
+  const { layer: offered } = await connection.ready
+  const refuse = (why: string) => new ConnectionError('NO_LAYER', `${connection.peer}: ${why}`)
+  if (!transport.wrap) throw refuse(`layers such as ${layer} cannot be added here; use tls:// or wss://`)
+  if (!offered.includes(layer)) {
+    const others = offered.length === 0 ? 'it offers none' : `it offers ${offered.join(', ')}`
+    throw refuse(`the producer does not offer the requested layer ${layer} (${others})`)
+  }
+  let added: Promise<void> | undefined
+  await connection.request('WRAP', { layer }, () => {
+    added = beginLayer(connection, transport, layer)
+    // It is awaited below, but may fail before that.
+    added.catch(() => {})
+  })
+  await added
+}
+
+/** To be called while the response is read: the bytes after it belong to the layer. */
+async function beginLayer(connection: ClientConnection, transport: Transport, layer: Layer): Promise<void> {
+  const rest = connection.takeRemainder()
+  if (layer === 'deflate') connection.separateSecrets()
+  else {
+    if (rest.length > 0) {
+      const what = 'the producer sent something in the clear after its response to WRAP; somebody may be in between'
+      throw new ConnectionError('PROTOCOL', `${connection.peer}: ${what}`)
+    }
+    connection.forgetCapabilities()
+  }
+  await transport.wrap?.(layer, rest)
+}
+
+type LoginMethod = (connection: ClientConnection) => Promise<number>
+
+/**
+ * Logs in [MON 11] and returns the id of the current channel. A password is used by SCRAM wherever that is offered, since it
+ * shows the secret to nobody and makes the producer prove itself, and is bound to the TLS connection if possible. A password
+ * or token is sent in the clear only to this machine or under encryption. Throws ConnectionError.
+ */
+async function logIn(connection: ClientConnection, security: TransportSecurity, proof: Proof): Promise<number> {
+  const { auth } = await connection.ready
+  const method = chooseMethod(auth, security, proof)
+  if (!method) {
+    const why = explainNoMethod(auth, security, proof)
+    throw new ConnectionError('NO_METHOD', `${connection.peer}: cannot log in safely: ${why}`)
+  }
+  try {
+    return await method(connection)
+  } catch (error) {
+    throw loginError(error, connection.peer)
+  }
+}
+
+function chooseMethod(auth: readonly string[], security: TransportSecurity, proof: Proof): LoginMethod | undefined {
+  const isPrivate = security.encrypted || security.loopback
+  if ('token' in proof) return auth.includes('token') && isPrivate ? directly('token', utf8(proof.token)) : undefined
+  if ('certificate' in proof) return auth.includes('certificate') ? directly('certificate', NO_DATA) : undefined
+  const { identity, password, methods = ALL_METHODS } = proof
+  const mayUse = (method: Method) => auth.includes(method) && methods.includes(method)
+  const exporter = methods.includes('scram-sha-256-plus') ? security.exporter : undefined
+  if ((exporter && mayUse('scram-sha-256-plus')) || mayUse('scram-sha-256')) {
+    return async (connection) => (await import('./scram.ts')).logInByScram(connection, proof, auth, exporter)
+  }
+  if (!mayUse('password') || !isPrivate) return undefined
+  return directly('password', new XdrWriter().string(identity).string(password).copy())
+}
+
+function directly(method: string, data: Uint8Array): LoginMethod {
+  return async (connection) => {
+    const reply = await connection.authenticate(method, data, true)
+    if ('channel' in reply) return reply.channel
+    throw new AuthError('SCRAM_REFUSED', 'the producer asks for more than this method provides')
+  }
+}
+
+function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
+}
+
+function loginError(error: unknown, peer: string): unknown {
+  if (error instanceof StatusError) {
+    const why = error.status === 'AUTH_FAILED' ? 'the producer did not accept these credentials' : error.message
+    return new ConnectionError('LOGIN_FAILED', `${peer}: ${why}`, { cause: error })
+  }
+  if (error instanceof AuthError) {
+    const code = error.code === 'SERVER_NOT_PROVEN' ? 'SERVER_NOT_PROVEN' : 'LOGIN_FAILED'
+    return new ConnectionError(code, `${peer}: ${error.message}`, { cause: error })
+  }
+  return error
+}
+
+/** Says why none of the offered methods can be used, and what would help. */
+function explainNoMethod(
+  auth: readonly string[],
+  { encrypted, loopback, exporter }: TransportSecurity,
+  proof: Proof,
+): string {
+  const offered = `the producer offers ${auth.join(', ') || 'no method'}`
+  const isClear = !encrypted && !loopback
+  if ('token' in proof) return isClear ? couldBeRead('token') : `${offered}, and accepts no tokens here`
+  if ('certificate' in proof) {
+    const needs = '`tls.cert` and `tls.key`, and a producer that trusts the authority that signed the certificate'
+    return `${offered}; the login with a certificate needs TLS, ${needs}`
+  }
+  const { methods = ALL_METHODS } = proof
+  if (isClear && auth.includes('password') && methods.includes('password')) return couldBeRead('password')
+  if (auth.includes('scram-sha-256-plus') && methods.includes('scram-sha-256-plus') && !exporter) {
+    return `${offered}; scram-sha-256-plus needs TLS 1.3, which this connection does not use or a page cannot access`
+  }
+  return `${offered}; these credentials allow ${methods.join(', ')}`
+}
+
+function couldBeRead(what: string): string {
+  return (
+    `the ${what} could be read on the way, or by whatever server answers there. Use tls:// or wss://, or the layer ` +
+    '`tls` (`wrap`), and have the certificate verified'
+  )
 }

@@ -1,6 +1,6 @@
 /**
- * What a decoder throws when bytes do not follow their format. Nothing else leaves a decoder of this folder.
- * `code` is stable and documented in docs/statuses.md; `offset` is where in the given bytes it went wrong.
+ * The error that decoders throw when bytes do not follow their format; a decoder of this folder throws nothing else.
+ * `code` is stable and documented in docs/statuses.md; `offset` is the position in the given bytes where it went wrong.
  */
 export type ProtocolErrorCode =
   | 'FRAME_TOO_LONG'

@@ -1,12 +1,19 @@
-/** The public door of the protocol: `import { ... } from 'cinnabar/protocol'`. */
+/** The public exports of the protocol: `import { ... } from 'cinnabar/protocol'`. */
 export { Framer } from './bytes/framer.ts'
 export { XdrReader } from './bytes/reader.ts'
 export { XdrWriter } from './bytes/writer.ts'
 export { ProtocolError, type ProtocolErrorCode } from './errors.ts'
 export type { Argument, ArgumentList } from './monitor/arguments.ts'
 export { type Capabilities, writeCapabilities } from './monitor/capabilities.ts'
-export { readCommand, writeCommand } from './monitor/command.ts'
-export { type CommandArguments, type CommandName, commandName, commands } from './monitor/commands/index.ts'
+
+export {
+  type CommandArguments,
+  type CommandName,
+  commandName,
+  commands,
+  readCommand,
+  writeCommand,
+} from './monitor/commands.ts'
 export * from './monitor/constants.ts'
 export { messageToJson } from './monitor/json.ts'
 export {

@@ -1,16 +1,18 @@
 /**
- * What holds for the tree as a whole: who may import whom, how long a file may get, what must not be committed. The
- * import rules run a second time over test/cases/architecture, which breaks each of them, to prove that they can fail.
+ * The rules for the tree as a whole: who may import whom, how long or short a file may be, which names may exist twice, what
+ * must not be committed. They run a second time over test/cases/architecture, which breaks each of them, to prove that they
+ * can fail.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { cruise, type IForbiddenRuleType } from 'dependency-cruiser'
+import { dirname, join } from 'node:path'
+import { cruise, type ICruiseResult, type IForbiddenRuleType } from 'dependency-cruiser'
 import { beforeAll, describe, expect, it } from 'vitest'
 
 const ROOT = new URL('..', import.meta.url).pathname
-const MAX_SOURCE_LINES = 300
-const MAX_TEST_LINES = 400
+const MAX_LINES = 500
+/** Below this a file that only one file beside it imports belongs into that one. */
+const MIN_LINES = 40
 
 /** What each top-level folder may import. */
 const STAR: Readonly<Record<string, readonly string[]>> = {
@@ -25,26 +27,37 @@ const STAR: Readonly<Record<string, readonly string[]>> = {
 }
 const SOURCES = Object.keys(STAR)
 
-/** The files and folders of the server, from the lowest to the highest; those of one line may import each other. */
-const ORDER: readonly (readonly string[])[] = [
-  ['clock', 'age', 'log', 'errors', 'config', 'quotas', 'accounts', 'audit', 'rights', 'watched-file', 'jwt-keys-file'],
-  ['metrics'],
-  ['channels'],
-  ['sensors', 'controls', 'tls', 'qmf-agent'],
-  ['sessions'],
-  ['commands'],
-  ['listeners', 'http', 'dialling'],
-  [
-    'parts',
-    'recovery',
-    'first-run',
-    'operator-files',
-    'start-feeds',
-    'start-listeners',
-    'start-sensors',
-    'server',
-    'main',
-  ],
+/** The rooms of the server, from the lowest to the highest: each imports only those before it. */
+const ROOMS = [
+  'core',
+  'config',
+  'accounts',
+  'metrics',
+  'channels',
+  'controls',
+  'sessions',
+  'commands',
+  'sources',
+  'connections',
+  'start',
+] as const
+
+/** A command has its name of the wire in every layer that knows it. */
+const COMMANDS = [
+  'auth',
+  'buffer',
+  'collect',
+  'commit',
+  'defChannel',
+  'delChannel',
+  'execute',
+  'get',
+  'nop',
+  'query',
+  'setChannel',
+  'stop',
+  'subscribe',
+  'wrap',
 ]
 
 /** What runs in a browser too. */
@@ -61,29 +74,28 @@ const anyOf = (names: readonly string[]) => names.join('|')
 function starRule(folder: string, allowed: readonly string[]): IForbiddenRuleType {
   const foreign = [...SOURCES, 'test'].filter((other) => other !== folder && !allowed.includes(other))
   return {
-    name: `${folder} imports of ours only: ${allowed.join(', ') || 'nothing'}`,
+    name: `${folder} imports only: ${allowed.join(', ') || 'nothing'}`,
     severity: 'error',
     from: { path: `^${folder}/` },
     to: { path: `^(${anyOf(foreign)})/` },
   }
 }
 
-function orderRule(names: readonly string[], rank: number): IForbiddenRuleType {
-  const higher = ORDER.slice(rank + 1).flat()
+function roomRule(room: string, rank: number): IForbiddenRuleType {
   return {
-    name: `server: ${names.join(', ')} import nothing above`,
+    name: `server: ${room} imports no room above it`,
     severity: 'error',
-    from: { path: `^server/(${anyOf(names)})(/|[.]ts$)` },
-    to: { path: `^server/(${anyOf(higher)})(/|[.]ts$)` },
+    from: { path: `^server/${room}/` },
+    to: { path: `^server/(${anyOf(ROOMS.slice(rank + 1))})/` },
   }
 }
 
 const RULES: readonly IForbiddenRuleType[] = [
   ...Object.entries(STAR).map(([folder, allowed]) => starRule(folder, allowed)),
-  ...ORDER.slice(0, -1).map(orderRule),
+  ...ROOMS.slice(0, -1).map(roomRule),
   { name: 'no node: here', severity: 'error', from: { path: NODE_FREE }, to: { dependencyTypes: ['core'] } },
   {
-    name: 'of auth only what is free of node:',
+    name: 'only what is free of node: from auth',
     severity: 'error',
     from: { path: NODE_FREE },
     to: { path: '^auth/', pathNot: NODE_FREE_AUTH },
@@ -91,8 +103,8 @@ const RULES: readonly IForbiddenRuleType[] = [
   { name: 'no circle', severity: 'error', from: {}, to: { circular: true } },
 ]
 
-/** Every broken rule under `baseDir`, as `from -> to: rule`. */
-async function violations(baseDir: string): Promise<string[]> {
+/** Reads the imports of the sources under `baseDir` and judges them. */
+async function imports(baseDir: string): Promise<ICruiseResult> {
   const folders = SOURCES.filter((folder) => existsSync(join(baseDir, folder)))
   const { output } = await cruise(folders, {
     baseDir,
@@ -102,20 +114,58 @@ async function violations(baseDir: string): Promise<string[]> {
     doNotFollow: { path: 'node_modules' },
   })
   if (typeof output === 'string') throw new Error(output)
-  const { summary, modules } = output
   const hasTypescript = (name: string): boolean =>
     readdirSync(join(baseDir, name), { recursive: true }).some((path) => String(path).endsWith('.ts'))
   for (const folder of folders.filter(hasTypescript)) {
-    if (!modules.some(({ source }) => source.startsWith(`${folder}/`)))
+    if (!output.modules.some(({ source }) => source.startsWith(`${folder}/`)))
       throw new Error(`nothing of ${folder}/ was read`)
   }
+  return output
+}
+
+/** Every broken rule, as `from -> to: rule`. */
+function violations({ summary }: ICruiseResult): string[] {
   return summary.violations.map(({ from, to, rule }) => `${from} -> ${to}: ${rule.name}`)
 }
 
-/** Entries of server/ that have no place in the order. */
+/** Entries of server/ that are no room. */
 function withoutPlace(server: string): string[] {
-  const known = new Set(ORDER.flat())
-  return readdirSync(server).filter((entry) => !known.has(entry.replace(/[.]ts$/, '')))
+  const known: readonly string[] = ROOMS
+  return readdirSync(server).filter((entry) => !known.includes(entry))
+}
+
+const linesOf = (source: string): number => source.split('\n').length - 1
+
+/** Short files that only one file imports, which is beside them. */
+function fragments(baseDir: string, { modules }: ICruiseResult): string[] {
+  const importers = new Map<string, Set<string>>()
+  for (const { source, dependencies } of modules) {
+    for (const { resolved } of dependencies) {
+      importers.set(resolved, (importers.get(resolved) ?? new Set()).add(source))
+    }
+  }
+  return [...importers].flatMap(([path, [importer = '', ...others]]) => {
+    if (others.length > 0 || !/[.]tsx?$/.test(path) || dirname(path) !== dirname(importer)) return []
+    const lines = linesOf(readFileSync(join(baseDir, path), 'utf8'))
+    return lines < MIN_LINES ? [`${path}: ${lines} lines, only for ${importer}`] : []
+  })
+}
+
+/** Names that several of the sources export. */
+function exportedTwice(baseDir: string, { modules }: ICruiseResult): string[] {
+  const places = new Map<string, string[]>()
+  const isOurs = (path: string): boolean => SOURCES.some((folder) => path.startsWith(`${folder}/`))
+  for (const { source } of modules.filter((module) => isOurs(module.source) && /[.]tsx?$/.test(module.source))) {
+    const declared =
+      /^export (?:declare )?(?:abstract )?(?:async )?(?:const|class|function\*?|interface|type|let) (\w+)/gm
+    const names = [...readFileSync(join(baseDir, source), 'utf8').matchAll(declared)].map(([, name = '']) => name)
+    // An overloaded function stands several times in its file.
+    for (const name of new Set(names)) places.set(name, [...(places.get(name) ?? []), source])
+  }
+  return [...places]
+    .filter(([name, paths]) => paths.length > 1 && !COMMANDS.includes(name))
+    .map(([name, paths]) => `${name}: ${paths.toSorted().join(', ')}`)
+    .toSorted()
 }
 
 /** Files that belong to the tree: tracked, or new and not ignored. */
@@ -128,67 +178,90 @@ const isTest = (path: string) => path.startsWith('test/') && !path.startsWith('t
 const isSource = (path: string) => SOURCES.some((folder) => path.startsWith(`${folder}/`))
 const typescript = files.filter((path) => /[.]tsx?$/.test(path))
 
-describe('imports', () => {
-  it('go only the ways the design allows', async () => {
-    expect(await violations(ROOT)).toEqual([])
+describe('the sources', () => {
+  let read: ICruiseResult
+  beforeAll(async () => {
+    read = await imports(ROOT)
   })
 
-  it('of the server stand in its order, so that each has a rule', () => {
+  it('import only what the design allows', () => {
+    expect(violations(read)).toEqual([])
+  })
+
+  it('of the server are in rooms, so that each has a rule', () => {
     expect(withoutPlace(join(ROOT, 'server'))).toEqual([])
+  })
+
+  it('are not cut into fragments: a short file has several importers, or one in another folder', () => {
+    expect(fragments(ROOT, read)).toEqual([])
+  })
+
+  it('export no name twice, but for the commands', () => {
+    expect(exportedTwice(ROOT, read)).toEqual([])
   })
 })
 
 describe('a tree that breaks the rules', () => {
   const broken = join(ROOT, 'test/cases/architecture')
+  let read: ICruiseResult
   let found: string[] = []
   beforeAll(async () => {
-    found = await violations(broken)
+    read = await imports(broken)
+    found = violations(read)
   })
 
   it.each([
     'protocol/impure.ts -> net: no node: here',
-    'protocol/knows-server.ts -> server/channels/queue.ts: protocol imports of ours only: nothing',
-    'auth/knows-storage.ts -> storage/store.ts: auth imports of ours only: nothing',
+    'protocol/knows-server.ts -> server/channels/queue.ts: protocol imports only: nothing',
+    'auth/knows-storage.ts -> storage/store.ts: auth imports only: nothing',
     'auth/scram/keys.ts -> crypto: no node: here',
     'client/consumer.ts -> net: no node: here',
-    'client/consumer.ts -> auth/scram/server.ts: of auth only what is free of node:',
-    'client/knows-server.ts -> server/channels/queue.ts: client imports of ours only: protocol, auth',
-    'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports of ours only: client, server',
-    'storage/tested.ts -> test/support.ts: storage imports of ours only: nothing',
-    'server/channels/queue.ts -> server/sessions/session.ts: server: channels import nothing above',
-    'server/core/log.ts -> server/metrics/metric.ts: server: clock, age, log, errors, config, quotas, accounts, audit, rights, watched-file, jwt-keys-file import nothing above',
+    'client/consumer.ts -> auth/scram/server.ts: only what is free of node: from auth',
+    'client/knows-server.ts -> server/channels/queue.ts: client imports only: protocol, auth',
+    'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports only: client, server',
+    'storage/tested.ts -> test/support.ts: storage imports only: nothing',
+    'server/channels/queue.ts -> server/sessions/session.ts: server: channels imports no room above it',
+    'server/core/log.ts -> server/metrics/metric.ts: server: core imports no room above it',
+    'server/sources/source.ts -> server/start/server.ts: server: sources imports no room above it',
     'server/metrics/instance.ts -> server/metrics/metric.ts: no circle',
-  ])('is told: %s', (expected) => {
+  ])('is reported: %s', (expected) => {
     expect(found).toContain(expected)
   })
 
-  it('is told nothing about what is allowed', () => {
+  it('is not reported for what is allowed', () => {
     const allowed = found.filter((line) => /^(protocol\/link|auth\/scram\/server|client\/dial)/.test(line))
     expect(allowed).toEqual([])
   })
 
-  it('is told of a folder without a place in the order', () => {
+  it('is reported for a folder that is no room', () => {
     expect(withoutPlace(join(broken, 'server'))).toEqual(['unplanned'])
+  })
+
+  it('is reported for a short file that only the file beside it imports', () => {
+    const short = fragments(broken, read)
+    expect(short).toContain('server/metrics/fragment.ts: 2 lines, only for server/metrics/whole.ts')
+    // It has importers in other folders.
+    expect(short.join()).not.toContain('server/channels/queue.ts')
+  })
+
+  it('is reported for a name that is exported twice', () => {
+    expect(exportedTwice(broken, read)).toContain('Queue: server/channels/queue.ts, storage/twice.ts')
   })
 })
 
 describe('files', () => {
-  const tooLong = (paths: readonly string[], limit: number) =>
+  const tooLong = (paths: readonly string[]) =>
     paths.flatMap((path) => {
-      const lines = text(path).split('\n').length - 1
-      return lines > limit ? [`${path}: ${lines} lines`] : []
+      const lines = linesOf(text(path))
+      return lines > MAX_LINES ? [`${path}: ${lines} lines`] : []
     })
 
-  it('of the sources have at most 300 lines', () => {
-    expect(tooLong(typescript.filter(isSource), MAX_SOURCE_LINES)).toEqual([])
+  it('have at most 500 lines, sources and tests', () => {
+    expect(tooLong(typescript.filter((path) => isSource(path) || isTest(path)))).toEqual([])
   })
 
-  it('of the tests have at most 400 lines', () => {
-    expect(tooLong(typescript.filter(isTest), MAX_TEST_LINES)).toEqual([])
-  })
-
-  it('longer than allowed are noticed', () => {
-    expect(tooLong(['package-lock.json'], MAX_TEST_LINES)).toHaveLength(1)
+  it('that are longer are noticed', () => {
+    expect(tooLong(['package-lock.json'])).toHaveLength(1)
   })
 })
 

@@ -3,7 +3,7 @@
  * up: that record is the newest from before the reading began, and where the reading ends.
  */
 import { type Command, InvalidArgumentError } from 'commander'
-import { type Clock, systemClock } from '../../client/clock.ts'
+import { type ClientClock, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, StatusError } from '../../client/index.ts'
 import { describeGap } from '../follow.ts'
 import type { LoginOptions } from '../login.ts'
@@ -28,7 +28,7 @@ const IDLE_MS = 5_000
 const EXPIRE_MS = 60_000
 const WIDTHS = { number: 8, time: 23, action: 8, outcome: 17, actor: 16, address: 15 } as const
 
-export function addAudit(program: Command, cli: Cli, clock: Clock = systemClock()): void {
+export function addAudit(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   const audit = withLoginOptions(program.command('audit'))
     .description('print the records of the audit log, up to the newest')
     .option('--after <number>', 'only those above this number', recordNumber)
@@ -52,7 +52,7 @@ async function setUp(consumer: Consumer): Promise<boolean> {
   }
 }
 
-async function read(cli: Cli, clock: Clock, options: AuditOptions): Promise<void> {
+async function read(cli: Cli, clock: ClientClock, options: AuditOptions): Promise<void> {
   const { terminal } = cli
   let isOver = false
   // That its channel is deleted then is nobody's news.
@@ -68,7 +68,7 @@ async function read(cli: Cli, clock: Clock, options: AuditOptions): Promise<void
   })
 }
 
-async function print(terminal: Terminal, consumer: Consumer, clock: Clock, options: AuditOptions): Promise<void> {
+async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock, options: AuditOptions): Promise<void> {
   const { after, follow: isFollowed = false, json: isJson = false } = options
   // Not by closing the consumer: its channel is still to be deleted.
   let stop = () => {}

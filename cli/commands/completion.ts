@@ -1,6 +1,6 @@
 /** `cinnabar completion`: what makes a shell complete this command line; and the hidden `complete`, which the shells call. */
 import { Argument, type Command } from 'commander'
-import { type Clock, systemClock } from '../../client/clock.ts'
+import { type ClientClock, realClock } from '../../client/clock.ts'
 import { bashScript } from '../completion/bash.ts'
 import { type AskedKind, candidates } from '../completion/candidates.ts'
 import { fishScript } from '../completion/fish.ts'
@@ -20,7 +20,7 @@ To have it in every shell, once:
 Names of metrics and controls and ids of channels are asked for at the server, as whom the options that are typed, the
 environment or the configuration say; where there is none within a second, there are none.`
 
-export function addCompletion(program: Command, cli: Cli, clock: Clock = systemClock()): void {
+export function addCompletion(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   const { terminal } = cli
   program
     .command('completion')

@@ -3,7 +3,7 @@
  * there is no connection is gone, and the screen begins again with what there is then.
  */
 import { type Command, InvalidArgumentError } from 'commander'
-import { type Clock, systemClock } from '../../client/clock.ts'
+import { type ClientClock, realClock } from '../../client/clock.ts'
 import type { Consumer } from '../../client/index.ts'
 import { splitWords, toTypedArguments } from '../assignments.ts'
 import { metricParameters } from '../catalogue.ts'
@@ -30,7 +30,7 @@ const AFTER_HELP = `
 Keys: 1-4 or left and right sort, r turns round, / filters, arrows, page keys, j k g G scroll, space holds still,
 h helps, q quits. Where the output is no terminal, and with --plain, --count or --json, tables are printed instead.`
 
-export function addTop(program: Command, cli: Cli, clock: Clock = systemClock()): void {
+export function addTop(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   withLoginOptions(program.command('top'))
     .description("the host's own load, and all that others send, on a screen that renews itself")
     .argument('[metric...]', "metrics, and arguments for all of them, instead of all that others send: 'gmetric.cpu_*'")
@@ -42,7 +42,7 @@ export function addTop(program: Command, cli: Cli, clock: Clock = systemClock())
     .action((words: string[], options: TopOptions) => top(cli, clock, words, options))
 }
 
-async function top(cli: Cli, clock: Clock, words: readonly string[], options: TopOptions): Promise<void> {
+async function top(cli: Cli, clock: ClientClock, words: readonly string[], options: TopOptions): Promise<void> {
   const { terminal } = cli
   const { names, assignments } = splitWords(words)
   const asked = names.length === 0 ? OPEN_FAMILIES : names

@@ -4,7 +4,7 @@
  */
 import { Readable } from 'node:stream'
 import { Command } from 'commander'
-import type { Clock } from '../../client/clock.ts'
+import type { ClientClock } from '../../client/clock.ts'
 import { type Consumer, type Value, valueToJson } from '../../client/index.ts'
 import { type LoginOptions, resolveLogin, withLoginOptions } from '../login.ts'
 import { printable } from '../output/text.ts'
@@ -21,7 +21,7 @@ const MAX_NAMES = 1_000
 /** `words`: what has been typed behind the program's name, the last one as far as it goes. Never rejects. */
 export async function candidates(
   { terminal, connect }: Cli,
-  clock: Clock,
+  clock: ClientClock,
   kind: AskedKind,
   words: readonly string[],
 ): Promise<readonly string[]> {

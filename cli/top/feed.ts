@@ -3,7 +3,7 @@
  * connection finds out what has changed and what is gone.
  */
 
-import type { Clock } from '../../client/clock.ts'
+import type { ClientClock } from '../../client/clock.ts'
 import { type Arguments, BasicType, StatusError, type Value, type ValueMessage } from '../../client/index.ts'
 import { listMetrics } from '../catalogue.ts'
 import { formatDuration } from '../output/quantity.ts'
@@ -31,7 +31,7 @@ export interface FeedOptions {
   readonly intervalMs: number
   /** Where it is connected to. */
   readonly url: string
-  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly clock: Pick<ClientClock, 'monotonicMs'>
   /** There is something new. */
   readonly changed: () => void
 }

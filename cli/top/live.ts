@@ -1,5 +1,5 @@
 /** `cinnabar top` on a terminal: draws when something has changed, a few times a second, until a key or signal ends it. */
-import type { Clock, Timer } from '../../client/clock.ts'
+import type { ClientClock, ClientTimer } from '../../client/clock.ts'
 import type { Colors } from '../terminal.ts'
 import { arrange } from './arrange.ts'
 import type { Feed } from './feed.ts'
@@ -13,7 +13,7 @@ import { FIRST_VIEW, filterOf, press, type View } from './view.ts'
 export interface LiveParts {
   readonly screen: Screen
   readonly colors: Colors
-  readonly clock: Clock
+  readonly clock: ClientClock
   readonly url: string
   readonly asked: readonly string[]
 }
@@ -40,9 +40,9 @@ export class Live {
   #view: View = FIRST_VIEW
   #held: Moment | undefined
   #arranged: readonly Row[] = []
-  #draw: { readonly timer: Timer; readonly dueMs: number } | undefined
-  #tick: Timer | undefined
-  #escape: Timer | undefined
+  #draw: { readonly timer: ClientTimer; readonly dueMs: number } | undefined
+  #tick: ClientTimer | undefined
+  #escape: ClientTimer | undefined
   #drawnMs = Number.NEGATIVE_INFINITY
   #quit: (() => void) | undefined
 

@@ -1,5 +1,5 @@
 /** `cinnabar top` into a pipe: a table or JSON lines after the first second, and then at intervals. */
-import type { Clock } from '../../client/clock.ts'
+import type { ClientClock } from '../../client/clock.ts'
 import type { Terminal } from '../terminal.ts'
 import { arrange } from './arrange.ts'
 import type { Feed } from './feed.ts'
@@ -8,7 +8,7 @@ import { FIRST_VIEW } from './view.ts'
 
 export interface PlainParts {
   readonly terminal: Pick<Terminal, 'print' | 'colors' | 'onInterrupt'>
-  readonly clock: Clock
+  readonly clock: ClientClock
   readonly url: string
   readonly asked: readonly string[]
   readonly columns: number

@@ -1,5 +1,5 @@
 /** Units of metrics from the catalogue, asked for when a metric is shown whose unit is not known; rarely. */
-import type { Clock } from '../../client/clock.ts'
+import type { ClientClock } from '../../client/clock.ts'
 
 /** A name that is new to the catalogue, and one that may have been told its unit since. */
 const NEW_MS = 1_000
@@ -7,13 +7,13 @@ const AGAIN_MS = 60_000
 
 export class Units {
   readonly #list: () => Promise<ReadonlyMap<string, string>>
-  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #clock: Pick<ClientClock, 'monotonicMs'>
   #units: ReadonlyMap<string, string> = new Map()
   #askedMs = Number.NEGATIVE_INFINITY
   #isAsking = false
 
   /** `list`: the names that are wanted, with their units, empty ones too. */
-  constructor(list: () => Promise<ReadonlyMap<string, string>>, clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(list: () => Promise<ReadonlyMap<string, string>>, clock: Pick<ClientClock, 'monotonicMs'>) {
     this.#list = list
     this.#clock = clock
   }

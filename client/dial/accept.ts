@@ -1,36 +1,39 @@
-/** The door through which producers call [MON 14], over TCP or TLS. Who they are is not known here. */
+/** The listening socket for producers that connect to us [MON 14], over TCP or TLS. They prove their identity later. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { ConnectionError } from '../errors.ts'
-import type { OpenDoor } from '../listen.ts'
-import type { TlsOptions } from '../security.ts'
+import type { OpenInboundListener } from '../listen.ts'
+import type { TlsOptions, TransportSecurity } from '../transport.ts'
 import { deflatable } from './deflate.ts'
-import { readPem } from './pem.ts'
-import { exporterOf, type StreamFacts, socketFacts, streamTransport } from './stream.ts'
-import { hostOf, KEEP_ALIVE } from './tcp.ts'
-import { parseUrl } from './url.ts'
+import { exporterOf, SOCKET_OPTIONS, securityOf, streamTransport } from './stream.ts'
+import { readPem } from './tls.ts'
+import { hostOf, parseUrl } from './url.ts'
 
 const HANDSHAKE_MS = 10_000
 
 /** Throws ConnectionError BAD_URL, BAD_TLS, UNREACHABLE. */
-export const openDoor: OpenDoor = async (text, { tls, wrap = [] }, called, refused) => {
+export const openInboundListener: OpenInboundListener = async (text, { tls, wrap = [] }, accepted, refused) => {
   const url = parseUrl(text, ['tcp:', 'tls:'])
-  if (url.port === '') throw new ConnectionError('BAD_URL', `${url.href} names no port; 0 takes any that is free`)
-  const take = (socket: Socket, facts: StreamFacts) => {
-    const from = `${socket.remoteAddress ?? 'nowhere'}:${socket.remotePort ?? 0}`
-    const transport = streamTransport(socket, facts)
-    called(wrap.includes('deflate') ? deflatable(transport) : transport, from)
+  if (url.port === '') throw new ConnectionError('BAD_URL', `${url.href} has no port; port 0 takes a free one`)
+  const accept = (socket: Socket, security: TransportSecurity) => {
+    const from = `${socket.remoteAddress ?? 'an unknown address'}:${socket.remotePort ?? 0}`
+    const transport = streamTransport(socket, security)
+    accepted(wrap.includes('deflate') ? deflatable(transport) : transport, from)
   }
   const server =
     url.protocol === 'tls:'
       ? (await tlsServer(url, tls)).on('secureConnection', (socket: TLSSocket) =>
-          // Whoever is between would need our key: the caller has verified our certificate, not we its.
-          take(socket, { ...socketFacts(socket), encrypted: true, exporter: exporterOf(socket) }),
+          // Somebody in between would need our key: the producer has verified our certificate.
+          accept(socket, { ...securityOf(socket), encrypted: true, exporter: exporterOf(socket) }),
         )
-      : createServer(KEEP_ALIVE, (socket) => take(socket, socketFacts(socket)))
+      : createServer(SOCKET_OPTIONS, (socket) => accept(socket, securityOf(socket)))
   server.on('tlsClientError', (cause: Error) => {
-    refused(new ConnectionError('UNREACHABLE', `${text}: a call failed at TLS: ${cause.message}`, { cause }))
+    refused(
+      new ConnectionError('UNREACHABLE', `${text}: the TLS handshake of a connection failed: ${cause.message}`, {
+        cause,
+      }),
+    )
   })
   await listening(server, url)
   const { address: host, port } = server.address() as AddressInfo
@@ -43,15 +46,18 @@ export const openDoor: OpenDoor = async (text, { tls, wrap = [] }, called, refus
 async function tlsServer(url: URL, tls: TlsOptions = {}): Promise<Server> {
   const { ca, cert, key, rejectUnauthorized = true } = tls
   if (cert === undefined || key === undefined) {
-    throw new ConnectionError(
-      'BAD_TLS',
-      `${url.href}: to be called over TLS takes a certificate: \`tls.cert\`, \`tls.key\``,
-    )
+    throw new ConnectionError('BAD_TLS', `${url.href}: listening for TLS needs \`tls.cert\` and \`tls.key\``)
   }
   const pem = await readPem({ ca, cert, key })
-  const callers = { requestCert: ca !== undefined, rejectUnauthorized: ca !== undefined && rejectUnauthorized }
+  const clients = { requestCert: ca !== undefined, rejectUnauthorized: ca !== undefined && rejectUnauthorized }
   try {
-    return createTlsServer({ ...pem, ...callers, ...KEEP_ALIVE, minVersion: 'TLSv1.2', handshakeTimeout: HANDSHAKE_MS })
+    return createTlsServer({
+      ...pem,
+      ...clients,
+      ...SOCKET_OPTIONS,
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: HANDSHAKE_MS,
+    })
   } catch (error) {
     throw new ConnectionError('BAD_TLS', `${url.href}: ${(error as Error).message}`, { cause: error })
   }
@@ -62,8 +68,7 @@ async function listening(server: Server, url: URL): Promise<void> {
     server.listen(Number(url.port), hostOf(url))
     await once(server, 'listening')
   } catch (error) {
-    throw new ConnectionError('UNREACHABLE', `cannot listen on ${url.href}: ${(error as Error).message}`, {
-      cause: error,
-    })
+    const why = (error as Error).message
+    throw new ConnectionError('UNREACHABLE', `cannot listen on ${url.href}: ${why}`, { cause: error })
   }
 }

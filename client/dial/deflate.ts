@@ -1,13 +1,13 @@
 /**
- * The layer `deflate` over any transport [MON 12]: raw RFC 1951, flushed behind every batch, so that nothing waits. What
- * has a secret in it stands between full flushes: how well it compresses tells nothing about what stood before.
+ * The layer `deflate` over any transport [MON 12]: raw RFC 1951, flushed after every batch so that nothing waits. Data with
+ * a secret is sent between full flushes: how well it compresses reveals nothing about the data before it.
  */
 import { constants, createDeflateRaw, createInflateRaw, type DeflateRaw, type InflateRaw } from 'node:zlib'
 import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import { ConnectionError } from '../errors.ts'
 import type { Layer, Transport, TransportListener } from '../transport.ts'
 
-/** More than that is no honest stream. */
+/** Only a malicious stream compresses better than this. */
 const MAX_RATIO = 100
 
 export function deflatable(inner: Transport): Transport {
@@ -78,19 +78,19 @@ class DeflatableTransport implements Transport {
 
   async wrap(layer: Layer, rest: Uint8Array): Promise<void> {
     if (layer !== 'deflate') return this.#inner.wrap?.(layer, rest)
-    // The end of the connection is the end of the stream: there is no last block.
+    // The stream ends with the connection: there is no last block.
     const deflate = createDeflateRaw({ finishFlush: constants.Z_SYNC_FLUSH })
     deflate.on('data', (bytes: Uint8Array) => this.#inner.send(bytes))
     this.#deflate = deflate
     const inflate = createInflateRaw({ finishFlush: constants.Z_SYNC_FLUSH })
     inflate.on('data', (bytes: Uint8Array) => this.#give(bytes))
-    inflate.on('end', () => this.#fail('the compressed stream came to an end'))
+    inflate.on('end', () => this.#fail('the compressed stream has ended'))
     inflate.on('error', ({ message }) => this.#fail(`the compressed stream is damaged (${message})`))
     this.#inflate = inflate
     if (rest.length > 0) this.#take(inflate, rest)
   }
 
-  /** As much waits to be inflated as its buffer takes; what is inflated and not taken is one buffer too. */
+  /** Memory is bounded by two buffers of zlib: for what waits to be inflated, and for what was inflated and not read. */
   #take(inflate: InflateRaw, bytes: Uint8Array): void {
     this.#taken += bytes.length
     if (inflate.write(new Uint8Array(bytes))) return
@@ -103,29 +103,29 @@ class DeflatableTransport implements Transport {
   #give(bytes: Uint8Array): void {
     this.#given += bytes.length
     if (this.#given > MAX_RATIO * this.#taken + MAX_FRAME_BYTES) {
-      this.#fail(`its ${this.#taken} bytes inflate to more than ${MAX_RATIO} times as many`)
+      this.#fail(`${this.#taken} bytes inflate to more than ${MAX_RATIO} times as many`)
     } else this.#listener?.data(bytes)
   }
 
   #fail(why: string): void {
     this.#inflate?.destroy()
-    this.#tell(new ConnectionError('PROTOCOL', `sent what cannot be inflated: ${why}`))
+    this.#report(new ConnectionError('PROTOCOL', `the other end sent data that cannot be inflated: ${why}`))
     this.#inner.close()
   }
 
-  /** What came before the end is still to be inflated. */
+  /** Data that arrived before the end is still inflated. */
   #closed(cause: Error | undefined): void {
     const inflate = this.#inflate
-    const tell = () => this.#tell(cause)
+    const report = () => this.#report(cause)
     if (!inflate || inflate.destroyed) {
-      tell()
+      report()
       return
     }
     inflate.removeAllListeners('end').removeAllListeners('error')
-    inflate.on('end', tell).on('error', tell).end()
+    inflate.on('end', report).on('error', report).end()
   }
 
-  #tell(cause: Error | undefined): void {
+  #report(cause: Error | undefined): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#listener?.closed(cause)

@@ -1,39 +1,60 @@
-/** TCP, TLS, and any other stream of Node, as a transport. */
-import type { Socket } from 'node:net'
+/** TCP connections, and transports over TCP, TLS, and any other stream of Node. */
+import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { ConnectionError } from '../errors.ts'
-import type { Layer, Transport, TransportListener } from '../transport.ts'
-import { isLoopback } from './loopback.ts'
+import type { Layer, Transport, TransportListener, TransportSecurity } from '../transport.ts'
+import { hostOf, isLoopbackHost } from './url.ts'
 
-/** A peer that takes no byte for so long is not waited for when closing. */
+const DEFAULT_PORT = 7650
+/** How long closing waits for a peer that takes no bytes. */
 const CLOSE_MS = 5_000
+/** A dead peer on an idle connection is noticed in about 25 s [MON 15]: Node sends 10 probes, a second apart. */
+export const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 } as const
 
-/** What the stream itself cannot say. */
-export type StreamFacts = Pick<Transport, 'encrypted' | 'loopback' | 'exporter'>
-
-/** Begins TLS over a stream at once; `secured` settles when the other end is who it should be, else rejects. */
+/** Begins TLS over a stream. `secured` settles when the other end has proven its identity, and rejects otherwise. */
 export type StartTls = (stream: Duplex) => { readonly socket: TLSSocket; readonly secured: Promise<unknown> }
 
-/** `startTls`: for the layer `tls`. */
-export function streamTransport(stream: Duplex, facts: StreamFacts, startTls?: StartTls): Transport {
-  return new StreamTransport(stream, facts, startTls)
+/** `startTls` is used for the layer `tls`. */
+export function dialTcp(url: URL, signal: AbortSignal, startTls?: StartTls): Promise<Transport> {
+  const port = url.port === '' ? DEFAULT_PORT : Number(url.port)
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostOf(url), port, ...SOCKET_OPTIONS })
+    const abort = () => socket.destroy(signal.reason)
+    signal.addEventListener('abort', abort)
+    const refuse = (error: Error) => {
+      signal.removeEventListener('abort', abort)
+      reject(new ConnectionError('UNREACHABLE', `cannot connect to ${url.href}: ${reason(error)}`, { cause: error }))
+    }
+    socket.once('error', refuse)
+    socket.once('connect', () => {
+      signal.removeEventListener('abort', abort)
+      socket.off('error', refuse)
+      resolve(streamTransport(socket, securityOf(socket), startTls))
+    })
+  })
 }
 
-export function socketFacts(socket: Socket): StreamFacts {
-  return { loopback: isLoopback(socket.remoteAddress ?? ''), encrypted: false }
+/** The error for a host name with several addresses has one error for each of them, and no message of its own. */
+function reason(error: Error): string {
+  return error instanceof AggregateError ? error.errors.map(({ message }) => message).join('; ') : error.message
 }
 
-/** For a connection that is up. Without a verified certificate nobody knows who reads. */
-export function tlsFacts(socket: TLSSocket): StreamFacts {
-  return {
-    loopback: isLoopback(socket.remoteAddress ?? ''),
-    encrypted: socket.authorized,
-    exporter: exporterOf(socket),
-  }
+/** `startTls` is used for the layer `tls`. */
+export function streamTransport(stream: Duplex, security: TransportSecurity, startTls?: StartTls): Transport {
+  return new StreamTransport(stream, security, startTls)
 }
 
-/** Older versions have none that is safe to use (RFC 9266 section 4.2). */
+export function securityOf(socket: Socket): TransportSecurity {
+  return { loopback: isLoopbackHost(socket.remoteAddress ?? ''), encrypted: false }
+}
+
+/** For an established connection. Without a verified certificate it is unknown who can read. */
+export function tlsSecurityOf(socket: TLSSocket): TransportSecurity {
+  return { ...securityOf(socket), encrypted: socket.authorized, exporter: exporterOf(socket) }
+}
+
+/** The exporter of versions before TLS 1.3 is not safe to use (RFC 9266 section 4.2). */
 export function exporterOf(socket: TLSSocket): Uint8Array | undefined {
   if (socket.getProtocol() !== 'TLSv1.3') return undefined
   return socket.exportKeyingMaterial(32, 'EXPORTER-Channel-Binding', Buffer.alloc(0))
@@ -42,28 +63,28 @@ export function exporterOf(socket: TLSSocket): Uint8Array | undefined {
 class StreamTransport implements Transport {
   readonly #startTls: StartTls | undefined
   #stream: Duplex
-  #facts: StreamFacts
+  #security: TransportSecurity
   #listener: TransportListener | undefined
-  #leave: () => void = () => {}
+  #removeListeners: () => void = () => {}
   #broken: Error | undefined
 
-  constructor(stream: Duplex, facts: StreamFacts, startTls: StartTls | undefined) {
+  constructor(stream: Duplex, security: TransportSecurity, startTls: StartTls | undefined) {
     this.#stream = stream
-    this.#facts = facts
+    this.#security = security
     this.#startTls = startTls
     this.#expectErrors()
   }
 
   get encrypted(): boolean {
-    return this.#facts.encrypted
+    return this.#security.encrypted
   }
 
   get loopback(): boolean {
-    return this.#facts.loopback
+    return this.#security.loopback
   }
 
   get exporter(): Uint8Array | undefined {
-    return this.#facts.exporter
+    return this.#security.exporter
   }
 
   open(listener: TransportListener): void {
@@ -92,13 +113,13 @@ class StreamTransport implements Transport {
 
   async wrap(layer: Layer): Promise<void> {
     if (layer !== 'tls' || !this.#startTls) {
-      throw new ConnectionError('NO_LAYER', `the layer ${layer} cannot be put on here`)
+      throw new ConnectionError('NO_LAYER', `the layer ${layer} cannot be added here`)
     }
-    this.#leave()
+    this.#removeListeners()
     const { socket, secured } = this.#startTls(this.#stream)
     this.#stream = socket
     await secured
-    this.#facts = tlsFacts(socket)
+    this.#security = tlsSecurityOf(socket)
     this.#expectErrors()
     this.#listen()
   }
@@ -112,11 +133,11 @@ class StreamTransport implements Transport {
   #listen(): void {
     const stream = this.#stream
     const close = () => this.#listener?.closed(this.#broken)
-    // A producer that has said its last word takes none of ours.
+    // A producer that has ended its side reads nothing more either.
     const end = () => stream.destroy()
     const data = (bytes: Uint8Array) => this.#listener?.data(bytes)
     stream.on('close', close).on('end', end).on('data', data)
-    this.#leave = () => stream.off('close', close).off('end', end).off('data', data)
+    this.#removeListeners = () => stream.off('close', close).off('end', end).off('data', data)
   }
 }
 

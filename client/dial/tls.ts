@@ -1,18 +1,17 @@
 /**
- * TLS as its client: `tls://`, and the layer `tls` over `tcp://`. The other end's certificate is verified unless that is
- * switched off, and what is wrong with it is said in words that tell what to do.
+ * The client side of TLS: `tls://`, and the layer `tls` over `tcp://`. The other end's certificate is verified unless that is
+ * switched off, and errors say what is wrong with it and what to do.
  */
+import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect, type PeerCertificate, type TLSSocket } from 'node:tls'
 import { ConnectionError } from '../errors.ts'
-import type { TlsOptions } from '../security.ts'
-import type { Transport } from '../transport.ts'
-import { readPem } from './pem.ts'
-import { type StartTls, streamTransport, tlsFacts } from './stream.ts'
-import { hostOf, KEEP_ALIVE } from './tcp.ts'
+import type { TlsOptions, Transport } from '../transport.ts'
+import { SOCKET_OPTIONS, type StartTls, streamTransport, tlsSecurityOf } from './stream.ts'
+import { hostOf } from './url.ts'
 
-/** Also what `ws` takes. */
+/** The options of a TLS client, which `ws` takes too. */
 export type ClientTls = Pick<
   ConnectionOptions,
   'ca' | 'cert' | 'key' | 'servername' | 'rejectUnauthorized' | 'minVersion'
@@ -30,12 +29,12 @@ export async function clientTls(url: URL, options: TlsOptions = {}): Promise<Cli
   }
 }
 
-/** `tls://`. */
+/** Dials `tls://`. */
 export async function dialTls(url: URL, signal: AbortSignal, options: TlsOptions | undefined): Promise<Transport> {
-  if (url.port === '') throw new ConnectionError('BAD_URL', `${url.href} names no port, and tls:// has none of its own`)
+  if (url.port === '') throw new ConnectionError('BAD_URL', `${url.href} has no port, and tls:// has no default port`)
   const settings = await clientTls(url, options)
   signal.throwIfAborted()
-  const socket = begin(url, { ...settings, ...KEEP_ALIVE, host: hostOf(url), port: Number(url.port) })
+  const socket = begin(url, { ...settings, ...SOCKET_OPTIONS, host: hostOf(url), port: Number(url.port) })
   const abort = () => socket.destroy(signal.reason)
   signal.addEventListener('abort', abort)
   try {
@@ -43,10 +42,10 @@ export async function dialTls(url: URL, signal: AbortSignal, options: TlsOptions
   } finally {
     signal.removeEventListener('abort', abort)
   }
-  return streamTransport(socket, tlsFacts(socket))
+  return streamTransport(socket, tlsSecurityOf(socket))
 }
 
-/** For WRAP. The files are read now, so that what is wrong with them is known before anything is sent. */
+/** For WRAP. The files are read here, so that errors in them are found before anything is sent. */
 export async function tlsLayer(url: URL, options: TlsOptions | undefined): Promise<StartTls> {
   const settings = await clientTls(url, options)
   return (stream: Duplex) => {
@@ -55,7 +54,30 @@ export async function tlsLayer(url: URL, options: TlsOptions | undefined): Promi
   }
 }
 
-/** Why a handshake failed, for people. */
+/** Reads certificates and keys that are given as a PEM file or as its text. Throws ConnectionError BAD_TLS. */
+export async function readPem<K extends string>(given: { readonly [N in K]: string | undefined }) {
+  const read: { [N in K]?: string } = {}
+  for (const name of Object.keys(given) as K[]) {
+    const text = given[name]
+    if (text !== undefined) read[name] = await pemOf(name, text)
+  }
+  return read
+}
+
+async function pemOf(name: string, text: string): Promise<string> {
+  if (text.includes('-----BEGIN ')) return text
+  let read: string
+  try {
+    read = await readFile(text, 'utf8')
+  } catch (error) {
+    const why = (error as Error).message
+    throw new ConnectionError('BAD_TLS', `\`tls.${name}\` cannot be read: ${why}`, { cause: error })
+  }
+  if (read.includes('-----BEGIN ')) return read
+  throw new ConnectionError('BAD_TLS', `\`tls.${name}\`: ${text} contains no PEM`)
+}
+
+/** Explains why a handshake failed. */
 export function handshakeError(url: URL, error: Error): ConnectionError {
   const code = 'code' in error ? String(error.code) : ''
   const what = `cannot connect to ${url.href}`
@@ -63,12 +85,12 @@ export function handshakeError(url: URL, error: Error): ConnectionError {
   if (untrusted) return new ConnectionError('UNTRUSTED', `${what}: ${untrusted}`, { cause: error })
   const why =
     code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG'
-      ? 'what listens there does not speak TLS'
+      ? 'the server there does not use TLS'
       : error.message
   return new ConnectionError('UNREACHABLE', `${what}: ${why}`, { cause: error })
 }
 
-/** Options that contradict each other, such as a key for another certificate, are found here. */
+/** Throws ConnectionError BAD_TLS for options that do not fit together, such as a key for another certificate. */
 function begin(url: URL, options: ConnectionOptions): TLSSocket {
   try {
     return connect(options)
@@ -80,7 +102,7 @@ function begin(url: URL, options: ConnectionOptions): TLSSocket {
 function secured(socket: TLSSocket, url: URL): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => reject(handshakeError(url, error))
-    const close = () => fail(new Error('closed before TLS was there'))
+    const close = () => fail(new Error('the connection was closed during the TLS handshake'))
     socket.once('error', fail).once('close', close)
     socket.once('secureConnect', () => {
       socket.off('error', fail).off('close', close)
@@ -93,25 +115,25 @@ function untrustedBecause(code: string, error: Error): string | undefined {
   switch (code) {
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return (
-        `its certificate is for somebody else (${namesIn(error)}). ` +
-        'Use a name that stands in it in the URL, or say as `tls.servername` which one is meant'
+        `its certificate is for another host (${namesIn(error)}). ` +
+        'Use a name from the certificate in the URL, or set `tls.servername` to one'
       )
     case 'CERT_HAS_EXPIRED':
-      return 'its certificate has expired. It has to be renewed there; or the clock of this machine is wrong'
+      return 'its certificate has expired. Renew it on the server, or check the clock of this machine'
     case 'CERT_NOT_YET_VALID':
-      return 'its certificate is not valid yet. One of the two clocks is wrong'
+      return 'its certificate is not valid yet. Check the clocks of both machines'
     case 'DEPTH_ZERO_SELF_SIGNED_CERT':
     case 'SELF_SIGNED_CERT_IN_CHAIN':
     case 'UNABLE_TO_GET_ISSUER_CERT':
     case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
     case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
       return (
-        `nobody who is trusted here has signed its certificate (${error.message}). ` +
-        'Give the certificate of whoever has, or the self-signed one, as `tls.ca`'
+        `its certificate is not signed by a trusted authority (${error.message}). ` +
+        "Set `tls.ca` to the authority's certificate, or to the server's own if that is self-signed"
       )
     default:
       return /^(CERT_|CRL_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_)/.test(code)
-        ? `its certificate is not good: ${error.message}`
+        ? `its certificate is not valid: ${error.message}`
         : undefined
   }
 }

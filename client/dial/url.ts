@@ -1,17 +1,28 @@
-/** Which URLs can be dialled. */
+/** URLs that can be dialled, and their hosts. */
 import { ConnectionError } from '../errors.ts'
 
-/** Throws ConnectionError BAD_URL. `schemes` as URL has them: `tcp:`. */
+/** Throws ConnectionError BAD_URL. `schemes` are spelled as URL has them: `tcp:`. */
 export function parseUrl(text: string, schemes: readonly string[]): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  // Not repeated in the message: a secret may stand in it, also where it does not parse.
+  // The message does not repeat the text: it may contain a secret, even if it cannot be parsed.
   if (text.includes('@')) {
-    throw new ConnectionError('BAD_URL', 'the URL names a user or password: give them apart from it')
+    throw new ConnectionError('BAD_URL', 'the URL contains a user or password: pass them as credentials instead')
   }
   if (!url?.hostname) {
-    throw new ConnectionError('BAD_URL', `"${text}" is no URL like tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor`)
+    const examples = 'tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor'
+    throw new ConnectionError('BAD_URL', `"${text}" is not a URL such as ${examples}`)
   }
   if (schemes.includes(url.protocol)) return url
   const known = schemes.map((scheme) => `${scheme}//`).join(', ')
-  throw new ConnectionError('BAD_URL', `cannot dial ${url.protocol}// here: there is ${known}`)
+  throw new ConnectionError('BAD_URL', `cannot dial ${url.protocol}// here: use one of ${known}`)
+}
+
+/** The host without the brackets that an IPv6 address has in a URL. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[(.*)\]$/, '$1')
+}
+
+/** Whether an address, or a host name as in a URL, certainly is this machine. */
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || /^(::ffff:)?127\.\d+\.\d+\.\d+$/.test(host) || /^(::1|\[::1\])$/.test(host)
 }

@@ -1,15 +1,15 @@
 /**
- * The WebSocket door [MON 13], over whichever WebSocket is handed in: a browser's, Node's, or that of `ws`. Only the last
- * can stop reading; for the others what comes during a pause is kept here, and too much of it ends the connection.
+ * The transport over a WebSocket [MON 13], which may be that of a browser, of Node, or of `ws`. Only that of `ws` can stop
+ * reading. For the others, data that arrives during a pause is kept here, and too much of it ends the connection.
  */
 import { ConnectionError } from '../errors.ts'
 import type { Transport, TransportListener } from '../transport.ts'
-import { isLoopback } from './loopback.ts'
+import { isLoopbackHost } from './url.ts'
 
 const SUBPROTOCOL = 'monitoring.xdr'
 const MAX_KEPT_BYTES = 64 << 20
 
-/** The part of the WebSocket standard that is used, and what Node's adds (node-websocket.ts). */
+/** The part of the WebSocket standard that is used, and what node-websocket.ts adds to it. */
 export interface WebSocketLike {
   binaryType: string
   readonly protocol: string
@@ -21,7 +21,7 @@ export interface WebSocketLike {
   close(code?: number): void
   pause?(): void
   resume?(): void
-  /** Whether the other end's certificate is good; where the caller cannot tell, nothing else would have been let through. */
+  /** Whether the other end's certificate was verified. A browser, which has no such property, refuses all others itself. */
   readonly isVerified?: boolean
   readonly exporter?: Uint8Array | undefined
 }
@@ -35,35 +35,35 @@ interface CloseEvent {
 }
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
-/** `explained` makes an error of the system one for people. */
+/** `explain` turns an error of the system into one that says what to do. */
 export function dialWebSocket(
   url: URL,
   WebSocket: WebSocketConstructor,
   signal: AbortSignal,
-  explained?: (error: Error) => ConnectionError,
+  explain?: (error: Error) => ConnectionError,
 ): Promise<Transport> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url.href, [SUBPROTOCOL])
     const refuse = (why: string, cause?: Error) => {
       signal.removeEventListener('abort', abort)
       const unreachable = () => new ConnectionError('UNREACHABLE', `cannot connect to ${url.href}: ${why}`, { cause })
-      reject(cause && explained ? explained(cause) : unreachable())
+      reject(cause && explain ? explain(cause) : unreachable())
     }
     const abort = () => {
-      refuse('given up')
+      refuse('the attempt was abandoned')
       socket.close()
     }
     signal.addEventListener('abort', abort)
     socket.binaryType = 'arraybuffer'
-    // A browser does not say what went wrong; `ws` does.
-    socket.onerror = ({ message, error }: ErrorEvent) => refuse(message ?? 'no WebSocket there', error)
+    // Only `ws` says what went wrong; a browser does not.
+    socket.onerror = ({ message, error }: ErrorEvent) => refuse(message ?? 'there is no WebSocket', error)
     socket.onclose = ({ code, reason }: CloseEvent) => refuse(`closed with ${code} ${reason}`.trimEnd())
-    // From the first moment: a message may follow the opening before any promise settles.
+    // It must listen at once: a message may arrive before any promise settles.
     const transport = new WebSocketTransport(socket, url)
     socket.onopen = () => {
       signal.removeEventListener('abort', abort)
       if (socket.protocol === SUBPROTOCOL) return resolve(transport)
-      refuse(`it does not speak ${SUBPROTOCOL}`)
+      refuse(`the server does not support the subprotocol ${SUBPROTOCOL}`)
       socket.close()
     }
   })
@@ -80,7 +80,7 @@ class WebSocketTransport implements Transport {
 
   constructor(socket: WebSocketLike, url: URL) {
     this.#isSecure = url.protocol === 'wss:'
-    this.loopback = isLoopback(url.hostname)
+    this.loopback = isLoopbackHost(url.hostname)
     this.#socket = socket
     socket.onmessage = ({ data }: { readonly data: unknown }) => this.#message(data)
   }
@@ -97,7 +97,7 @@ class WebSocketTransport implements Transport {
     let broken: Error | undefined
     this.#listener = listener
     this.#socket.onerror = ({ error }: ErrorEvent) => {
-      broken = error ?? new Error('the WebSocket broke')
+      broken = error ?? new Error('the WebSocket failed')
     }
     this.#socket.onclose = ({ reason }: CloseEvent) =>
       listener.closed(broken ?? (reason ? new Error(reason) : undefined))

@@ -1,60 +1,89 @@
 /**
- * A connection to an AMQP 0-10 broker with one session, without a socket: bytes are pushed in and written out. Kept to what
- * a console or an agent of QMF needs.
+ * A connection to an AMQP 0-10 broker with one session, without a socket: the caller pushes bytes in and writes bytes
+ * out. It covers what a console or an agent of QMF needs.
  *
  *   header, header | start, start-ok | tune, tune-ok | open, open-ok | attach, attached | command-point | commands
  */
 import { ProtocolError } from '../errors.ts'
-import { AcceptMode, AcquireMode, type Command, CreditUnit, FlowMode, UNLIMITED } from './commands.ts'
-import type { ContentHeader, Delivery, Outgoing } from './content.ts'
-import { type Control, decodeControl, encodeControl } from './controls.ts'
+import { encodeUtf8 } from './bytes.ts'
 import type { FieldTable } from './field-table.ts'
-import { type Assembly, encodeFrames, FrameAssembler, MAX_FRAME_BYTES, MIN_MAX_FRAME_BYTES } from './frames.ts'
-import { chooseHeartbeat, Liveness } from './liveness.ts'
-import { type Credentials, chooseLogin, type Login } from './login.ts'
-import { HeaderReader, PROTOCOL_HEADER } from './protocol-header.ts'
-import { closeReason, forPeople } from './reasons.ts'
-import { Session } from './session.ts'
+import {
+  type Assembly,
+  encodeFrames,
+  FrameAssembler,
+  HeaderReader,
+  MIN_MAX_FRAME_BYTES,
+  PROTOCOL_HEADER,
+} from './frames.ts'
+import {
+  AcceptMode,
+  AcquireMode,
+  type AmqpCommand,
+  type AmqpControl,
+  CreditUnit,
+  decodeControl,
+  encodeControl,
+  FlowMode,
+  type MessageHeader,
+  type ReplyTo,
+  UNLIMITED,
+} from './methods.ts'
+import { type AmqpDelivery, AmqpSession } from './session.ts'
 
-export type { Delivery, Outgoing } from './content.ts'
-
-export interface AmqpClientOptions extends Credentials {
-  /** '': the default one. */
+export interface AmqpClientOptions {
+  /** Undefined for SASL ANONYMOUS. */
+  readonly user?: string
+  readonly password?: string
+  /** Empty for the broker's default. */
   readonly virtualHost: string
-  /** No two of a user may be called the same at a broker. */
+  /** Unique among the sessions of a user at the broker. */
   readonly session: string
   /** A longer body is a ProtocolError. */
   readonly maxBodyBytes: number
-  /** Must not call `push` before it returns. The bytes may be kept. */
+  /** Must not call `push` before it returns. May keep the bytes. */
   readonly write: (bytes: Uint8Array) => void
   readonly events: AmqpEvents
 }
 
 export interface AmqpEvents {
-  /** Attached: commands may be sent. `heartbeatSeconds` 0: there are none. */
+  /** The session is attached and commands may be sent. `heartbeatSeconds` is 0 without heartbeats. */
   opened(info: { readonly serverProperties: FieldTable; readonly heartbeatSeconds: number }): void
-  delivered(message: Delivery): void
-  /** Told once; nothing comes after. `reason` is for people. Not told where `push` throws. */
+  delivered(delivery: AmqpDelivery): void
+  /** Called once, last, with a reason for people. Not called if `push` throws. */
   closed(reason: string): void
 }
 
-/** From `start` to `attached`: what has to come next. */
+/** A message to send. */
+export interface AmqpTransfer {
+  readonly exchange: string
+  readonly routingKey: string
+  readonly replyTo?: ReplyTo
+  readonly contentType?: string
+}
+
+/** From `start` to `attached`, the state is named after the control that has to come next. */
 type State = 'idle' | 'header' | 'start' | 'tune' | 'open-ok' | 'attached' | 'open' | 'closing' | 'ended'
 
 const CONNECTION_CHANNEL = 0
 const SESSION_CHANNEL = 1
 const CLOSE_NORMAL = 200
-/** Messages under way to each subscription that are not completed. */
+/** The limit for messages that are sent to a subscription and not completed. */
 const WINDOW = 200
+const MAX_REASON_CHARACTERS = 500
+/** The longest silence of the peer without heartbeats, and before they are agreed on. */
+const SILENCE_MS = 30_000
+/** The interval we ask for if the server leaves the choice. */
+const HEARTBEAT_SECONDS = 10
 
 export class AmqpClient {
   readonly #options: AmqpClientOptions
   readonly #header = new HeaderReader()
   readonly #assembler: FrameAssembler
   readonly #liveness = new Liveness()
-  readonly #session: Session
+  readonly #session: AmqpSession
   #state: State = 'idle'
-  #login: Login | undefined
+  /** The SASL response, which holds the password. */
+  #saslResponse: Uint8Array | undefined
   #serverProperties: FieldTable = new Map()
   #heartbeatSeconds = 0
   #maxFrameBytes = MIN_MAX_FRAME_BYTES
@@ -62,12 +91,12 @@ export class AmqpClient {
   constructor(options: AmqpClientOptions) {
     this.#options = options
     this.#assembler = new FrameAssembler(options.maxBodyBytes)
-    this.#session = new Session({
+    this.#session = new AmqpSession({
       name: options.session,
-      writeControl: (control) => this.#control(control, SESSION_CHANNEL),
+      writeControl: (control) => this.#sendControl(control, SESSION_CHANNEL),
       writeCommand: (method, header, body) =>
-        this.#frames({ channel: SESSION_CHANNEL, isControl: false, method, header, body }),
-      delivered: (message) => options.events.delivered(message),
+        this.#sendFrames({ channel: SESSION_CHANNEL, isControl: false, method, header, body }),
+      delivered: (delivery) => options.events.delivered(delivery),
       ended: (reason) => this.#end(reason),
     })
   }
@@ -77,79 +106,82 @@ export class AmqpClient {
     this.#write(PROTOCOL_HEADER)
   }
 
-  /** Takes what the broker sent, cut anywhere. Throws ProtocolError: then the connection has to be ended. */
+  /** Takes bytes of the broker, cut anywhere. Throws ProtocolError, after which the connection has to be ended. */
   push(bytes: Uint8Array): void {
     if (this.#isEnded()) return
-    this.#liveness.heard()
+    this.#liveness.received()
     try {
-      this.#read(bytes)
+      this.#receive(bytes)
     } catch (error) {
       this.#state = 'ended'
       throw error
     }
-    if (this.#state === 'open') this.#session.settle()
+    if (this.#state === 'open') this.#session.reportCompletions()
   }
 
-  /** To be called every second: heartbeats; true: the peer has been silent for too long. `nowMs` is monotonic. */
+  /**
+   * Call it every second: sends heartbeats, and returns true if the peer has been silent for too long. `nowMs` is
+   * monotonic.
+   */
   tick(nowMs: number): boolean {
     if (this.#state === 'idle' || this.#isEnded()) return false
     if (this.#liveness.isSilent(nowMs)) return true
-    if (this.#state !== 'closing' && this.#liveness.isHeartbeatDue(nowMs))
-      this.#control({ name: 'connection.heartbeat' })
+    if (this.#state !== 'closing' && this.#liveness.isHeartbeatDue(nowMs)) {
+      this.#sendControl({ name: 'connection.heartbeat' })
+    }
     return false
   }
 
-  /** Exclusive to this session, and gone with it. */
+  /** Declares a queue that is exclusive to this session and deleted with it. */
   declareQueue(queue: string, options: FieldTable = new Map()): void {
     const given = options.size > 0 && { arguments: options }
-    this.#command({ name: 'queue.declare', queue, exclusive: true, autoDelete: true, ...given })
-  }
-
-  deleteQueue(queue: string): void {
-    this.#command({ name: 'queue.delete', queue })
+    this.#sendCommand({ name: 'queue.declare', queue, exclusive: true, autoDelete: true, ...given })
   }
 
   bind(queue: string, exchange: string, key: string): void {
-    this.#command({ name: 'exchange.bind', queue, exchange, key })
+    this.#sendCommand({ name: 'exchange.bind', queue, exchange, key })
   }
 
   unbind(queue: string, exchange: string, key: string): void {
-    this.#command({ name: 'exchange.unbind', queue, exchange, key })
+    this.#sendCommand({ name: 'exchange.unbind', queue, exchange, key })
   }
 
-  /** Nothing is to be accepted; bytes are unlimited, messages a window that moves on with what is completed. */
+  /** Subscribes without acceptance, with unlimited bytes and a window of messages that moves on with completions. */
   subscribe(queue: string, destination: string): void {
     const modes = { acceptMode: AcceptMode.NONE, acquireMode: AcquireMode.PRE_ACQUIRED }
-    this.#command({ name: 'message.subscribe', queue, destination, ...modes })
-    this.#command({ name: 'message.set-flow-mode', destination, mode: FlowMode.WINDOW })
-    this.#command({ name: 'message.flow', destination, unit: CreditUnit.BYTE, amount: UNLIMITED })
-    this.#command({ name: 'message.flow', destination, unit: CreditUnit.MESSAGE, amount: WINDOW })
+    this.#sendCommand({ name: 'message.subscribe', queue, destination, ...modes })
+    this.#sendCommand({ name: 'message.set-flow-mode', destination, mode: FlowMode.WINDOW })
+    this.#sendCommand({ name: 'message.flow', destination, unit: CreditUnit.BYTE, amount: UNLIMITED })
+    this.#sendCommand({ name: 'message.flow', destination, unit: CreditUnit.MESSAGE, amount: WINDOW })
   }
 
-  transfer(message: Outgoing, body: Uint8Array): void {
-    const { exchange, routingKey, replyTo, contentType } = message
+  transfer({ exchange, routingKey, replyTo, contentType }: AmqpTransfer, body: Uint8Array): void {
     const header = { delivery: { routingKey }, message: { replyTo, contentType } }
-    this.#command({ name: 'message.transfer', destination: exchange }, { header, body })
+    this.#sendCommand({ name: 'message.transfer', destination: exchange }, { header, body })
   }
 
-  /** Calls back when the broker has completed everything sent so far; never, once the connection is over. */
+  /** Calls back when the broker has completed everything sent so far; never after the end of the connection. */
   sync(done: () => void): void {
-    if (this.#mayCommand()) this.#session.sync(done)
+    if (this.#maySend()) this.#session.sync(done)
   }
 
-  /** Orderly: `closed` follows when the broker agrees; `tick` says where it does not. */
+  /** Closes in order: `closed` follows when the broker agrees; `tick` reports it if the broker does not. */
   close(): void {
     if (this.#state === 'idle' || this.#state === 'closing' || this.#isEnded()) return
     this.#state = 'closing'
-    this.#liveness.await()
-    this.#control({ name: 'connection.close', code: CLOSE_NORMAL })
+    this.#liveness.expectAnswer()
+    this.#sendControl({ name: 'connection.close', code: CLOSE_NORMAL })
   }
 
-  #read(bytes: Uint8Array): void {
-    const taken = this.#header.isComplete ? 0 : this.#header.push(bytes)
+  #receive(bytes: Uint8Array): void {
+    const headerBytes = this.#header.isComplete ? 0 : this.#header.push(bytes)
     if (!this.#header.isComplete) return
-    if (this.#state === 'header') this.#greeted(this.#header.otherVersion)
-    this.#assembler.push(bytes.subarray(taken))
+    if (this.#state === 'header') {
+      this.#state = 'start'
+      const { otherVersion } = this.#header
+      if (otherVersion !== undefined) this.#end(`the server speaks ${otherVersion}, not AMQP 0-10`)
+    }
+    this.#assembler.push(bytes.subarray(headerBytes))
     while (!this.#isEnded()) {
       const assembly = this.#assembler.next()
       if (!assembly) return
@@ -157,27 +189,22 @@ export class AmqpClient {
       if (isControl) {
         const control = decodeControl(method)
         if (control.name === 'unknown') continue
-        if (channel === CONNECTION_CHANNEL) this.#connectionControlled(control)
-        if (channel === SESSION_CHANNEL) this.#sessionControlled(control)
+        if (channel === CONNECTION_CHANNEL) this.#receiveConnectionControl(control)
+        if (channel === SESSION_CHANNEL) this.#receiveSessionControl(control)
       } else if (channel === SESSION_CHANNEL && this.#state === 'open') {
-        this.#session.commanded(assembly)
+        this.#session.receiveCommand(assembly)
       }
     }
   }
 
-  #greeted(otherVersion: string | undefined): void {
-    if (otherVersion === undefined) this.#state = 'start'
-    else this.#end(`the server speaks ${otherVersion}, not AMQP 0-10`)
-  }
-
-  #connectionControlled(control: Control): void {
+  #receiveConnectionControl(control: AmqpControl): void {
     switch (control.name) {
       case 'connection.start':
         if (this.#expects('start', control)) this.#logIn(control)
         break
       case 'connection.secure':
         if (this.#expects('tune', control)) {
-          this.#control({ name: 'connection.secure-ok', response: this.#login?.response })
+          this.#sendControl({ name: 'connection.secure-ok', response: this.#saslResponse })
         }
         break
       case 'connection.tune':
@@ -186,107 +213,109 @@ export class AmqpClient {
       case 'connection.open-ok':
         if (this.#expects('open-ok', control)) {
           this.#state = 'attached'
-          this.#control({ name: 'session.attach', session: this.#options.session }, SESSION_CHANNEL)
+          this.#sendControl({ name: 'session.attach', session: this.#options.session }, SESSION_CHANNEL)
         }
         break
       case 'connection.redirect':
-        this.#end(
-          `the server sends us to another one (${control.host ?? 'unnamed'}), which has to be configured instead`,
-        )
+        this.#end(`the server redirects to ${control.host ?? 'an unnamed server'}: configure that one instead`)
         break
-      case 'connection.close':
-        this.#control({ name: 'connection.close-ok' })
-        this.#end(closeReason(control, this.#state === 'tune'))
+      case 'connection.close': {
+        const what = this.#state === 'tune' ? 'the server refused the login' : 'the server closed the connection'
+        const reason = `${what} (${control.code ?? 'no code'})`
+        this.#sendControl({ name: 'connection.close-ok' })
+        this.#end(control.text ? `${reason}: ${control.text}` : reason)
         break
+      }
       case 'connection.close-ok':
         if (this.#expects('closing', control)) this.#end('closed on request')
         break
     }
   }
 
-  #sessionControlled(control: Control): void {
+  #receiveSessionControl(control: AmqpControl): void {
     if (control.name === 'session.attached') {
       if (this.#expects('attached', control)) this.#opened()
     } else if (this.#state === 'open' || this.#state === 'attached') {
-      this.#session.controlled(control)
+      this.#session.receiveControl(control)
     }
   }
 
-  #logIn({ mechanisms = [], serverProperties }: Extract<Control, { name: 'connection.start' }>): void {
-    const login = chooseLogin(this.#options, mechanisms)
-    if (typeof login === 'string') {
-      this.#end(login)
+  /** Logs in by ANONYMOUS or PLAIN (RFC 4616), in one step. Never tries another mechanism than the configured one. */
+  #logIn({ mechanisms = [], serverProperties }: Extract<AmqpControl, { name: 'connection.start' }>): void {
+    const { user, password = '' } = this.#options
+    const mechanism = user === undefined ? 'ANONYMOUS' : 'PLAIN'
+    if (!mechanisms.includes(mechanism)) {
+      const offered = mechanisms.length === 0 ? 'no way to log in' : mechanisms.join(', ')
+      const hint = user === undefined ? 'configure a user and a password' : 'the configured user cannot log in there'
+      this.#end(`the server offers ${offered}, not ${mechanism}: ${hint}`)
       return
     }
-    this.#login = login
+    const response = encodeUtf8(user === undefined ? '' : `\0${user}\0${password}`)
+    this.#saslResponse = response
     this.#serverProperties = serverProperties ?? new Map()
     this.#state = 'tune'
-    this.#control({ name: 'connection.start-ok', clientProperties: new Map(), ...login, locale: 'en_US' })
+    const clientProperties = new Map()
+    this.#sendControl({ name: 'connection.start-ok', clientProperties, mechanism, response, locale: 'en_US' })
   }
 
-  #tune(tune: Extract<Control, { name: 'connection.tune' }>): void {
-    const {
-      channelMax = 0xffff,
-      maxFrameBytes = MAX_FRAME_BYTES,
-      heartbeatMinSeconds = 0,
-      heartbeatMaxSeconds = 0,
-    } = tune
+  #tune(tune: Extract<AmqpControl, { name: 'connection.tune' }>): void {
+    const { channelMax = 0xffff, maxFrameBytes = 0xffff, heartbeatMinSeconds = 0, heartbeatMaxSeconds = 0 } = tune
     if (maxFrameBytes < MIN_MAX_FRAME_BYTES) {
       throw new ProtocolError('BAD_NUMBER', `the server takes frames of ${maxFrameBytes} bytes; the least is 4,096`)
     }
-    const heartbeatSeconds = chooseHeartbeat(heartbeatMinSeconds, heartbeatMaxSeconds)
-    this.#control({ name: 'connection.tune-ok', channelMax, maxFrameBytes, heartbeatSeconds })
+    const heartbeatSeconds = Math.min(Math.max(HEARTBEAT_SECONDS, heartbeatMinSeconds), heartbeatMaxSeconds)
+    this.#sendControl({ name: 'connection.tune-ok', channelMax, maxFrameBytes, heartbeatSeconds })
     this.#liveness.agree(heartbeatSeconds)
     this.#heartbeatSeconds = heartbeatSeconds
     this.#maxFrameBytes = maxFrameBytes
     this.#state = 'open-ok'
-    this.#control({ name: 'connection.open', virtualHost: this.#options.virtualHost })
+    this.#sendControl({ name: 'connection.open', virtualHost: this.#options.virtualHost })
   }
 
   #opened(): void {
     this.#state = 'open'
-    this.#liveness.settle()
-    this.#control({ name: 'session.command-point', id: 0, offset: 0n }, SESSION_CHANNEL)
+    this.#liveness.allowSilence()
+    this.#sendControl({ name: 'session.command-point', id: 0, offset: 0n }, SESSION_CHANNEL)
     const info = { serverProperties: this.#serverProperties, heartbeatSeconds: this.#heartbeatSeconds }
     this.#options.events.opened(info)
   }
 
-  /** False: we are closing, and what still comes is of no interest. */
-  #expects(state: State, control: Control): boolean {
+  /** Returns false while closing, when nothing else matters any more. */
+  #expects(state: State, control: AmqpControl): boolean {
     if (this.#state === state) return true
     if (this.#state === 'closing') return false
     throw new ProtocolError(
       'UNKNOWN_MESSAGE',
-      `${control.name} comes where ${this.#state} is the state of the connection`,
+      `${control.name} arrived while the connection was in state ${this.#state}`,
     )
   }
 
   #end(reason: string): void {
     if (this.#isEnded()) return
     this.#state = 'ended'
-    this.#options.events.closed(forPeople(reason, this.#options.password))
+    this.#options.events.closed(redactReason(reason, this.#options.password))
   }
 
   #isEnded(): boolean {
     return this.#state === 'ended'
   }
 
-  /** What is sent too late is dropped: whoever sends hears of the end, or has. */
-  #mayCommand(): boolean {
+  /** Drops what is sent too late: the sender is informed of the end, or was already. */
+  #maySend(): boolean {
     if (this.#state === 'open') return true
     if (this.#state === 'closing' || this.#isEnded()) return false
-    throw new Error('commands may be sent once the session is attached, which `opened` tells')
+    throw new Error('commands may be sent only after `opened` was called')
   }
 
-  #command(command: Command, content?: { readonly header: ContentHeader; readonly body: Uint8Array }): void {
-    if (this.#mayCommand()) this.#session.send(command, content)
+  #sendCommand(command: AmqpCommand, content?: { readonly header: MessageHeader; readonly body: Uint8Array }): void {
+    if (this.#maySend()) this.#session.send(command, content)
   }
 
-  #control(control: Control, channel = CONNECTION_CHANNEL): void {
-    this.#frames({ channel, isControl: true, method: encodeControl(control) })
+  #sendControl(control: AmqpControl, channel = CONNECTION_CHANNEL): void {
+    this.#sendFrames({ channel, isControl: true, method: encodeControl(control) })
   }
 
-  #frames(assembly: Assembly): void {
+  #sendFrames(assembly: Assembly): void {
     this.#write(encodeFrames(assembly, this.#maxFrameBytes))
   }
 
@@ -294,4 +323,57 @@ export class AmqpClient {
     this.#liveness.sent()
     this.#options.write(bytes)
   }
+}
+
+/**
+ * Decides when a heartbeat is due and when a peer is gone. Only `tick` looks at the time, and what happened between two
+ * ticks counts as having happened at the later one: bytes that wait to be read cost nobody the connection.
+ */
+class Liveness {
+  /** How long the peer may be silent; undefined if for ever. */
+  #silenceMs: number | undefined = SILENCE_MS
+  #heartbeatMs: number | undefined
+  #receivedMs: number | undefined
+  #sentMs: number | undefined
+
+  /** Applies from now on. A peer is gone after two missing heartbeats. */
+  agree(heartbeatSeconds: number): void {
+    this.#heartbeatMs = heartbeatSeconds > 0 ? heartbeatSeconds * 1000 : undefined
+  }
+
+  /** From now on the peer has to send nothing but heartbeats. */
+  allowSilence(): void {
+    this.#silenceMs = this.#heartbeatMs && 2 * this.#heartbeatMs
+  }
+
+  /** From now on the peer has to answer, whatever was agreed on. */
+  expectAnswer(): void {
+    this.#silenceMs = SILENCE_MS
+    this.#receivedMs = undefined
+  }
+
+  received(): void {
+    this.#receivedMs = undefined
+  }
+
+  sent(): void {
+    this.#sentMs = undefined
+  }
+
+  isSilent(nowMs: number): boolean {
+    this.#receivedMs ??= nowMs
+    return this.#silenceMs !== undefined && nowMs - this.#receivedMs > this.#silenceMs
+  }
+
+  /** True after half of the interval: the peer counts from the last bytes it received, and ticks are a second apart. */
+  isHeartbeatDue(nowMs: number): boolean {
+    this.#sentMs ??= nowMs
+    return this.#heartbeatMs !== undefined && nowMs - this.#sentMs >= this.#heartbeatMs / 2
+  }
+}
+
+/** Shortens the text of a peer for people, and hides the password if the peer repeats it. */
+export function redactReason(reason: string, password = ''): string {
+  const shown = password === '' ? reason : reason.replaceAll(password, '***')
+  return shown.slice(0, MAX_REASON_CHARACTERS)
 }

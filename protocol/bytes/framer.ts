@@ -1,7 +1,7 @@
 /**
- * Cuts a byte stream into frames: uint32 length + payload [MON 1]. Not enough bytes yet is `false`, never an error;
+ * Cuts a byte stream into frames: uint32 length + payload [MON 1]. A frame that is incomplete is `false`, never an error;
  * a length out of bounds is refused from the length field alone, before anything is kept for it.
- * A frame is given as positions into `bytes`, valid until the next `push` or `settle`.
+ * A frame is a pair of positions in `bytes`, valid until the next `push` or `settle`.
  */
 import { ProtocolError } from '../errors.ts'
 
@@ -12,7 +12,7 @@ const NO_BYTES = new Uint8Array(0)
 
 export class Framer {
   maxFrameBytes: number
-  /** The buffer that `start` and `end` (of the payload, without its length field) point into. */
+  /** The buffer of the current frame; its payload, without the length field, lies from `start` to `end`. */
   bytes: Uint8Array = NO_BYTES
   view: DataView = new DataView(NO_BYTES.buffer)
   start = 0
@@ -25,12 +25,12 @@ export class Framer {
     this.maxFrameBytes = maxFrameBytes
   }
 
-  /** Bytes that arrived and are not yet part of a frame that was handed out. */
+  /** The number of bytes after the current frame. */
   get pending(): number {
     return this.#limit - this.#next
   }
 
-  /** Takes the next piece of the stream. It is kept as it is until `settle` copies what is left of it. */
+  /** Takes the next piece of the stream. It is not copied before `settle`, and then only the rest of it. */
   push(chunk: Uint8Array): void {
     if (this.pending === 0) {
       this.#point(chunk, chunk.length, false)
@@ -39,7 +39,7 @@ export class Framer {
     }
   }
 
-  /** Moves to the next whole frame; false if its bytes are not all there yet. */
+  /** Moves to the next whole frame. Returns false if some of its bytes have not arrived. */
   next(): boolean {
     const at = this.#next
     if (this.#limit - at < 4) return false
@@ -50,14 +50,14 @@ export class Framer {
     if (length < MIN_FRAME_BYTES)
       throw new ProtocolError('FRAME_TOO_SHORT', `a frame of ${length} bytes; the least is 8`, at)
     if ((length & 3) !== 0)
-      throw new ProtocolError('FRAME_UNALIGNED', `a frame of ${length} bytes, no multiple of 4`, at)
+      throw new ProtocolError('FRAME_UNALIGNED', `a frame of ${length} bytes, which is not a multiple of 4`, at)
     if (this.#limit - at - 4 < length) return false
     this.start = at + 4
     this.end = this.#next = at + 4 + length
     return true
   }
 
-  /** To be called at the end of a turn: what is left is copied out of the receive buffer. */
+  /** Copies the rest out of the receive buffer: to be called at the end of a turn. */
   settle(): void {
     if (this.#owned && this.pending > 0) return
     // A constructor, not slice(): that of Node's Buffer gives a view.

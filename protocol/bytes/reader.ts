@@ -1,6 +1,6 @@
 /**
  * A cursor over XDR bytes (RFC 4506): big-endian, everything padded to 4 bytes.
- * Every take is checked against what is left before anything is allocated; one reader is re-pointed at each frame.
+ * Every length is checked against the bytes left before anything is allocated; one reader is reset to each frame.
  */
 import { ProtocolError } from '../errors.ts'
 
@@ -13,14 +13,14 @@ export class XdrReader {
   #end = 0
   /** Where the next field begins, from the start of the bytes given to `reset`. */
   offset = 0
-  /** Items without bytes of their own that were read since `reset`; whoever reads such counts them here and bounds them. */
+  /** The number of items without bytes of their own since `reset`: their readers count them here, to bound them. */
   emptyItems = 0
 
   constructor(bytes?: Uint8Array) {
     if (bytes) this.reset(bytes)
   }
 
-  /** Points the reader at `bytes[start..end)`. `view` may be handed in where the caller already has one over the same bytes. */
+  /** Points the reader at `bytes[start..end)`. A caller that already has a `view` of the same bytes can pass it. */
   reset(bytes: Uint8Array, start = 0, end = bytes.length, view?: DataView): this {
     this.#bytes = bytes
     this.#view = view ?? new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -71,18 +71,18 @@ export class XdrReader {
     return value === 1
   }
 
-  /** The bytes of a string or opaque field, as a view of the frame: copy what must outlive the turn. */
+  /** The bytes of a string or opaque field, as a view of the frame. What must outlive the turn has to be copied. */
   opaqueView(maxBytes = Number.MAX_SAFE_INTEGER): Uint8Array {
     const at = this.offset
     const length = this.uint32()
     if (length > maxBytes)
-      throw new ProtocolError('TOO_LONG', `${length} bytes where at most ${maxBytes} may stand`, at)
+      throw new ProtocolError('TOO_LONG', `${length} bytes where at most ${maxBytes} are allowed`, at)
     const start = this.#take(length)
     this.#padding(length)
     return this.#bytes.subarray(start, start + length)
   }
 
-  /** The bytes of a string or opaque field, as a copy. (By the constructor: slice() of Node's Buffer gives a view.) */
+  /** A copy of the bytes of a string or opaque field. (Made by the constructor: slice() of Node's Buffer gives a view.) */
   opaque(maxBytes?: number): Uint8Array {
     return new Uint8Array(this.opaqueView(maxBytes))
   }
@@ -94,14 +94,14 @@ export class XdrReader {
       return strictUtf8.decode(this.opaqueView(maxBytes))
     } catch (error) {
       if (error instanceof ProtocolError) throw error
-      throw new ProtocolError('BAD_UTF8', 'a string that is not UTF-8', at)
+      throw new ProtocolError('BAD_UTF8', 'the string is not UTF-8', at)
     }
   }
 
-  /** Refuses bytes left over behind the last field. */
+  /** Refuses bytes after the last field. */
   finish(): void {
     if (this.offset !== this.#end) {
-      throw new ProtocolError('TRAILING_BYTES', `${this.remaining} bytes left over behind the last field`, this.offset)
+      throw new ProtocolError('TRAILING_BYTES', `${this.remaining} bytes left over after the last field`, this.offset)
     }
   }
 
@@ -118,7 +118,7 @@ export class XdrReader {
     const count = -length & 3
     const at = this.#take(count)
     for (let i = at; i < at + count; i++) {
-      if (this.#bytes[i] !== 0) throw new ProtocolError('BAD_PADDING', 'padding that is not zero', i)
+      if (this.#bytes[i] !== 0) throw new ProtocolError('BAD_PADDING', 'the padding is not zero', i)
     }
   }
 }

@@ -1,18 +1,18 @@
 /**
- * A link carries bytes both ways; TCP, WebSocket and (in tests) a pair of streams become one. What a session needs of a
+ * A link carries bytes both ways: over TCP, a WebSocket or, in tests, a pair of streams. It has what a session needs of a
  * connection, and nothing more.
  */
 export interface Link {
-  /** Queues bytes. `written` is called once when they have left this process, or never will. The bytes must not change before. */
+  /** Queues bytes, which must not change before `written` is called: once, when they have left this process or never will. */
   write(bytes: Uint8Array, written?: () => void): void
-  /** No more is read until `resume`: the peer feels it. */
+  /** Stops reading until `resume`, so that the peer is slowed down. */
   pause(): void
   resume(): void
-  /** Closes after what was written is out. `code` and `reason` (at most 123 bytes) are a WebSocket's. */
+  /** Closes once everything written is out. `code` and `reason` (at most 123 bytes) are those of a WebSocket. */
   end(code?: number, reason?: string): void
   /** Closes now. */
   destroy(): void
-  /** Set before anything arrives; set again, it takes the place of the one before: a layer comes between. */
+  /** Sets the listener, before anything arrives. A second one replaces the first: a layer comes between. */
   listen(listener: LinkListener): void
 }
 
@@ -21,10 +21,10 @@ export interface LinkListener {
   data(chunk: Uint8Array): void
   /** A text message, on a WebSocket. */
   text?(message: string): void
-  /** The peer sends no more; it may still read. The session ends the link when it has answered. */
+  /** The peer sends no more, but may still read. The session ends the link once it has answered. */
   finished(): void
-  /** Of a layer: what arrives cannot be read any more. Writing goes on, so that the peer can be told `detail`. */
+  /** Called by a layer that can no longer read what arrives. Writing still works, so `detail` can be sent to the peer. */
   broken?(detail: string): void
-  /** Once, whoever closed: nothing is read or written any more. */
+  /** Called once, whichever side closed: nothing is read or written any more. */
   closed(): void
 }

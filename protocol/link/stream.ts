@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import type { Link, LinkListener } from './link.ts'
 
-/** Between `end` and a peer that does not close its side. */
+/** The time that a peer has to close its side after `end`. */
 const CLOSE_MS = 1000
 
 export class StreamLink implements Link {
@@ -27,7 +27,7 @@ export class StreamLink implements Link {
   }
 
   end(): void {
-    // What the peer still sends is read and thrown away: unread bytes would turn the close into a reset that overtakes our last words.
+    // Bytes that still arrive are read and dropped: unread ones would turn the close into a reset that overtakes our last bytes.
     this.#stream.end(() => setTimeout(() => this.#stream.destroy(), CLOSE_MS).unref())
     this.#stream.resume()
   }
@@ -42,12 +42,12 @@ export class StreamLink implements Link {
     if (!isFirst) return
     this.#stream.on('data', this.#data)
     this.#stream.on('end', this.#finished)
-    // An error is always followed by close; which one it was concerns nobody.
+    // An error is always followed by close, and its cause makes no difference here.
     this.#stream.on('error', this.#failed)
     this.#stream.on('close', this.#closed)
   }
 
-  /** Gives the stream away, to what reads and writes it from now on; nothing of it is heard here any more. */
+  /** Hands the stream over to another reader and writer; this link hears nothing of it any more. */
   release(): Duplex {
     this.#stream.off('data', this.#data)
     this.#stream.off('end', this.#finished)

@@ -2,12 +2,12 @@
 import type { WebSocket } from 'ws'
 import type { Link, LinkListener } from './link.ts'
 
-/** Between our close and a peer that does not close too; the library's own 30 s would go beyond those of a login. */
+/** The time that a peer has to close after our close; the 30 s of the library would exceed the time limit of a login. */
 const CLOSE_MS = 1000
 
 export class WebSocketLink implements Link {
   readonly #socket: WebSocket
-  /** Writes that are not out of this process. */
+  /** The number of writes that have not left this process. */
   #writes = 0
   #isEnded = false
   #listener: LinkListener | undefined
@@ -75,7 +75,7 @@ export class WebSocketLink implements Link {
       else if (this.#listener?.text) this.#listener.text(data.toString('utf8'))
       else this.end(1003, 'this subprotocol carries binary messages')
     })
-    // The library closes by itself then, and says why (1002, 1007, 1009): `terminate` at once would overtake that.
+    // The library then closes by itself and sends the reason (1002, 1007, 1009); a `terminate` now would overtake that.
     this.#socket.on('error', () => {
       closed()
       this.#isEnded = true

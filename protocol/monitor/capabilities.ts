@@ -1,8 +1,8 @@
-/** PRODUCER_CAPS [MON 3]: what the producer offers on this connection now. Names repeat in its arglist, unlike elsewhere. */
+/** PRODUCER_CAPS [MON 3]: the offer of the producer on this connection. Unlike elsewhere, names repeat in its arglist. */
 import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
 import { BasicType, MessageId } from './constants.ts'
-import { type Field, readCount, readName, readType, readValue, writeTyped } from './value.ts'
+import { type Field, readBareValue, readCount, readName, readType, writeTyped } from './value.ts'
 
 export interface Capabilities {
   readonly major: number
@@ -11,7 +11,7 @@ export interface Capabilities {
   readonly layer: readonly string[]
   readonly extension: readonly string[]
   readonly software: string
-  /** The longest command frame now in force, in bytes. */
+  /** The longest command frame that is accepted now, in bytes. */
   readonly maxFrameBytes: number
 }
 
@@ -34,7 +34,7 @@ export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
   writer.endFrame(frame)
 }
 
-/** Reads what stands behind the message id. Entries that this version does not know are passed over. */
+/** Reads what follows the message id. Entries that this version does not know are skipped. */
 export function readCapabilities(reader: XdrReader): Capabilities {
   const major = reader.uint32()
   const minor = reader.uint32()
@@ -44,7 +44,7 @@ export function readCapabilities(reader: XdrReader): Capabilities {
   const count = readCount(reader, 12)
   for (let i = 0; i < count; i++) {
     const name = readName(reader)
-    const entry = readValue(reader, readType(reader))
+    const entry = readBareValue(reader, readType(reader))
     if (name === 'max_frame' && entry.type === BasicType.UINT32) maxFrameBytes = entry.value
     if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists.get(name)?.push(entry.value)
   }

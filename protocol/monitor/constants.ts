@@ -25,7 +25,7 @@ export const MessageId = {
   NOTICE: 0xfffffffb,
 } as const
 
-/** Channel identifiers with a meaning of their own. */
+/** Channel ids with a special meaning. */
 export const CURRENT_CHANNEL = 0
 export const ALL_CHANNELS = 0xffffffff
 
@@ -51,5 +51,5 @@ export const MAX_NAME_BYTES = 255
 export const MAX_URL_BYTES = 2048
 /** REC and ARRAY nest at most this deep. */
 export const MAX_NESTING = 4
-/** What stands before the value in a VALUE frame: length, metric, transaction id, time, type. */
+/** The bytes before the value in a VALUE frame: length, metric, transaction id, time, type. */
 export const VALUE_HEADER_BYTES = 28

@@ -1,97 +1,122 @@
 /**
- * The kinds of fields that commands are declared with, and how each is read and written as XDR and read from JSON. A field with `optional` may be absent at the end of a command, or missing in JSON.
+ * The kinds of fields that commands are declared with. A kind knows its XDR form [MON 2] and its JSON form [MON 13].
  */
+import { fromBase64 } from '../bytes/base64.ts'
 import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
+import { ProtocolError } from '../errors.ts'
 import { type ArgumentList, readArguments, writeArguments } from './arguments.ts'
 import { MAX_NAME_BYTES, MAX_URL_BYTES } from './constants.ts'
-import {
-  bytesFromJson,
-  channelFromJson,
-  flagFromJson,
-  nameFromJson,
-  transactionFromJson,
-  uint32FromJson,
-} from './json-fields.ts'
 import { argumentsFromJson } from './json-value.ts'
-import { readName } from './value.ts'
+import { nameProblem, readName } from './value.ts'
 
 export interface FieldKind<T> {
   read(reader: XdrReader): T
   write(writer: XdrWriter, value: T): void
   /** `json` is undefined if the key is missing. Throws ProtocolError BAD_JSON, BAD_NAME. */
   fromJson(json: unknown, key: string): T
-  /** What the field has when it is absent. */
+  /** The value of a field that is absent: at the end of a command in XDR, anywhere in JSON. */
   readonly optional?: T
-  /** The word for it in documents. */
+  /** The name of the kind in documents. */
   readonly word: string
 }
 
-export const uint32: FieldKind<number> = {
+const uint32: FieldKind<number> = {
   word: 'uint32',
   read: (reader) => reader.uint32(),
   write: (writer, value) => writer.uint32(value),
-  fromJson: uint32FromJson,
+  fromJson(json, key) {
+    if (typeof json === 'number' && Number.isInteger(json) && json >= 0 && json <= 0xffffffff) return json
+    throw badJson(key, 'a whole number from 0 to 4294967295')
+  },
 }
 
-/** A channel; in JSON a missing one is the current one. */
-export const channel: FieldKind<number> = { ...uint32, fromJson: channelFromJson }
+/** A channel. In JSON a missing one is the current one. */
+const channel: FieldKind<number> = {
+  ...uint32,
+  fromJson: (json, key) => (json === undefined ? 0 : uint32.fromJson(json, key)),
+}
 
 /** A transaction id: uint64 on the wire, a number here, since ids never reach 2^53. */
-export const transactionId: FieldKind<number> = {
+const transactionId: FieldKind<number> = {
   word: 'uint64',
   read: (reader) => reader.uint53(),
   write: (writer, value) => writer.uint53(value),
-  fromJson: transactionFromJson,
+  fromJson(json, key) {
+    const value = typeof json === 'string' && /^\d{1,20}$/.test(json) ? Number(json) : json
+    // 2^64-1 is the largest that fits, and the nearest number to it is 2^64.
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2 ** 64) return value
+    throw badJson(key, 'a transaction id (a whole number, or its digits in a string)')
+  },
 }
 
-/** COMMIT's `through`: 0 or 1, absent is 0. */
-export const flag: FieldKind<boolean> & { readonly optional: boolean } = {
+/** The field `through` of COMMIT: 0 or 1; an absent one is 0. */
+const flag: FieldKind<boolean> & { readonly optional: boolean } = {
   word: 'uint32 (0 or 1)',
   optional: false,
   read: (reader) => reader.boolean(),
   write: (writer, value) => writer.boolean(value),
-  fromJson: flagFromJson,
+  fromJson(json, key) {
+    if (typeof json === 'boolean') return json
+    throw badJson(key, 'true or false')
+  },
 }
 
-export const name: FieldKind<string> = {
+const name: FieldKind<string> = {
   word: 'string',
   read: (reader) => readName(reader),
   write: (writer, value) => writer.string(value),
   fromJson: (json, key) => nameFromJson(json, key, MAX_NAME_BYTES),
 }
 
-/** AUTH's method: a name, or empty to go on with an exchange. */
-export const method: FieldKind<string> = {
-  ...name,
-  read: (reader) => readMaybeEmpty(reader, MAX_NAME_BYTES),
-  fromJson: (json, key) => (json === '' ? json : nameFromJson(json, key, MAX_NAME_BYTES)),
-}
+/** The method of AUTH: a name, or empty to continue an exchange. */
+const method: FieldKind<string> = maybeEmptyName(MAX_NAME_BYTES)
 
-/** DEF_CHANNEL's url: up to 2,048 bytes, empty for a channel without a connection. */
-export const url: FieldKind<string> = {
-  ...name,
-  read: (reader) => readMaybeEmpty(reader, MAX_URL_BYTES),
-  fromJson: (json, key) => (json === '' ? json : nameFromJson(json, key, MAX_URL_BYTES)),
-}
+/** The URL of DEF_CHANNEL: up to 2,048 bytes, empty for a channel without a connection. */
+const url: FieldKind<string> = maybeEmptyName(MAX_URL_BYTES)
 
-export const opaque: FieldKind<Uint8Array> = {
+/** Bytes. In JSON they are base64, and missing ones are none. */
+const opaque: FieldKind<Uint8Array> = {
   word: 'opaque',
   read: (reader) => reader.opaque(),
   write: (writer, value) => writer.opaque(value),
-  fromJson: bytesFromJson,
+  fromJson(json, key) {
+    if (json === undefined) return new Uint8Array(0)
+    const bytes = typeof json === 'string' ? fromBase64(json) : undefined
+    if (bytes) return bytes
+    throw badJson(key, 'base64')
+  },
 }
 
-export const argumentList: FieldKind<ArgumentList> = {
+const argumentList: FieldKind<ArgumentList> = {
   word: 'arglist',
   read: readArguments,
   write: writeArguments,
   fromJson: argumentsFromJson,
 }
 
-function readMaybeEmpty(reader: XdrReader, maxBytes: number): string {
-  const at = reader.offset
-  if (reader.uint32() === 0) return ''
-  reader.offset = at
-  return readName(reader, maxBytes)
+export const fieldKinds = { uint32, channel, transactionId, flag, name, method, url, opaque, argumentList } as const
+
+export function badJson(key: string, expected: string): ProtocolError {
+  return new ProtocolError('BAD_JSON', `"${key}" has to be ${expected}`)
+}
+
+function maybeEmptyName(maxBytes: number): FieldKind<string> {
+  return {
+    ...name,
+    read(reader) {
+      const at = reader.offset
+      if (reader.uint32() === 0) return ''
+      reader.offset = at
+      return readName(reader, maxBytes)
+    },
+    fromJson: (json, key) => (json === '' ? '' : nameFromJson(json, key, maxBytes)),
+  }
+}
+
+function nameFromJson(json: unknown, key: string, maxBytes: number): string {
+  if (typeof json !== 'string') throw badJson(key, 'a string')
+  const problem = nameProblem(json, maxBytes)
+  if (problem !== undefined) throw new ProtocolError('BAD_NAME', `"${key}" is ${problem}`)
+  return json
 }

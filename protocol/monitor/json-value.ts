@@ -1,6 +1,6 @@
 /**
  * The plain JSON of values and arguments [MON 13]: 64-bit integers as number up to 2^53-1, else string; NaN and the
- * infinities as strings; opaque as base64; REC an object, ARRAY an array, VOID null. A STRING that is no UTF-8 shows U+FFFD.
+ * infinities as strings; opaque as base64; REC an object, ARRAY an array, VOID null. A STRING that is not UTF-8 gets U+FFFD.
  */
 import { toBase64 } from '../bytes/base64.ts'
 import { ProtocolError } from '../errors.ts'
@@ -40,7 +40,7 @@ function bigintToJson(value: bigint): number | string {
     : value.toString()
 }
 
-/** Arguments from a JSON object. A type is a guess from the JSON's own; the declared one is applied by the server. */
+/** Arguments from a JSON object. The type of each is a guess from its JSON type; the server applies the declared one. */
 export function argumentsFromJson(json: unknown, key: string): ArgumentList {
   if (json === undefined) return []
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {

@@ -6,30 +6,30 @@
 import { toBase64 } from '../bytes/base64.ts'
 import { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
-import type { Fields } from './command.ts'
-import { type CommandName, commands } from './commands/index.ts'
+import type { CommandFields } from './commands.ts'
+import { type CommandName, commands } from './commands.ts'
 import { BasicType, GapReason } from './constants.ts'
-import { badJson } from './json-fields.ts'
+import { badJson } from './fields.ts'
 import { valueToJson } from './json-value.ts'
 import type { Message } from './message.ts'
 import { statusName } from './status.ts'
 
 export const MAX_JSON_COMMANDS = 1024
 
-/** One command of a text message. Its fields are read later, once it is known that it may be looked at at all. */
+/** One command of a text message. Its fields are read later, once it is known that the command is accepted at all. */
 export interface JsonCommand {
   readonly seq: number
   readonly cmd: unknown
   readonly object: Readonly<Record<string, unknown>>
 }
 
-/** Splits a text message into commands. Text that does not parse or has no integer seq is a ProtocolError BAD_JSON: close 1007. */
+/** Splits a text message into commands. Throws ProtocolError BAD_JSON, for close code 1007, if it does not parse or has no seq. */
 export function parseJsonCommands(text: string): JsonCommand[] {
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch {
-    throw new ProtocolError('BAD_JSON', 'a text message that is not JSON')
+    throw new ProtocolError('BAD_JSON', 'the text message is not JSON')
   }
   const list: unknown[] = Array.isArray(json) ? json : [json]
   if (list.length > MAX_JSON_COMMANDS) {
@@ -50,7 +50,7 @@ export function parseJsonCommands(text: string): JsonCommand[] {
   })
 }
 
-/** The command a JSON object names, or undefined. */
+/** The command that a JSON object names, or undefined. */
 export function jsonCommandName(cmd: unknown): CommandName | undefined {
   return typeof cmd === 'string' && Object.hasOwn(commands, cmd) ? (cmd as CommandName) : undefined
 }
@@ -61,7 +61,7 @@ export function jsonCommandArguments(
   object: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
   const source = name === 'AUTH' ? authData(object) : object
-  const fields: Fields = commands[name].fields
+  const fields: CommandFields = commands[name].fields
   for (const key of Object.keys(source)) {
     if (key !== 'cmd' && key !== 'seq' && !Object.hasOwn(fields, key)) {
       throw new ProtocolError('BAD_JSON', `${name} has no key "${key}"`)

@@ -7,14 +7,25 @@
  *     GAP       fffffffc tid:8 metric count:8 from:8 to:8 reason
  *     NOTICE    fffffffb code channel detail
  *     VALUE     metric   tid:8 time:8 type value
+ *
+ * Each is preceded by the four bytes of the frame's length, which the offsets below include.
  */
 import type { XdrReader } from '../bytes/reader.ts'
 import type { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import { type Capabilities, readCapabilities } from './capabilities.ts'
 import { MAX_ID, MessageId } from './constants.ts'
-import { StatusCode } from './status-code.ts'
+import { StatusCode } from './status.ts'
 import { readTyped, type Value, writeTyped } from './value.ts'
+
+/** Offsets in a VALUE frame. Message id (where a VALUE has its metric id) and transaction id lie there in a GAP frame, too. */
+export const FRAME_METRIC = 4
+export const FRAME_TRANSACTION = 8
+export const FRAME_TIME = 16
+export const FRAME_TYPE = 24
+/** The part of a VALUE frame before its basic type. */
+export const HEADER_BYTES = 24
+export const GAP_FRAME_BYTES = 48
 
 export interface Response {
   readonly kind: 'response'
@@ -23,7 +34,7 @@ export interface Response {
   readonly result: number
   readonly detail: string
 }
-/** Times are microseconds since 1970; 0 is unknown. Transaction 0: nothing to commit. Metric 0: several. Count 0: unknown. */
+/** Times are microseconds since 1970. 0 means: no transaction to commit, several metrics, an unknown count or time. */
 export interface Gap {
   readonly kind: 'gap'
   readonly transaction: number

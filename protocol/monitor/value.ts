@@ -6,7 +6,7 @@
  * | INT32, UINT32, DOUBLE | number |
  * | INT64, UINT64 | bigint |
  * | BOOLEAN | boolean |
- * | STRING | string, or its bytes where they are no UTF-8: string values pass as they came |
+ * | STRING | string, or its bytes if they are not UTF-8: string values pass unchanged |
  * | OPAQUE | Uint8Array |
  * | REC | Field[] in order |
  * | ARRAY | {element, items}: items hold bare values of the element's type |
@@ -66,7 +66,7 @@ export function readName(reader: XdrReader, maxBytes = MAX_NAME_BYTES): string {
   return name
 }
 
-/** What is wrong with a name, or undefined. */
+/** The defect of a name, or undefined if there is none. */
 export function nameProblem(name: string, maxBytes = MAX_NAME_BYTES): string | undefined {
   if (name.length === 0) return 'an empty name'
   // A unit of UTF-16 has at most 3 bytes.
@@ -89,11 +89,11 @@ export function readType(reader: XdrReader): BasicType {
 
 /** Reads `uint32 type, value`. */
 export function readTyped(reader: XdrReader): Value {
-  return readValue(reader, readType(reader))
+  return readBareValue(reader, readType(reader))
 }
 
-/** Reads the value of a type that is known. REC and ARRAY count towards `depth`. */
-export function readValue(reader: XdrReader, type: BasicType, depth = 0): Value {
+/** Reads a value whose type is known. REC and ARRAY count towards `depth`. */
+export function readBareValue(reader: XdrReader, type: BasicType, depth = 0): Value {
   return { type, value: readBare(reader, type, depth) } as Value
 }
 
@@ -154,7 +154,7 @@ function readArray(reader: XdrReader, depth: number): ArrayValue {
   return { element, items }
 }
 
-/** A count that the bytes left can hold: nothing is allocated for one that lies. */
+/** Reads a count. It is refused if the bytes left cannot hold as many items, so that nothing is allocated for it. */
 export function readCount(reader: XdrReader, minBytes: number): number {
   const at = reader.offset
   const count = reader.uint32()
@@ -171,10 +171,10 @@ function checkDepth(reader: XdrReader, depth: number): void {
 /** Writes `uint32 type, value`. */
 export function writeTyped(writer: XdrWriter, value: Value): void {
   writer.uint32(value.type)
-  writeValue(writer, value)
+  writeBareValue(writer, value)
 }
 
-export function writeValue(writer: XdrWriter, value: Value): void {
+export function writeBareValue(writer: XdrWriter, value: Value): void {
   switch (value.type) {
     case BasicType.INT32:
       writer.int32(value.value)
@@ -210,7 +210,7 @@ export function writeValue(writer: XdrWriter, value: Value): void {
       break
     case BasicType.ARRAY:
       writer.uint32(value.value.element).uint32(value.value.items.length)
-      for (const item of value.value.items) writeValue(writer, { type: value.value.element, value: item } as Value)
+      for (const item of value.value.items) writeBareValue(writer, { type: value.value.element, value: item } as Value)
       break
     case BasicType.VOID:
       break

@@ -40,10 +40,10 @@ export const MonoUnit = { NONE: 0, BYTES: 1, TIME: 2, EVENTS: 3, CONFIG: 4, PERC
 /** They begin at 1. */
 export const MonoVariance = { CONSTANT: 1, MONOTONIC: 2, VARIABLE: 3 } as const
 
-/** What a counter is, from Hello or the response to Add. */
+/** The description of a counter, from Hello or the response to Add. */
 export interface MonoHeader {
   readonly category: number
-  /** What is no UTF-8 in it is U+FFFD. */
+  /** Bytes that are not UTF-8 are U+FFFD. */
   readonly name: string
   readonly type: MonoType
   /** Any number: one that is not known says nothing. */
@@ -53,7 +53,7 @@ export interface MonoHeader {
   readonly index: number
 }
 
-/** How a counter is asked for, and listed. */
+/** The name by which a counter is asked for and listed. */
 export interface MonoName {
   readonly category: string
   readonly name: string

@@ -1,7 +1,7 @@
 /**
  * What a Mono agent sends, cut anywhere -> counters, samples and responses. docs/protocol/mono.md draws the bytes.
  *
- * There is no length around a message: whoever misreads one is lost for good, so the first error ends the stream. It is
+ * There is no length around a message: a reader that misreads one is lost for good, so the first error ends the stream. It is
  * read element by element (a header, a pair of strings, a sample), each bounded before it is waited for.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
@@ -34,19 +34,19 @@ export interface MonoSink {
 }
 
 export interface MonoLimits {
-  /** Of one Hello, and of one response to List. */
+  /** Counters in one Hello, and in one response to List. */
   readonly maxCounters: number
-  /** Of each string. */
+  /** Bytes of each string. */
   readonly maxNameBytes: number
 }
 
 const NO_BYTES = new Uint8Array(0)
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 const MAX_SAMPLE_BYTES = 8
-/** A header without its name: category, length, and behind the name type, unit, variance and index. */
+/** A header without its name: category, length, and after the name type, unit, variance and index. */
 const HEADER_BYTES = 22
 
-/** What the next element is. */
+/** The kind of the next element. */
 const MESSAGE = 0
 const HEADERS = 1
 const PAIRS = 2
@@ -56,11 +56,11 @@ export class MonoDecoder {
   readonly #sink: MonoSink
   readonly #isCategoryFirst: boolean
   readonly #limits: MonoLimits
-  /** What is left of earlier chunks: less than one element. */
+  /** The rest of earlier chunks: less than one element. */
   #rest: Uint8Array = NO_BYTES
   #bytes: Uint8Array = NO_BYTES
   #view: DataView = new DataView(NO_BYTES.buffer)
-  /** Where in the stream `#bytes` begins. */
+  /** The offset in the stream at which `#bytes` begins. */
   #start = 0
   #state = MESSAGE
   #hasGreeted = false
@@ -91,7 +91,7 @@ export class MonoDecoder {
     return this.#state === MESSAGE && this.#rest.length === 0
   }
 
-  /** Reads one element; gives the offset behind it, undefined if it is not all there yet. */
+  /** Reads one element; returns the offset after it, undefined if it is incomplete. */
   #element(at: number): number | undefined {
     switch (this.#state) {
       case HEADERS:
@@ -232,7 +232,7 @@ export class MonoDecoder {
     return status as MonoStatus
   }
 
-  /** Of a string that must not be null. */
+  /** The length of a string that must not be null. */
   #length(at: number): number {
     const length = this.#view.getInt32(at, true)
     const { maxNameBytes } = this.#limits

@@ -1,15 +1,13 @@
 /**
- * Schema records, the body of `s`, and class keys. Every item is a map; which octets its numbers and texts have differs
- * from agent to agent, so they are taken by meaning. Written as qpidd writes them, keys in sorted order.
+ * Schemas, the content of `s`, and class keys. Every item is a map. Agents differ in the type codes of its numbers and
+ * texts, so these are read by meaning; they are written as qpidd writes them, with sorted keys.
  *
  * uint8 kind | str8 package | str8 class | bin128 hash
- * table   uint16 properties | uint16 statistics | uint16 methods | maps; behind the map of a method those of its arguments
+ * table   uint16 properties | uint16 statistics | uint16 methods | maps; the map of a method is followed by its arguments'
  * event   uint16 arguments | maps
  */
-
-import type { Cursor } from '../amqp/cursor.ts'
-import { type FieldTable, type FieldValue, Octet, readFieldTable, writeFieldValue } from '../amqp/field-table.ts'
-import type { Writer } from '../amqp/writer.ts'
+import type { ByteReader, ByteWriter } from '../amqp/bytes.ts'
+import { type FieldTable, type FieldValue, readFieldTable, TypeCode, writeFieldValue } from '../amqp/field-table.ts'
 import { ProtocolError } from '../errors.ts'
 import {
   Access,
@@ -23,51 +21,61 @@ import {
 } from './types.ts'
 import { isQmfType } from './values.ts'
 
-/** Properties, statistics, methods and all their arguments together. */
+/** The limit for properties, statistics, methods and all their arguments together. */
 export const MAX_SCHEMA_ITEMS = 1024
-/** Of names, units and descriptions, in UTF-16 units. */
+/** The limit for a name, unit or description, in UTF-16 units. */
 export const MAX_SCHEMA_TEXT = 4096
 
 const KINDS = { table: 1, event: 2 } as const
 
-export function readClassKey(cursor: Cursor): ClassKey {
-  return { packageName: cursor.str8(), className: cursor.str8(), hash: cursor.hex(16) }
+export function readClassKey(reader: ByteReader): ClassKey {
+  return { packageName: reader.str8(), className: reader.str8(), hash: reader.hex(16) }
 }
 
-export function writeClassKey(writer: Writer, key: ClassKey): void {
+export function writeClassKey(writer: ByteWriter, key: ClassKey): void {
   if (!/^[0-9a-f]{32}$/i.test(key.hash)) throw new ProtocolError('BAD_NAME', `not a hash of 32 digits: ${key.hash}`)
   writer.str8(key.packageName).str8(key.className).hex(key.hash)
 }
 
-export function readKind(cursor: Cursor): Schema['kind'] {
-  const at = cursor.offset
-  const kind = cursor.uint8()
+export function readKind(reader: ByteReader): Schema['kind'] {
+  const at = reader.offset
+  const kind = reader.uint8()
   if (kind === KINDS.table) return 'table'
   if (kind === KINDS.event) return 'event'
   throw new ProtocolError('BAD_NUMBER', `a class is of kind 1 or 2, not ${kind}`, at)
 }
 
-export function writeKind(writer: Writer, kind: Schema['kind']): void {
+export function writeKind(writer: ByteWriter, kind: Schema['kind']): void {
   writer.uint8(KINDS[kind])
 }
 
-/** Throws ProtocolError: BAD_TYPE for an item of a type that no specification has, others where the bytes are wrong. */
-export function readSchema(cursor: Cursor): Schema {
-  const kind = readKind(cursor)
-  const key = readClassKey(cursor)
+/** The arguments that a call (`M`) carries, in the order of the schema. IO arguments travel both ways. */
+export function inputsOf(method: SchemaMethod): readonly SchemaArgument[] {
+  return method.arguments.filter(({ direction }) => direction !== 'O')
+}
+
+/** The arguments that a reply (`m`) with status 0 carries. */
+export function outputsOf(method: SchemaMethod): readonly SchemaArgument[] {
+  return method.arguments.filter(({ direction }) => direction !== 'I')
+}
+
+/** Throws ProtocolError: BAD_TYPE for an item of an unspecified type, others if the bytes are wrong. */
+export function readSchema(reader: ByteReader): Schema {
+  const kind = readKind(reader)
+  const key = readClassKey(reader)
   let left = MAX_SCHEMA_ITEMS
   const counted = (count: number): number => {
     left -= count
     if (left >= 0) return count
-    throw new ProtocolError('BAD_COUNT', `a schema of more than ${MAX_SCHEMA_ITEMS} items`, cursor.offset)
+    throw new ProtocolError('BAD_COUNT', `a schema of more than ${MAX_SCHEMA_ITEMS} items`, reader.offset)
   }
   const list = <T>(count: number, read: (map: ItemMap) => T): T[] =>
-    Array.from({ length: count }, () => read(new ItemMap(cursor)))
+    Array.from({ length: count }, () => read(new ItemMap(reader)))
 
-  if (kind === 'event') return { kind, key, arguments: list(counted(cursor.uint16()), readItem) }
-  const properties = counted(cursor.uint16())
-  const statistics = counted(cursor.uint16())
-  const methods = counted(cursor.uint16())
+  if (kind === 'event') return { kind, key, arguments: list(counted(reader.uint16()), readItem) }
+  const properties = counted(reader.uint16())
+  const statistics = counted(reader.uint16())
+  const methods = counted(reader.uint16())
   return {
     kind,
     key,
@@ -80,32 +88,32 @@ export function readSchema(cursor: Cursor): Schema {
   }
 }
 
-export function writeSchema(writer: Writer, schema: Schema): void {
+export function writeSchema(writer: ByteWriter, schema: Schema): void {
   writeKind(writer, schema.kind)
   writeClassKey(writer, schema.key)
   if (schema.kind === 'event') {
     writer.uint16(schema.arguments.length)
-    for (const item of schema.arguments) writeMap(writer, itemFields(item))
+    for (const item of schema.arguments) writeMap(writer, itemEntries(item))
     return
   }
   const { properties, statistics, methods } = schema
   writer.uint16(properties.length).uint16(statistics.length).uint16(methods.length)
-  for (const property of properties) writeMap(writer, propertyFields(property))
-  for (const statistic of statistics) writeMap(writer, itemFields(statistic))
+  for (const property of properties) writeMap(writer, propertyEntries(property))
+  for (const statistic of statistics) writeMap(writer, itemEntries(statistic))
   for (const method of methods) {
-    writeMap(writer, methodFields(method))
-    for (const argument of method.arguments) writeMap(writer, argumentFields(argument))
+    writeMap(writer, { name: method.name, argCount: method.arguments.length, desc: method.description })
+    for (const argument of method.arguments) writeMap(writer, argumentEntries(argument))
   }
 }
 
-/** One map of a schema, asked by meaning. */
+/** One map of a schema, read by meaning. */
 class ItemMap {
   readonly #table: FieldTable
   readonly #at: number
 
-  constructor(cursor: Cursor) {
-    this.#at = cursor.offset
-    this.#table = readFieldTable(cursor)
+  constructor(reader: ByteReader) {
+    this.#at = reader.offset
+    this.#table = readFieldTable(reader)
   }
 
   name(): string {
@@ -185,10 +193,10 @@ function optional<K extends string, V>(key: K, value: V | undefined): { readonly
   return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: V })
 }
 
-/** By key; undefined: left out. */
-type Fields = Readonly<Record<string, FieldValue | undefined>>
+/** The entries of a map; undefined ones are left out. */
+type ItemEntries = Readonly<Record<string, FieldValue | undefined>>
 
-function itemFields(item: SchemaItem): Fields {
+function itemEntries(item: SchemaItem): ItemEntries {
   return {
     name: item.name,
     type: item.type,
@@ -202,33 +210,29 @@ function itemFields(item: SchemaItem): Fields {
   }
 }
 
-function propertyFields(property: SchemaProperty): Fields {
+function propertyEntries(property: SchemaProperty): ItemEntries {
   return {
-    ...itemFields(property),
+    ...itemEntries(property),
     access: property.access,
     index: Number(property.isIndex),
     optional: Number(property.isOptional),
   }
 }
 
-function methodFields(method: SchemaMethod): Fields {
-  return { name: method.name, argCount: method.arguments.length, desc: method.description }
+function argumentEntries(argument: SchemaArgument): ItemEntries {
+  return { ...itemEntries(argument), dir: argument.direction, default: argument.default }
 }
 
-function argumentFields(argument: SchemaArgument): Fields {
-  return { ...itemFields(argument), dir: argument.direction, default: argument.default }
-}
-
-/** Texts and two of the numbers have other octets here than elsewhere. */
-function writeMap(writer: Writer, fields: Fields): void {
-  const keys = Object.keys(fields).filter((key) => fields[key] !== undefined)
+/** Texts and two of the numbers have other type codes here than elsewhere. */
+function writeMap(writer: ByteWriter, entries: ItemEntries): void {
+  const keys = Object.keys(entries).filter((key) => entries[key] !== undefined)
   writer.sized32(() => {
     writer.uint32(keys.length)
     for (const key of keys.toSorted()) {
-      const value = fields[key] ?? null
+      const value = entries[key] ?? null
       writer.str8(key)
-      if (typeof value === 'string') writer.uint8(Octet.VBIN16).str16(value)
-      else if (key === 'type' || key === 'access') writer.uint8(Octet.UINT8).uint8(Number(value))
+      if (typeof value === 'string') writer.uint8(TypeCode.VBIN16).str16(value)
+      else if (key === 'type' || key === 'access') writer.uint8(TypeCode.UINT8).uint8(Number(value))
       else writeFieldValue(writer, value)
     }
   })

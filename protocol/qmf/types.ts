@@ -1,13 +1,13 @@
 /**
- * What QMF v1 messages ("AM2") hold, once decoded. Object ids and hashes are text, since they are only compared, shown and
- * handed back: `flags-boot-brokerBank-agentBank-object` in decimal, and 32 hexadecimal digits.
+ * The contents of decoded QMF v1 messages ("AM2"). Object ids and hashes are text, since they are only compared, shown
+ * and sent back: `flags-boot-brokerBank-agentBank-object` in decimal, and 32 hexadecimal digits.
  */
 import type { FieldTable, FieldValue } from '../amqp/field-table.ts'
 
-/** `0-0-1-0-2`. Boot 0: it persists over restarts of the broker. */
+/** `0-0-1-0-2`. Boot 0 means that the object persists over restarts of the broker. */
 export type ObjectId = string
 
-/** Types of properties, statistics and arguments. */
+/** The types of properties, statistics and arguments. */
 export const QmfType = {
   UINT8: 1,
   UINT16: 2,
@@ -29,10 +29,10 @@ export const QmfType = {
   INT16: 17,
   INT32: 18,
   INT64: 19,
-  /** Not read: the rest of the body is dropped. */
+  /** Cannot be read: the rest of the body is dropped. */
   OBJECT: 20,
   LIST: 21,
-  /** Not read, as OBJECT. */
+  /** Cannot be read either. */
   ARRAY: 22,
 } as const
 export type QmfType = (typeof QmfType)[keyof typeof QmfType]
@@ -55,7 +55,7 @@ export const QmfStatus = {
 } as const
 export type QmfStatus = (typeof QmfStatus)[keyof typeof QmfStatus]
 
-/** By number, 0 first. */
+/** The names of severities by number, beginning with 0. */
 export const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'info', 'debug'] as const
 
 export const Access = { READ_CREATE: 1, READ_WRITE: 2, READ_ONLY: 3 } as const
@@ -68,7 +68,7 @@ export interface ClassKey {
   readonly hash: string
 }
 
-/** What every item of a schema may say; left out where the map does not hold it. */
+/** The facts about every item of a schema; absent if its map does not hold them. */
 export interface SchemaItem {
   readonly name: string
   readonly type: QmfType
@@ -110,7 +110,7 @@ export interface EventSchema {
 }
 export type Schema = TableSchema | EventSchema
 
-/** The content header. Times are nanoseconds since 1970; `deleted` 0: alive. */
+/** Times are nanoseconds since 1970; `deleted` is 0 while the object exists. */
 export interface ObjectHeader {
   readonly key: ClassKey
   readonly sampled: bigint
@@ -119,11 +119,17 @@ export interface ObjectHeader {
   readonly id: ObjectId
 }
 
-/** Values in the order of the schema; undefined: an optional property that is absent. */
+/** The banks that a broker gives an agent: `agent.<brokerBank>.<agentBank>` is its address. */
+export interface Banks {
+  readonly brokerBank: number
+  readonly agentBank: number
+}
+
+/** Values in the order of the schema, undefined for an absent optional property. */
 export type Properties = readonly (QmfValue | undefined)[]
 export type Statistics = readonly QmfValue[]
 
-/** Every message, either direction. `sequence`: of the request; 0: unsolicited. */
+/** The messages of both directions. `sequence` is that of the request, 0 for unsolicited messages. */
 export type QmfMessage = { readonly sequence: number } & (
   | { readonly op: 'B' | 'P' | 'x' }
   | { readonly op: 'b'; readonly brokerId: string }
@@ -145,14 +151,14 @@ export type QmfMessage = { readonly sequence: number } & (
       readonly id: ObjectId
       readonly key: ClassKey
       readonly method: string
-      /** In the order of the schema, those with direction I or IO. */
+      /** The arguments with direction I or IO, in the order of the schema. */
       readonly arguments: readonly QmfValue[]
     }
   | {
       readonly op: 'm'
       readonly status: number
       readonly text: string
-      /** In the order of the schema, those with direction O or IO; empty where the status is not 0. */
+      /** The arguments with direction O or IO, in the order of the schema; empty if the status is not 0. */
       readonly arguments: readonly QmfValue[]
     }
   | {
@@ -165,25 +171,19 @@ export type QmfMessage = { readonly sequence: number } & (
     }
   | { readonly op: 'h'; readonly time: bigint }
   | { readonly op: 'z'; readonly code: number; readonly text: string }
-  | {
-      readonly op: 'A'
-      readonly label: string
-      readonly systemId: string
-      readonly brokerBank: number
-      readonly agentBank: number
-    }
-  | { readonly op: 'a'; readonly brokerBank: number; readonly agentBank: number }
+  | ({ readonly op: 'A'; readonly label: string; readonly systemId: string } & Banks)
+  | ({ readonly op: 'a' } & Banks)
 )
 
-/** What a decoder has to be told: the bytes of objects, events and replies do not say how they are to be read. */
-export interface Known {
+/** The knowledge a decoder needs: the bytes of objects, events and replies do not say how to read them. */
+export interface SchemaLookup {
   schema(key: ClassKey): Schema | undefined
-  /** What the request of that sequence called. */
+  /** The method that the request of that sequence called. */
   method(sequence: number): SchemaMethod | undefined
 }
 
-/** Why the rest of a body was dropped. `key`: the class that was not known. */
-export interface Stopped {
+/** The reason why the rest of a body was dropped. `key` is the unknown class. */
+export interface DecodeStop {
   readonly reason:
     | 'malformed'
     | 'unknown-magic'
@@ -192,16 +192,18 @@ export interface Stopped {
     | 'unknown-method'
     | 'unsupported-type'
   readonly detail: string
-  /** Where in the body, bytes. */
+  /** The position in the body. */
   readonly offset: number
   readonly key?: ClassKey
-  /** Of the message it stopped in, where its header could be read: a request can be refused, a reply be assigned. */
+  /**
+   * From the header of the message where decoding stopped, so that a request can be refused and a reply be assigned.
+   */
   readonly op?: string
   readonly sequence?: number
 }
 
 export interface Decoded {
-  /** Those before it stopped. */
+  /** The messages before decoding stopped. */
   readonly messages: readonly QmfMessage[]
-  readonly stopped?: Stopped
+  readonly stopped?: DecodeStop
 }

@@ -14,7 +14,7 @@ export const INDEX_PUSH = 0xfa
 export const INDEX_LAST = 0xfb
 export const INDEX_BEFORE_LAST = 0xfc
 export const INDEX_CLEAR = 0xfd
-/** Behind 16 FF in a string it is dropped, behind more it ends the resynchronisation. */
+/** After 16 FF in a string it is dropped, after more it ends the resynchronisation. */
 export const BREAK = 0xfe
 export const FILL = 0xff
 
@@ -24,7 +24,7 @@ export const LONGEST_RUN = 16
 const TWO_32 = 0x1_0000_0000
 const MAX_UINT64 = 0xffff_ffff_ffff_ffffn
 
-/** Bytes of payload behind a lead of E0..F7. */
+/** Bytes of payload after a lead of E0..F7. */
 export function payloadBytes(lead: number): number {
   return (lead & 7) + 1
 }

@@ -3,7 +3,7 @@
  *
  * Two ways lead through: `#pairs` takes pairs that lie whole in the chunk, `#step` takes everything, byte by byte, and
  * alone finds errors. What a newcomer gets wrong: FF in a row are counted over the raw stream, whatever they mean at
- * that moment, because whoever sends a resynchronisation does not know what was cut off before it.
+ * that moment, because the sender of a resynchronisation does not know what was cut off before it.
  */
 import type { ProtocolErrorCode } from '../errors.ts'
 import { ProtocolError } from '../errors.ts'
@@ -14,11 +14,11 @@ import type { SmonToken } from './token.ts'
 
 export type { SmonLimits, SmonSink } from './sink.ts'
 
-/** What the next byte is. */
+/** The role of the next byte. */
 const LEAD = 0
 const PAYLOAD = 1
 const STRING = 2
-/** The FE behind 16 FF of a string. */
+/** The FE after 16 FF of a string. */
 const STUFFING = 3
 /** FF stood where a number should begin: the start of a resynchronisation, or an error. */
 const STRAY = 4
@@ -76,7 +76,7 @@ export class SmonDecoder {
     return this.#state === INVALID || (this.#state === LEAD && this.#items.complete)
   }
 
-  /** Bytes behind errors, with the resynchronisations that ended them. */
+  /** Bytes after errors, with the resynchronisations that ended them. */
   get skipped(): number {
     return this.#skipped
   }
@@ -86,7 +86,7 @@ export class SmonDecoder {
     return this.#items.shortNames
   }
 
-  /** Begins another stream, a datagram for example. The sink is not told; the two counters go on. */
+  /** Begins another stream, a datagram for example. The sink is not called; the two counters continue. */
   reset(): void {
     this.#at = 0
     this.#restart()
@@ -159,7 +159,7 @@ export class SmonDecoder {
       case STUFFING:
         if (byte === code.BREAK) this.#string()
         else if (byte === code.FILL) this.#state = RESYNC
-        else this.#fail('BAD_PADDING', `${hex(byte)} behind 16 FF in a string, where FE must stand`)
+        else this.#fail('BAD_PADDING', `${hex(byte)} after 16 FF in a string, where FE must stand`)
         return
       case STRAY:
         if (this.#run > code.LONGEST_RUN) this.#state = RESYNC
@@ -168,7 +168,7 @@ export class SmonDecoder {
         return
       case RESYNC:
         if (byte === code.BREAK) this.#resynchronised()
-        else if (byte !== code.FILL) this.#fail('BAD_PADDING', `${hex(byte)} behind ${run} FF, where FE must stand`)
+        else if (byte !== code.FILL) this.#fail('BAD_PADDING', `${hex(byte)} after ${run} FF, where FE must stand`)
         return
       default:
         this.#skipped++

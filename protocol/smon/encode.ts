@@ -2,7 +2,7 @@
  * Writes a stream of smon. Of the forms a number can have it takes the shortest, and a step rather than an absolute
  * number where both are equally long; a definition always goes back to token 0 by F0 00.
  * What a newcomer gets wrong: FF are counted over the raw stream here too, so a string's first FF may be the third in
- * a row, behind its length.
+ * a row, after its length.
  */
 import { ByteString } from './byte-string.ts'
 import * as code from './codes.ts'
@@ -90,7 +90,7 @@ export class SmonEncoder {
     this.#list = []
   }
 
-  /** What was written since the last call, as bytes of its own. The stream goes on. */
+  /** Returns a copy of what was written since the last call. The stream continues. */
   take(): Uint8Array {
     const bytes = this.#out.view().slice()
     this.#out.clear()

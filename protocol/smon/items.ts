@@ -10,10 +10,32 @@ import type { ProtocolErrorCode } from '../errors.ts'
 import { ByteString } from './byte-string.ts'
 import * as code from './codes.ts'
 import { IndexList } from './index-list.ts'
-import { DEFINITION, INDEX, NAME, NEW, ROLES, SOURCE, TEXT, TOKEN, VALUE } from './roles.ts'
 import type { SmonLimits, SmonSink } from './sink.ts'
 import type { SmonToken } from './token.ts'
 import { NO_INDEX, TokenTable } from './token.ts'
+
+/** The role of the next number. Up to SOURCE_ROLE: steps from the current token, and index operations may stand before it. */
+const TOKEN = 0
+const NEW = 1
+const SOURCE_ROLE = 2
+/** The length of a defstring; FD may stand in its place. */
+const DEFINITION = 3
+const NAME = 4
+const VALUE = 5
+const TEXT = 6
+const INDEX = 7
+
+/** The roles as errors name them. */
+const ROLES = [
+  'a token',
+  'the number of a new token',
+  'the token to copy',
+  'the length of a definition',
+  'the length of a definition',
+  'a value',
+  'the length of a string',
+  'an index',
+] as const
 
 const TYPES: Readonly<Record<number, 'u' | 's'>> = { 117: 'u', 115: 's' }
 const MIN_DEFSTRING_BYTES = 4
@@ -34,17 +56,17 @@ export class Items {
   readonly #sink: SmonSink
   readonly #limits: SmonLimits
   readonly #refuse: Refuse
-  /** Of names and strings that are kept. */
+  /** Bytes of names and strings that are kept. */
   #bytes = 0
   #role = TOKEN
-  /** The index operation whose number comes, and what is expected behind it. */
+  /** The index operation whose number comes, and what is expected after it. */
   #operation = 0
   #resume = TOKEN
   readonly #defstring = new ByteString()
-  /** Where the bytes of a string go. */
+  /** The buffer for the bytes of a string. */
   #string = this.#defstring
   #stringAt = 0
-  /** What is being defined. */
+  /** The type of what is being defined. */
   #type: 'u' | 's' = 'u'
   /** undefined = the defstring's. */
   #name: Uint8Array | undefined
@@ -74,14 +96,14 @@ export class Items {
     this.#role = TOKEN
   }
 
-  /** What the next number is, in words. */
+  /** The role of the next number, in words. */
   get expected(): string {
     return ROLES[this.#role] as string
   }
 
   /** Lengths and indexes start from nothing: there is no step down. */
   get mayStepDown(): boolean {
-    return this.#role <= SOURCE || this.#role === VALUE
+    return this.#role <= SOURCE_ROLE || this.#role === VALUE
   }
 
   /** A byte that begins no number; returns whether it is an index operation in a right place. */
@@ -90,10 +112,10 @@ export class Items {
     this.#fresh = false
     if (byte === code.INDEX_CLEAR && role <= DEFINITION) {
       this.list.clear()
-      if (role === DEFINITION) this.#role = SOURCE
+      if (role === DEFINITION) this.#role = SOURCE_ROLE
       return true
     }
-    if (byte < code.INDEX_PUSH || byte >= code.INDEX_CLEAR || role > SOURCE) return false
+    if (byte < code.INDEX_PUSH || byte >= code.INDEX_CLEAR || role > SOURCE_ROLE) return false
     const { maxIndexDepth } = this.#limits
     const { depth } = this.list
     if (byte === code.INDEX_PUSH && depth >= maxIndexDepth) {
@@ -109,16 +131,16 @@ export class Items {
     return true
   }
 
-  /** A complete number: its lead, the halves of its payload, the offsets of the lead and of the byte behind it. */
+  /** A complete number: its lead, the halves of its payload, the offsets of the lead and of the byte after it. */
   number(lead: number, high: number, low: number, offset: number, end: number): void {
     const role = this.#role
-    const number = code.apply(lead, role <= SOURCE ? this.current : 0, high * 0x1_0000_0000 + low)
+    const number = code.apply(lead, role <= SOURCE_ROLE ? this.current : 0, high * 0x1_0000_0000 + low)
     this.#stringAt = end
     if (role === VALUE) this.#value(lead, high, low, offset)
     else if (role === TEXT) this.#text(number, lead >= code.ABSOLUTE, offset)
     else if (role === TOKEN) this.#token(number, offset)
     else if (role === INDEX) this.#index(number, offset)
-    else if (role === SOURCE) this.#source(number, offset)
+    else if (role === SOURCE_ROLE) this.#source(number, offset)
     else if (role !== NEW) this.#definition(number, offset)
     else if (number === this.table.count + 1) this.#define(offset)
     else if (!this.#isName(lead, offset)) this.#refuseNew(number, offset)
@@ -199,7 +221,7 @@ export class Items {
 
   /**
    * Where the length of a defstring left the type byte out, the last byte of the name stands where the new number
-   * should. It is taken for that if it cannot be the number; then the number comes behind it, or it was an error.
+   * should. It is taken for that if it cannot be the number; then the number comes after it, or it was an error.
    */
   #isName(lead: number, offset: number): boolean {
     const fresh = this.#fresh

@@ -1,4 +1,4 @@
-/** What a decoder tells, and how much a stream may make it keep. The door to both is decode.ts. */
+/** The calls of a decoder, and how much a stream may make it keep. decode.ts exports both. */
 import type { ProtocolError } from '../errors.ts'
 import type { SmonToken } from './token.ts'
 
@@ -23,10 +23,10 @@ export interface SmonLimits {
   readonly maxTokens: number
   /** Without the type byte. */
   readonly maxNameBytes: number
-  /** Of the whole value of an `s`, whatever it was put together from. */
+  /** Bytes of the whole value of an `s`, however many parts it has. */
   readonly maxStringBytes: number
-  /** Of all names and strings of the stream together. */
+  /** Bytes of all names and strings of the stream together. */
   readonly maxBytes: number
-  /** Of the stream's index list, and so also of a token's prefix. */
+  /** Length of the stream's index list, and so of a token's prefix. */
   readonly maxIndexDepth: number
 }

@@ -2,11 +2,20 @@
  * Quotas: how much each tenant uses, and how much it may use. Every path that takes a resource asks here first and returns
  * it in the end. Limits come from the tenant or from the configuration; lowering one ends nothing that exists.
  */
-import type { Config } from '../config/config.ts'
+
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 
-export type Quota = Config['quota']
+/** What a tenant may have; 0: no limit. */
+export interface Quota {
+  readonly connections: number
+  readonly channels: number
+  readonly queuedBytes: number
+  readonly instances: number
+  readonly valuesPerSecond: number
+  readonly controlsPerMinute: number
+  readonly dialsPerMinute: number
+}
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000

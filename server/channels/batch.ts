@@ -1,6 +1,6 @@
 /**
- * Builds one batch for the store: frames are copied out of the blocks, so that nothing the store gets is still being
- * sent from, into memory that the storage thread shares. Rows are numbers in Float64Arrays.
+ * A batch for the store in the making. Frames are copied out of the blocks, from which they may still be sent, into memory
+ * that is shared with the storage thread. Rows are numbers in Float64Arrays.
  */
 import type { Batch, Change } from '../../storage/store.ts'
 
@@ -39,7 +39,7 @@ export class BatchBuilder {
   #data: Uint8Array<SharedArrayBuffer>
   #length = 0
 
-  /** `buffer`: of a batch that is durable, to be used again. */
+  /** `buffer` is that of a durable batch, to be used again. */
   constructor(buffer = new SharedArrayBuffer(1 << 16)) {
     this.#data = new Uint8Array(buffer)
   }
@@ -48,7 +48,7 @@ export class BatchBuilder {
     return this.#length
   }
 
-  /** Copies bytes into the batch; gives where they lie. */
+  /** Copies bytes into the batch; returns their offset. */
   copy(bytes: Uint8Array): number {
     const at = this.#length
     const need = at + bytes.length
@@ -62,7 +62,7 @@ export class BatchBuilder {
     return at
   }
 
-  /** Where the frames are. */
+  /** The memory with the frames. */
   get buffer(): SharedArrayBuffer {
     return this.#data.buffer
   }

@@ -1,6 +1,6 @@
 /**
  * Bindings: which metric id goes to which channel, and how [MON 6.6, 6.7, 8 Binding]. An id has one binding per channel,
- * SUBSCRIBE or BUFFER; the later command replaces the earlier.
+ * by SUBSCRIBE or BUFFER; the later command replaces the earlier.
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { writeArguments } from '../../protocol/monitor/arguments.ts'
@@ -10,10 +10,10 @@ import type { Hub } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { Sink } from '../metrics/metric.ts'
-import type { Binding, Channel } from './channel.ts'
+import type { Channel, ChannelBinding } from './channel.ts'
 import type { Journal } from './journal.ts'
-import type { Hold } from './queue-state.ts'
 import type { Registry } from './registry.ts'
+import type { SendBarrier } from './window.ts'
 
 export class Bindings {
   readonly #hub: Hub
@@ -26,26 +26,27 @@ export class Bindings {
     this.#instances = parts.instances
     this.#registry = parts.registry
     this.#journal = parts.journal
+    this.#registry.join(this)
   }
 
   /**
-   * SUBSCRIBE. Throws StatusError QUOTA_EXCEEDED. `frames` are copied from the current channel, in the same batch as the binding. The hold keeps what comes of
-   * it back until the response is out.
+   * SUBSCRIBE. Throws StatusError QUOTA_EXCEEDED. `frames` are copied from the current channel, in the same batch as the
+   * binding. The barrier keeps back what comes of it until the response is out; undefined if nothing changed.
    */
-  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): Hold | undefined {
+  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): SendBarrier | undefined {
     const bound = channel.bindings.get(instance.id)
     if (bound?.mode === 'subscribe') return undefined
     if (bound === undefined) this.#hub.needsRoom(instance)
-    const hold = channel.queue.hold()
+    const barrier = channel.queue.holdBack()
     if (bound !== undefined) {
       channel.queue.release(instance.id)
       bound.mode = 'subscribe'
       this.#store(instance, channel, 'subscribe')
-      return hold
+      return barrier
     }
     for (const frame of frames) channel.queue.appendFrames(frame, instance.selection.isPattern)
     this.#bind(instance, channel, 'subscribe')
-    return hold
+    return barrier
   }
 
   /** BUFFER. Throws StatusError QUOTA_EXCEEDED. */
@@ -61,7 +62,7 @@ export class Bindings {
     }
   }
 
-  /** A binding as it was stored: nothing is written. */
+  /** Restores a binding as it was stored: nothing is written. */
   restore(instance: MetricInstance, channel: Channel, mode: BindingRow['mode'], reached: number | undefined): void {
     this.#tap(instance, channel, mode, reached)
   }
@@ -72,7 +73,7 @@ export class Bindings {
   }
 
   #tap(instance: MetricInstance, channel: Channel, mode: BindingRow['mode'], reached?: number): void {
-    const binding: Binding = { instance, mode, reached, untap: () => {} }
+    const binding: ChannelBinding = { instance, mode, reached, unsubscribe: () => {} }
     channel.bindings.set(instance.id, binding)
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
@@ -83,11 +84,11 @@ export class Bindings {
       binding.reached = number
       if (channel.stored) this.#storePlace(binding, channel)
     }
-    binding.untap = this.#hub.bind(instance, sink, { reached, reach })
+    binding.unsubscribe = this.#hub.bind(instance, sink, { reached, reach })
   }
 
-  /** In the batch of what was appended before: after a restart it goes on behind that. */
-  #storePlace({ instance, reached }: Binding, channel: Channel): void {
+  /** In the batch with the values that were appended before: after a restart it continues after them. */
+  #storePlace({ instance, reached }: ChannelBinding, channel: Channel): void {
     if (reached === undefined) return
     this.#journal.change({ put: 'place', row: { channel: channel.id, metric: instance.id, reached } })
   }
@@ -102,7 +103,7 @@ export class Bindings {
     this.#journal.change({ put: 'binding', row: { channel: channel.id, metric: instance.id, mode } })
   }
 
-  /** A channel that was not worth it has come into the store: what is bound on it follows. */
+  /** A channel was stored for the first time: its bindings follow. */
   storeAll(channel: Channel): void {
     for (const binding of channel.bindings.values()) {
       this.#store(binding.instance, channel, binding.mode)
@@ -110,16 +111,16 @@ export class Bindings {
     }
   }
 
-  /** STOP on one channel. A promise while values in flight have to be read back to be told apart. */
+  /** STOP on one channel. A promise if values in flight have to be read back to find those of the metric. */
   stop(instance: MetricInstance, channel: Channel): Promise<void> | undefined {
     this.#unbind(instance, channel)
-    return this.#passOver(instance.id, channel)
+    return this.#skip(instance.id, channel)
   }
 
   #unbind(instance: MetricInstance, channel: Channel): void {
     channel.gets.delete(instance.id)
     channel.outbox.dropAnswers(instance.id)
-    channel.bindings.get(instance.id)?.untap()
+    channel.bindings.get(instance.id)?.unsubscribe()
     const wasBound = channel.bindings.delete(instance.id)
     instance.boundOn.delete(channel.id)
     if (wasBound && channel.stored) {
@@ -127,11 +128,11 @@ export class Bindings {
     }
   }
 
-  /** The identity may not read it any more [MON 15]: the binding ends, and what is lost with it is told in the sending order. */
-  async withdraw(instance: MetricInstance, channel: Channel): Promise<void> {
+  /** The identity may not read it any more [MON 15]: the binding ends, and a GAP in the sending order reports the loss. */
+  async revoke(instance: MetricInstance, channel: Channel): Promise<void> {
     const { queue } = channel
-    const hold = queue.hold()
-    // What waits has no place in the sending order yet, and nobody could ask for its GAP any more.
+    const barrier = queue.holdBack()
+    // What waits has no place in the sending order yet, and no GET could ask for its GAP any more.
     if (channel.bindings.get(instance.id)?.mode === 'buffer') queue.release(instance.id)
     this.#unbind(instance, channel)
     const detail = `${instance.selection.name} may not be read any more: metric id ${instance.id} is not bound here`
@@ -139,27 +140,27 @@ export class Bindings {
     try {
       await this.purge(instance, channel)
     } finally {
-      queue.letGo(hold)
+      barrier.release()
     }
   }
 
-  /** Drops what a channel holds of an instance; a GAP tells it. */
+  /** Drops what a channel holds of an instance; a GAP reports it. */
   async purge({ id: metric }: MetricInstance, { queue }: Channel): Promise<void> {
     await queue.purge({ metric }, (block) => this.#registry.read(block))
   }
 
-  /** STOP of a result: its value is dropped, or never comes; the control goes on [MON 10]. */
+  /** STOP of a result: its value is dropped, or never comes; the control runs on [MON 10]. */
   stopResult(id: number, channel: Channel): Promise<void> | undefined {
-    const done = this.#passOver(id, channel)
+    const done = this.#skip(id, channel)
     this.#registry.endResult(channel, id)
     return done
   }
 
-  /** What the channel holds of an id is not sent any more, nor after a restart. */
-  #passOver(metric: number, channel: Channel): Promise<void> | undefined {
+  /** What the channel holds of an id is not sent any more, not even after a restart. */
+  #skip(metric: number, channel: Channel): Promise<void> | undefined {
     const done = channel.queue.stop(metric, (block) => this.#registry.read(block))
     const through = channel.queue.stops.get(metric)
-    // What is not durable begins anew with its ids: after a restart the stop would take new values.
+    // A channel that is not durable starts its ids again: after a restart the stop would skip new values.
     if (through !== undefined && channel.stored && channel.row.durable) {
       this.#journal.change({ put: 'stop', row: { channel: channel.id, metric, through } })
     }

@@ -5,13 +5,9 @@
  * The numbers outlive the bytes: what is stored and not about to be sent has `chunk` undefined and is read back on demand.
  * Frames waiting in a buffer lane carry id 0; `number` fills the ids in at their release.
  */
+import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../protocol/monitor/message.ts'
+import { BLOCK_WIDTH } from '../../storage/store.ts'
 import type { Chunk, Pool } from './pool.ts'
-
-/** Of a VALUE frame: length, metric id, transaction id, time. */
-export const FRAME_METRIC = 4
-export const FRAME_TRANSACTION = 8
-export const FRAME_TIME = 16
-export const FRAME_TYPE = 24
 
 export class Block {
   readonly kind = 'block'
@@ -19,49 +15,80 @@ export class Block {
   lane: number
   /** The transaction id of the first value; 0 while the block waits in a buffer lane. */
   first: number
+
+  // The frames, written by `append`.
   count = 0
   /** Bytes of all its frames. */
   length = 0
   chunk: Chunk | undefined
+  /** Nothing more is appended. */
   sealed = false
   /** Age clock of the last value, ms. */
-  stamp = 0
+  appendedAge = 0
   /** The earliest and the latest time of its values, microseconds. */
-  from = 0
-  to = 0
-
-  /** The metric id of all its values; 0 = several. */
+  minTime = 0
+  maxTime = 0
+  /** The metric id of all its values; 0 if there are several. */
   metric = 0
   /** The result of an EXECUTE: subject to neither age nor overflow [MON 10]. */
   exempt = false
-  /** keep-latest: what its only value is the newest of. */
+  /** keep-latest: the series of its only value. */
   key: string | undefined
 
-  /** Values and bytes that the connection was handed, or that were passed over, in order. */
+  // Settlement, written by the methods below for `Settlement`.
+  /** Values that are not settled (committed, dropped or stopped), and their bytes: exact when none or all are. */
+  unsettled = 0
+  unsettledBytes = 0
+  /** All ordinals below are settled; from the first one out of order on, `settledBits` has the rest. */
+  settledPrefix = 0
+  settledBits: Uint8Array | undefined
+
+  // Delivery: the position, moved by `advance` and `rewind`, and what is in flight, counted by `Window`.
+  /** Values and bytes that were handed to the connection or skipped, in order. */
   sent = 0
   sentLength = 0
   inFlight = 0
   inFlightBytes = 0
 
-  /** Values not settled (committed, dropped or stopped), and their bytes; exact when none or all are. */
-  left = 0
-  leftBytes = 0
-  /** All ordinals below are settled; from the first one out of order on, `bits` has the rest. */
-  prefix = 0
-  bits: Uint8Array | undefined
-
-  /** Values in the batches taken so far, and in those that are durable. */
-  taken = 0
-  takenLength = 0
-  stored = 0
-  storedLength = 0
+  // Persistence, written by `Persistence`.
+  /** Values and bytes in the batches made so far, and in those that are durable. */
+  submitted = 0
+  submittedLength = 0
+  durable = 0
+  durableLength = 0
+  /** It is among the blocks that the next batch looks at. */
   dirty = false
+  /** Values were settled since the last batch. */
   settledChanged = false
 
   constructor(id: number, lane: number, first: number) {
     this.id = id
     this.lane = lane
     this.first = first
+  }
+
+  /** A block as it was stored: row `row` of `rows`. Ids below `floor`, and those of the bitmap, are settled. */
+  static restored(rows: Float64Array, row: number, floor: number, bitmap: Uint8Array | undefined): Block {
+    const at = row * BLOCK_WIDTH
+    const number = (index: number): number => rows[at + index] as number
+    const block = new Block(number(0), number(2), number(3))
+    const { lane, first } = block
+    const count = number(4)
+    const length = number(6)
+    block.count = block.submitted = block.durable = count
+    block.length = block.submittedLength = block.durableLength = length
+    block.appendedAge = number(7)
+    block.minTime = number(8)
+    block.maxTime = number(9)
+    block.metric = number(10)
+    block.sealed = true
+    if (bitmap) block.restoreBitmap(bitmap)
+    if (lane === 0) for (let i = block.settledPrefix; i < Math.min(count, floor - first); i++) block.settle(i)
+    let settled = 0
+    for (let i = 0; i < count; i++) if (block.isSettled(i)) settled++
+    block.unsettled = count - settled
+    block.unsettledBytes = length - Math.floor((length * settled) / Math.max(1, count))
+    return block
   }
 
   get last(): number {
@@ -102,80 +129,108 @@ export class Block {
     this.length = at + length
     const metric = view.getUint32(at + FRAME_METRIC)
     if (this.count === 0) {
-      this.from = time
+      this.minTime = time
       this.metric = metric
     } else {
       if (this.metric !== metric) this.metric = 0
-      if (time < this.from) this.from = time
+      if (time < this.minTime) this.minTime = time
     }
-    if (time > this.to) this.to = time
+    if (time > this.maxTime) this.maxTime = time
     this.count++
-    this.left++
-    this.leftBytes += length
+    this.unsettled++
+    this.unsettledBytes += length
   }
 
   isSettled(ordinal: number): boolean {
-    if (ordinal < this.prefix) return true
-    return this.bits !== undefined && ((this.bits[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
+    if (ordinal < this.settledPrefix) return true
+    return this.settledBits !== undefined && ((this.settledBits[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
   }
 
-  /** Values that are neither settled nor in a durable batch. */
-  get unstored(): number {
+  /** How many values are neither settled nor in a durable batch. */
+  get countUnstored(): number {
     let unstored = 0
-    for (let ordinal = this.stored; ordinal < this.count; ordinal++) if (!this.isSettled(ordinal)) unstored++
+    for (let ordinal = this.durable; ordinal < this.count; ordinal++) if (!this.isSettled(ordinal)) unstored++
     return unstored
   }
 
-  /** The id up to which its values are settled, or below an ordinal. */
+  /** The last id of the run of settled values that begins at `ordinal`, or the id before it. */
   settledFrom(ordinal: number): number {
     while (ordinal < this.count && this.isSettled(ordinal)) ordinal++
     return this.first + ordinal - 1
   }
 
   /** The transaction id of its last value that is not settled. */
-  get lastLeft(): number {
+  get lastUnsettled(): number {
     let ordinal = this.count - 1
     while (this.isSettled(ordinal)) ordinal--
     return this.first + ordinal
   }
 
-  /** Marks a value as settled; false if it was. The counts of `left` and in flight are the caller's. */
-  mark(ordinal: number): boolean {
-    if (ordinal === this.prefix) {
-      this.prefix++
-      if (this.bits) while (this.prefix < this.count && this.#bit(this.prefix)) this.prefix++
+  /** Marks a value as settled; false if it was. `countSettled` has to follow, here and below. */
+  settle(ordinal: number): boolean {
+    if (ordinal === this.settledPrefix) {
+      this.settledPrefix++
+      if (this.settledBits) {
+        while (this.settledPrefix < this.count && this.#bit(this.settledPrefix)) this.settledPrefix++
+      }
       return true
     }
     if (this.isSettled(ordinal)) return false
     const index = ordinal >> 3
-    if (this.bits === undefined || index >= this.bits.length) this.#growBits(index)
-    const bits = this.bits as Uint8Array
+    if (this.settledBits === undefined || index >= this.settledBits.length) this.#growBits(index)
+    const bits = this.settledBits as Uint8Array
     bits[index] = (bits[index] as number) | (1 << (ordinal & 7))
     return true
   }
 
+  /** Marks all values below an ordinal as settled; returns how many were not. */
+  settleBelow(end: number): number {
+    let count = 0
+    if (this.settledBits === undefined) {
+      count = Math.max(0, end - this.settledPrefix)
+      this.settledPrefix = Math.max(this.settledPrefix, end)
+    } else {
+      for (let ordinal = this.settledPrefix; ordinal < end; ordinal++) if (this.settle(ordinal)) count++
+    }
+    return count
+  }
+
+  settleAll(): void {
+    this.settledPrefix = this.count
+    this.settledBits = undefined
+  }
+
+  /** Counts values as settled; returns their bytes, by the average of the block: exact again with its last value. */
+  countSettled(count: number): number {
+    const { unsettled, unsettledBytes } = this
+    const bytes = count === unsettled ? unsettledBytes : Math.floor((unsettledBytes * count) / unsettled)
+    this.unsettled = unsettled - count
+    this.unsettledBytes = unsettledBytes - bytes
+    return bytes
+  }
+
   #bit(ordinal: number): boolean {
-    return (((this.bits as Uint8Array)[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
+    return (((this.settledBits as Uint8Array)[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0
   }
 
   #growBits(index: number): void {
-    const grown = new Uint8Array(Math.max(index + 1, (this.count + 7) >> 3, 2 * (this.bits?.length ?? 0)))
-    if (this.bits) grown.set(this.bits)
-    this.bits = grown
+    const grown = new Uint8Array(Math.max(index + 1, (this.count + 7) >> 3, 2 * (this.settledBits?.length ?? 0)))
+    if (this.settledBits) grown.set(this.settledBits)
+    this.settledBits = grown
   }
 
-  /** The bitmap of settled values as it is stored. */
+  /** The bitmap of settled values, as it is stored. */
   bitmap(): Uint8Array {
     const bitmap = new Uint8Array((this.count + 7) >> 3)
-    if (this.bits) bitmap.set(this.bits.subarray(0, bitmap.length))
-    for (let i = 0; i < this.prefix; i++) bitmap[i >> 3] = (bitmap[i >> 3] as number) | (1 << (i & 7))
+    if (this.settledBits) bitmap.set(this.settledBits.subarray(0, bitmap.length))
+    for (let i = 0; i < this.settledPrefix; i++) bitmap[i >> 3] = (bitmap[i >> 3] as number) | (1 << (i & 7))
     return bitmap
   }
 
   /** Takes over a stored bitmap. */
-  restore(bitmap: Uint8Array): void {
+  restoreBitmap(bitmap: Uint8Array): void {
     for (let i = 0; i < this.count; i++) {
-      if (((bitmap[i >> 3] ?? 0) & (1 << (i & 7))) !== 0) this.mark(i)
+      if (((bitmap[i >> 3] ?? 0) & (1 << (i & 7))) !== 0) this.settle(i)
     }
   }
 
@@ -185,7 +240,13 @@ export class Block {
     if (this.chunk) numberFrames(this.chunk.view, this.length, first)
   }
 
-  /** The connection is gone, or another one came: everything not settled is to be sent again. */
+  /** The next frames were handed to the connection, or skipped. */
+  advance(count: number, length: number): void {
+    this.sent += count
+    this.sentLength += length
+  }
+
+  /** The connection is gone: everything that is not settled is to be sent again. */
   rewind(): void {
     this.sent = 0
     this.sentLength = 0

@@ -1,14 +1,13 @@
 /**
- * A GAP: the entry of a lane in the place of values that are missing [MON 8 GAP]. While unsent it may grow, by losses of
- * the same reason beside it; once sent it never changes.
+ * A GAP: the entry of a lane in the place of values that are missing [MON 8 GAP]. While it is unsent it may grow by losses
+ * of the same reason beside it; once sent it never changes.
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import type { GapReason } from '../../protocol/monitor/constants.ts'
-import { writeGap } from '../../protocol/monitor/message.ts'
+import { GAP_FRAME_BYTES, writeGap } from '../../protocol/monitor/message.ts'
+import { GAP_WIDTH } from '../../storage/store.ts'
 
-export const GAP_FRAME_BYTES = 48
-
-/** What was lost. Times in microseconds, 0 unknown; metric 0 several; count 0 unknown. */
+/** Values that were lost. Times are microseconds, 0 if unknown; metric 0: several; count 0: unknown. */
 export interface Loss {
   readonly reason: GapReason
   readonly metric: number
@@ -17,7 +16,7 @@ export interface Loss {
   readonly to: number
 }
 
-export class Gap {
+export class GapEntry {
   readonly kind = 'gap'
   readonly id: number
   lane: number
@@ -28,13 +27,14 @@ export class Gap {
   count: number
   from: number
   to: number
-  /** Handed to the connection that is there now. */
+  /** It was handed to the connection that is there now; written by `Window`. */
   inFlight = false
-  /** Handed to a connection once: never changes any more. */
-  told = false
+  /** It was handed to a connection once: it never changes again. */
+  wasSent = false
   settled = false
+  /** It is among the GAPs that the next batch writes, and: a batch has it. Written by `Persistence`. */
   dirty = false
-  taken = false
+  submitted = false
 
   constructor(id: number, lane: number, transaction: number, loss: Loss) {
     this.id = id
@@ -47,6 +47,18 @@ export class Gap {
     this.to = loss.to
   }
 
+  /** A GAP as it was stored: row `row` of `rows`. It may have been sent before. */
+  static restored(rows: Float64Array, row: number): GapEntry {
+    const at = row * GAP_WIDTH
+    const number = (index: number): number => rows[at + index] as number
+    const reason = number(8) as GapReason
+    const loss = { metric: number(4), count: number(5), from: number(6), to: number(7), reason }
+    const gap = new GapEntry(number(0), number(2), number(3), loss)
+    gap.submitted = true
+    gap.wasSent = true
+    return gap
+  }
+
   get first(): number {
     return this.transaction
   }
@@ -55,7 +67,7 @@ export class Gap {
     return this.transaction
   }
 
-  /** Takes in a loss beside it. */
+  /** Adds a loss beside it. */
   merge(loss: Loss, transaction: number): void {
     if (this.metric !== loss.metric) this.metric = 0
     this.count = this.count === 0 || loss.count === 0 ? 0 : this.count + loss.count

@@ -1,27 +1,28 @@
 /**
- * Group commit: everything that changed since the last batch is the next one, and one is in flight at a time: a turn never
- * queues a second one. `mark()` names the batch after which everything changed so far is stored; responses wait for it.
+ * Group commit: everything that changed since the last batch is the next one. One batch is in flight at a time; a turn never
+ * queues a second one. `mark()` returns the number of the batch after which everything changed so far is stored; responses
+ * wait for it.
  */
 import type { Batch, Change, Store } from '../../storage/store.ts'
 import { BatchBuilder } from './batch.ts'
-import type { Task, TurnScheduler } from './turn.ts'
+import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
-/** Something with state to be stored: a queue. */
+/** An object with state to be stored: a queue. */
 export interface Journaled {
   /** Puts what is to be stored into a batch. */
-  take(builder: BatchBuilder): void
-  /** That batch is durable. There is no other on its way. */
-  stored(): void
+  submit(builder: BatchBuilder): void
+  /** That batch is durable. No other one is on its way. */
+  durable(): void
 }
 
-/** Somebody who waits for a mark. */
-export interface Waiting {
+/** An object that waits for a mark. */
+export interface DurabilityWaiter {
   durable(mark: number): void
 }
 
 /**
- * A batch's buffer is used again, unless it has grown beyond this: twice what feeds may leave unstored, since it grows by
- * doubling. Given up each time, it made a seventh of the server's time garbage collection.
+ * A batch's buffer is used again unless it has grown beyond this: twice what feeds may leave unstored, since it grows by
+ * doubling. With a new buffer for each batch, garbage collection took a seventh of the server's time.
  */
 const KEPT_BUFFER_BYTES = 32 << 20
 
@@ -30,16 +31,16 @@ export class Journal implements Task {
   readonly #turn: TurnScheduler
   readonly #clock: { age(): number; wallMs(): number }
   #dirty = new Set<Journaled>()
-  /** Those that have something in the batch on its way. */
+  /** The sources with something in the batch on its way. */
   #taken = new Set<Journaled>()
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new Set<DurabilityWaiter>()
   #changes: Change[] = []
-  /** The batch last written, and the last durable one. */
+  /** The number of the last batch that was written, and of the last durable one. */
   #written = 0
   #durable = 0
-  /** The highest mark that was named. */
+  /** The highest mark that was returned. */
   #promised = 0
-  /** Of the last batch: the store's until that is durable. */
+  /** The buffer of the last batch; it belongs to the store until that batch is durable. */
   #buffer: SharedArrayBuffer | undefined
   #stopped = false
 
@@ -54,7 +55,7 @@ export class Journal implements Task {
     return this.#durable
   }
 
-  /** True while something is changed or under way. */
+  /** True while something is changed, or a batch is on its way. */
   get busy(): boolean {
     return this.#isChanged || this.#written > this.#durable
   }
@@ -68,7 +69,7 @@ export class Journal implements Task {
     this.#turn.schedule('store', this)
   }
 
-  /** A source that is gone: nothing of it is stored any more. */
+  /** Forgets a source that is gone: it is not stored any more. */
   forget(source: Journaled): void {
     this.#dirty.delete(source)
   }
@@ -78,24 +79,24 @@ export class Journal implements Task {
     this.#turn.schedule('store', this)
   }
 
-  /** Names everything changed so far; stored once `durable` is not below it. */
+  /** The mark of everything changed so far: it is stored once `durable` has reached it. */
   mark(): number {
     if (!this.#isChanged) return this.#written
     this.#promised = this.#written + 1
     return this.#promised
   }
 
-  /** Tells once, when the next mark is stored. */
-  wait(waiting: Waiting): void {
+  /** Calls back once, when the next batch is durable. */
+  wait(waiting: DurabilityWaiter): void {
     this.#waiting.add(waiting)
   }
 
-  /** Everything changed so far is stored. */
+  /** Resolves when everything changed so far is stored. */
   whenStored(): Promise<void> {
     const mark = this.mark()
     if (mark <= this.#durable) return Promise.resolve()
     return new Promise((resolve) => {
-      const waiting: Waiting = {
+      const waiting: DurabilityWaiter = {
         durable: (stored) => (stored >= mark ? resolve() : this.wait(waiting)),
       }
       this.wait(waiting)
@@ -115,15 +116,15 @@ export class Journal implements Task {
     const taken = this.#dirty
     this.#dirty = this.#taken
     this.#taken = taken
-    for (const source of taken) source.take(builder)
+    for (const source of taken) source.submit(builder)
     this.#buffer = builder.buffer.byteLength <= KEPT_BUFFER_BYTES ? builder.buffer : undefined
     return builder.build(this.#written, this.#clock.age(), this.#clock.wallMs())
   }
 
-  /** The store's word that a batch is durable. */
+  /** The store reports that a batch is durable. */
   onDurable(number: number): void {
     this.#durable = number
-    for (const source of this.#taken) source.stored()
+    for (const source of this.#taken) source.durable()
     this.#taken.clear()
     const waiting = [...this.#waiting]
     this.#waiting.clear()

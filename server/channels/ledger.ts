@@ -3,11 +3,11 @@
  * `unsettled` (in flight and queued) is counted on its own, so that the sum can be checked against it.
  */
 
-/** Why a value was dropped, in the order of the stored numbers. */
+/** The reasons for which values are dropped, in the order of the stored numbers. */
 export const dropCauses = ['overflow', 'superseded', 'expired', 'damaged', 'purged', 'stopped', 'full'] as const
 export type DropCause = (typeof dropCauses)[number]
 
-export class Ledger {
+export class QueueLedger {
   accepted = 0
   committed = 0
   readonly dropped: Record<DropCause, number> = {
@@ -23,14 +23,24 @@ export class Ledger {
   gaps = 0
   unsettled = 0
 
-  get droppedTotal(): number {
-    let total = 0
-    for (const cause of dropCauses) total += this.dropped[cause]
-    return total
-  }
-
   /** Zero while the ledger balances. */
   get imbalance(): number {
-    return this.accepted - this.committed - this.droppedTotal - this.unsettled
+    let rest = this.accepted - this.committed - this.unsettled
+    for (const cause of dropCauses) rest -= this.dropped[cause]
+    return rest
+  }
+
+  /** The numbers that are stored: all but `unsettled`, which follows from the blocks. */
+  row(): number[] {
+    return [this.accepted, this.committed, ...dropCauses.map((cause) => this.dropped[cause]), this.gaps]
+  }
+
+  restore(row: Float64Array): void {
+    this.accepted = row[0] as number
+    this.committed = row[1] as number
+    dropCauses.forEach((cause, index) => {
+      this.dropped[cause] = row[2 + index] as number
+    })
+    this.gaps = row[2 + dropCauses.length] as number
   }
 }

@@ -1,34 +1,35 @@
 /**
- * What goes from a channel to its connection: answers first (they are no queue entries and may overtake), then the queue,
- * at most 256 KiB handed over that the link has not drained [MON 8 Window].
+ * The way from a channel to its connection: answers go first (they are no queue entries and may overtake), then the queue.
+ * At most 256 KiB are handed over that the link has not drained [MON 8 Window].
  */
 import type { Scope } from '../../auth/scope.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { FRAME_METRIC } from '../../protocol/monitor/message.ts'
 import type { Clock, Timer } from '../core/clock.ts'
-import { type Block, FRAME_METRIC } from './block.ts'
+import type { Block } from './block.ts'
 import type { Queue } from './queue.ts'
-import type { Task, TurnScheduler } from './turn.ts'
+import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
 /** The connection as a channel sees it. */
-export interface Connection {
-  /** Bytes of values it was handed, by this channel or one before, that are not out of this process. */
+export interface ChannelConnection {
+  /** Bytes of values handed over, by this channel or an earlier one, that have not left this process. */
   readonly undrained: number
-  /** It has not taken what it asked for: it should not ask for more. */
+  /** The peer has not taken what it asked for: it should not ask for more. */
   readonly behind: boolean
   /** Writes whole frames of values; `written` is called when they are out. The channel is woken then. */
   writeValues(bytes: Uint8Array, written: () => void): void
   /** The same for values that are no queue entries. */
   writeAnswers(bytes: Uint8Array): void
   notice(code: number, channel: number, detail: string): void
-  /** With what it was proven whose connection this is: what is bound on its channel has to be covered. Left out: everything. */
+  /** The credential of the login. Its scope has to cover what is bound on the channel; without one everything is covered. */
   readonly credential?: { readonly scope?: Scope | undefined }
-  /** Ends the connection after what was written. The channel is left first. */
+  /** Ends the connection after what was written. It leaves the channel first. */
   end(): void
 }
 
 const UNDRAINED_BYTES = 256 << 10
 const STANDSTILL_MS = 1000
-/** With the last block, of 256 KiB at most, a portion stays within what the store reads without letting a batch pass. */
+/** With one more block of at most 256 KiB, a portion stays within what the store reads without letting a batch pass. */
 const PORTION_BYTES = 512 << 10
 
 export interface OutboxOptions {
@@ -37,29 +38,29 @@ export interface OutboxOptions {
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   /** Reads the frames of blocks back, in the order of the blocks; undefined for those that are damaged. */
   readonly read: (blocks: readonly Block[]) => Promise<readonly (Uint8Array | undefined)[]>
-  /** Nothing more comes until COMMIT: told once per standstill. */
-  readonly standstill: (connection: Connection) => void
+  /** Nothing more comes until COMMIT: called once per standstill. */
+  readonly standstill: (connection: ChannelConnection) => void
 }
 
 export class Outbox implements Task {
   readonly #options: OutboxOptions
-  #connection: Connection | undefined
+  #connection: ChannelConnection | undefined
   #answers = new XdrWriter()
-  /** What is to become of answers that are not handed over when the connection goes. */
+  /** What to do for answers that are not handed over when the connection ends. */
   #otherwise: { readonly metric: number; readonly act: () => void }[] = []
   /** Portions of blocks that are being read back. */
   #loading = 0
   #timer: Timer | undefined
   #full = false
   #paused = false
-  /** It is entered for the end of this turn: to ask the turn for each value costs a tenth of what a value costs. */
+  /** It is scheduled for the end of this turn: asking the scheduler for each value costs a tenth of what a value costs. */
   #due = false
 
   constructor(options: OutboxOptions) {
     this.#options = options
   }
 
-  get connection(): Connection | undefined {
+  get connection(): ChannelConnection | undefined {
     return this.#connection
   }
 
@@ -73,15 +74,15 @@ export class Outbox implements Task {
     return this.#full
   }
 
-  /** `paused`: nothing is sent before `start`, since a response has to go first. */
-  attach(connection: Connection, paused = false): void {
+  /** `paused`: nothing is sent before `resume`, since a response has to go first. */
+  attach(connection: ChannelConnection, paused = false): void {
     this.#connection = connection
     this.#paused = paused
     this.#options.queue.attach()
     this.wake()
   }
 
-  /** What was handed over and not drained is the old connection's; its values come again on the next one. */
+  /** What was handed over and not drained belongs to the old connection; its values come again on the next one. */
   detach(): void {
     this.#connection = undefined
     this.#answers = new XdrWriter()
@@ -92,7 +93,7 @@ export class Outbox implements Task {
     for (const { act } of otherwise) act()
   }
 
-  start(): void {
+  resume(): void {
     this.#paused = false
     this.wake()
   }
@@ -104,16 +105,16 @@ export class Outbox implements Task {
   }
 
   /**
-   * The link has taken what it was handed: more follows at once. A turn brings in several times what is handed over at
-   * one time; a consumer that got only that much in a turn fell behind the feed, and its values came from the disk.
+   * The link has taken what it was handed: more follows at once. A turn brings in several times what is handed over at one
+   * time; a consumer that got only that much per turn was slower than the feed, and its values came from the disk.
    */
   drained(): void {
     this.#send()
   }
 
   /**
-   * Sends a frame that is no queue entry; false if there is nobody to send it to. `otherwise`: for an answer of `metric`,
-   * what is done if the connection goes before it is handed over.
+   * Sends a frame that is no queue entry; false if there is no connection. `otherwise` is called for an answer of `metric` if
+   * the connection ends before it is handed over.
    */
   answer(write: (writer: XdrWriter) => void, metric = 0, otherwise?: () => void): boolean {
     if (!this.#connection) return false
@@ -123,7 +124,7 @@ export class Outbox implements Task {
     return true
   }
 
-  /** STOP: answers of an id that are not handed over are not sent. */
+  /** STOP: answers of an id that are not handed over yet are dropped. */
   dropAnswers(metric: number): void {
     if (this.#answers.length === 0) return
     this.#otherwise = this.#otherwise.filter((answer) => answer.metric !== metric)
@@ -154,19 +155,16 @@ export class Outbox implements Task {
     while (connection.undrained < UNDRAINED_BYTES) {
       const { undrained } = connection
       const next = this.#options.queue.next(UNDRAINED_BYTES - undrained, undrained === 0)
-      if (next === undefined) {
-        this.#moved()
-        return
-      }
-      if (next === 'window') {
+      if (next.kind === 'window') {
         this.#standsStill(connection)
         return
       }
-      if ('load' in next) {
+      if (next.kind === 'load') {
         this.#load()
         return
       }
       this.#moved()
+      if (next.kind === 'nothing') return
       const { bytes, chunk } = next
       connection.writeValues(bytes, () => chunk?.unhold())
     }
@@ -175,9 +173,9 @@ export class Outbox implements Task {
   #load(): void {
     if (this.#loading > 0) return
     const { queue, read } = this.#options
-    for (const blocks of portions(queue.ahead())) {
+    for (const blocks of portions(queue.readAhead())) {
       this.#loading++
-      // A read that fails is the end of the store, which tells that itself: nothing more is loaded.
+      // A read that fails is the end of the store, which reports that itself: nothing more is loaded.
       read(blocks).then(
         (found) => {
           this.#loading--
@@ -189,7 +187,7 @@ export class Outbox implements Task {
     }
   }
 
-  #standsStill(connection: Connection): void {
+  #standsStill(connection: ChannelConnection): void {
     if (this.#full) return
     this.#full = true
     this.#timer = this.#options.clock.setTimeout(() => this.#options.standstill(connection), STANDSTILL_MS)
@@ -202,7 +200,7 @@ export class Outbox implements Task {
   }
 }
 
-/** Blocks as they are read back: each portion costs one message to the store. */
+/** Divides blocks into portions for reading; each costs one message to the store. */
 function portions(blocks: readonly Block[]): Block[][] {
   const portions: Block[][] = []
   let room = 0

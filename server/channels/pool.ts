@@ -1,9 +1,9 @@
 /**
- * Buffers for open blocks, in size classes, used again and again. A buffer goes back only when its block has let go of it
+ * Buffers for open blocks, in size classes, used again and again. A buffer goes back only when its block has released it
  * *and* no link still sends from it: sending never copies.
  */
 
-/** A buffer with the count of writes that are still under way from it. */
+/** A buffer with the number of writes that still read from it. */
 export class Chunk {
   readonly bytes: Uint8Array
   readonly view: DataView
@@ -23,7 +23,7 @@ export class Chunk {
     return new Chunk(Buffer.allocUnsafeSlow(size), pool)
   }
 
-  /** Around bytes that were read back. */
+  /** A chunk around bytes that were read back. */
   static of(bytes: Uint8Array, pool: Pool): Chunk {
     return new Chunk(bytes, pool)
   }
@@ -37,7 +37,7 @@ export class Chunk {
     if (this.#held === 0 && this.#released) this.#giveBack()
   }
 
-  /** The block needs it no more. */
+  /** The block does not need it any more. */
   release(): void {
     this.#released = true
     if (this.#held === 0) this.#giveBack()
@@ -51,13 +51,13 @@ export class Chunk {
 
 const CLASSES = [1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18] as const
 export const MAX_BLOCK_BYTES = 1 << 18
-/** What the frames of all channels together should hold; not a bound: what is neither stored nor sent has to stay. */
+/** The memory that the frames of all channels should take at most. No bound: what is neither stored nor sent has to stay. */
 export const TOTAL_RESIDENT_BYTES = 64 << 20
-/** Buffers kept for use again; more than this is left to the garbage collector. */
+/** The memory kept for use again; more than this is left to the garbage collector. */
 const KEPT_BYTES = TOTAL_RESIDENT_BYTES
 
 export class Pool {
-  /** Bytes in the hands of blocks and links. */
+  /** Bytes held by blocks and links. */
   used = 0
   readonly #free: Chunk[][] = CLASSES.map(() => [])
   #kept = 0

@@ -1,26 +1,34 @@
 /**
- * The queue of a channel: what is accepted, waits, is in flight, is committed or lost. It decides; the store keeps.
- * This is its door; what it consists of is `queue-state.ts`, and each verb has its file beside it.
+ * The queue of a channel: values that are accepted, wait, are in flight, are committed or lost. It decides; the store keeps.
+ *
+ * It is composed of objects that each keep one invariant: `TransactionIds` the ids and their reservation, `Lanes` the order,
+ * `Window` what is in flight, `Persistence` what is stored and in memory, `Settlement` the ledger and the bytes. `Losses`,
+ * `Delivery` and `MetricValues` act on these.
+ *
+ * `append` is the hottest path of the server: one call per value and channel, no allocation but at the borders of blocks,
+ * nothing awaited.
  */
-import { append, appendFrames, appendResult, release } from './appending.ts'
+import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
+import { FRAME_METRIC, FRAME_TIME, FRAME_TYPE, HEADER_BYTES } from '../../protocol/monitor/message.ts'
+import { CHANNEL_WIDTH } from '../../storage/store.ts'
 import type { BatchBuilder } from './batch.ts'
-import type { Block } from './block.ts'
-import type { Lane } from './lane.ts'
-import type { DropCause } from './ledger.ts'
-import { addDamage, expire } from './limits.ts'
-import {
-  type Hold,
-  type QueueHost,
-  type QueueListener,
-  type QueueSettings,
-  QueueState,
-  type Share,
-} from './queue-state.ts'
-import { recovered, restoreBlock, restoreGap, restoreNumbers, restoreSeries } from './restoring.ts'
-import { discardAll, dropLane, framesOf, purge, type ReadBlock, stop } from './selecting.ts'
-import { ahead, attach, detach, loaded, type Next, next } from './sending.ts'
-import { commit } from './settling.ts'
-import { rest, stored, storedThrough, take } from './storing.ts'
+import { Block, getUint53 } from './block.ts'
+import { Delivery, type Next } from './delivery.ts'
+import { GapEntry, type Loss } from './gap.ts'
+import type { Journaled } from './journal.ts'
+import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
+import { type DropCause, QueueLedger } from './ledger.ts'
+import { Losses } from './losses.ts'
+import { MetricValues, type ReadBlock } from './metric-values.ts'
+import { Persistence } from './persistence.ts'
+import { MAX_BLOCK_BYTES } from './pool.ts'
+import type { QueueHost, QueueListener, QueueSettings, SharedLimit } from './queue-host.ts'
+import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
+import { Settlement } from './settlement.ts'
+import { TransactionIds } from './transaction-ids.ts'
+import { type SendBarrier, Window } from './window.ts'
+
+const MIN_BLOCK_BYTES = 1024
 
 export interface QueueStatus {
   readonly accepted: number
@@ -28,251 +36,445 @@ export interface QueueStatus {
   readonly inFlight: number
   readonly queued: number
   readonly queuedBytes: number
-  /** The highest id up to which everything in the sending order is stored or committed, and no loss is untold on disk. */
+  /** The highest id up to which everything in the sending order is stored or committed, and every loss has a GAP on disk. */
   readonly stored: number
   /** Accepted values that are neither. */
   readonly unstored: number
   readonly gaps: number
-  /** Time of the oldest value not settled, microseconds; 0 if there is none. */
+  /** Time of the oldest value that is not settled, microseconds; 0 if there is none. */
   readonly oldest: number
   readonly dropped: Readonly<Record<DropCause, number>>
 }
 
-export class Queue {
-  readonly #state: QueueState
+export class Queue implements Journaled {
+  readonly #host: QueueHost
+  readonly #listener: QueueListener
+  readonly #ids: TransactionIds
+  readonly #lanes = new Lanes()
+  readonly #ledger = new QueueLedger()
+  readonly #window: Window
+  readonly #persistence: Persistence
+  readonly #losses: Losses
+  readonly #settlement: Settlement
+  readonly #delivery: Delivery
+  readonly #metricValues: MetricValues
+  /** keep-latest: the key of each frame template seen. */
+  readonly #keys = new WeakMap<Uint8Array, string>()
+  #settings: QueueSettings
 
-  /** `share`: what it fills together with others; without one it stands alone. */
+  /** `share` is the limit that it fills together with others; by default it stands alone. */
   constructor(
     channel: number,
     origin: number,
     settings: QueueSettings,
     host: QueueHost,
     listener: QueueListener,
-    share: Share = { bytes: 0, limit: Number.POSITIVE_INFINITY },
+    share: SharedLimit = { bytes: 0, limit: Number.POSITIVE_INFINITY },
   ) {
-    this.#state = new QueueState(channel, origin, settings, host, listener, share)
+    this.#host = host
+    this.#listener = listener
+    this.#settings = settings
+    const ids = new TransactionIds(origin)
+    const lanes = this.#lanes
+    const ledger = this.#ledger
+    const window = new Window(() => listener.ready())
+    window.configure(settings)
+    const persistence = new Persistence(settings.durable, { channel, ids, lanes, ledger, host, listener })
+    const settlement = new Settlement({ ids, lanes, window, ledger, persistence, listener, share })
+    const losses = new Losses({ ids, lanes, persistence, settlement, host, listener })
+    const { sending } = lanes
+    const delivery = new Delivery({ ids, sending, window, persistence, settlement, pool: host.pool })
+    this.#ids = ids
+    this.#window = window
+    this.#persistence = persistence
+    this.#losses = losses
+    this.#settlement = settlement
+    this.#delivery = delivery
+    this.#metricValues = new MetricValues({ ids, lanes, losses, settlement, delivery, listener })
   }
 
   get settings(): QueueSettings {
-    return this.#state.settings
+    return this.#settings
   }
 
   /** `durable` may change only while the queue is empty. */
   set settings(settings: QueueSettings) {
-    const state = this.#state
-    const turned = settings.durable !== state.settings.durable
-    // Once more while it is durable: what was removed goes on disk. Or for the first time since it is.
-    if (turned) state.changed()
-    state.settings = settings
-    if (turned) {
-      // What a channel that left the store had to store was forgotten.
-      state.numbersChanged = false
-      state.changed()
-    }
-    state.listener.ready()
+    this.#settings = settings
+    this.#window.configure(settings)
+    this.#persistence.isDurable = settings.durable
+    this.#listener.ready()
   }
 
-  /** Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). See `append`. */
+  /**
+   * Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). `head`: template of the frame
+   * (length, metric id, transaction id, time, constants), of which length, id and time are filled in; `tail`: basic type and
+   * value. `time`: microseconds since 1970.
+   */
   append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
-    append(this.#state, waiting === 0 ? this.#state.sending : this.#state.openLane(waiting), head, tail, time)
+    this.#append(waiting === 0 ? this.#lanes.sending : this.#lanes.open(waiting), head, tail, time)
   }
 
-  /** The result of an EXECUTE, which no limit touches. Gives its transaction id, 0 on a channel that is not durable. */
+  #append(lane: Lane, head: Uint8Array, tail: Uint8Array, time: number, key?: string): void {
+    const settings = this.#settings
+    const ledger = this.#ledger
+    const { refusing } = this.#host
+    const bytes = head.length + tail.length
+    ledger.accepted++
+    if (refusing !== undefined && settings.durable) {
+      ledger.dropped[refusing]++
+      this.#losses.add(lane, lossOf(refusing, head, time))
+      return
+    }
+    const series = settings.overflow === 'keep-latest' ? (key ?? seriesKey(this.#keys, head)) : undefined
+    const older = series === undefined ? undefined : supersededBy(lane, series)
+    // A superseded value leaves its room to the arriving one, and stays if that finds none.
+    const more = older === undefined ? bytes : bytes - older.unsettledBytes
+    if (!this.#settlement.fits(more, settings.maxBytes) && !this.#losses.makeRoom(settings, bytes, older)) {
+      ledger.dropped.overflow++
+      this.#losses.add(lane, lossOf('overflow', head, time))
+      return
+    }
+    if (older !== undefined) this.#supersede(lane, older)
+    const block = this.#openBlock(lane, bytes)
+    this.#appendTo(block, head, tail, time)
+    if (series !== undefined) {
+      block.sealed = true
+      block.key = series
+      lane.latest.set(series, block)
+    }
+    if (lane.id === 0) this.#listener.ready()
+    else this.#losses.waits(block)
+  }
+
+  /** The result of an EXECUTE: a block of its own that no limit touches. Returns its transaction id, 0 if not durable. */
   appendResult(head: Uint8Array, tail: Uint8Array, time: number): number {
-    const transaction = appendResult(this.#state, head, tail, time)
-    return this.#state.settings.durable ? transaction : 0
+    const { sending } = this.#lanes
+    const bytes = head.length + tail.length
+    this.#ledger.accepted++
+    sending.sealTail()
+    const block = new Block(this.#host.nextId(), 0, this.#ids.next)
+    this.#persistence.reserve(block, bytes, bytes)
+    sending.push(block)
+    block.exempt = true
+    this.#appendTo(block, head, tail, time)
+    block.sealed = true
+    this.#listener.ready()
+    return this.#settings.durable ? block.first : 0
   }
 
-  /** A result that came back from the store. */
+  /** The block at the end of the lane if it has room for the frame, else a new one. */
+  #openBlock(lane: Lane, bytes: number): Block {
+    const maxBytes = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, this.#settings.maxBytes >> 3))
+    const { tail } = lane
+    if (tail?.kind === 'block' && !tail.sealed) {
+      if (this.#persistence.reserve(tail, bytes, maxBytes)) return tail
+      tail.sealed = true
+    }
+    const block = new Block(this.#host.nextId(), lane.id, lane.id === 0 ? this.#ids.next : 0)
+    this.#persistence.reserve(block, bytes, maxBytes)
+    lane.push(block)
+    return block
+  }
+
+  /** Puts a frame into a block that has room for it. */
+  #appendTo(block: Block, head: Uint8Array, tail: Uint8Array, time: number): void {
+    const bytes = head.length + tail.length
+    const transaction = block.lane === 0 ? this.#ids.give() : 0
+    block.append(head, tail, this.#settings.durable ? transaction : 0, time)
+    this.#settlement.enter(1, bytes)
+    this.#persistence.appended(block, bytes)
+  }
+
+  #supersede(lane: Lane, older: Block): void {
+    this.#settlement.settleAll(older, 'superseded')
+    lane.dropSettledHead()
+  }
+
+  /** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
+  release(metric: number): void {
+    const lane = this.#lanes.takeWaiting(metric)
+    if (lane === undefined) return
+    this.#lanes.sending.sealTail()
+    for (const entry of lane) if (isUnsettled(entry)) this.#enterSending(entry)
+    this.#persistence.entered()
+    this.#persistence.changed()
+    this.#listener.ready()
+  }
+
+  /** An entry of a buffer lane goes to the end of the sending order and gets its ids. */
+  #enterSending(entry: Entry): void {
+    const { sending } = this.#lanes
+    const { durable } = this.#settings
+    entry.lane = 0
+    if (entry.kind === 'gap') {
+      if (this.#losses.joinTail(entry)) return
+      if (durable) entry.transaction = this.#ids.give()
+      this.#persistence.touchGap(entry)
+    } else {
+      if (entry.key !== undefined) {
+        const older = supersededBy(sending, entry.key)
+        if (older !== undefined) this.#supersede(sending, older)
+        sending.latest.set(entry.key, entry)
+      }
+      entry.sealed = true
+      entry.first = this.#ids.give(entry.count)
+      if (durable) entry.number(entry.first)
+      this.#persistence.moved(entry)
+    }
+    sending.push(entry)
+  }
+
+  /** Takes whole VALUE frames that stand back to back into the sending lane, with new ids and their old times. */
+  appendFrames(frames: Uint8Array, pattern: boolean): void {
+    const keepsLatest = this.#settings.overflow === 'keep-latest'
+    const view = new DataView(frames.buffer, frames.byteOffset, frames.byteLength)
+    for (let at = 0, end = 0; at < frames.length; at = end) {
+      end = at + 4 + view.getUint32(at)
+      const key = keepsLatest ? seriesKeyOfFrame(frames.subarray(at, end), pattern) : undefined
+      const head = frames.subarray(at, at + HEADER_BYTES)
+      const time = getUint53(view, at + FRAME_TIME)
+      this.#append(this.#lanes.sending, head, frames.subarray(at + HEADER_BYTES, end), time, key)
+    }
+  }
+
+  /** COMMIT [MON 8]: false if the channel has never given this id. */
+  commit(transaction: number, through: boolean): boolean {
+    return this.#settlement.commit(transaction, through)
+  }
+
+  /** Nothing that enters the sending order from now on is sent before the barrier is released. */
+  holdBack(): SendBarrier {
+    return this.#window.holdBack(this.#ids.next)
+  }
+
+  /** A connection took the channel. */
+  attach(): void {
+    this.#persistence.isConnected = true
+    this.#listener.ready()
+  }
+
+  /** The connection ended or left. */
+  detach(): void {
+    this.#persistence.isConnected = false
+    this.#delivery.detach()
+    if (this.#settings.overflow === 'keep-latest') this.#supersedeOlder()
+  }
+
+  #supersedeOlder(): void {
+    const { sending } = this.#lanes
+    for (const entry of sending) {
+      if (entry.kind === 'block' && entry.key !== undefined && sending.latest.get(entry.key) !== entry) {
+        this.#settlement.settleAll(entry, 'superseded')
+      }
+    }
+    sending.dropSettledHead()
+  }
+
+  next(maxBytes: number, mayExceed = true): Next {
+    return this.#delivery.next(maxBytes, mayExceed)
+  }
+
+  readAhead(): Block[] {
+    return this.#delivery.readAhead()
+  }
+
+  /** The bytes of a block that was read; undefined if they are damaged: a GAP reports that. */
+  loaded(block: Block, bytes: Uint8Array | undefined): void {
+    if (bytes === undefined) this.#losses.dropDamaged(block)
+    else this.#persistence.loaded(block, bytes)
+  }
+
+  stop(metric: number, read: ReadBlock): Promise<void> | undefined {
+    return this.#metricValues.stop(metric, read)
+  }
+
+  /** The stops in force, to be stored: metric id and last transaction id. */
+  get stops(): ReadonlyMap<number, number> {
+    return this.#delivery.stops
+  }
+
+  restoreStop(metric: number, through: number): void {
+    this.#delivery.stop(metric, through)
+  }
+
+  endPassedStops(): number[] {
+    return this.#delivery.endPassedStops()
+  }
+
+  purge(only: { readonly metric?: number; readonly through?: number }, read: ReadBlock): Promise<number> {
+    return this.#metricValues.purge(only, read)
+  }
+
+  framesOf(metric: number, read: ReadBlock): Promise<Uint8Array[]> {
+    return this.#metricValues.framesOf(metric, read)
+  }
+
+  /** Drops values older than `max_age`, and gives back what a quiet queue does not need. To be called every second. */
+  expire(): void {
+    this.#losses.expire(this.#host.age() - this.#settings.maxAgeMs)
+    this.#persistence.rest()
+  }
+
+  submit(builder: BatchBuilder): void {
+    this.#persistence.submit(builder)
+  }
+
+  durable(): void {
+    this.#persistence.durable()
+  }
+
+  /** Has its numbers, and with them the channel, written with the next batch. */
+  markChanged(): void {
+    this.#persistence.changed()
+  }
+
+  /** The channel is deleted: everything is discarded, and nothing is reported. */
+  discard(): void {
+    const { sending } = this.#lanes
+    for (const metric of this.#lanes.waitingIds()) this.#metricValues.dropLane(metric)
+    this.#settlement.discard(sending)
+    sending.dropSettledHead()
+  }
+
+  /** The server stops: nothing new is sent before another batch. */
+  close(): void {
+    this.#persistence.close()
+  }
+
+  /** Restores the numbers of a row. Blocks and GAPs follow by `restoreBlock` and `restoreGap`, in order, then `recovered`. */
+  restoreNumbers(numbers: Float64Array, row: number): { floor: number; clean: boolean } {
+    const [, floor = 0, next = 0, reserved = 0] = numbers.subarray(row * CHANNEL_WIDTH, (row + 1) * CHANNEL_WIDTH)
+    this.#ids.restore(next, reserved)
+    this.#ledger.restore(numbers.subarray(row * CHANNEL_WIDTH + 4, (row + 1) * CHANNEL_WIDTH))
+    return { floor, clean: reserved <= next }
+  }
+
+  /** Restores a block. Its frames stay on disk until their turn comes. */
+  restoreBlock(rows: Float64Array, row: number, floor: number, bitmap: Uint8Array | undefined): Block {
+    const block = Block.restored(rows, row, floor, bitmap)
+    if (block.unsettled === 0) {
+      this.#persistence.remove(block)
+      return block
+    }
+    this.#settlement.enter(block.unsettled, block.unsettledBytes)
+    this.#lanes.open(block.lane).push(block)
+    return block
+  }
+
+  restoreGap(rows: Float64Array, row: number): void {
+    const gap = GapEntry.restored(rows, row)
+    const lane = this.#lanes.open(gap.lane)
+    const isAfter = (entry: Entry): boolean => (gap.lane === 0 ? entry.first > gap.transaction : entry.id > gap.id)
+    let index = lane.length
+    while (index > 0 && isAfter(lane.at(index - 1) as Entry)) index--
+    lane.insert(index, gap)
+  }
+
+  /** Restores a result of an EXECUTE; false if its value is gone. */
   restoreResult(transaction: number): boolean {
-    const entry = this.#state.sending.at(this.#state.sending.find(transaction))
+    const { sending } = this.#lanes
+    const entry = sending.at(sending.find(transaction))
     if (entry?.kind !== 'block') return false
     entry.exempt = true
     return true
   }
 
-  /** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
-  release(metric: number): void {
-    release(this.#state, metric)
-  }
-
-  commit(transaction: number, through: boolean): boolean {
-    return commit(this.#state, transaction, through)
-  }
-
-  /** Nothing that enters the sending order from now on is sent before the hold is let go. */
-  hold(): Hold {
-    const hold = { from: this.#state.next }
-    this.#state.holds.add(hold)
-    return hold
-  }
-
-  letGo(hold: Hold): void {
-    this.#state.holds.delete(hold)
-    this.#state.listener.ready()
-  }
-
-  stop(metric: number, read: ReadBlock): Promise<void> | undefined {
-    return stop(this.#state, metric, read)
-  }
-
-  /** The stops in force, to be stored: metric id and last transaction id. */
-  get stops(): ReadonlyMap<number, number> {
-    return this.#state.stops
-  }
-
-  restoreStop(metric: number, through: number): void {
-    this.#state.stops.set(metric, through)
-  }
-
-  /** Forgets stops that everything is behind of; gives their metric ids. */
-  endStops(): number[] {
-    const state = this.#state
-    const head = state.sending.head
-    const floor = head === undefined ? state.next : head.first
-    const ended = [...state.stops].filter(([, through]) => through < floor).map(([metric]) => metric)
-    for (const metric of ended) state.stops.delete(metric)
-    return ended
-  }
-
-  dropLane(metric: number): void {
-    dropLane(this.#state, metric)
-  }
-
-  purge(only: { readonly metric?: number; readonly through?: number }, read: ReadBlock): Promise<number> {
-    return purge(this.#state, only, read)
-  }
-
-  framesOf(metric: number, read: ReadBlock): Promise<Uint8Array[]> {
-    return framesOf(this.#state, metric, read)
-  }
-
-  appendFrames(frames: Uint8Array, pattern: boolean): void {
-    appendFrames(this.#state, frames, pattern)
-  }
-
-  attach(): void {
-    attach(this.#state)
-  }
-
-  detach(): void {
-    detach(this.#state)
-  }
-
-  next(maxBytes: number, mayExceed = true): Next {
-    return next(this.#state, maxBytes, mayExceed)
-  }
-
-  /** The blocks to be read back when `next` says `load`: the one at the cursor and some behind it. */
-  ahead(): Block[] {
-    return ahead(this.#state)
-  }
-
-  /** The bytes of a block that was asked for; undefined: they are damaged, which is told by a GAP. */
-  loaded(block: Block, bytes: Uint8Array | undefined): void {
-    if (bytes === undefined) addDamage(this.#state, block)
-    else loaded(this.#state, block, bytes)
-  }
-
-  expire(): void {
-    expire(this.#state)
-    rest(this.#state)
-  }
-
-  take(builder: BatchBuilder): void {
-    take(this.#state, builder)
-  }
-
-  stored(): void {
-    stored(this.#state)
-  }
-
-  restoreNumbers(numbers: Float64Array, row: number): { floor: number; clean: boolean } {
-    return restoreNumbers(this.#state, numbers, row)
-  }
-
-  restoreBlock(rows: Float64Array, row: number, floor: number, bitmap: Uint8Array | undefined): Block {
-    return restoreBlock(this.#state, rows, row, floor, bitmap)
-  }
-
-  restoreGap(rows: Float64Array, row: number): void {
-    restoreGap(this.#state, rows, row)
-  }
-
-  /** Has its numbers, and with them the channel, written with the next batch. */
-  touch(): void {
-    this.#state.changed()
-  }
-
-  /** Numbers, blocks and GAPs are restored. `clean`: what `restoreNumbers` said. */
+  /**
+   * Everything is restored; `clean` is what `restoreNumbers` returned. After an unclean end a GAP reports that values may be
+   * missing; so does one for blocks that are damaged and gone: the ledger knows how many values they had [MON 8].
+   */
   recovered(clean: boolean): void {
-    recovered(this.#state, clean)
+    const ledger = this.#ledger
+    this.#ids.recovered(clean)
+    const missing = ledger.imbalance
+    if (!this.#settings.durable) {
+      // Its values survive nothing, and no storage is to blame.
+      ledger.accepted -= missing
+      return
+    }
+    const { sending } = this.#lanes
+    const unknown = { metric: 0, from: 0, to: 0 }
+    if (missing > 0) {
+      ledger.dropped.damaged += missing
+      this.#losses.add(sending, { ...unknown, count: missing, reason: GapReason.damaged })
+    }
+    if (!clean) this.#losses.add(sending, { ...unknown, count: 0, reason: GapReason.restart })
   }
 
-  /** keep-latest: learns of restored values which series they are of. Before anything is sent. */
-  restoreSeries(read: ReadBlock, isPattern: (metric: number) => boolean): Promise<void> {
-    return restoreSeries(this.#state, read, isPattern)
+  /**
+   * keep-latest: only the frame of a restored value has its series, so these are read back before anything is sent; there is
+   * one for each series. `isPattern`: whether the values of a metric id carry labels.
+   */
+  async restoreSeries(read: ReadBlock, isPattern: (metric: number) => boolean): Promise<void> {
+    if (this.#settings.overflow !== 'keep-latest') return
+    for (const lane of [...this.#lanes]) {
+      for (const block of [...lane]) {
+        if (block.kind !== 'block' || block.key !== undefined || block.count !== 1 || block.exempt) continue
+        const frame = await read(block)
+        // A damaged one is reported when its turn comes.
+        if (frame === undefined || block.unsettled === 0) continue
+        const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
+        const labelled = view.getUint32(FRAME_TYPE) === BasicType.REC && isPattern(view.getUint32(FRAME_METRIC))
+        this.#keepNewest(lane, block, seriesKeyOfFrame(frame, labelled))
+      }
+      lane.dropSettledHead()
+    }
   }
 
-  /** The channel is deleted: everything is let go of, nothing is told. */
-  discard(): void {
-    discardAll(this.#state)
-  }
-
-  /** The server stops: the rest of the range of ids is given back with the last batch, and nothing new is sent before another. */
-  close(): void {
-    this.#state.lastAppend = Number.NEGATIVE_INFINITY
-    this.#state.changed()
+  #keepNewest(lane: Lane, block: Block, key: string): void {
+    const other = lane.latest.get(key)
+    if (other !== undefined && other.id > block.id) {
+      this.#settlement.settleAll(block, 'superseded')
+      return
+    }
+    if (other !== undefined) this.#settlement.settleAll(other, 'superseded')
+    block.key = key
+    lane.latest.set(key, block)
   }
 
   /** True if something waits for GET. */
   isWaiting(metric: number): boolean {
-    return (this.#state.waiting.get(metric)?.length ?? 0) > 0
+    return metric !== 0 && (this.#lanes.get(metric)?.length ?? 0) > 0
   }
 
   /** False only if it surely has no value of this metric. */
   mayHold(metric: number): boolean {
-    for (const lane of this.#state.lanes()) {
-      for (const entry of lane) {
-        if (entry.kind === 'block' && entry.left > 0 && (entry.metric === metric || entry.metric === 0)) return true
-      }
-    }
+    for (const lane of this.#lanes) if (lane.blocksOf(metric).length > 0) return true
     return false
   }
 
-  /** What is in it, lane by lane, in order. Not to be changed. */
+  /** The entries, lane by lane, in order. Not to be changed. */
   lanes(): IterableIterator<Lane> {
-    return this.#state.lanes()
+    return this.#lanes[Symbol.iterator]()
   }
 
   /** Bytes of frames that it holds in memory. */
   get resident(): number {
-    return this.#state.resident
+    return this.#persistence.resident
   }
 
-  /** Nothing queued, in flight or waiting. */
+  /** Nothing is queued, in flight or waiting. */
   get empty(): boolean {
-    const { ledger, sending, waiting } = this.#state
-    return ledger.unsettled === 0 && sending.length === 0 && [...waiting.values()].every((lane) => lane.length === 0)
+    return this.#ledger.unsettled === 0 && [...this.#lanes].every((lane) => lane.length === 0)
   }
 
   /** Zero while the ledger balances. */
   get imbalance(): number {
-    return this.#state.ledger.imbalance
+    return this.#ledger.imbalance
   }
 
   status(): QueueStatus {
-    const state = this.#state
-    const { ledger, inFlight } = state
+    const ledger = this.#ledger
+    const inFlight = this.#window.values
     let unstored = 0
-    let storedId = state.next - 1
+    let stored = this.#ids.next - 1
     let oldest = Number.POSITIVE_INFINITY
-    for (const lane of state.lanes()) {
+    for (const lane of this.#lanes) {
       for (const entry of lane) {
-        if (lane.id === 0) storedId = Math.min(storedId, storedThrough(entry, state.storedNext))
-        if (entry.kind === 'gap' || entry.left === 0) continue
-        oldest = Math.min(oldest, entry.from)
-        unstored += entry.unstored
+        if (lane.id === 0) stored = Math.min(stored, this.#persistence.storedThrough(entry))
+        if (entry.kind === 'gap' || entry.unsettled === 0) continue
+        oldest = Math.min(oldest, entry.minTime)
+        unstored += entry.countUnstored
       }
     }
     return {
@@ -281,12 +483,23 @@ export class Queue {
       inFlight,
       queued: ledger.unsettled - inFlight,
       // Both may be averages, if frames differ in size.
-      queuedBytes: Math.max(0, state.bytes - state.inFlightBytes),
-      stored: storedId,
+      queuedBytes: Math.max(0, this.#settlement.bytes - this.#window.bytes),
+      stored,
       unstored,
       gaps: ledger.gaps,
       oldest: Number.isFinite(oldest) ? oldest : 0,
       dropped: { ...ledger.dropped },
     }
   }
+}
+
+/** keep-latest: the older value of a series that gives way to a new one; a value in flight stays until its connection ends. */
+function supersededBy(lane: Lane, series: string): Block | undefined {
+  const older = lane.latest.get(series)
+  return older === undefined || older.inFlight > 0 ? undefined : older
+}
+
+function lossOf(reason: 'full' | 'overflow', head: Uint8Array, time: number): Loss {
+  const metric = new DataView(head.buffer, head.byteOffset).getUint32(FRAME_METRIC)
+  return { reason: GapReason[reason], metric, count: 1, from: time, to: time }
 }

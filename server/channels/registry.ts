@@ -1,6 +1,6 @@
 /**
- * All channels: made, found, taken by connections, deleted, expired, and brought back from the store. An identity finds
- * only its own; "not yours" and "not there" are the same answer [MON 4].
+ * All channels: they are made, found, taken by connections, deleted, expired, and restored from the store here. An identity
+ * finds only its own; "not yours" and "not there" are the same answer [MON 4].
  */
 import { randomInt } from 'node:crypto'
 import type { Identity } from '../../auth/permissions.ts'
@@ -15,15 +15,10 @@ import type { MetricInstance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
-import { type Connection, Outbox } from './outbox.ts'
+import { type ChannelConnection, Outbox } from './outbox.ts'
 import { Queue } from './queue.ts'
-import type { QueueHost, QueueListener } from './queue-state.ts'
-import type { TurnScheduler } from './turn.ts'
-
-export type ChannelSettings = Pick<
-  ChannelRow,
-  'durable' | 'window' | 'windowBytes' | 'maxBytes' | 'maxAgeMs' | 'expireMs' | 'overflow'
->
+import type { ChannelSettings, QueueHost, QueueListener } from './queue-host.ts'
+import type { TurnScheduler } from './turn-scheduler.ts'
 
 export interface RegistryOptions {
   readonly host: QueueHost
@@ -34,15 +29,19 @@ export interface RegistryOptions {
   readonly ids: Ids
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
-  /** What a tenant has and may have. */
+  /** The limits of a tenant, with what it uses of them. */
   readonly quotas: Pick<Quotas, 'of'>
-  /** A channel came into the store: its bindings have to follow. */
-  readonly entered: (channel: Channel) => void
-  /** A channel is gone, and this was bound on it. */
-  readonly unbound: (instance: MetricInstance) => void
 }
 
-/** Stored as `lastUsed` while a connection has the channel: if the server is killed then, it was in use to the end. */
+/** The bindings of all channels, as the registry sees them. */
+export interface ChannelBindings {
+  /** A channel came into the store: its bindings have to follow. */
+  storeAll(channel: Channel): void
+  /** Destroys an instance if it is bound on no other channel. */
+  endUnbound(instance: MetricInstance): void
+}
+
+/** `lastUsed` as it is stored while a connection has the channel: if the server is killed then, it was in use to the end. */
 const IN_USE = Number.MAX_SAFE_INTEGER
 
 const NO_CHANNELS: ReadonlySet<Channel> = new Set()
@@ -51,9 +50,15 @@ export class Registry {
   readonly #options: RegistryOptions
   readonly #channels = new Map<number, Channel>()
   readonly #byUser = new Map<number, Set<Channel>>()
+  #bindings: ChannelBindings | undefined
 
   constructor(options: RegistryOptions) {
     this.#options = options
+  }
+
+  /** Called once, by the bindings when they are made. */
+  join(bindings: ChannelBindings): void {
+    this.#bindings = bindings
   }
 
   /** What a new channel has, and the most that one may ask for. */
@@ -61,7 +66,7 @@ export class Registry {
     return this.#options.defaults
   }
 
-  /** Changes the settings of a channel. Not durable and not defined, it leaves the store. */
+  /** Changes the settings of a channel. If it is neither durable nor defined afterwards, it leaves the store. */
   configure(channel: Channel, settings: ChannelSettings): void {
     const wasStored = channel.stored
     this.store(channel, { ...settings, configured: true })
@@ -73,8 +78,8 @@ export class Registry {
   }
 
   /**
-   * Throws StatusError QUOTA_EXCEEDED if there is no room for one more channel in the store. What was never worth that does
-   * not count: who has too many can still connect, and delete some.
+   * Throws StatusError QUOTA_EXCEEDED if there is no room for one more channel in the store. Channels that are not stored do
+   * not count: an identity that has too many can still connect, and delete some.
    */
   needsRoom(owner: Identity): void {
     const { maxPerIdentity, quotas } = this.#options
@@ -107,14 +112,14 @@ export class Registry {
     return channel
   }
 
-  /** A channel from its row. Its numbers, blocks and GAPs are the caller's to restore. */
+  /** Restores a channel from its row. The caller restores its numbers, blocks and GAPs. */
   restore(stored: ChannelRow, owner: Identity): Channel {
     const channel = this.#make(stored, owner)
     this.#keep(channel, true)
     return channel
   }
 
-  /** It is in the store, or not: those that are count. */
+  /** Notes whether a channel is in the store: those that are count for the tenant. */
   #keep(channel: Channel, stored: boolean): void {
     if (channel.stored === stored) return
     channel.stored = stored
@@ -179,21 +184,21 @@ export class Registry {
     return this.#channels.get(id)
   }
 
-  /** Throws StatusError NO_SUCH_CHANNEL, for what is not there, what is not theirs and what is not for this credential alike. */
+  /** Throws StatusError NO_SUCH_CHANNEL if it is not there, belongs to another user, or is beyond the credential's scope. */
   find({ identity, credential }: Asker, id: number): Channel {
     const channel = this.#channels.get(id)
-    if (channel === undefined || channel.owner.userId !== identity.userId || !channel.isFor(credential.scope)) {
+    if (channel === undefined || channel.owner.userId !== identity.userId || !channel.isCoveredBy(credential.scope)) {
       throw noSuchChannel()
     }
     return channel
   }
 
-  /** The channels of an identity that its credential is for [MON 15]. */
-  for({ identity, credential }: Asker): Channel[] {
-    return [...this.of(identity.userId)].filter((channel) => channel.isFor(credential.scope))
+  /** The channels of an identity that the scope of its credential covers [MON 15]. */
+  visibleTo({ identity, credential }: Asker): Channel[] {
+    return [...this.of(identity.userId)].filter((channel) => channel.isCoveredBy(credential.scope))
   }
 
-  /** Writes the channel's row, at first or after a change, if it is to survive. */
+  /** Stores the channel's row, for the first time or after a change, if the channel is to survive. */
   store(channel: Channel, changed?: Partial<ChannelRow>): void {
     if (changed !== undefined) channel.row = { ...channel.row, ...changed }
     if (!channel.survives || channel.deleted || (channel.stored && changed === undefined)) return
@@ -201,18 +206,21 @@ export class Registry {
     this.#keep(channel, true)
     const lastUsed = channel.connection === undefined ? channel.row.lastUsed : IN_USE
     this.#options.journal.change({ put: 'channel', row: { ...channel.row, lastUsed } })
-    if (entered) this.#options.entered(channel)
+    if (entered) this.#bindings?.storeAll(channel)
   }
 
-  /** The value of a result is committed or dropped: its id dies. */
+  /** The value of a result is committed or dropped: its id is free again. */
   endResult(channel: Channel, id: number): void {
     if (!channel.results.delete(id)) return
     if (channel.stored && !channel.deleted) this.#options.journal.change({ remove: 'result', id })
     this.#options.ids.free(id)
   }
 
-  /** A connection takes a channel; the one that had it is told and ended [MON 7]. Paused: nothing is sent before `outbox.start()`. */
-  attach(channel: Channel, connection: Connection, paused = false): void {
+  /**
+   * A connection takes a channel; the one that had it gets a notice and is ended [MON 7]. `paused`: nothing is sent before
+   * `outbox.resume()`.
+   */
+  attach(channel: Channel, connection: ChannelConnection, paused = false): void {
     const loser = channel.connection
     if (loser !== undefined) {
       channel.outbox.detach()
@@ -221,23 +229,23 @@ export class Registry {
     }
     channel.outbox.attach(connection, paused)
     if (channel.stored) this.store(channel, {})
-    channel.moved?.()
+    channel.onConnectionChange?.()
   }
 
   /** A connection ended or leaves the channel by SET_CHANNEL. */
-  detach(channel: Channel, connection: Connection): void {
+  detach(channel: Channel, connection: ChannelConnection): void {
     if (channel.connection !== connection) return
     channel.outbox.detach()
     if (channel.deleted) return
     if (channel.isDisposable) this.delete(channel)
     else this.store(channel, { lastUsed: this.#options.host.age() })
-    channel.moved?.()
+    channel.onConnectionChange?.()
   }
 
-  /** Destroys a channel, everything on it, and the instances bound to nothing else. Its connection is the caller's to end. */
+  /** Destroys a channel, everything on it, and the instances bound to nothing else. The caller ends its connection. */
   delete(channel: Channel): void {
     if (channel.deleted) return
-    const { journal, ids, unbound } = this.#options
+    const { journal, ids } = this.#options
     channel.deleted = true
     channel.outbox.detach()
     channel.queue.discard()
@@ -251,21 +259,21 @@ export class Registry {
     mine?.delete(channel)
     if (mine?.size === 0) this.#byUser.delete(userId)
     ids.free(channel.id)
-    for (const { instance, untap } of channel.bindings.values()) {
-      untap()
+    for (const { instance, unsubscribe } of channel.bindings.values()) {
+      unsubscribe()
       instance.boundOn.delete(channel.id)
-      unbound(instance)
+      this.#bindings?.endUnbound(instance)
     }
-    channel.moved?.()
+    channel.onConnectionChange?.()
   }
 
-  /** Expires values and returns the channels that nobody has used for too long. To be called every second. */
+  /** Expires values and returns the channels that were not used for too long. To be called every second. */
   sweep(): Channel[] {
     const age = this.#options.host.age()
     const expired: Channel[] = []
     for (const channel of this.#channels.values()) {
       channel.queue.expire()
-      for (const metric of channel.queue.endStops()) {
+      for (const metric of channel.queue.endPassedStops()) {
         this.#options.journal.change({ remove: 'stop', channel: channel.id, metric })
       }
       if (channel.connection === undefined && age - channel.row.lastUsed > channel.row.expireMs) expired.push(channel)
@@ -278,7 +286,7 @@ export function noSuchChannel(): StatusError {
   return new StatusError('NO_SUCH_CHANNEL', 'no such channel')
 }
 
-/** The row of each channel's numbers, by channel id. */
+/** The index of each channel's row of numbers, by channel id. */
 export function numberRows(numbers: Float64Array): Map<number, number> {
   const rows = new Map<number, number>()
   for (let row = 0; row * CHANNEL_WIDTH < numbers.length; row++) rows.set(numbers[row * CHANNEL_WIDTH] as number, row)

@@ -1,11 +1,9 @@
 /**
- * keep-latest: what tells the series of a channel apart is the metric id and the constants of the frame [MON 8 Limits]:
- * all of a frame that is neither id, time nor value.
+ * The key of a series, of which keep-latest keeps the newest value [MON 8 Limits]: the metric id and the constants of the
+ * frame, which is all of it but id, time and value.
  */
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { FRAME_METRIC } from './block.ts'
-
-const HEADER_BYTES = 24
+import { FRAME_METRIC, HEADER_BYTES } from '../../protocol/monitor/message.ts'
 
 export function seriesKey(keys: WeakMap<Uint8Array, string>, head: Uint8Array): string {
   let key = keys.get(head)
@@ -17,7 +15,7 @@ export function seriesKey(keys: WeakMap<Uint8Array, string>, head: Uint8Array): 
 }
 
 /**
- * The same from a whole frame. `pattern`: its value is a REC whose last field, `value`, is what varies. An ARRAY is the
+ * The same, from a whole frame. `pattern`: its value is a REC whose last field, `value`, is what varies. An ARRAY is the
  * answer to a GET of the pattern, which had no connection to go to: there are no constants in it.
  */
 export function seriesKeyOfFrame(frame: Uint8Array, pattern: boolean): string {

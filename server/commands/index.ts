@@ -1,27 +1,24 @@
-/** One line for each command that is about metrics, channels or controls: leaving one out does not compile. */
-import type { Handlers } from '../sessions/handler.ts'
-import { buffer } from './buffer.ts'
-import { collect } from './collect.ts'
-import { commit } from './commit.ts'
-import { defChannel } from './def-channel.ts'
-import { delChannel } from './del-channel.ts'
-import { execute } from './execute.ts'
-import { get } from './get.ts'
-import { query } from './query.ts'
-import { setChannel } from './set-channel.ts'
-import { stop } from './stop.ts'
-import { subscribe } from './subscribe.ts'
+/** The handlers of all commands about metrics, channels and controls. Leaving one out does not compile. */
+import type { CommandHandlers } from '../sessions/handler.ts'
+import { commit, defChannel, delChannel, setChannel } from './channels.ts'
+import { Lookup } from './lookup.ts'
+import { buffer, collect, stop, subscribe } from './metrics.ts'
+import { execute, get, query } from './on-demand.ts'
+import type { CommandServices } from './services.ts'
 
-export const handlers: Handlers = {
-  COLLECT: collect,
-  STOP: stop,
-  SUBSCRIBE: subscribe,
-  BUFFER: buffer,
-  GET: get,
-  DEF_CHANNEL: defChannel,
-  SET_CHANNEL: setChannel,
-  DEL_CHANNEL: delChannel,
-  COMMIT: commit,
-  EXECUTE: execute,
-  QUERY: query,
+export function commandHandlers(services: CommandServices): CommandHandlers {
+  const lookup = new Lookup(services)
+  return {
+    COLLECT: collect(services, lookup),
+    STOP: stop(services, lookup),
+    SUBSCRIBE: subscribe(services, lookup),
+    BUFFER: buffer(services, lookup),
+    GET: get(services, lookup),
+    DEF_CHANNEL: defChannel(services, lookup),
+    SET_CHANNEL: setChannel(lookup),
+    DEL_CHANNEL: delChannel(services, lookup),
+    COMMIT: commit,
+    EXECUTE: execute(services, lookup),
+    QUERY: query(services, lookup),
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * How commands find what their ids name. Ids are judged in argument order: the metric id, then the channel [MON 7]. What is
- * not theirs, or holds what their credential is not for, is answered as what is not there.
+ * Finds what the ids of a command name. Ids are checked in argument order: the metric id, then the channel [MON 7]. An id
+ * that belongs to somebody else, or that the credential does not cover, is answered like one that does not exist.
  */
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL, NoticeCode } from '../../protocol/monitor/constants.ts'
@@ -8,84 +8,100 @@ import { readerOf } from '../accounts/rights.ts'
 import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Caller } from '../sessions/handler.ts'
+import type { CommandSession } from '../sessions/handler.ts'
+import type { CommandServices } from './services.ts'
+
+export class Lookup {
+  readonly #services: Pick<CommandServices, 'instances' | 'answers' | 'registry' | 'rights' | 'host'>
+
+  constructor(services: Pick<CommandServices, 'instances' | 'answers' | 'registry' | 'rights' | 'host'>) {
+    this.#services = services
+  }
+
+  /** The instance of an id. Throws NO_SUCH_ID, or UNSUPPORTED for a result or an answer that `command` cannot take. */
+  instance(session: CommandSession, id: number, command: string): MetricInstance {
+    const instance = this.ownInstance(session, id)
+    if (instance !== undefined) return instance
+    if (this.isResult(session, id) || this.#services.answers.has(session.identity, id)) {
+      throw new StatusError('UNSUPPORTED', `${command} does not go with the id of a result or an answer`)
+    }
+    throw noSuchId()
+  }
+
+  /** The instance of an id if there is one. Throws PERMISSION_DENIED if the credential does not cover its metric. */
+  ownInstance(session: CommandSession, id: number): MetricInstance | undefined {
+    const instance = this.#services.instances.find(session.identity, id)
+    if (instance !== undefined && !this.#isCovered(session, instance.selection.name)) {
+      throw notCovered(instance.selection.name)
+    }
+    return instance
+  }
+
+  /** COLLECT and QUERY: throws PERMISSION_DENIED if the metric exists and the credential does not cover it. */
+  requireCover(session: CommandSession, metric: string, args: ArgumentList): void {
+    if (this.#isCovered(session, metric)) return
+    this.#services.instances.select(readerOf(session), metric, args)
+    throw notCovered(metric)
+  }
+
+  #isCovered({ credential }: CommandSession, metric: string): boolean {
+    return this.#services.rights.isCovered(credential, { command: 'COLLECT', object: metric })
+  }
+
+  /** True if an id is the result of an EXECUTE of this identity whose value is still to come or not committed. */
+  isResult(session: CommandSession, id: number): boolean {
+    return this.#services.registry.visibleTo(session).some((channel) => channel.results.has(id))
+  }
+
+  /** One channel; 0 is the current one. `command` takes one channel, not all of them. */
+  channel(session: CommandSession, id: number, command: string): Channel {
+    if (id === ALL_CHANNELS) {
+      throw new StatusError('INVALID_ARGUMENT', `${command} takes one channel, not all of them`)
+    }
+    return id === CURRENT_CHANNEL ? session.channel : this.#services.registry.find(session, id)
+  }
+
+  /** STOP and GET: one channel, or every channel of the identity on which the id is bound or has an answer to come. */
+  channels(session: CommandSession, id: number, metric: number): Channel[] {
+    const { registry } = this.#services
+    if (id === CURRENT_CHANNEL) return [session.channel]
+    if (id !== ALL_CHANNELS) return [registry.find(session, id)]
+    return registry.visibleTo(session).filter((channel) => {
+      return channel.bindings.has(metric) || channel.gets.has(metric) || channel.results.has(metric)
+    })
+  }
+
+  /**
+   * Required by a command that makes a channel survive, `channel` or a new one. Throws STORAGE_FULL while the disk is full
+   * [MON 8 Full disk], or QUOTA_EXCEEDED.
+   */
+  requireRoom(session: CommandSession, channel?: Channel): void {
+    const { host, registry } = this.#services
+    if (channel !== undefined && !channel.survives) return
+    if (host.refusing === 'full')
+      throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
+    if (channel === undefined || !channel.stored) registry.needsRoom(session.identity)
+  }
+}
 
 export function noSuchId(): StatusError {
   return new StatusError('NO_SUCH_ID', 'no such id')
 }
 
-/** The instance of an id. Throws NO_SUCH_ID; for a result or an answer still to come UNSUPPORTED, where `unsupported` names the command. */
-export function instanceOf(session: Caller, id: number, unsupported: string): MetricInstance {
-  const instance = ownInstance(session, id)
-  if (instance !== undefined) return instance
-  if (isResult(session, id) || session.producer.answers.has(session.identity, id)) {
-    throw new StatusError('UNSUPPORTED', `${unsupported} does not go with the id of a result or an answer`)
-  }
-  throw noSuchId()
-}
-
-/** The instance of an id if there is one. Throws PERMISSION_DENIED if the credential is not for it. */
-export function ownInstance(session: Caller, id: number): MetricInstance | undefined {
-  const instance = session.producer.instances.find(session.identity, id)
-  if (instance !== undefined && !isCovered(session, instance.selection.name)) throw notCovered(instance.selection.name)
-  return instance
-}
-
-/** COLLECT and QUERY: throws PERMISSION_DENIED for a metric that the credential is not for, if there is such a metric. */
-export function needsCover(session: Caller, metric: string, args: ArgumentList): void {
-  if (isCovered(session, metric)) return
-  session.producer.instances.select(readerOf(session), metric, args)
-  throw notCovered(metric)
-}
-
-function isCovered({ producer, credential }: Caller, metric: string): boolean {
-  return producer.rights.isCovered(credential, { command: 'COLLECT', object: metric })
-}
-
 function notCovered(metric: string): StatusError {
-  return new StatusError('PERMISSION_DENIED', `what this connection was admitted with is not for reading ${metric}`)
+  return new StatusError('PERMISSION_DENIED', `the credential of this connection does not cover reading ${metric}`)
 }
 
-/** A binding came to a channel whose connection may be there with a narrower credential: it would see more than that is for. */
+/** Ends the connection of a channel if its credential does not cover a binding that came from another connection. */
 export function endNarrower(channel: Channel): void {
   const { connection } = channel
-  if (connection === undefined || channel.isFor(connection.credential?.scope)) return
+  if (connection === undefined || channel.isCoveredBy(connection.credential?.scope)) return
   connection.notice(NoticeCode.WITHDRAWN, channel.id, 'the channel holds more than this connection was admitted for')
   connection.end()
 }
 
-/** True if an id is the result of an EXECUTE of this identity whose value is to come or not committed. */
-export function isResult(session: Caller, id: number): boolean {
-  return session.producer.registry.for(session).some((channel) => channel.results.has(id))
-}
-
-/** One channel: 0 is the current one. `all` is what 0xFFFFFFFF means to the command, or a refusal. */
-export function channelOf(session: Caller, id: number, command: string): Channel {
-  if (id === ALL_CHANNELS) {
-    throw new StatusError('INVALID_ARGUMENT', `${command} takes one channel, not all of them`)
-  }
-  return id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session, id)
-}
-
-/** STOP and GET: one channel, or every channel of the identity on which the id is bound, or has an answer to come. */
-export function channelsOf(session: Caller, id: number, metric: number): Channel[] {
-  if (id !== ALL_CHANNELS)
-    return [id === CURRENT_CHANNEL ? session.channel : session.producer.registry.find(session, id)]
-  return session.producer.registry.for(session).filter((channel) => {
-    return channel.bindings.has(metric) || channel.gets.has(metric) || channel.results.has(metric)
-  })
-}
-
-/** A command gives a channel something that makes it stay. While the disk is full nothing does [MON 8 Full disk]. */
-export function needsRoom(session: Caller, channel?: Channel): void {
-  const { host, registry } = session.producer
-  if (channel !== undefined && !channel.survives) return
-  if (host.refusing === 'full') throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
-  if (channel === undefined || !channel.stored) registry.needsRoom(session.identity)
-}
-
-/** `producer.channels` takes "0" for the current channel [MON 8 Ledger]; only the connection knows which that is. */
-export function withCurrentChannel(session: Caller, metric: string, args: ArgumentList): ArgumentList {
+/** `producer.channels` takes "0" for the current channel [MON 8 Ledger]; only the connection knows which one that is. */
+export function withCurrentChannel(session: CommandSession, metric: string, args: ArgumentList): ArgumentList {
   if (metric !== 'producer.channels') return args
   return args.map((argument) => {
     if (argument.name !== 'channel' || argument.value !== '0') return argument

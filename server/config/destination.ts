@@ -12,13 +12,13 @@ export interface DestinationPattern {
   readonly scheme: DialScheme
   /** A name in lower case, perhaps with a leading `*`, or a network. */
   readonly host: string | Network
-  /** undefined: any. */
+  /** undefined if any port is meant. */
   readonly port: number | undefined
 }
 
 const PATTERN = /^(tcp|tls|wss?|gmetric):\/\/(?:\[([^\]]*)\]|([^:[\]/]+(?:\/\d{1,2})?))(?::(\d{1,5}|\*))?$/i
 const NAME = /^(?:\*|(?:\*\.)?(?=[^*]{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*)$/
-/** What ends in a number is meant as IPv4: "127.0.0.300" is a slip, not the name of a host. */
+/** A text that ends in a number is meant as IPv4: "127.0.0.300" is a slip, not the name of a host. */
 const LOOKS_LIKE_IPV4 = /(^|\.)(\d+|0x[0-9a-f]*)$/
 
 /** undefined where `text` is no such pattern. */

@@ -1,9 +1,9 @@
 /**
- * The environment's part: CINNABAR_<SECTION>_<KEY> overrides the file. A variable of our prefix that means nothing is
- * an error, as a key is; its value is never repeated, for it may be a secret under a misspelt name.
+ * A variable CINNABAR_<SECTION>_<KEY> overrides the file. An unknown variable of our prefix is an error, as an unknown key
+ * is; its value is never repeated, for it may be a secret under a misspelt name.
  */
-import { type ConfigProblem, didYouMean } from './problems.ts'
-import { type Setting, settings } from './schema.ts'
+import { type ConfigProblem, didYouMean } from './errors.ts'
+import type { Setting } from './schema.ts'
 
 /** Ours, but not keys: the file itself, the command line's login, the password of the first start. */
 const NOT_KEYS = [
@@ -25,7 +25,10 @@ export interface Override {
   readonly value: unknown
 }
 
-export function readEnvironment(env: NodeJS.ProcessEnv): { overrides: Override[]; problems: ConfigProblem[] } {
+export function readEnvironment(
+  env: NodeJS.ProcessEnv,
+  settings: readonly Setting[],
+): { overrides: Override[]; problems: ConfigProblem[] } {
   const overrides: Override[] = []
   const problems: ConfigProblem[] = []
   const known = [...NOT_KEYS, ...settings.map(({ variable }) => variable)]

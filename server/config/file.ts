@@ -1,7 +1,7 @@
 /** The configuration file as text and table. That it cannot be read is a problem like any other, not an exception. */
 import { parse, TomlError, type TomlTable } from 'smol-toml'
+import type { ConfigProblem } from './errors.ts'
 import { keyLines, type LineOf } from './lines.ts'
-import type { ConfigProblem } from './problems.ts'
 
 /** Throws as `readFileSync` does. */
 export type ReadFile = (file: string) => Uint8Array

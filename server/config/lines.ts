@@ -1,12 +1,13 @@
 /**
  * On which line a key of a TOML text stands, which the parser does not tell. A statement is the shortest run of lines
- * that parses behind its section's header; so quoted and dotted keys, inline tables and strings that look like keys
+ * that parses after its section's header; so quoted and dotted keys, inline tables and strings that look like keys
  * need no rules of their own. The text as a whole must already have parsed.
  */
 import { parse, type TomlTable } from 'smol-toml'
+import { isTomlTable } from './value-types.ts'
 
 /**
- * The line, from 1, of the section `path[0]` or the key `path[1]` in it; of the tables of a list `path` goes on with their
+ * The line, from 1, of the section `path[0]` or the key `path[1]` in it; for the tables of a list `path` continues with their
  * number from 0: ['exec', '2', 'parameter', '0', 'type']. undefined where the text does not name it.
  */
 export type LineOf = (...path: readonly string[]) => number | undefined
@@ -43,7 +44,7 @@ class Tables {
     const names: string[] = []
     let inner: unknown = table
     let isList = false
-    while (isTable(inner) && Object.keys(inner).length > 0) {
+    while (isTomlTable(inner) && Object.keys(inner).length > 0) {
       const [name = ''] = Object.keys(inner)
       names.push(name)
       inner = inner[name]
@@ -56,10 +57,10 @@ class Tables {
 
   keys(table: TomlTable): string[] {
     const inner = this.#names.reduce<unknown>((at, name) => {
-      const next = isTable(at) ? at[name] : undefined
+      const next = isTomlTable(at) ? at[name] : undefined
       return Array.isArray(next) ? next[0] : next
     }, table)
-    return isTable(inner) ? Object.keys(inner).map((key) => JSON.stringify([...this.#path, key])) : []
+    return isTomlTable(inner) ? Object.keys(inner).map((key) => JSON.stringify([...this.#path, key])) : []
   }
 
   #resolve(names: readonly string[], isList: boolean): string[] {
@@ -89,10 +90,6 @@ function parsed(text: string): TomlTable | undefined {
 function paths(table: TomlTable): string[] {
   return Object.entries(table).flatMap(([section, value]) => [
     JSON.stringify([section]),
-    ...(isTable(value) ? Object.keys(value).map((key) => JSON.stringify([section, key])) : []),
+    ...(isTomlTable(value) ? Object.keys(value).map((key) => JSON.stringify([section, key])) : []),
   ])
-}
-
-export function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }

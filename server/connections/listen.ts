@@ -1,6 +1,9 @@
 /** Opens the listeners that consumers connect to. The Monitoring Protocol over TCP comes last. */
-import type { Address, Config } from '../config/config.ts'
-import type { Parts } from '../start/parts.ts'
+import type { Address } from '../core/address.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Logger } from '../core/log.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import type { HttpSection, ListenSection } from './config.ts'
 import { listenHttp } from './http/app.ts'
 import { listenTcp, type OpenListener } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
@@ -12,30 +15,40 @@ export interface Listeners {
   readonly https: Address | undefined
 }
 
-/** Calls `opened` with the function that ends each listener. Rejects with ListenError; listeners that are open by then stay open. */
-export async function openListeners(
-  config: Config,
-  parts: Parts,
-  tls: TlsFiles | undefined,
-  opened: (end: () => Promise<void>) => void,
-): Promise<Listeners> {
+export interface ListenersOptions {
+  readonly config: {
+    readonly listen: ListenSection
+    readonly http: HttpSection
+    readonly producer: { readonly dataDir: string }
+  }
+  readonly tls: TlsFiles | undefined
+  readonly sessions: Pick<Sessions, 'accept'>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly storage: { readonly state: string }
+  /** Called with the function that ends a listener, as soon as the listener is open. */
+  readonly opened: (end: () => Promise<void>) => void
+}
+
+/** Rejects with ListenError; listeners that are open by then stay open. */
+export async function openListeners(options: ListenersOptions): Promise<Listeners> {
+  const { config, tls, sessions, opened } = options
   const { listen } = config
   const open = async (listening: Promise<OpenListener> | undefined): Promise<Address | undefined> => {
     const listener = await listening
     if (listener) opened(() => listener.close())
     return listener?.address
   }
-  const http = await open(listen.http && openHttp(config, parts, { address: listen.http, key: 'listen.http' }))
-  const https = await open(listen.https && openHttp(config, parts, { address: listen.https, key: 'listen.https', tls }))
-  const accept = parts.sessions.accept.bind(parts.sessions)
+  const http = await open(listen.http && openHttp(options, { address: listen.http, key: 'listen.http' }))
+  const https = await open(listen.https && openHttp(options, { address: listen.https, key: 'listen.https', tls }))
+  const accept = sessions.accept.bind(sessions)
   const overTls = await open(listen.tls && listenTcp({ address: listen.tls, key: 'listen.tls', tls, accept }))
   const tcp = await open(listen.tcp && listenTcp({ address: listen.tcp, key: 'listen.tcp', tls, accept }))
   return { tcp, tls: overTls, http, https }
 }
 
 function openHttp(
-  { http, producer: { dataDir } }: Config,
-  { producer, sessions, storage }: Parts,
+  { config: { http, producer }, sessions, clock, log, storage }: ListenersOptions,
   where: {
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
@@ -46,10 +59,10 @@ function openHttp(
     ...where,
     allowedOrigins: http.allowedOrigins,
     requestsPerMinute: http.requestsPerMinute,
-    pages: { directory: http.pages, dataDir },
-    clock: producer.clock,
+    pages: { directory: http.pages, dataDir: producer.dataDir },
+    clock,
     accept: (arrival) => sessions.accept(arrival),
-    failed: (error) => producer.log.error({ err: error }, 'a WebSocket connection failed'),
-    health: { unready: () => (storage() === 'ok' ? undefined : `storage: ${storage()}`) },
+    failed: (error) => log.error({ err: error }, 'a WebSocket connection failed'),
+    health: { unready: () => (storage.state === 'ok' ? undefined : `storage: ${storage.state}`) },
   })
 }

@@ -2,7 +2,8 @@
 import { BasicType, CURRENT_CHANNEL } from '../../protocol/monitor/constants.ts'
 import type { Overflow } from '../../storage/store.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { ChannelSettings, Registry } from '../channels/registry.ts'
+import type { ChannelSettings } from '../channels/queue-host.ts'
+import type { Registry } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import { type Control, type ControlArguments, type ControlContext, type ControlParameter, ok } from './control.ts'
 

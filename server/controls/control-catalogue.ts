@@ -6,14 +6,23 @@ import type { Control, ControlSource } from './control.ts'
 export type IsShown = (identity: Identity, control: string) => boolean
 
 export class ControlCatalogue {
-  readonly #own: ReadonlyMap<string, Control>
-  readonly #sources: readonly ControlSource[]
+  readonly #own = new Map<string, Control>()
+  readonly #sources: ControlSource[] = []
   readonly #isShown: IsShown
 
-  constructor(own: readonly Control[], sources: readonly ControlSource[], isShown: IsShown) {
-    this.#own = new Map(own.map((control) => [control.name, control]))
-    this.#sources = sources
+  constructor(isShown: IsShown) {
     this.#isShown = isShown
+  }
+
+  add(own: readonly Control[], sources: readonly ControlSource[]): void {
+    for (const control of own) this.#own.set(control.name, control)
+    this.#sources.push(...sources)
+  }
+
+  /** The tenants that a control is for; undefined if it is for all of them. */
+  tenantsOf(name: string): readonly string[] | undefined {
+    const source = this.#sources.find(({ prefix }) => name.startsWith(prefix))
+    return source === undefined ? this.#own.get(name)?.tenants : source.tenants
   }
 
   /** The controls that an identity can see. */

@@ -84,6 +84,10 @@ export interface Control {
 
 /** Controls that appear and disappear at run time, for example the methods of a broker. */
 export interface ControlSource {
+  /** The common prefix of their names. */
+  readonly prefix: string
+  /** The tenants that may have such controls. */
+  readonly tenants: readonly string[]
   /** The controls of the tenant of an identity. */
   of(identity: Identity): Iterable<Control>
   find(name: string, identity: Identity): Control | undefined

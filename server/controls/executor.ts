@@ -43,9 +43,6 @@ export interface ControlRights {
 }
 
 export interface ExecutorOptions {
-  readonly controls: readonly Control[]
-  /** Controls that appear and disappear at run time. */
-  readonly sources?: readonly ControlSource[]
   readonly ids: Ids
   readonly journal: Journal
   readonly clock: Pick<Clock, 'microseconds' | 'setTimeout' | 'clear'>
@@ -104,15 +101,25 @@ export class Executor {
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
-    const { controls, sources = [], rights, journal, age, audit, refusals, executions } = options
+    const { rights, journal, age, audit, refusals, executions } = options
     this.#options = options
     // Each program that runs has a listener.
     setMaxListeners(0, this.#stopping.signal)
-    this.#controls = new ControlCatalogue(controls, sources, (identity, control) => rights.isShown(identity, control))
+    this.#controls = new ControlCatalogue((identity, control) => rights.isShown(identity, control))
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
     this.#executions = new Executions({ rows: executions, change, age })
     this.#audit = new ControlAudit(audit, refusals)
+  }
+
+  /** Adds controls, and sources of controls that appear and disappear at run time. */
+  add(controls: readonly Control[], sources: readonly ControlSource[] = []): void {
+    this.#controls.add(controls, sources)
+  }
+
+  /** The tenants that a control is for; undefined if it is for all of them. */
+  tenantsOf(control: string): readonly string[] | undefined {
+    return this.#controls.tenantsOf(control)
   }
 
   /** The controls that an identity can see. */

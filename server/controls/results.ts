@@ -35,7 +35,7 @@ export class Results {
     const { journal } = this.#options
     channel.results.add(id)
     if (channel.row.durable) {
-      channel.queue.touch()
+      channel.queue.markChanged()
       journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction: 0 } })
     }
     return { id, control, user, channel }
@@ -46,13 +46,13 @@ export class Results {
     if (channel.deleted || !channel.results.has(id)) return
     const { clock, journal } = this.#options
     const { queue } = channel
-    const head = framePrefix(id, {}, new Set())
-    const hold = channel.row.durable ? queue.hold() : undefined
-    const transaction = queue.appendResult(head, result, clock.microseconds())
+    const prefix = framePrefix(id, {}, new Set())
+    const hold = channel.row.durable ? queue.holdBack() : undefined
+    const transaction = queue.appendResult(prefix, result, clock.microseconds())
     if (hold === undefined) return
     journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction } })
     // Sent only when it is stored: otherwise the consumer could get `unknown` as a second result after a crash.
-    void journal.whenStored().then(() => queue.letGo(hold))
+    void journal.whenStored().then(() => hold.release())
   }
 }
 

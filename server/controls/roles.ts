@@ -4,12 +4,12 @@ import { overlaps } from '../../auth/pattern.ts'
 import { ADMIN_ROLE, CONSUMER_ROLE, formatRule, formatWhere, mayRead } from '../../auth/permissions.ts'
 import type { RuledCommand } from '../../auth/rules.ts'
 import { isRuleCommand, type Rule, ruleCommands } from '../../auth/rules.ts'
-import { type CommandName, commands } from '../../protocol/monitor/commands/index.ts'
+import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
-import type { Concerned } from '../channels/withdrawal.ts'
+import type { IsAffected } from '../channels/rights-revocation.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { isPattern } from '../metrics/pattern.ts'
@@ -20,7 +20,7 @@ export interface RoleControlsOptions {
   readonly rules: Rules
   readonly accounts: Pick<Users, 'list'>
   /** Ends what users may no longer do. */
-  readonly reconsider: (isConcerned: Concerned) => void
+  readonly reconsider: (isConcerned: IsAffected) => void
   /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
   /** Resolves when everything that has changed so far is stored. */

@@ -7,7 +7,7 @@ import { makeVerifiers, preparePassword } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
-import type { Concerned } from '../channels/withdrawal.ts'
+import type { IsAffected } from '../channels/rights-revocation.ts'
 import { StatusError } from '../core/errors.ts'
 import {
   asInvalidArgument,
@@ -34,7 +34,7 @@ export interface UserControlsOptions {
   /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
   readonly withdraw: (account: Account) => void
   /** Ends what a user may no longer do in its new role. */
-  readonly reconsider: (isConcerned: Concerned) => void
+  readonly reconsider: (isConcerned: IsAffected) => void
   /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }

@@ -1,46 +1,46 @@
-/** What a command's handler is: `(session, arguments) => outcome`. Synchronous wherever it can be: commands are as hot as values. */
-
+/** A command handler is `(session, arguments) => outcome`, synchronous wherever possible: commands are as hot as values. */
 import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
-import type { CommandArguments, CommandName } from '../../protocol/monitor/commands/index.ts'
+import type { CommandArguments, CommandName } from '../../protocol/monitor/commands.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Connection } from '../channels/outbox.ts'
+import type { ChannelConnection } from '../channels/outbox.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Producer } from './producer.ts'
 
-/** The session as a command sees it: who asks, from which channel. */
-export interface Caller extends Connection {
-  readonly producer: Producer
+/** A session as commands see it: its identity and its current channel. */
+export interface CommandSession extends ChannelConnection {
   readonly identity: Identity
-  /** With what it was proven: may be narrower than the identity. */
+  /** The proof of the identity; its scope may be narrower. */
   readonly credential: Credential
-  /** Of the peer. */
+  /** The address of the peer. */
   readonly address: string
-  /** The producer made this connection: its channel is the only one [MON 14]. */
-  readonly isDialled: boolean
+  /** True if the producer made this connection: its channel is the only one [MON 14]. */
+  readonly isOutbound: boolean
   /** The current channel. */
   readonly channel: Channel
-  /** Instances made here and never bound. */
-  readonly made: Set<MetricInstance>
-  /** Makes another channel the current one; what it gives is to be called when the response is out. */
+  /** Instances that were made here and never bound. */
+  readonly unboundInstances: Set<MetricInstance>
+  /** Makes another channel the current one. The returned function is to be called when the response is sent. */
   moveTo(channel: Channel): () => void
-  /** Nothing behind the command under way is handled. */
-  closing(): void
-  /** Ends the connection with its reason said first. */
+  /** Ignores everything after the current command. */
+  stopReading(): void
+  /** Sends a notice with the reason and ends the connection. */
   dismiss(code: number, detail: string): void
 }
 
-/** What a handler gives: the result; with `stored` the response waits for the disk; `after` runs when it is out. */
 export interface Reply {
   readonly result: number
+  /** True if the response waits until every change made so far is durable. */
   readonly stored?: boolean
-  readonly after?: () => void
-  /** What `after` sets going may be as large as a frame. */
-  readonly heavy?: boolean
+  /** Starts the effects of the command, once its response is sent. */
+  readonly onSent?: () => void
+  /** The size of those effects, in small answers; 1 if left out. */
+  readonly cost?: number
 }
 export type Outcome = number | Reply
-export type Handler<N extends CommandName> = (session: Caller, args: CommandArguments<N>) => Outcome | Promise<Outcome>
-/** Commands that concern the connection itself are the session's own. */
+export type CommandHandler<N extends CommandName> = (
+  session: CommandSession,
+  args: CommandArguments<N>,
+) => Outcome | Promise<Outcome>
+/** All commands but those about the connection itself, which belong to the session. */
 export type HandledName = Exclude<CommandName, 'AUTH' | 'NOP' | 'WRAP'>
-/** One for each command: leaving one out does not compile. */
-export type Handlers = { readonly [N in HandledName]: Handler<N> }
+export type CommandHandlers = { readonly [N in HandledName]: CommandHandler<N> }

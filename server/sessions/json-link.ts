@@ -1,6 +1,6 @@
 /**
- * A link whose peer speaks `monitoring.json`: frames go out as text, one object per message; a session that writes XDR
- * does not know the difference. What comes in is text and goes another way, see `JsonIntake`.
+ * A link whose peer speaks `monitoring.json`: frames go out as text, one object per message, so that a session always
+ * writes XDR. Incoming messages are text and are read by `JsonCommandSource`.
  */
 import { Framer, MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'

@@ -1,4 +1,4 @@
-/** The AUTH exchange of one connection [MON 6.3, 6.4, 11]: what is offered, how often one may fail, who it is in the end. */
+/** The login of one connection [MON 6.3, 6.4, 11]: methods on offer, AUTH exchange, number of failures, and identity in the end. */
 import { AuthError } from '../../auth/errors.ts'
 import type { AuthExchange, Credential, Failed, Peer } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
@@ -7,42 +7,42 @@ import type { Capabilities } from '../../protocol/monitor/capabilities.ts'
 import { PROTOCOL_MAJOR, PROTOCOL_MINOR } from '../../protocol/monitor/constants.ts'
 import type { StatusName } from '../../protocol/monitor/status.ts'
 import { StatusError } from '../core/errors.ts'
+import type { SessionContext } from './context.ts'
 import type { AuthProvider } from './incoming-connection.ts'
-import type { Producer } from './producer.ts'
 
 const MAX_FAILURES = 3
-/** How often an answer that waits for the disk looks whether that is full. */
-const FULL_MS = 500
+/** The interval at which a response that waits for the disk checks whether the disk is full. */
+const DISK_CHECK_MS = 500
 
 export type LoginStep =
   | { readonly outcome: 'ok'; readonly identity: Identity; readonly credential: Credential }
   | { readonly outcome: 'continue'; readonly data: Uint8Array }
-  /** `closed`: this was one failure too many. */
+  /** The outcome is `closed` after one failure too many. */
   | { readonly outcome: 'refused' | 'closed'; readonly status: StatusName; readonly detail: string }
 
-export class Login {
-  readonly #producer: Producer
-  readonly #door: AuthProvider
+export class SessionLogin {
+  readonly #context: SessionContext
+  readonly #auth: AuthProvider
   #peer: Peer
   #exchange: AuthExchange
-  /** Of the exchange under way, or the last one. */
+  /** The method of the current exchange, or of the last one. */
   #method = ''
   #failures = 0
 
-  constructor(producer: Producer, peer: Peer, door: AuthProvider = producer.authenticator) {
-    this.#producer = producer
-    this.#door = door
+  constructor(context: SessionContext, peer: Peer, auth: AuthProvider) {
+    this.#context = context
+    this.#auth = auth
     this.#peer = peer
-    this.#exchange = door.begin(peer)
+    this.#exchange = auth.begin(peer)
   }
 
-  /** Ends an exchange under way. */
+  /** Abandons the current exchange. */
   reset(): void {
-    this.#exchange = this.#door.begin(this.#peer)
+    this.#exchange = this.#auth.begin(this.#peer)
   }
 
-  /** More is known of the peer: it is under TLS. */
-  moved(facts: Partial<Peer>): void {
+  /** Adds facts about the peer, which a TLS handshake has shown. */
+  learn(facts: Partial<Peer>): void {
     this.#peer = { ...this.#peer, ...facts }
     this.reset()
   }
@@ -51,10 +51,10 @@ export class Login {
     return {
       major: PROTOCOL_MAJOR,
       minor: PROTOCOL_MINOR,
-      auth: this.#door.methods(this.#peer),
+      auth: this.#auth.methods(this.#peer),
       layer,
       extension: ['commit-through', 'gap', 'notice'],
-      software: this.#producer.software,
+      software: this.#context.software,
       maxFrameBytes: authenticated ? MAX_FRAME_BYTES : MAX_FRAME_BYTES_BEFORE_AUTH,
     }
   }
@@ -65,7 +65,7 @@ export class Login {
     switch (step.outcome) {
       case 'ok': {
         const { account, credential } = step
-        return { outcome: 'ok', identity: this.#producer.accounts.identity(account), credential }
+        return { outcome: 'ok', identity: this.#context.accounts.identity(account), credential }
       }
       case 'continue':
         return step
@@ -82,9 +82,9 @@ export class Login {
     }
   }
 
-  /** The failure is in the audit log before anybody is told. One that was not looked at is only counted there. */
+  /** Records the failure in the audit log before it is answered. A throttled one is only counted there. */
   async #failed({ identity = '', throttled = false, reason }: Failed): Promise<LoginStep> {
-    const { failures, log } = this.#producer
+    const { failures, log } = this.#context
     const { address } = this.#peer
     this.#failures++
     log.info({ peer: address, method: this.#method, failures: this.#failures, throttled, reason }, 'AUTH failed')
@@ -96,14 +96,14 @@ export class Login {
     return { outcome, status: 'AUTH_FAILED', detail: 'not admitted' }
   }
 
-  /** Waits until what was recorded is stored, or, giving false, the disk is found to be full. */
+  /** Waits until the record is durable (true), or the disk is found to be full (false). */
   #isStored(): Promise<boolean> {
-    const { journal, host, clock } = this.#producer
+    const { journal, host, clock } = this.#context
     if (host.refusing === 'full') return Promise.resolve(false)
     return new Promise((resolve) => {
       const timer = clock.setInterval(() => {
         if (host.refusing === 'full') done(false)
-      }, FULL_MS)
+      }, DISK_CHECK_MS)
       const done = (isStored: boolean): void => {
         clock.clear(timer)
         resolve(isStored)

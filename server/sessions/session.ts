@@ -1,117 +1,138 @@
 /**
- * One connection: commands in, responses out, the values of its current channel. Commands take effect as they arrive
- * [MON 7], and cause nothing before their response. Reading stops while the peer does not take what it asked for.
+ * A session is one connection: its login, its layers and its current channel. Commands take effect as they arrive [MON 7],
+ * and their effects start after their responses. What arrives goes to the command reader, what is sent goes through the
+ * response writer and the link writer; this class holds the state that they share.
  */
-import type { Credential, Peer } from '../../auth/mechanism.ts'
+import type { Credential } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
-import type { LinkListener } from '../../protocol/link/link.ts'
-import { NoticeCode } from '../../protocol/monitor/constants.ts'
+import type { Link } from '../../protocol/link/link.ts'
+import { MessageId, NoticeCode } from '../../protocol/monitor/constants.ts'
+import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Connection } from '../channels/outbox.ts'
 import type { Timer } from '../core/clock.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import { Dispatch } from './dispatch.ts'
-import type { Handlers } from './handler.ts'
+import { CommandReader, type ReadSession } from './command-reader.ts'
+import type { SessionContext } from './context.ts'
+import type { CommandHandlers } from './handler.ts'
 import type { IncomingConnection } from './incoming-connection.ts'
-import { Login } from './login.ts'
-import { Outgoing } from './outgoing.ts'
-import type { Producer } from './producer.ts'
-import { type Read, Reading } from './reading.ts'
-import { Replies } from './replies.ts'
-import { type Wrapped, Wrapping } from './wrapping.ts'
+import { LayerStack } from './layer-stack.ts'
+import { LinkWriter } from './link-writer.ts'
+import { SessionLogin } from './login.ts'
+import { ResponseWriter } from './response-writer.ts'
 
-export interface SessionOptions extends IncomingConnection {
-  readonly producer: Producer
-  readonly handlers: Handlers
+export interface SessionOptions {
+  readonly context: SessionContext
+  readonly connection: IncomingConnection
+  readonly handlers: CommandHandlers
   readonly ended: (session: Session) => void
 }
 
 const LOGIN_MS = 10_000
-/** Reading stops while this many bytes of responses and answers are not drained [MON 8 Window]. */
+/** Reading stops while more bytes of responses and answers than this are not drained [MON 8 Window]. */
 const MAX_UNDRAINED = 1 << 20
-/** Before AUTH as much as the peer may send in one frame [MON 1]. */
+/** The same before AUTH: as much as the peer may send in one frame [MON 1]. */
 const MAX_UNDRAINED_BEFORE_AUTH = MAX_FRAME_BYTES_BEFORE_AUTH
+/** The result of a WRAP that changes the capabilities [MON 2]. */
+const CAPABILITIES_CHANGED = MessageId.PRODUCER_CAPS
 
-export class Session implements Connection, LinkListener, Read, Wrapped {
-  readonly producer: Producer
-  readonly #options: SessionOptions
-  readonly #reading: Reading
-  readonly #replies: Replies
-  readonly #outgoing: Outgoing
-  readonly #wrapping: Wrapping
-  readonly #login: Login
-  /** Instances made here and never bound: they die with the connection [MON 9 Unbound]. */
-  readonly made = new Set<MetricInstance>()
+export class Session implements ReadSession {
+  readonly #context: SessionContext
+  readonly #connection: IncomingConnection
+  readonly #ended: (session: Session) => void
+  readonly #commands: CommandReader
+  readonly #responses: ResponseWriter
+  readonly #linkWriter: LinkWriter
+  readonly #layers: LayerStack
+  readonly #login: SessionLogin
+  /** Instances that were made here and never bound: they end with the connection [MON 9 Unbound]. */
+  readonly unboundInstances = new Set<MetricInstance>()
   #identity: Identity | undefined
   #credential: Credential | undefined
-  /** What it counts among. */
-  #counted: Count | undefined
+  /** The quota of connections in which this one is counted. */
+  #quota: Count | undefined
   #channel: Channel | undefined
-  #deadline: Timer | undefined
-  /** SET_CHANNELs so far: of several on their way only the response of the last one lets values go. */
+  #loginTimeout: Timer | undefined
+  /** A WRAP that has no response yet. */
+  #wrapRequest: { readonly seq: number; readonly layer: string } | undefined
+  /** True from the response to WRAP until the end of the handshake: neither the old layer nor the new one carries anything. */
+  #isTlsStarting = false
+  /** The number of SET_CHANNELs. If several are pending, only the response to the last one releases values. */
   #moves = 0
-  #over = false
+  #isOver = false
 
-  constructor(options: SessionOptions) {
-    const { producer, handlers, format } = options
-    this.#options = options
-    this.producer = producer
-    this.#wrapping = new Wrapping(options, this)
-    this.#outgoing = new Outgoing(this.#wrapping, producer.clock)
-    this.#replies = new Replies({
-      journal: producer.journal,
-      turn: producer.turn,
-      write: (bytes) => this.#outgoing.write('responses', bytes, () => this.goOn()),
-      moved: () => this.goOn(),
+  constructor({ context, connection, handlers, ended }: SessionOptions) {
+    this.#context = context
+    this.#connection = connection
+    this.#ended = ended
+    const { clock, journal, turn } = context
+    const { format, peer, outbound } = connection
+    this.#login = new SessionLogin(context, peer, outbound?.auth ?? context.authenticator)
+    // What is sent goes from responses to the link writer to the layers; what arrives goes from the layers to commands.
+    this.#linkWriter = new LinkWriter(this, clock)
+    this.#responses = new ResponseWriter({
+      journal,
+      turn,
+      linkWriter: this.#linkWriter,
+      onProgress: () => this.resume(),
     })
-    this.#login = new Login(producer, options.peer, options.outbound?.auth)
-    const dispatch = new Dispatch({ session: this, replies: this.#replies, login: this.#login, handlers })
-    this.#reading = new Reading({ session: this, format, dispatch, replies: this.#replies, wrapping: this.#wrapping })
+    this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers })
+    this.#layers = new LayerStack(connection, this.#commands)
   }
 
-  /** PRODUCER_CAPS goes first on every connection; then 10 s to authenticate, a handshake among them [MON 11]. */
+  /** PRODUCER_CAPS comes first on every connection; then the peer has 10 s to log in, including a handshake [MON 11]. */
   begin(): void {
     this.#limitLogin()
-    if (this.#wrapping.begin()) this.#sayCapabilities()
+    if (this.#layers.beginsWithTls) {
+      this.#startTls()
+    } else {
+      this.#layers.listen()
+      this.#sendCapabilities()
+    }
   }
 
   #limitLogin(): void {
-    this.producer.clock.clear(this.#deadline)
-    this.#deadline = this.producer.clock.setTimeout(() => this.#late(), LOGIN_MS)
+    const { clock } = this.#context
+    clock.clear(this.#loginTimeout)
+    this.#loginTimeout = clock.setTimeout(() => this.#loginTimedOut(), LOGIN_MS)
   }
 
-  /** Who does not take what it asked for would not take the last words either. */
-  #late(): void {
-    const isDeaf = this.behind
+  /** A peer that has not taken its responses would not take the notice either, so its link is destroyed. */
+  #loginTimedOut(): void {
+    const isBehind = this.behind
     this.fail('no successful AUTH within 10 s')
-    if (isDeaf) this.#wrapping.link.destroy()
+    if (isBehind) this.link.destroy()
   }
 
-  #sayCapabilities(): void {
-    this.#replies.caps(this.#login.capabilities(this.isAuthenticated, this.#wrapping.offered()))
+  #sendCapabilities(): void {
+    const layers = this.#layers.offered(this.isAuthenticated)
+    this.#responses.capabilities(this.#login.capabilities(this.isAuthenticated, layers))
+  }
+
+  get link(): Link {
+    return this.#layers.link
   }
 
   get isAuthenticated(): boolean {
     return this.#identity !== undefined
   }
 
-  /** Who it is; only after AUTH. */
+  /** The identity of the peer; only after AUTH. */
   get identity(): Identity {
-    return known(this.#identity)
+    return afterAuth(this.#identity)
   }
 
   get credential(): Credential {
-    return known(this.#credential)
+    return afterAuth(this.#credential)
   }
 
   get address(): string {
-    return this.#options.peer.address
+    return this.#connection.peer.address
   }
 
-  get isDialled(): boolean {
-    return this.#options.outbound !== undefined
+  get isOutbound(): boolean {
+    return this.#connection.outbound !== undefined
   }
 
   get userId(): number | undefined {
@@ -120,176 +141,193 @@ export class Session implements Connection, LinkListener, Read, Wrapped {
 
   /** The current channel; only after AUTH. */
   get channel(): Channel {
-    return known(this.#channel)
+    return afterAuth(this.#channel)
   }
 
   get isOver(): boolean {
-    return this.#over
+    return this.#isOver
   }
 
-  text(message: string): void {
-    this.#reading.text(message)
-  }
-
-  data(chunk: Uint8Array): void {
-    this.#reading.data(chunk)
-  }
-
-  finished(): void {
-    this.#reading.finished()
-  }
-
-  broken(detail: string): void {
-    if (!this.#over) this.fail(detail)
-  }
-
-  closed(): void {
-    this.#outgoing.end()
-    this.#leave()
-  }
-
-  /** Nothing more is handled, and the channel is left; what was written may still be on its way. */
-  #leave(): void {
-    if (this.#over) return
-    this.#over = true
-    this.producer.clock.clear(this.#deadline)
-    this.#replies.end()
-    if (this.#channel !== undefined) this.producer.registry.detach(this.#channel, this)
-    if (this.#identity !== undefined) this.#counted?.leave()
-    for (const instance of this.made) this.producer.bindings.endUnbound(instance)
-    this.#options.ended(this)
-  }
-
-  /** The peer asks and does not take what it gets. */
+  /** True if the peer sends commands and does not take the responses and answers. */
   get behind(): boolean {
-    const answers = this.#outgoing.undrained('answers') + (this.#channel?.outbox.backlog ?? 0)
+    const answers = this.#linkWriter.undrained('answers') + (this.#channel?.outbox.backlog ?? 0)
     const most = this.isAuthenticated ? MAX_UNDRAINED : MAX_UNDRAINED_BEFORE_AUTH
-    return this.#replies.backlog + this.#outgoing.undrained('responses') + answers > most
+    return this.#responses.backlog + this.#linkWriter.undrained('responses') + answers > most
   }
 
-  /** AUTH succeeded: the session gets a channel, which it tells, and its limits are others. Throws StatusError QUOTA_EXCEEDED. */
-  admit(seq: number, identity: Identity, credential: Credential): void {
-    if (this.#over) return
-    // An admin is every tenant's, and has to get in where one has used up what it may have.
-    if (identity.role !== ADMIN_ROLE) this.#counted = this.producer.quotas.of(identity.tenant).connections
-    this.#counted?.enter()
-    const channel = this.#options.outbound?.channel ?? this.producer.registry.create(identity, false)
-    this.producer.clock.clear(this.#deadline)
+  async authenticate(seq: number, method: string, data: Uint8Array): Promise<void> {
+    const step = await this.#login.step(method, data)
+    if (step.outcome === 'continue') {
+      this.#responses.challenge(seq, step.data)
+    } else if (step.outcome === 'ok') {
+      this.#admit(seq, step.identity, step.credential)
+    } else {
+      this.#responses.refuse(seq, StatusCode[step.status], step.detail)
+      if (step.outcome === 'closed') this.end()
+    }
+  }
+
+  /** AUTH succeeded: the session gets a channel and other limits. Throws StatusError QUOTA_EXCEEDED. */
+  #admit(seq: number, identity: Identity, credential: Credential): void {
+    if (this.#isOver) return
+    const { quotas, registry, clock, log } = this.#context
+    const { outbound, admitted, peer } = this.#connection
+    // An admin belongs to every tenant, and has to get in even where one has used up its quota.
+    if (identity.role !== ADMIN_ROLE) this.#quota = quotas.of(identity.tenant).connections
+    this.#quota?.enter()
+    const channel = outbound?.channel ?? registry.create(identity, false)
+    clock.clear(this.#loginTimeout)
     this.#identity = identity
     this.#credential = credential
     this.#channel = channel
-    this.#reading.authenticated()
-    this.#options.admitted?.()
-    this.#replies.now(seq, channel.id)
-    this.#sayCapabilities()
-    this.producer.registry.attach(channel, this)
-    this.producer.log.info(
-      { peer: this.#options.peer.address, tenant: identity.tenant, user: identity.name },
-      'authenticated',
-    )
+    this.#commands.authenticated()
+    admitted?.()
+    this.#responses.ok(seq, channel.id)
+    this.#sendCapabilities()
+    registry.attach(channel, this)
+    log.info({ peer: peer.address, tenant: identity.tenant, user: identity.name }, 'authenticated')
   }
 
+  /** WRAP is synchronous [MON 6.12]: bytes that arrive before its response end the connection. */
   wrap(seq: number, layer: string): void {
     this.#login.reset()
-    this.#wrapping.ask(seq, layer)
-    this.#reading.wrapping()
-    if (!this.#over) this.#wrapping.goOn(this.#replies)
+    this.#wrapRequest = { seq, layer }
+    this.#answerWrap()
   }
 
-  /** The 10 s begin anew [MON 11]. */
-  securing(): void {
-    this.#limitLogin()
+  get isWrapping(): boolean {
+    return this.#wrapRequest !== undefined || this.#isTlsStarting
   }
 
-  secured(facts: Partial<Peer>): void {
-    if (this.#over) return
-    this.#login.moved(facts)
-    this.wrapped()
+  /** Answers a WRAP once all other commands are answered. After that, nothing is read or written before the layer is there. */
+  #answerWrap(): void {
+    if (this.#wrapRequest === undefined || this.#responses.unanswered > 0) return
+    const { seq, layer } = this.#wrapRequest
+    this.#wrapRequest = undefined
+    if (!this.#layers.offered(this.isAuthenticated).includes(layer)) {
+      const detail = `the layer ${layer} is not offered on this connection`
+      this.#responses.refuse(seq, StatusCode.UNSUPPORTED, detail)
+      this.#responses.flush()
+      return
+    }
+    // Everything that the peer sends after it has the response is under the new layer.
+    this.link.pause()
+    this.#responses.ok(seq, CAPABILITIES_CHANGED)
+    this.#responses.flush()
+    if (layer === 'deflate') {
+      this.#layers.addDeflate()
+      this.#layerAdded()
+    } else {
+      this.#isTlsStarting = true
+      this.#limitLogin()
+      this.#linkWriter.whenDrained(() => {
+        if (!this.#isOver) this.#startTls()
+      })
+    }
   }
 
-  wrapped(): void {
-    this.#sayCapabilities()
-    this.goOn()
-  }
-
-  whenDrained(act: () => void): void {
-    this.#outgoing.whenDrained(() => {
-      if (!this.#over) act()
+  #startTls(): void {
+    this.#isTlsStarting = true
+    this.#layers.addTls((facts) => {
+      this.#isTlsStarting = false
+      if (this.#isOver) return
+      this.#login.learn(facts)
+      this.#layerAdded()
     })
   }
 
-  /** SET_CHANNEL [MON 7]: from here on commands are the new channel's; its values come behind the response. */
+  #layerAdded(): void {
+    this.#sendCapabilities()
+    this.resume()
+  }
+
+  /** SET_CHANNEL [MON 7]: commands are for the new channel from now on; its values come after the response. */
   moveTo(channel: Channel): () => void {
+    const { registry } = this.#context
     const left = this.channel
     this.#channel = channel
-    this.producer.registry.attach(channel, this, true)
-    this.producer.registry.detach(left, this)
+    registry.attach(channel, this, true)
+    registry.detach(left, this)
     const move = ++this.#moves
     return () => {
-      if (move === this.#moves && channel.connection === this) channel.outbox.start()
+      if (move === this.#moves && channel.connection === this) channel.outbox.resume()
     }
   }
 
   get undrained(): number {
-    return this.#outgoing.undrained('values')
+    return this.#linkWriter.undrained('values')
   }
 
   writeValues(bytes: Uint8Array, written: () => void): void {
-    this.#outgoing.write('values', bytes, () => {
+    this.#linkWriter.write('values', bytes, () => {
       written()
-      if (!this.#over) this.#channel?.outbox.drained()
+      if (!this.#isOver) this.#channel?.outbox.drained()
     })
   }
 
   writeAnswers(bytes: Uint8Array): void {
-    this.#outgoing.write('answers', bytes, () => this.goOn())
+    this.#linkWriter.write('answers', bytes, () => this.resume())
   }
 
   notice(code: number, channel: number, detail: string): void {
-    if (!this.#over && !this.#wrapping.isSecuring) this.#replies.notice(code, channel, detail)
+    if (!this.#isOver && !this.#isTlsStarting) this.#responses.notice(code, channel, detail)
   }
 
-  /** Ends the connection after what was written; nothing behind is handled. */
+  /** Something was decided, answered or drained: a WRAP that waits is answered, and reading continues. */
+  resume(): void {
+    if (!this.#isOver) this.#answerWrap()
+    this.#commands.resume()
+  }
+
+  stopReading(): void {
+    this.#commands.stop()
+  }
+
+  /** Ends the connection after what was written; no further command is handled. */
   end(closeCode?: number, reason?: string): void {
-    if (this.#over) return
-    this.#replies.flush()
-    if (this.#wrapping.isSecuring) this.#wrapping.link.destroy()
-    else this.#wrapping.link.end(closeCode, reason)
+    if (this.#isOver) return
+    this.#responses.flush()
+    if (this.#isTlsStarting) this.link.destroy()
+    else this.link.end(closeCode, reason)
     this.#leave()
   }
 
-  /** The connection ends with the response under way: nothing behind it is handled. */
-  closing(): void {
-    this.#reading.closing()
-  }
-
-  /** Ends it with its reason said first. */
   dismiss(code: number, detail: string): void {
     this.notice(code, this.#channel?.id ?? 0, detail)
     this.end()
   }
 
-  /** A command failed for a reason that is not the peer's. */
-  failed(error: unknown): void {
-    this.producer.log.error({ err: error, peer: this.#options.peer.address }, 'a command failed')
+  crashed(error: unknown): void {
+    this.#context.log.error({ err: error, peer: this.address }, 'a command failed')
     this.end()
   }
 
-  /** A protocol error. */
   fail(detail: string, closeCode?: number): void {
-    this.producer.log.info({ peer: this.#options.peer.address, detail }, 'protocol error')
+    this.#context.log.info({ peer: this.address, detail }, 'protocol error')
     this.notice(NoticeCode.PROTOCOL_ERROR, this.#channel?.id ?? 0, detail)
     this.end(closeCode, closeCode === undefined ? undefined : detail.slice(0, 100))
   }
 
-  /** Something was decided, answered or drained: what waits is looked at, and reading goes on. */
-  goOn(): void {
-    if (!this.#over) this.#wrapping.goOn(this.#replies)
-    this.#reading.goOn()
+  closed(): void {
+    this.#linkWriter.end()
+    this.#leave()
+  }
+
+  /** Handles nothing more, and leaves the channel; bytes that were written may still be on their way. */
+  #leave(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const { clock, registry, bindings } = this.#context
+    clock.clear(this.#loginTimeout)
+    this.#responses.end()
+    if (this.#channel !== undefined) registry.detach(this.#channel, this)
+    if (this.#identity !== undefined) this.#quota?.leave()
+    for (const instance of this.unboundInstances) bindings.endUnbound(instance)
+    this.#ended(this)
   }
 }
 
-function known<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('only a session that is authenticated has an identity and a channel')
+function afterAuth<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('only an authenticated session has an identity and a channel')
   return part
 }

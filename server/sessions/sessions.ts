@@ -1,39 +1,39 @@
-/** All open connections, whatever they came over; a bound, and an end for those of a user who is removed. */
+/** All open connections of the server: their limit, and the end of those that are no longer allowed. */
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
-import type { Handlers } from './handler.ts'
+import type { SessionContext } from './context.ts'
+import type { CommandHandlers } from './handler.ts'
 import type { IncomingConnection } from './incoming-connection.ts'
-import type { Producer } from './producer.ts'
 import { Session } from './session.ts'
 
 export class Sessions {
   readonly #sessions = new Set<Session>()
-  readonly #producer: Producer
-  readonly #handlers: Handlers
-  readonly #most: number
-  #closing = false
-  /** Connections that were refused because there were too many. */
+  readonly #context: SessionContext
+  readonly #handlers: CommandHandlers
+  readonly #max: number
+  #isShutDown = false
+  /** The number of connections that were refused because of the limit. */
   refused = 0
 
-  constructor(producer: Producer, handlers: Handlers, most: number) {
-    this.#producer = producer
+  constructor(context: SessionContext, handlers: CommandHandlers, max: number) {
+    this.#context = context
     this.#handlers = handlers
-    this.#most = most
+    this.#max = max
   }
 
   get count(): number {
     return this.#sessions.size
   }
 
-  /** A connection is there. Above the limit it is closed at once. */
-  accept(arrival: IncomingConnection): void {
-    if (this.#closing || this.#sessions.size >= this.#most) {
+  /** Makes a session of a connection, or closes it at once above the limit. */
+  accept(connection: IncomingConnection): void {
+    if (this.#isShutDown || this.#sessions.size >= this.#max) {
       this.refused++
-      arrival.link.destroy()
+      connection.link.destroy()
       return
     }
     const session = new Session({
-      ...arrival,
-      producer: this.#producer,
+      context: this.#context,
+      connection,
       handlers: this.#handlers,
       ended: (ended) => this.#sessions.delete(ended),
     })
@@ -41,16 +41,16 @@ export class Sessions {
     session.begin()
   }
 
-  /** Ends what a user has open. */
+  /** Ends all sessions of a user. */
   dismiss(userId: number, detail: string): void {
     for (const session of [...this.#sessions]) {
       if (session.userId === userId) session.dismiss(NoticeCode.WITHDRAWN, detail)
     }
   }
 
-  /** Ends those that are no longer allowed: to be called every second [MON 15]. */
+  /** Ends the sessions that are no longer allowed. To be called every second [MON 15]. */
   sweep(): void {
-    const { authenticator, clock, log } = this.#producer
+    const { authenticator, clock, log } = this.#context
     const now = clock.wallMs()
     for (const session of [...this.#sessions]) {
       if (!session.isAuthenticated) continue
@@ -64,9 +64,9 @@ export class Sessions {
     }
   }
 
-  /** Nobody comes in any more; those inside are told and end. */
+  /** Refuses new connections, and ends the open ones with a notice. */
   shutDown(): void {
-    this.#closing = true
+    this.#isShutDown = true
     for (const session of [...this.#sessions]) session.dismiss(NoticeCode.SHUTTING_DOWN, 'the producer stops')
   }
 }

@@ -1,4 +1,4 @@
-/** Tells a tenant that it would have more than it may, where no command could be refused: at most once a minute, with how much. */
+/** Notices to a tenant that exceeds a quota where no command could be refused: at most once a minute, with the amount. */
 
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
@@ -10,7 +10,7 @@ export class OverQuota {
   readonly #quotas: Quotas
   readonly #notices: Pick<Notices, 'emit'>
   readonly #clock: Pick<Clock, 'monotonicMs'>
-  readonly #told = new Map<string, { readonly refused: number; readonly atMs: number }>()
+  readonly #reported = new Map<string, { readonly refused: number; readonly atMs: number }>()
 
   constructor(quotas: Quotas, notices: Pick<Notices, 'emit'>, clock: Pick<Clock, 'monotonicMs'>) {
     this.#quotas = quotas
@@ -33,9 +33,9 @@ export class OverQuota {
   #tell(tenant: string, what: string, { refused }: { readonly refused: number }, say: (more: number) => string): void {
     const now = this.#clock.monotonicMs()
     const key = `${what} ${tenant}`
-    const told = this.#told.get(key) ?? { refused: 0, atMs: Number.NEGATIVE_INFINITY }
-    if (refused === told.refused || now - told.atMs < MINUTE_MS) return
-    this.#notices.emit({ severity: 'warning', subject: 'quota', detail: say(refused - told.refused) }, { tenant })
-    this.#told.set(key, { refused, atMs: now })
+    const reported = this.#reported.get(key) ?? { refused: 0, atMs: Number.NEGATIVE_INFINITY }
+    if (refused === reported.refused || now - reported.atMs < MINUTE_MS) return
+    this.#notices.emit({ severity: 'warning', subject: 'quota', detail: say(refused - reported.refused) }, { tenant })
+    this.#reported.set(key, { refused, atMs: now })
   }
 }

@@ -2,10 +2,11 @@
 import { resolve } from 'node:path'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
-import { type Config, ConfigError, formatAddress, loadConfig } from '../config/config.ts'
+import { formatAddress } from '../core/address.ts'
 import { ListenError } from '../core/listen.ts'
 import { createLogger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
+import { type Config, ConfigError, loadConfig } from './config.ts'
 import { type RunningServer, startServer } from './server.ts'
 
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
@@ -15,7 +16,7 @@ export interface ServeOptions {
   readonly config?: string | undefined
 }
 
-/** Runs until a signal or a failure; gives the exit code. */
+/** Runs until a signal or a failure; returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
   const config = readConfig(options)
   if (config === undefined) return 2
@@ -69,21 +70,14 @@ function refused({ message }: ConfigError): number {
   return 2
 }
 
-/** Five lines: where it listens, where data lies, the admin's password (once), three commands to try. */
-function greeting(
-  { tcp, tls, http, https, gmetric, gmetricXml, smonTcp, smonUdp, mono, newPassword }: RunningServer,
-  config: Config,
-): string {
+/** Five lines: where it listens, where the data is, the admin's password (once), commands to try. */
+function greeting({ tcp, tls, http, https, sources, newPassword }: RunningServer, config: Config): string {
   const listens = [
     tcp && `monitoring tcp://${formatAddress(tcp)}`,
     tls && `tls://${formatAddress(tls)}`,
     http && `ws://${formatAddress(http)}/monitor`,
     https && `wss://${formatAddress(https)}/monitor`,
-    gmetric && `gmetric udp://${formatAddress(gmetric)}`,
-    gmetricXml && `gmond's xml tcp://${formatAddress(gmetricXml)}`,
-    smonTcp && `smon tcp://${formatAddress(smonTcp)}`,
-    smonUdp && `smon udp://${formatAddress(smonUdp)}`,
-    ...mono.map((address) => `mono tcp://${formatAddress(address)}`),
+    ...sources.map(({ use, transport, address }) => `${use} ${transport}://${formatAddress(address)}`),
   ].filter(Boolean)
   const password =
     newPassword === undefined

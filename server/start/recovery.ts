@@ -13,20 +13,20 @@ import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
-import type { Producer } from '../sessions/producer.ts'
+import type { Producer } from './compose.ts'
 
-export async function recover(recovered: Recovered, producer: Producer): Promise<void> {
+export async function recoverState(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)
   recoverBindings(recovered, producer, channels)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
   for (const channel of channels.values()) {
-    if (channel.row.url !== '') producer.dials.watch(channel, proofs.get(channel.id))
+    if (channel.row.url !== '') producer.dialler.watch(channel, proofs.get(channel.id))
   }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)
   producer.executor.recover((user) => identityOf(user, producer.accounts))
   // Rules may have changed in the last moment before the process died.
-  producer.withdrawal.reconsider()
+  producer.withdrawal.reapply()
   const read = (block: Block): Promise<Uint8Array | undefined> => producer.registry.read(block)
   for (const { bindings, queue } of channels.values()) {
     await queue.restoreSeries(read, (metric) => bindings.get(metric)?.instance.selection.isPattern ?? false)

@@ -1,30 +1,29 @@
 /**
  * The server: started from the store outwards, stopped the other way round. The Monitoring Protocol's TCP listener opens
- * last, so that whoever can connect finds everything else open.
+ * last, so that a client that can connect finds everything else open.
  */
 import { createRequire } from 'node:module'
 import { PasswordHasher } from '../../auth/password.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Store } from '../../storage/store.ts'
-import type { Address, Config } from '../config/config.ts'
-import { openListeners } from '../connections/listen.ts'
-import { ownPorts, type Resolver } from '../connections/outbound/resolve.ts'
+import { type Listeners, openListeners } from '../connections/listen.ts'
+import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Sessions } from '../sessions/sessions.ts'
-import { addSensors, type Sensors } from '../sources/table.ts'
+import { type BoundAddress, SourceListeners } from '../sources/source.ts'
+import { composeServer, type ServerParts } from './compose.ts'
+import type { Config } from './config.ts'
 import { firstRun } from './first-run.ts'
-import { makeParts, type Parts } from './parts.ts'
-import { recover } from './recovery.ts'
+import { recoverState } from './recovery.ts'
 
 export type { Identity, Owner } from '../../auth/permissions.ts'
 export { BasicType } from '../../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
 export { type AuditFinding, verifyAudit } from '../accounts/audit/verify.ts'
-export { type Config, ConfigError, defaultConfig, loadConfig } from '../config/config.ts'
 export { StatusError } from '../core/errors.ts'
 export type { Hub } from '../metrics/hub.ts'
 export type {
@@ -41,53 +40,45 @@ export type {
   Series,
   Subscription,
 } from '../metrics/metric.ts'
+export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
 
 export interface ServerOptions {
   readonly config: Config
   readonly clock?: Clock
   readonly log?: Logger
-  /** Instead of SQLite in `producer.data_dir`: for tests. */
+  /** For tests, instead of SQLite in `producer.data_dir`. */
   readonly store?: Store
-  /** Instead of one of the usual cost: for tests. It is closed with the server. */
+  /** For tests, instead of a hasher of the usual cost. It is closed with the server. */
   readonly hasher?: PasswordHasher
-  /** For the `admin` of a first start; missing or empty: one is made and given back. */
+  /** The password of `admin` at a first start; if it is missing or empty, one is made and returned. */
   readonly adminPassword?: string | undefined
   /** Adds sensors of one's own, before bindings come back from the store. */
   readonly sensors?: (hub: Hub) => void
-  /** Asks for the addresses of names that are to be dialled, instead of the system: for tests. */
+  /** For tests: looks up the addresses of names that are to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
-  /** Storing failed for good: nothing is acknowledged any more, the process has to end. */
+  /** Called when storing failed for good: nothing is acknowledged any more, and the process has to end. */
   readonly onFailed?: (error: Error) => void
 }
 
-export interface RunningServer {
-  readonly tcp: Address | undefined
-  readonly tls: Address | undefined
-  readonly http: Address | undefined
-  readonly https: Address | undefined
-  /** Where gmetric packets are taken, or undefined: off, or its default address was not free. */
-  readonly gmetric: Address | undefined
-  /** Where gmetad polls. */
-  readonly gmetricXml: Address | undefined
-  /** Where smon streams and datagrams are taken. */
-  readonly smonTcp: Address | undefined
-  readonly smonUdp: Address | undefined
-  /** Where Mono agents connect. */
-  readonly mono: readonly Address[]
+export interface RunningServer extends Listeners {
+  /** Where sources take values, or let them be fetched. */
+  readonly sources: readonly BoundAddress[]
   /** The admin's password, if this start made it up. */
   readonly newPassword: string | undefined
   /** Takes connections that did not come over a listener. */
   readonly sessions: Sessions
-  readonly parts: Parts
+  readonly parts: ServerParts
   /** Tells consumers, stores what is accepted, closes everything. */
   stop(): Promise<void>
 }
 
 const SWEEP_MS = 1000
-/** How often old records of the audit log are looked for. */
+/** How often records of the audit log that are too old are removed. */
 const PRUNE_MS = 3_600_000
 
-/** Rejects with StorageError, ListenError or what else keeps it from running; nothing is left open then. */
+type Opened = (end: () => Promise<void> | void) => void
+
+/** Rejects with StorageError, ListenError or whatever else keeps it from running; nothing is left open then. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const opened: (() => Promise<void> | void)[] = []
   const close = async (): Promise<void> => {
@@ -101,38 +92,20 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 }
 
-async function start(
-  options: ServerOptions,
-  opened: (end: () => Promise<void> | void) => void,
-  close: () => Promise<void>,
-): Promise<RunningServer> {
-  const { config, clock = systemClock(), log = createLogger(config.log.level) } = options
+async function start(options: ServerOptions, opened: Opened, close: () => Promise<void>): Promise<RunningServer> {
+  const { config, clock = systemClock(), log = createLogger(config.log.level), resolve } = options
   const { dataDir } = config.producer
   const files = new OperatorFiles(config, clock, log)
-  const { certificates, jwtKeys } = files
   // Before anything is opened: a program that is missing is a mistake of the configuration.
   const programs = execControls(config.exec, clock)
   const store = options.store ?? new SqliteStore({ directory: dataDir, synchronous: config.storage.synchronous })
   const hasher = options.hasher ?? new PasswordHasher()
   opened(() => hasher.close())
-  const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
-  const { resolve } = options
-  const given = {
-    config,
-    clock,
-    log,
-    store,
-    hasher,
-    software: software(),
-    resolve,
-    programs,
-    onFailed,
-    certificates,
-    jwtKeys,
-  }
   opened(() => store.close())
-  const { parts, recovered } = await makeParts(given)
-  const { producer, sessions, hub } = parts
+  const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
+  const software = softwareVersion()
+  const parts = await composeServer({ config, clock, log, store, hasher, software, files, programs, resolve, onFailed })
+  const { producer, sessions, hub, dialler, storage, recovered, sources } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,
     audit: producer.audit,
@@ -141,46 +114,51 @@ async function start(
     dataDir,
     adminPassword: options.adminPassword,
   })
-  const sensors = addSensors(parts, config, files.tls)
   opened(() => hub.close())
   options.sensors?.(hub)
-  await recover(recovered, producer)
+  await recoverState(recovered, producer)
   await producer.journal.whenStored()
-  const feeds = await sensors.listen()
-  opened(() => feeds.close())
-  const sweeping = clock.setInterval(() => sweep(parts, sensors, files), SWEEP_MS)
+  const bound = new SourceListeners()
+  opened(() => bound.close())
+  for (const source of sources) await source.listen?.(bound)
+  const sweeping = clock.setInterval(() => sweep(parts, files), SWEEP_MS)
   opened(() => clock.clear(sweeping))
   const pruning = clock.setInterval(() => pruneAudit(parts, config.audit.keepMs), PRUNE_MS)
   opened(() => clock.clear(pruning))
-  const listeners = await openListeners(config, parts, files.tls, opened)
-  const { tcp, tls, http, https } = listeners
-  parts.dialler.start(
-    ownPorts([tcp, tls, http, https, feeds.gmetricXml, feeds.smonTcp, ...feeds.mono], [feeds.gmetric, feeds.smonUdp]),
-  )
-  opened(() => parts.dialler.stop())
+  const listeners = await openListeners({ config, tls: files.tls, sessions, clock, log, storage, opened })
+  dialler.start(ownPorts(listeners, bound.addresses), (connection) => sessions.accept(connection))
+  opened(() => dialler.stop())
   const stop = async (): Promise<void> => {
-    parts.dialler.stop()
+    dialler.stop()
     sessions.shutDown()
     hub.close()
     producer.failures.flush()
     await producer.executor.stop()
-    if (parts.storage() === 'ok') {
+    if (storage.state === 'ok') {
       for (const channel of producer.registry.all()) channel.queue.close()
       producer.journal.change({ put: 'closed', row: {} })
       await producer.journal.whenStored()
     }
     await close()
   }
-  const { gmetric, gmetricXml, smonTcp, smonUdp, mono } = feeds
-  return { ...listeners, gmetric, gmetricXml, smonTcp, smonUdp, mono, newPassword, sessions, parts, stop }
+  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop }
+}
+
+/** The ports that the server itself listens on. */
+function ownPorts({ tcp, tls, http, https }: Listeners, sources: readonly BoundAddress[]): OwnPort[] {
+  const ofConsumers = [tcp, tls, http, https].flatMap((address) => address ?? [])
+  return [
+    ...ofConsumers.map(({ port }) => ({ transport: 'tcp' as const, port })),
+    ...sources.map(({ transport, address: { port } }) => ({ transport, port })),
+  ]
 }
 
 /** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */
-function sweep({ producer, sessions, hub, dialler, notices }: Parts, sensors: Sensors, files: OperatorFiles): void {
+function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerParts, files: OperatorFiles): void {
   files.reloadChanged(notices)
   sessions.sweep()
   dialler.review()
-  sensors.sweep()
+  for (const source of sources) source.sweep?.()
   hub.sweep()
   producer.failures.sweep()
   producer.executor.sweep()
@@ -197,15 +175,15 @@ function sweep({ producer, sessions, hub, dialler, notices }: Parts, sensors: Se
   }
 }
 
-function pruneAudit({ producer, storage }: Parts, keepMs: number): void {
-  if (storage() !== 'ok') return
+function pruneAudit({ producer, storage }: ServerParts, keepMs: number): void {
+  if (storage.state !== 'ok') return
   producer.audit.prune(keepMs).catch((error: unknown) => {
     producer.log.error({ err: error }, 'old records of the audit log could not be removed')
   })
 }
 
 /** `cinnabar/<version>`, from the package. */
-function software(): string {
+function softwareVersion(): string {
   const { version } = createRequire(import.meta.url)(packageFile) as { version: string }
   return `cinnabar/${version}`
 }

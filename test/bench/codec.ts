@@ -12,7 +12,7 @@ import { SmonEncoder } from '../../protocol/smon/encode.ts'
 import { Block } from '../../server/channels/block.ts'
 import { MAX_BLOCK_BYTES, Pool } from '../../server/channels/pool.ts'
 import { framePrefix } from '../../server/metrics/instance.ts'
-import { XdrIntake } from '../../server/sessions/intake.ts'
+import { XdrCommandSource } from '../../server/sessions/command-source.ts'
 import { command, f64, join, str, u32 } from '../support/bytes.ts'
 import { bytesOf, definitions, roundsOf, SERIES } from './durable-stream.ts'
 
@@ -77,9 +77,9 @@ function valueAppend(): Pass {
 }
 
 /** Plain COMMITs as they stand in one read. `idOf`: one way to their transaction ids. */
-function commits(idOf: (intake: XdrIntake) => number): Pass {
+function commits(idOf: (source: XdrCommandSource) => number): Pass {
   const frames = join(...Array.from({ length: PER_PASS }, (_, index) => command.commit(index, FIRST_ID + index)))
-  const intake = new XdrIntake()
+  const intake = new XdrCommandSource()
   return () => {
     let last = 0
     intake.push(frames)

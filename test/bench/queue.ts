@@ -10,13 +10,13 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { FRAME_TRANSACTION, getUint53 } from '../../server/channels/block.ts'
-import { GAP_FRAME_BYTES } from '../../server/channels/gap.ts'
+import { FRAME_TRANSACTION, GAP_FRAME_BYTES } from '../../protocol/monitor/message.ts'
+import { getUint53 } from '../../server/channels/block.ts'
 import { Journal } from '../../server/channels/journal.ts'
-import { type Connection, Outbox } from '../../server/channels/outbox.ts'
+import { type ChannelConnection, Outbox } from '../../server/channels/outbox.ts'
 import { Pool } from '../../server/channels/pool.ts'
 import { Queue } from '../../server/channels/queue.ts'
-import { TurnScheduler } from '../../server/channels/turn.ts'
+import { TurnScheduler } from '../../server/channels/turn-scheduler.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { framePrefix } from '../../server/metrics/instance.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
@@ -89,7 +89,7 @@ function optionsOf(args: string[]): Options {
 }
 
 /** Takes what an outbox writes and commits it value by value, not before the next turn. */
-class Consumer implements Connection {
+class Consumer implements ChannelConnection {
   readonly queue: Queue
   readonly #options: Options
   readonly #journal: Journal

@@ -1,7 +1,7 @@
 /** Sequences of random commands; `npm run chaos -- --commands 100000` has more of them. */
 import { describe, expect, it } from 'vitest'
-import { MemoryStore } from '../support/memory-store/store.ts'
 import { times } from '../support/long.ts'
+import { MemoryStore } from '../support/memory-store/store.ts'
 import { cases } from './commands/cases.ts'
 import { runText } from './commands/sequence.ts'
 import { SqliteBacked } from './commands/sqlite-backed.ts'
@@ -10,7 +10,7 @@ import { newCounts } from './commands/walk.ts'
 import { commands, runCommands } from './commands.ts'
 
 const SEED = 1
-const SEQUENCES = times({ short: 250, long: 2_000 })
+const SEQUENCES = times({ short: 120, long: 2_000 })
 const MINUTES = 60_000
 
 describe('sequences of commands over the wire', () => {

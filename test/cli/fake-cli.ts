@@ -6,8 +6,13 @@ import type { Cli } from '../../cli/session.ts'
 import type { Screen } from '../../cli/top/screen.ts'
 import { type ConnectOptions, connect } from '../../client/index.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
-import { type Command, readCommand } from '../../protocol/monitor/command.ts'
-import { type CommandName, commandName, commands } from '../../protocol/monitor/commands/index.ts'
+import {
+  type CommandDeclaration,
+  type CommandName,
+  commandName,
+  commands,
+  readCommand,
+} from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Message } from '../../protocol/monitor/message.ts'
 import { type StatusName, statuses } from '../../protocol/monitor/status.ts'
@@ -53,7 +58,7 @@ export class ScriptedProducer extends FakeProducer {
     for (const { command, seq, rest } of this.sent.slice(this.#read)) {
       this.#read++
       const name = commandName(command)!
-      const fields = readCommand(commands[name] as Command, new XdrReader(rest)) as Record<string, unknown>
+      const fields = readCommand(commands[name] as CommandDeclaration, new XdrReader(rest)) as Record<string, unknown>
       const args = Object.fromEntries(((fields['args'] ?? []) as Field[]).map((field) => [field.name, field.value]))
       const asked = { name, of: String(fields['control'] ?? fields['metric'] ?? ''), args, fields }
       if (name !== 'AUTH') this.asked.push(asked)

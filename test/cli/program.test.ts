@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConnectionError, type ConnectionErrorCode, StatusError } from '../../client/index.ts'
-import { StatusCode } from '../../protocol/monitor/status-code.ts'
+import { StatusCode } from '../../protocol/monitor/status.ts'
 import { double, runCli, type Script } from './fake-cli.ts'
 
 const load: Script = ({ of }) =>

@@ -1,4 +1,4 @@
-/** What a browser is given: small, and without anything of Node. */
+/** The bundle for browsers is small, and needs nothing of Node. */
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'

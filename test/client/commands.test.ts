@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest'
-import { StatusError } from '../../client/index.ts'
+import { describe, expect, test } from 'vitest'
+import { AwaitedValues, type SendCommand } from '../../client/commands.ts'
+import { StatusError, type ValueMessage, VOID } from '../../client/index.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { loggedIn, settle } from './fake-producer.ts'
 import { response, value } from './wire.ts'
 
@@ -61,7 +63,7 @@ test('they may be answered in any order', async () => {
   expect(await ids).toEqual([10, 20, 30])
 })
 
-test('those of one turn go out together', async () => {
+test('those of one turn are sent together', async () => {
   const { producer, consumer } = await loggedIn()
   const before = producer.sends
   for (let i = 1; i <= 100; i++) void consumer.commit(i)
@@ -70,7 +72,7 @@ test('those of one turn go out together', async () => {
   expect(await producer.rest()).toHaveLength(100)
 })
 
-test('one that is refused says so with status and detail, and the connection goes on', async () => {
+test('one that is refused rejects with status and detail, and the connection continues', async () => {
   const { producer, consumer } = await loggedIn()
   const refused = consumer.subscribe(7).catch((error: unknown) => error)
   await producer.refuse('SUBSCRIBE 7 on 0', 8, 'no such id')
@@ -88,7 +90,7 @@ test('one that is refused with a status of a later version keeps its number', as
   expect(await refused).toMatchObject({ status: 74565 })
 })
 
-test('one that is longer than the producer takes is not sent', async () => {
+test('one that is longer than the producer accepts is not sent', async () => {
   const { producer, consumer } = await loggedIn()
   await expect(consumer.collect('a', { host: 'x'.repeat(65_536) })).rejects.toThrow(/at most 65536/)
   const nop = consumer.nop()
@@ -97,7 +99,7 @@ test('one that is longer than the producer takes is not sent', async () => {
   await nop
 })
 
-test('one that is not answered in time is given up; its late response is no error of the producer', async () => {
+test('one that is not answered in time is rejected; its late response is not an error of the producer', async () => {
   const { producer, consumer, clock } = await loggedIn({ deadlineMs: 5_000 })
   const stopping = consumer.stop(7).catch((error: unknown) => error)
   const { seq } = await producer.expect('STOP 7 on 0')
@@ -109,7 +111,7 @@ test('one that is not answered in time is given up; its late response is no erro
   await nop
 })
 
-test('the answer to QUERY may stand right behind its response', async () => {
+test('the answer to QUERY may follow its response directly', async () => {
   const { producer, consumer } = await loggedIn()
   const answer = consumer.query('host.uptime')
   await producer.grant('QUERY host.uptime', 7, value(7, 0, 42))
@@ -126,7 +128,7 @@ test('the answers to two QUERYs may come in the other order, cut anywhere', asyn
   expect((await answers).map(({ value }) => value.value)).toEqual([1, 2])
 })
 
-test('an answer has its own deadline where one is given', async () => {
+test('an answer has its own deadline if one is given', async () => {
   const { producer, consumer, clock } = await loggedIn()
   const answer = consumer.query('host.uptime', {}, { deadlineMs: 1_000 }).catch((error: unknown) => error)
   await producer.grant('QUERY host.uptime', 7)
@@ -134,7 +136,7 @@ test('an answer has its own deadline where one is given', async () => {
   expect(await answer).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('QUERY') })
 })
 
-test('the result of EXECUTE comes once, however long the control takes, and is committed by itself', async () => {
+test('the result of EXECUTE comes once, however long the control takes, and is committed separately', async () => {
   const { producer, consumer } = await loggedIn()
   const result = consumer.execute('exec.x')
   await producer.grant('EXECUTE exec.x', 3, value(5, 1), value(3, 2, 1), value(3, 3, 9))
@@ -144,4 +146,65 @@ test('the result of EXECUTE comes once, however long the control takes, and is c
   await producer.grant('COMMIT 2')
   expect((await values.next()).value?.transaction).toBe(3)
   expect(await producer.rest()).toEqual(['COMMIT 1 through'])
+})
+
+const asked = { metric: 'host.uptime', args: [] }
+const answerOf = (metric: number): ValueMessage => ({ kind: 'value', metric, transaction: 0, time: 0, value: VOID })
+/** A connection that answers at once with this id. */
+const given =
+  (id: number): SendCommand =>
+  (_name, _values, onOk) => {
+    onOk?.(id)
+    return Promise.resolve(id)
+  }
+
+describe('an awaited value', () => {
+  test('of the id in the response is the answer, once', async () => {
+    const awaited = new AwaitedValues(new FakeClock())
+    const asking = awaited.ask(given(7), 'QUERY', asked, { isKept: false })
+    expect(awaited.take(answerOf(8))).toBe(false)
+    expect(awaited.take(answerOf(7))).toBe(true)
+    expect(awaited.take(answerOf(7))).toBe(false)
+    expect(await asking).toEqual(answerOf(7))
+  })
+
+  test('is not awaited if the command is refused', async () => {
+    const awaited = new AwaitedValues(new FakeClock())
+    const asking = awaited.ask(() => Promise.reject(new Error('refused')), 'QUERY', asked, { isKept: false })
+    await expect(asking).rejects.toThrow('refused')
+  })
+
+  test('is lost with the connection, unless it is kept on the channel', async () => {
+    const awaited = new AwaitedValues(new FakeClock())
+    const query = awaited.ask(given(7), 'QUERY', asked, { isKept: false })
+    const result = awaited.ask(given(8), 'EXECUTE', { control: 'x', args: [] }, { isKept: true })
+    awaited.reject(new Error('lost'), true)
+    await expect(query).rejects.toThrow('lost')
+    expect(awaited.take(answerOf(8))).toBe(true)
+    expect(await result).toEqual(answerOf(8))
+  })
+
+  test('is not awaited after the end', async () => {
+    const clock = new FakeClock()
+    const awaited = new AwaitedValues(clock)
+    const result = awaited.ask(given(8), 'EXECUTE', { control: 'x', args: [] }, { isKept: true, deadlineMs: 5_000 })
+    awaited.reject(new Error('closed'), false)
+    await expect(result).rejects.toThrow('closed')
+    expect(clock.timers).toBe(0)
+  })
+
+  test('has a deadline that counts from the response, and leaves no timer if it comes in time', async () => {
+    const clock = new FakeClock()
+    const awaited = new AwaitedValues(clock)
+    const late = awaited.ask(given(7), 'QUERY', asked, { isKept: false, deadlineMs: 5_000 })
+    const inTime = awaited.ask(given(8), 'QUERY', asked, { isKept: false, deadlineMs: 5_000 })
+    clock.advance(4_999)
+    expect(awaited.take(answerOf(8))).toBe(true)
+    expect(clock.timers).toBe(1)
+    clock.advance(1)
+    await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('5000 ms') })
+    expect(await inTime).toEqual(answerOf(8))
+    expect(awaited.take(answerOf(7))).toBe(false)
+    expect(clock.timers).toBe(0)
+  })
 })

@@ -24,7 +24,7 @@ test('dialling and logging in have ten seconds together', async () => {
   expect(clock.timers).toBe(0)
 })
 
-test('taking up a channel is not part of them', async () => {
+test('taking up a channel is not part of these ten seconds', async () => {
   const { clock, producer, opening } = await connecting({ channel: 12 })
   const { rest } = await producer.expect('QUERY producer.channels channel=12')
   expect(rest.length).toBeGreaterThan(0)
@@ -35,7 +35,7 @@ test('taking up a channel is not part of them', async () => {
   await expect(opening).rejects.toMatchObject({ code: 'CLOSED' })
 })
 
-test('a dialler that hangs is told to give up', async () => {
+test('an attempt to connect that hangs is aborted', async () => {
   const clock = new FakeClock()
   const dial = (_: string, signal: AbortSignal) =>
     new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(new Error('given up'))))
@@ -46,7 +46,7 @@ test('a dialler that hangs is told to give up', async () => {
   expect(clock.timers).toBe(0)
 })
 
-test('the first attempt is the only one: where it fails, that is told', async () => {
+test('the first attempt is the only one: if it fails, `connect` rejects', async () => {
   const setting = new Setting()
   await expect(setting.connect()).rejects.toMatchObject({ code: 'UNREACHABLE' })
   setting.network.add(setting.producer)
@@ -61,7 +61,7 @@ test('the first attempt is the only one: where it fails, that is told', async ()
 })
 
 test.each(['before the call', 'while it logs in', 'while it takes a channel up'])(
-  'a signal gives connecting up, %s, for its own reason',
+  'a signal aborts connecting, %s, with its own reason',
   async (when) => {
     const abort = new AbortController()
     const reason = new Error('enough')
@@ -82,7 +82,7 @@ test.each(['before the call', 'while it logs in', 'while it takes a channel up']
   },
 )
 
-test('a connection that ends right behind the login is none', async () => {
+test('a connection that ends directly after the login is a failed attempt', async () => {
   const setting = new Setting()
   const { network, producer } = setting
   network.add(producer)
@@ -95,7 +95,7 @@ test('a connection that ends right behind the login is none', async () => {
   await expect(opening).rejects.toMatchObject({ code: 'CLOSED' })
 })
 
-test('a signal that comes later does nothing', async () => {
+test('a signal that is aborted later does nothing', async () => {
   const abort = new AbortController()
   const { producer, opening } = await connecting({ signal: abort.signal })
   await opening

@@ -1,30 +1,31 @@
-import { expect, test } from 'vitest'
-import { Connection } from '../../client/connection.ts'
+import { describe, expect, test } from 'vitest'
+import { ClientConnection } from '../../client/connection.ts'
 import type { ConnectionError } from '../../client/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeProducer, loggedIn, settle } from './fake-producer.ts'
 import { caps, gap, large, notice, response, value, values } from './wire.ts'
 
-function connection() {
+function connection(deadlineMs = 30_000) {
   const producer = new FakeProducer()
   const clock = new FakeClock()
   const closed: { reason: ConnectionError; isOurs: boolean }[] = []
-  const told: string[] = []
-  const connection = new Connection(producer, {
+  const received: string[] = []
+  const connection = new ClientConnection(producer, {
     clock,
     peer: 'tcp://far:1 as tc',
-    deadlineMs: 30_000,
-    value: ({ transaction }) => told.push(`value ${transaction}`),
-    gap: ({ transaction }) => told.push(`gap ${transaction}`),
-    notice: ({ code }) => told.push(`notice ${code}`),
-    closed: (reason, isOurs) => closed.push({ reason, isOurs }),
+    deadlineMs,
+    listener: {
+      message: ({ kind, transaction }) => received.push(`${kind} ${transaction}`),
+      notice: ({ code }) => received.push(`notice ${code}`),
+      closed: (_, reason, isOurs) => closed.push({ reason, isOurs }),
+    },
   })
-  return { producer, clock, closed, told, connection }
+  return { producer, clock, closed, received, connection }
 }
 
 /** The same, logged in. */
-async function admitted() {
-  const made = connection()
+async function admitted(deadlineMs?: number) {
+  const made = connection(deadlineMs)
   made.producer.say(caps('password'))
   const step = made.connection.authenticate('password', new Uint8Array(0), true)
   await made.producer.grant('AUTH password', 9)
@@ -32,18 +33,18 @@ async function admitted() {
   return made
 }
 
-test('messages are told in their order', async () => {
-  const { producer, told } = await admitted()
+test('messages are delivered in their order', async () => {
+  const { producer, received } = await admitted()
   producer.say(caps('password'), value(7, 1), gap(2, 7), notice(1, 'window full'), value(7, 3))
-  expect(told).toEqual(['value 1', 'gap 2', 'notice 1', 'value 3'])
+  expect(received).toEqual(['value 1', 'gap 2', 'notice 1', 'value 3'])
 })
 
-test('what a response changes is done before what stands behind it is told', async () => {
-  const { producer, told, connection: ours } = await admitted()
-  void ours.request('SET_CHANNEL', { channel: 12 }, () => told.push('turned'))
+test('what a response changes is changed before the messages after it are delivered', async () => {
+  const { producer, received, connection: ours } = await admitted()
+  void ours.request('SET_CHANNEL', { channel: 12 }, () => received.push('switched'))
   const { seq } = await producer.next()
   producer.say(value(7, 1), response(seq, 0, 0), value(7, 2))
-  expect(told).toEqual(['value 1', 'turned', 'value 2'])
+  expect(received).toEqual(['value 1', 'switched', 'value 2'])
 })
 
 test('values larger than 64 KiB are taken after the login', async () => {
@@ -59,7 +60,7 @@ test('and not before it', () => {
   expect(closed).toMatchObject([{ reason: { code: 'PROTOCOL', message: expect.stringContaining('65540') } }])
 })
 
-test('capabilities are those that were told last', async () => {
+test('capabilities are the latest ones', async () => {
   const { producer, consumer } = await loggedIn()
   expect(consumer.capabilities).toMatchObject({ auth: ['password'], maxFrameBytes: 65536 })
   producer.say(caps('scram-sha-256'))
@@ -67,18 +68,22 @@ test('capabilities are those that were told last', async () => {
 })
 
 test.each([
-  ['begins with something else than its capabilities', [value(7, 0, 1)], /capabilities have to stand/],
+  ['begins with something other than its capabilities', [value(7, 0, 1)], /instead of its capabilities/],
   ['sends values before the login', [caps('password'), value(7, 1)], /values before the login/],
   ['sends GAPs before the login', [caps('password'), gap(2, 7)], /values before the login/],
-  ['sends AUTH unasked', [caps('password'), Buffer.from('00000008fffffffd00000000', 'hex')], /without being asked/],
+  [
+    'sends AUTH unasked',
+    [caps('password'), Buffer.from('00000008fffffffd00000000', 'hex')],
+    /without being asked for it/,
+  ],
   ['answers what was not sent', [caps('password'), response(77, 0, 0)], /never sent \(seq 77\)/],
-  ['speaks another protocol', [Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')], /is that a Monitoring Protocol/],
+  ['speaks another protocol', [Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')], /Is it a Monitoring Protocol/],
   [
     'sends a message that is none',
     [caps('password'), Buffer.from('0000000880000000ffffffff', 'hex')],
     /80000000|2147483648/,
   ],
-])('a producer that %s is left, and everything that waits is told why', async (_, frames, message) => {
+])('a producer that %s is disconnected, and whatever waits is rejected with the reason', async (_, frames, message) => {
   const { producer, clock, closed, connection: ours } = connection()
   const waiting = ours.request('NOP', {}).catch((error: unknown) => error)
   await settle()
@@ -94,20 +99,20 @@ test.each([
   expect(closed).toHaveLength(1)
 })
 
-test('values that stand behind an OK to a step that is not the last one are nobody’s: the producer has proven nothing', async () => {
-  const { producer, told, closed, connection: ours } = connection()
+test('values after an OK to a step that is not the last one are not delivered: the producer has proven nothing', async () => {
+  const { producer, received, closed, connection: ours } = connection()
   producer.say(caps('scram-sha-256'))
   const step = ours.authenticate('scram-sha-256', new Uint8Array(0), false)
   await producer.grant('AUTH scram-sha-256', 9, value(7, 1))
   expect(await step).toEqual({ channel: 9 })
-  expect(told).toEqual([])
+  expect(received).toEqual([])
   expect(closed).toMatchObject([{ reason: { code: 'PROTOCOL' } }])
 })
 
-test('nothing is told of what stands behind an error in the same piece', async () => {
-  const { producer, told } = await admitted()
+test('nothing after an error in the same piece is delivered', async () => {
+  const { producer, received } = await admitted()
   producer.say(value(7, 1), response(77, 0, 0), value(7, 2))
-  expect(told).toEqual(['value 1'])
+  expect(received).toEqual(['value 1'])
 })
 
 test.each([
@@ -133,7 +138,7 @@ test('what broke the connection is the cause', () => {
   expect(closed).toMatchObject([{ reason: { code: 'CLOSED', cause, message: expect.stringContaining('ECONNRESET') } }])
 })
 
-test('closing sends first what was written, and what is asked afterwards is refused', async () => {
+test('closing first sends what was written, and rejects later commands', async () => {
   const { producer, clock, closed, connection: ours } = connection()
   producer.say(caps('password'))
   const waiting = ours.request('COMMIT', { transaction: 5, through: false }).catch((error: unknown) => error)
@@ -147,13 +152,13 @@ test('closing sends first what was written, and what is asked afterwards is refu
   expect(clock.timers).toBe(0)
 })
 
-test('the capabilities are not waited for beyond the end', async () => {
+test('the capabilities are not awaited beyond the end', async () => {
   const { producer, connection: ours } = connection()
   producer.hangUp()
   await expect(ours.ready).rejects.toMatchObject({ code: 'CLOSED' })
 })
 
-test('reading rests only while no response is owed, for whoever reads may be waiting for it', async () => {
+test('reading pauses only while no response is due, since the reader may be waiting for it', async () => {
   const { producer, connection: ours } = connection()
   producer.say(caps('password'))
   ours.hold(true, true)
@@ -167,7 +172,7 @@ test('reading rests only while no response is owed, for whoever reads may be wai
   expect(producer.isPaused).toBe(false)
 })
 
-test('while reading rests, 256 KiB are taken every 10 s, where a window bounds what comes', async () => {
+test('while reading is paused, 256 KiB are read every 10 s if a window bounds what comes', async () => {
   const { producer, clock, connection: ours } = await admitted()
   ours.hold(true, true)
   clock.advance(9_999)
@@ -181,17 +186,102 @@ test('while reading rests, 256 KiB are taken every 10 s, where a window bounds w
   expect(taken).toBeLessThan((256 << 10) + one.length)
 })
 
-test('no timer is left behind a connection that is closed while reading rests', () => {
+test('no timer is left of a connection that is closed while reading is paused', () => {
   const { clock, connection: ours } = connection()
   ours.hold(true, true)
   ours.close()
   expect(clock.timers).toBe(0)
 })
 
-test('and nothing at all where there is no window', () => {
+test('and nothing at all if there is no window', () => {
   const { producer, clock, connection: ours } = connection()
   producer.say(caps('password'))
   ours.hold(true, false)
   clock.advance(60_000)
   expect(producer.isPaused).toBe(true)
+})
+
+describe('the response to a command', () => {
+  /** Sends a NOP; `received` has its number and what came of it. */
+  function sender({ connection: ours, received }: Awaited<ReturnType<typeof admitted>>) {
+    let count = 0
+    return () => {
+      const number = ++count
+      ours
+        .request('NOP', {}, () => received.push(`${number} answered`))
+        .catch(({ code }) => received.push(`${number} ${code}`))
+    }
+  }
+  const ok = (seq: number) => response(seq, 0, 0)
+
+  test('goes to its own command, once', async () => {
+    const made = await admitted()
+    const send = sender(made)
+    send()
+    send()
+    const [a, b] = [await made.producer.next(), await made.producer.next()]
+    made.producer.say(ok(b.seq), ok(a.seq))
+    expect(made.received).toEqual(['2 answered', '1 answered'])
+    made.producer.say(ok(a.seq))
+    expect(made.closed).toMatchObject([
+      { reason: { code: 'PROTOCOL', message: expect.stringContaining('never sent') } },
+    ])
+  })
+
+  test('may take the whole deadline for each command', async () => {
+    const made = await admitted(1_000)
+    const { clock, received } = made
+    const send = sender(made)
+    const receivedAfter = async (ms: number) => {
+      clock.advance(ms)
+      await settle()
+      return received
+    }
+    send()
+    clock.advance(600)
+    send()
+    expect(await receivedAfter(399)).toEqual([])
+    expect(await receivedAfter(1)).toEqual(['1 TIMEOUT'])
+    expect(await receivedAfter(599)).toEqual(['1 TIMEOUT'])
+    expect(await receivedAfter(1)).toEqual(['1 TIMEOUT', '2 TIMEOUT'])
+    // The one that is left watches for silence.
+    expect(clock.timers).toBe(1)
+  })
+
+  test('may take it also after commands that were answered', async () => {
+    const made = await admitted(1_000)
+    const { clock, producer, received } = made
+    const send = sender(made)
+    send()
+    producer.say(ok((await producer.next()).seq))
+    clock.advance(5_000)
+    send()
+    clock.advance(1_000)
+    await settle()
+    expect(received).toEqual(['1 answered', '2 TIMEOUT'])
+  })
+
+  test('is ignored if it is late, but only once', async () => {
+    const made = await admitted(1_000)
+    const { clock, producer, received, closed } = made
+    sender(made)()
+    const { seq } = await producer.next()
+    clock.advance(1_000)
+    producer.say(ok(seq))
+    await settle()
+    expect([received, closed]).toEqual([['1 TIMEOUT'], []])
+    producer.say(ok(seq))
+    expect(closed).toMatchObject([{ reason: { code: 'PROTOCOL' } }])
+  })
+
+  test('is not awaited after the end, and no timer is left', async () => {
+    const made = await admitted()
+    const send = sender(made)
+    send()
+    send()
+    made.connection.close()
+    await settle()
+    expect(made.received).toEqual(['1 CLOSED', '2 CLOSED'])
+    expect(made.clock.timers).toBe(0)
+  })
 })

@@ -50,7 +50,7 @@ describe('a command', () => {
     await committing
   })
 
-  test('of `commit` is not sent again where it was refused, late or the end came', async () => {
+  test('of `commit` is not sent again if it was refused, was late, or the consumer has ended', async () => {
     const { clock, producer, consumer } = await loggedIn({ deadlineMs: 5_000, reconnect: false })
     const refused = caught(consumer.commit(5))
     await producer.refuse('COMMIT 5', 14, 'never given')
@@ -77,7 +77,7 @@ describe('the result of a control', () => {
     expect(await second.rest()).toEqual(['COMMIT 3'])
   })
 
-  test('is still waited for after an attempt that failed while it bound again what is followed', async () => {
+  test('is still awaited after an attempt that failed while it bound the followed metrics again', async () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     await following(setting, 'a', 7)
@@ -92,7 +92,7 @@ describe('the result of a control', () => {
     expect((await result).transaction).toBe(3)
   })
 
-  test('is not waited for beyond the end', async () => {
+  test('is not awaited beyond the end', async () => {
     const { producer, consumer } = await loggedIn()
     const result = caught(consumer.execute('x'))
     await producer.grant('EXECUTE x', 5)
@@ -100,7 +100,7 @@ describe('the result of a control', () => {
     expect(await result).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('was closed') })
   })
 
-  test('that was committed in vain is committed again when it comes again, and is handed to nobody', async () => {
+  test('whose COMMIT was lost is committed again when it comes again, and is not handed out', async () => {
     const { setting, producer, consumer } = await loggedIn()
     const result = consumer.execute('x')
     await producer.grant('EXECUTE x', 5, value(5, 3))
@@ -154,7 +154,7 @@ describe('following', () => {
 })
 
 describe('SET_CHANNEL', () => {
-  async function turning(...frames: readonly Uint8Array[]) {
+  async function following7(...frames: readonly Uint8Array[]) {
     const setting = await loggedIn()
     const handled: number[] = []
     await following(setting, 'a', 7, ({ transaction }) => handled.push(transaction))
@@ -163,7 +163,7 @@ describe('SET_CHANNEL', () => {
   }
 
   test('changes the current channel when it is answered, with everything that it binds', async () => {
-    const { producer, consumer, handled } = await turning(values(7, 1, 2))
+    const { producer, consumer, handled } = await following7(values(7, 1, 2))
     const result = caught(consumer.execute('x'))
     await producer.grant('EXECUTE x', 5)
     const setting = consumer.setChannel(12)
@@ -183,15 +183,15 @@ describe('SET_CHANNEL', () => {
     expect(handled).toEqual([])
   })
 
-  test('to the current channel is nothing to do', async () => {
+  test('to the current channel does nothing', async () => {
     const { producer, consumer } = await loggedIn()
     await consumer.setChannel(9)
     await consumer.setChannel(0)
     expect(await producer.rest()).toEqual([])
   })
 
-  test('is sent when what was handled is committed, and no COMMIT behind it before its response', async () => {
-    const { producer, consumer, handled } = await turning(values(7, 100))
+  test('is sent when what was handled is committed, and no COMMIT follows before its response', async () => {
+    const { producer, consumer, handled } = await following7(values(7, 100))
     void consumer.run()
     const { seq } = await producer.expect('COMMIT 100 through')
     producer.say(values(7, 101))
@@ -211,7 +211,7 @@ describe('SET_CHANNEL', () => {
   })
 
   test('that is refused leaves everything as it was, and what was handled meanwhile is committed', async () => {
-    const { producer, consumer } = await turning()
+    const { producer, consumer } = await following7()
     void consumer.run()
     const setting = caught(consumer.setChannel(12))
     await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
@@ -224,8 +224,8 @@ describe('SET_CHANNEL', () => {
     expect(await producer.rest()).toEqual(['COMMIT 2 through'])
   })
 
-  /** A handler of channel 9 that turns to channel 12, where two values with lower ids wait. */
-  async function turnedInHandler(end: () => void) {
+  /** A handler on channel 9 that switches to channel 12, where two values with lower ids wait. */
+  async function switchedInHandler(end: () => void) {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     await following(setting, 'a', 7, async () => {
@@ -240,12 +240,12 @@ describe('SET_CHANNEL', () => {
   }
 
   test('in a handler commits nothing of the new channel when that ends', async () => {
-    const { producer } = await turnedInHandler(() => {})
+    const { producer } = await switchedInHandler(() => {})
     expect(await producer.rest()).toEqual([])
   })
 
   test('in a handler that then fails leaves nothing of the old channel to the next reader', async () => {
-    const { producer, consumer, running } = await turnedInHandler(() => {
+    const { producer, consumer, running } = await switchedInHandler(() => {
       throw new Error('cannot')
     })
     expect(await running).toMatchObject({ message: 'cannot' })
@@ -255,7 +255,7 @@ describe('SET_CHANNEL', () => {
 })
 
 describe('closing', () => {
-  test('ends the loop without an error, and says so once', async () => {
+  test('ends the loop without an error, and reports that once', async () => {
     const { producer, consumer, clock } = await loggedIn()
     const closed: unknown[] = []
     consumer.on('closed', (error) => closed.push(error))
@@ -273,7 +273,7 @@ describe('closing', () => {
     })
   })
 
-  test('twice waits for the same: a value in work is waited for by both', async () => {
+  test('twice waits for the same handler', async () => {
     const setting = await loggedIn()
     const { producer, consumer, clock } = setting
     let finish = () => {}
@@ -289,7 +289,7 @@ describe('closing', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('makes no connection any more while it waits for a value in work', async () => {
+  test('makes no further connection while it waits for a handler', async () => {
     const setting = await loggedIn()
     const { producer, consumer, clock, network } = setting
     await following(setting, 'a', 7, () => new Promise(() => {}))
@@ -315,7 +315,7 @@ describe('closing', () => {
     await closing
   })
 
-  test('behind the end of the connection leaves its reason to the loop', async () => {
+  test('after the end of the connection leaves its reason to the loop', async () => {
     const { producer, consumer } = await loggedIn()
     const loop = consumer[Symbol.asyncIterator]()
     producer.say(notice(2, 'another one'))
@@ -325,7 +325,7 @@ describe('closing', () => {
     await closing
   })
 
-  test('by the producer ends the loop behind what is kept nowhere, with the reason', async () => {
+  test('by the producer ends the loop with the reason, after the values that are kept nowhere', async () => {
     const { producer, consumer } = await loggedIn({ reconnect: false })
     const loop = consumer[Symbol.asyncIterator]()
     producer.say(value(7, 0, 1), value(7, 5, 2), value(7, 0, 3))
@@ -335,7 +335,7 @@ describe('closing', () => {
     await expect(loop.next()).rejects.toMatchObject({ code: 'CLOSED' })
   })
 
-  test('a COMMIT that is refused is the end, for it should never be', async () => {
+  test('follows a refused COMMIT, which should never happen', async () => {
     const { producer, consumer } = await loggedIn()
     producer.say(values(7, 1))
     const loop = consumer[Symbol.asyncIterator]()
@@ -347,7 +347,25 @@ describe('closing', () => {
   })
 })
 
-test('isConfidential tells whether nobody can read along', async () => {
+test('each listener receives its own events until it is removed', async () => {
+  const { setting, producer, consumer } = await loggedIn()
+  const received: string[] = []
+  const off = consumer.on('connected', ({ channel }) => received.push(`a ${channel}`))
+  consumer.on('connected', ({ channel }) => received.push(`b ${channel}`))
+  consumer.on('closed', (error) => received.push(`closed ${error?.message}`))
+  const second = await setting.reconnected(producer)
+  await second.takeUp(9, {})
+  await settle()
+  off()
+  off()
+  const third = await setting.reconnected(second)
+  await third.takeUp(9, {})
+  await settle()
+  await consumer.close()
+  expect(received).toEqual(['a 9', 'b 9', 'b 9', 'closed undefined'])
+})
+
+test('isConfidential says whether nobody can read along', async () => {
   const { opening } = await connecting()
   expect((await opening).isConfidential).toBe(true)
 })

@@ -1,4 +1,4 @@
-/** Every public name of the library stands in docs/client.md, and what exists at run time in an example that is run. */
+/** Every public name of the library is in docs/client.md, and every one that exists at run time is in an example that is run. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import * as client from '../../client/index.ts'
@@ -7,10 +7,10 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 const page = read('docs/client.md')
 const examples = [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code).join('\n')
 
-/** What the two files of the door export, types too. */
+/** What the two files of the entry export, types too. */
 const names = ['client/index.ts', 'client/public.ts'].flatMap((path) =>
-  [...read(path).matchAll(/^export (?:type )?\{([^}]*)\}|^export const (\w+)/gm)].flatMap(([, list, constant]) =>
-    constant ? [constant] : list!.split(',').map((name) => name.trim().replace(/^type /, '')),
+  [...read(path).matchAll(/^export (?:type )?\{([^}]*)\}|^export (?:const|async function|interface) (\w+)/gm)].flatMap(
+    ([, list, name]) => (name ? [name] : list!.split(',').map((name) => name.trim().replace(/^type /, ''))),
   ),
 )
 

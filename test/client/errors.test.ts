@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { ConnectionError, isPassing, StatusError } from '../../client/errors.ts'
+import { ConnectionError, isTransient, StatusError } from '../../client/errors.ts'
 
 describe('a StatusError', () => {
-  test("has the producer's own words where it gave any, and ours where not", () => {
+  test("has the producer's own words, or ours if there are none", () => {
     expect(new StatusError('SUBSCRIBE', 8, 'no id 7')).toMatchObject({
       name: 'StatusError',
       command: 'SUBSCRIBE',
@@ -23,7 +23,7 @@ describe('a StatusError', () => {
 
 describe('connecting again may help', () => {
   test.each(['UNREACHABLE', 'TIMEOUT', 'SILENT', 'CLOSED'] as const)('after %s', (code) => {
-    expect(isPassing(new ConnectionError(code, ''))).toBe(true)
+    expect(isTransient(new ConnectionError(code, ''))).toBe(true)
   })
 
   test.each([
@@ -36,17 +36,17 @@ describe('connecting again may help', () => {
     'WITHDRAWN',
     'CHANNEL_GONE',
   ] as const)('not after %s', (code) => {
-    expect(isPassing(new ConnectionError(code, ''))).toBe(false)
+    expect(isTransient(new ConnectionError(code, ''))).toBe(false)
   })
 
-  test('after what a producer refuses now and may grant later, also at the login', () => {
+  test('after a refusal that the producer may lift later, also at the login', () => {
     const [busy, denied] = [new StatusError('AUTH', 13, ''), new StatusError('AUTH', 2, '')]
-    expect([busy, denied].map(isPassing)).toEqual([true, false])
+    expect([busy, denied].map(isTransient)).toEqual([true, false])
     const login = [busy, denied].map((cause) => new ConnectionError('LOGIN_FAILED', '', { cause }))
-    expect(login.map(isPassing)).toEqual([true, false])
+    expect(login.map(isTransient)).toEqual([true, false])
   })
 
   test('not after an error of the program', () => {
-    expect(isPassing(new TypeError('x'))).toBe(false)
+    expect(isTransient(new TypeError('x'))).toBe(false)
   })
 })

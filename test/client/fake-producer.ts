@@ -1,6 +1,6 @@
 /**
- * Producers without a network: transports that note what the client sends and say what the test tells them to. A network
- * hands them out one after the other; where it has none left, nobody answers the call.
+ * Producers without a network: transports that record what the client sends, and send what the test wants. A network hands
+ * them out one after the other; when it has none left, connecting fails.
  */
 import {
   ConnectionError,
@@ -65,7 +65,7 @@ export class FakeProducer implements Transport {
     throw new Error(`the client sent "${textOf(sent)}" where "${text}" was expected`)
   }
 
-  /** Answers the next command with OK, and says `frames` right behind that. */
+  /** Answers the next command with OK, directly followed by `frames`. */
   async grant(text: string, result = 0, ...frames: readonly Uint8Array[]): Promise<void> {
     const { seq } = await this.expect(text)
     this.say(response(seq, 0, result), ...frames)
@@ -76,14 +76,14 @@ export class FakeProducer implements Transport {
     this.say(response(seq, status, 0, detail))
   }
 
-  /** Lets the client in with a password, on a channel made for it. */
+  /** Admits the client with a password, on a channel made for it. */
   async admit(channel = 9): Promise<void> {
     await this.opened
     this.say(caps('password'))
     await this.grant('AUTH password', channel)
   }
 
-  /** Has the client take up a channel that binds this; `frames` stand right behind the response to SET_CHANNEL. */
+  /** Has the client take up a channel that binds this; `frames` follow the response to SET_CHANNEL directly. */
   async takeUp(
     channel: number,
     bound: Readonly<Record<number, string>>,
@@ -130,7 +130,7 @@ export class FakeProducer implements Transport {
   }
 }
 
-/** What the next calls meet, in their order; nobody answers once that is used up. */
+/** The results of the next attempts to connect, in their order. */
 export class FakeNetwork {
   readonly #next: (FakeProducer | Error)[] = []
   calls = 0

@@ -1,4 +1,4 @@
-/** Consumers that are called [MON 14], by producers that a test plays over sockets. */
+/** Consumers to which producers connect [MON 14]; a test plays the producers over sockets. */
 import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
@@ -87,7 +87,7 @@ async function storeThrough(producer: StreamProducer, last: number): Promise<voi
 
 const ids = (samples: readonly Sample[]) => samples.map(({ transaction }) => transaction)
 
-describe('a call', () => {
+describe('a connection of a producer', () => {
   test('is a consumer on the channel that it is for, with the names of what comes at once', async () => {
     const calls = await listening()
     const producer = await call(calls)
@@ -104,7 +104,7 @@ describe('a call', () => {
     ])
   })
 
-  test('later ones for its channel go on where the last was cut off: nothing is lost, nothing comes twice', async () => {
+  test('continues where the last one for its channel ended: nothing is lost, nothing comes twice', async () => {
     const calls = await listening()
     const producer = await call(calls)
     await admit(producer, CHANNEL, values(5, 10, 11))
@@ -119,7 +119,7 @@ describe('a call', () => {
     expect(ids(await taking)).toEqual([10, 11, 12, 13])
   })
 
-  test('comes while the last one is still there: that one is closed', async () => {
+  test('closes the last one if that is still open', async () => {
     const calls = await listening()
     const producer = await call(calls)
     await admit(producer)
@@ -147,7 +147,7 @@ describe('a call', () => {
     expect(found).toEqual([77, 78])
   })
 
-  test('does not bring again what an earlier run has handled', async () => {
+  test('does not hand out again what an earlier run has handled', async () => {
     const calls = await listening({ after: (channel) => (channel === CHANNEL ? 11 : undefined) })
     const producer = await call(calls)
     await admit(producer, CHANNEL, values(5, 10, 11, 12))
@@ -157,7 +157,7 @@ describe('a call', () => {
     expect(ids(await taking)).toEqual([12])
   })
 
-  test('that another connection has taken its channel from is waited for', async () => {
+  test('is awaited after another connection has taken over its channel', async () => {
     const calls = await listening()
     const producer = await call(calls)
     await admit(producer)
@@ -175,26 +175,26 @@ describe('a call', () => {
   })
 })
 
-describe('a caller', () => {
+describe('a peer', () => {
   async function refusal(offered: readonly string[], play?: (producer: StreamProducer) => Promise<void>) {
-    let told: (error: Error) => void = () => {}
+    let report: (error: Error) => void = () => {}
     const refused = new Promise<Error>((resolve) => {
-      told = resolve
+      report = resolve
     })
-    const calls = await listening({ refused: (error) => told(error) })
+    const calls = await listening({ refused: (error) => report(error) })
     const producer = await call(calls)
     producer.say(caps(...offered))
     await play?.(producer)
     return { error: await refused, producer }
   }
 
-  test('that offers no scram is shown nothing', async () => {
+  test('that offers no scram is sent nothing', async () => {
     const { error, producer } = await refusal(['password', 'token'])
-    expect(error).toMatchObject({ code: 'NO_METHOD', message: expect.stringContaining('called from 127.0.0.1:') })
+    expect(error).toMatchObject({ code: 'NO_METHOD', message: expect.stringContaining('connection from 127.0.0.1:') })
     expect(producer.sent).toEqual([])
   })
 
-  test('that lets us in without knowing the secret is no producer of ours', async () => {
+  test('that admits us without knowing the secret is refused', async () => {
     const { error, producer } = await refusal(['scram-sha-256'], async (producer) => {
       const { seq } = await producer.next()
       producer.say(response(seq, 0, CHANNEL), values(5, 10))
@@ -203,7 +203,7 @@ describe('a caller', () => {
     expect(producer.sent).toHaveLength(1)
   })
 
-  test('that knows another secret is none either', async () => {
+  test('that knows another secret is refused', async () => {
     const { error } = await refusal(['scram-sha-256'], async (producer) => {
       const first = await producer.next()
       const scram = scramServer(authOf(first).data, 'another-secret-of-theirs')
@@ -216,7 +216,7 @@ describe('a caller', () => {
 })
 
 describe('over TLS', () => {
-  test('the login is bound to the connection where the caller offers that', async () => {
+  test('the login is bound to the connection if the producer offers that', async () => {
     const calls = await listening({ url: 'tls://127.0.0.1:0', tls: issued })
     const socket: TLSSocket = connectTls({ port: calls.address.port, host: 'localhost', ca: authority.cert })
     await once(socket, 'secureConnect')
@@ -231,7 +231,7 @@ describe('over TLS', () => {
     expect(Buffer.from(bound.slice(2), 'base64')).toEqual(Buffer.concat([Buffer.from('p=tls-exporter,,'), exporter]))
   })
 
-  test('callers need a certificate of the authority that is named', async () => {
+  test('producers need a certificate of the given authority', async () => {
     const refused: Error[] = []
     const tls = { ...issued, ca: authority.cert }
     const calls = await listening({ url: 'tls://127.0.0.1:0', tls, refused: (error) => refused.push(error) })
@@ -249,11 +249,11 @@ test.each<[Partial<ListenOptions>, object]>([
   [{ url: 'tcp://127.0.0.1' }, { code: 'BAD_URL' }],
   [{ url: 'tls://127.0.0.1:0' }, { code: 'BAD_TLS', message: expect.stringContaining('tls.cert') }],
   [{ url: 'tcp://192.0.2.1:0' }, { code: 'UNREACHABLE', message: expect.stringContaining('cannot listen') }],
-])('what cannot be is refused at once: %o', async (options, error) => {
+])('invalid options are refused at once: %o', async (options, error) => {
   await expect(listen({ url: 'tcp://127.0.0.1:0', identity, secret, ...options })).rejects.toMatchObject(error)
 })
 
-test('to close ends the loop, the consumers, and the door', async () => {
+test('`close` ends the loop, the consumers, and the listening socket', async () => {
   const calls = await listening()
   const producer = await call(calls)
   await admit(producer)

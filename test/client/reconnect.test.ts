@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { ClientConnection } from '../../client/connection.ts'
 import { ConnectionError, type ConnectionErrorCode } from '../../client/index.ts'
-import { Reconnect } from '../../client/reconnect.ts'
+import { NextConnection, Reconnect } from '../../client/reconnect.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeProducer, following, loggedIn, settle } from './fake-producer.ts'
 import { caps, notice, response, values } from './wire.ts'
-
-const lost = new ConnectionError('CLOSED', 'lost')
 
 describe('attempts', () => {
   /** `outcomes` of the attempts in their order; each of them takes no time. */
@@ -33,7 +32,7 @@ describe('attempts', () => {
 
   test('are made at intervals that double from 100 ms to 10 s, and are at least half of that', async () => {
     const { reconnect, madeAfter } = reconnecting()
-    reconnect.lost(lost)
+    reconnect.lost()
     await settle()
     let made = 0
     for (const ms of [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]) {
@@ -43,34 +42,34 @@ describe('attempts', () => {
     }
   })
 
-  test('go on growing where a connection was lost again within 5 s', async () => {
+  test('continue to grow if a connection is lost again within 5 s', async () => {
     const { reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost(lost)
+    reconnect.lost()
     await settle()
     expect(await madeAfter(100)).toBe(1)
     await madeAfter(4_999)
-    reconnect.lost(lost)
+    reconnect.lost()
     await settle()
     expect(await madeAfter(99)).toBe(1)
     expect(await madeAfter(101)).toBe(2)
   })
 
-  test('begin anew behind a connection that lasted for 5 s', async () => {
+  test('begin anew after a connection that lasted for 5 s', async () => {
     const { reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost(lost)
+    reconnect.lost()
     await settle()
     expect(await madeAfter(100)).toBe(1)
     await madeAfter(5_000)
-    reconnect.lost(lost)
+    reconnect.lost()
     await settle()
     expect(await madeAfter(49)).toBe(1)
     expect(await madeAfter(51)).toBe(2)
   })
 
-  test('end with what cannot get better', async () => {
+  test('end with an error that is final', async () => {
     const denied = new ConnectionError('LOGIN_FAILED', 'no')
     const { clock, reconnect, madeAfter, ended } = reconnecting(denied)
-    reconnect.lost(lost)
+    reconnect.lost()
     await settle()
     expect(await madeAfter(60_000)).toBe(1)
     expect(ended).toEqual([denied])
@@ -79,19 +78,19 @@ describe('attempts', () => {
 
   test('end when they are stopped, and leave no timer', async () => {
     const { clock, reconnect, madeAfter, ended } = reconnecting()
-    reconnect.lost(lost)
+    reconnect.lost()
     await settle()
     reconnect.stop()
     expect(clock.timers).toBe(0)
-    reconnect.lost(lost)
+    reconnect.lost()
     expect(await madeAfter(60_000)).toBe(0)
     expect(ended).toEqual([])
   })
 
-  test('are not made twice where the new connection is lost before it was taken note of', async () => {
+  test('are not made twice if the new connection is lost before the attempt has ended', async () => {
     const { clock, attempts, reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost(lost)
-    reconnect.lost(lost)
+    reconnect.lost()
+    reconnect.lost()
     await settle()
     expect(await madeAfter(100)).toBe(1)
     expect(await madeAfter(200)).toBe(2)
@@ -102,24 +101,24 @@ describe('attempts', () => {
 })
 
 describe('a consumer whose connection is lost', () => {
-  test('says so, connects again, takes its channel up and says that', async () => {
+  test('reports that, connects again, takes up its channel, and reports that too', async () => {
     const { setting, producer, consumer } = await loggedIn()
-    const told: string[] = []
-    consumer.on('disconnected', ({ code }) => told.push(`disconnected: ${code}`))
-    consumer.on('connected', ({ channel }) => told.push(`connected: ${channel}`))
+    const reported: string[] = []
+    consumer.on('disconnected', ({ code }) => reported.push(`disconnected: ${code}`))
+    consumer.on('connected', ({ channel }) => reported.push(`connected: ${channel}`))
     const second = await setting.reconnected(producer)
-    expect(told).toEqual(['disconnected: CLOSED'])
+    expect(reported).toEqual(['disconnected: CLOSED'])
     expect(consumer.capabilities).toBeUndefined()
     await second.takeUp(9, {})
     await settle()
-    expect(told).toEqual(['disconnected: CLOSED', 'connected: 9'])
+    expect(reported).toEqual(['disconnected: CLOSED', 'connected: 9'])
     expect(consumer.capabilities?.auth).toEqual(['password'])
     const nop = consumer.nop()
     await second.grant('NOP')
     await nop
   })
 
-  test('keeps trying where nobody answers, where the login takes too long and where it is busy', async () => {
+  test('keeps trying if nobody answers, if the login takes too long, and if the producer is busy', async () => {
     const { setting, clock, network, producer, consumer } = await loggedIn()
     const [silent, busy, good] = [new FakeProducer(), new FakeProducer(), new FakeProducer()]
     network.add(new ConnectionError('UNREACHABLE', 'no'), silent, busy, good)
@@ -148,7 +147,7 @@ describe('a consumer whose connection is lost', () => {
     expect(setting.clock.timers).toBe(0)
   })
 
-  test('connects again also where somebody who listens to that fails', async () => {
+  test('connects again even if a listener of that event fails', async () => {
     const { clock, network, producer, consumer } = await loggedIn()
     consumer.on('disconnected', () => {
       throw new Error('cannot')
@@ -160,7 +159,7 @@ describe('a consumer whose connection is lost', () => {
     expect(network.calls).toBe(2)
   })
 
-  test('goes on resting where more waits than it takes', async () => {
+  test('keeps reading paused if too many values wait', async () => {
     const { setting, producer, consumer } = await loggedIn()
     producer.say(values(7, ...Array.from({ length: 1_025 }, (_, i) => i + 1)))
     expect(producer.isPaused).toBe(true)
@@ -184,12 +183,12 @@ describe('a consumer whose connection is lost', () => {
 
   test('tries again after NOTICE 3: the producer is shutting down', async () => {
     const { setting, producer, consumer } = await loggedIn()
-    const told: unknown[] = []
-    consumer.on('notice', ({ code, detail }) => told.push(`${code} ${detail}`))
+    const reported: unknown[] = []
+    consumer.on('notice', ({ code, detail }) => reported.push(`${code} ${detail}`))
     producer.say(notice(3, 'shutting down'))
     const second = await setting.reconnected(producer)
     await second.takeUp(9, {})
-    expect(told).toEqual(['3 shutting down'])
+    expect(reported).toEqual(['3 shutting down'])
   })
 
   test.each<[number, ConnectionErrorCode]>([
@@ -214,7 +213,7 @@ describe('a consumer whose connection is lost', () => {
     await expect(consumer.nop()).rejects.toBe(closed[0])
   })
 
-  test('never tries again where it is not admitted any more', async () => {
+  test('never tries again if the login is refused', async () => {
     const { setting, clock, network, producer, consumer } = await loggedIn()
     const running = consumer.run().catch((error: unknown) => error)
     const second = new FakeProducer()
@@ -232,7 +231,7 @@ describe('a consumer whose connection is lost', () => {
     expect([network.calls, clock.timers]).toEqual([2, 0])
   })
 
-  test('is at its end where it was told not to connect again', async () => {
+  test('ends if `reconnect` is false', async () => {
     const { clock, network, producer, consumer } = await loggedIn({ reconnect: false })
     const running = consumer.run().catch((error: unknown) => error)
     producer.hangUp(new Error('ECONNRESET'))
@@ -263,7 +262,7 @@ describe('a consumer whose connection is lost', () => {
     }
   })
 
-  test('takes the channel up once, also when the next connection is lost on the way', async () => {
+  test('takes up the channel once, also if the next connection is lost on the way', async () => {
     const setting = await loggedIn()
     await following(setting, 'a', 7)
     const second = await setting.setting.reconnected(setting.producer)
@@ -272,5 +271,35 @@ describe('a consumer whose connection is lost', () => {
     const third = await setting.setting.reconnected(second)
     await third.takeUp(9, { 7: 'a' })
     expect(await third.rest()).toEqual([])
+  })
+})
+
+describe('the next connection', () => {
+  const connection = {} as ClientConnection
+
+  test('all that wait get the next connection, and no timer is left', async () => {
+    const clock = new FakeClock()
+    const next = new NextConnection(clock, 30_000, 'tcp://far:1')
+    const waiting = Promise.all([next.wait(), next.wait()])
+    next.settle(connection)
+    expect(await waiting).toEqual([connection, connection])
+    expect(clock.timers).toBe(0)
+  })
+
+  test('a wait that takes too long is rejected', async () => {
+    const clock = new FakeClock()
+    const next = new NextConnection(clock, 30_000, 'tcp://far:1')
+    const waiting = next.wait()
+    clock.advance(30_000)
+    await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('30 seconds') })
+  })
+
+  test('a wait is rejected when there will be no connection', async () => {
+    const clock = new FakeClock()
+    const next = new NextConnection(clock, 30_000, 'tcp://far:1')
+    const waiting = next.wait()
+    next.settle(new Error('closed'))
+    await expect(waiting).rejects.toThrow('closed')
+    expect(clock.timers).toBe(0)
   })
 })

@@ -16,12 +16,17 @@ export interface Example {
   readonly offset: number
 }
 
+/** Whether a block is a file of this tree, not a program of somebody who has installed the package. */
+export function isOfTree({ file = '' }: Block): boolean {
+  return file.startsWith('server/')
+}
+
 /** Writes the blocks of a page. A hidden one stands in front of each that follows, up to the next hidden one. */
 export function writeExamples(page: Page, world: World): Example[] {
   const examples: Example[] = []
   let front: readonly string[] = []
   for (const block of page.blocks) {
-    if (block.language !== 'ts') continue
+    if (block.language !== 'ts' || isOfTree(block)) continue
     if (block.isHidden) {
       front = block.lines
       continue

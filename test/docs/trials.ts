@@ -1,12 +1,12 @@
 /** How each block of a document is tried, by its language. A block of which nothing is known fails. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { jsonCommandArguments, jsonCommandName, parseJsonCommands } from '../../protocol/monitor/json.ts'
-import { loadConfig } from '../../server/config/config.ts'
+import { loadConfig } from '../../server/start/config.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import { commandsOf, isConsole, isMeanwhile, missingFor, runCommands, startsItself } from './console.ts'
-import { type Example, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
+import { type Example, isOfTree, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
 import { runnable } from './instead.ts'
 import { type Block, type Page, ROOT } from './page.ts'
 import { World } from './world.ts'
@@ -116,11 +116,22 @@ function checkExample(trials: Trials, page: Page, block: Block): void {
 
 async function tryExample(trials: Trials, page: Page, block: Block): Promise<void> {
   if (block.isHidden) return
+  if (isOfTree(block)) return expectTested(block)
   const example = trials.checked(block)
   const world = trials.worldOf(page)
   await world.addUsers(usersOf(page))
   if (block.file !== undefined) return expectUsed(page, block)
   await runExample(example, shownBy(block, page.blocks[page.blocks.indexOf(block) + 1]), world)
+}
+
+/** A file of this tree is compared with the page by a test, which names its folder. */
+function expectTested({ file = '' }: Block): void {
+  const folder = dirname(file).replaceAll('/', '\\/')
+  const tests = readdirSync(join(ROOT, 'test/server'), { recursive: true }).map(String)
+  const isNamed = tests.some(
+    (path) => path.endsWith('.test.ts') && readFileSync(join(ROOT, 'test/server', path), 'utf8').includes(folder),
+  )
+  if (!isNamed) throw new Error(`no test in test/server/ compares ${file} with the page`)
 }
 
 function tryFile(trials: Trials, page: Page, block: Block): void {

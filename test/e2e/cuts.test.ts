@@ -1,6 +1,6 @@
 /** A consumer whose connection is cut again and again, at any byte in either direction: every value is handled once. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Clock } from '../../client/clock.ts'
+import type { ClientClock } from '../../client/clock.ts'
 import { streamTransport } from '../../client/dial/stream.ts'
 import { connect, type Handler, type Sample } from '../../client/index.ts'
 import { type Fault, TcpProxy } from '../chaos/proxy.ts'
@@ -34,7 +34,7 @@ afterEach(async () => {
 })
 
 /** Every connection seems to have lasted: the next one is not waited for longer and longer. */
-const clock: Clock = {
+const clock: ClientClock = {
   monotonicMs: () => performance.now() * 1000,
   setTimeout(callback, delayMs) {
     const timer = setTimeout(callback, delayMs)

@@ -3,13 +3,13 @@ import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Config, defaultConfig } from '../../server/config/config.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { createLogger } from '../../server/core/log.ts'
 import { Hub } from '../../server/metrics/hub.ts'
-import { Feeds } from '../../server/sources/by-tenant.ts'
+import { SensorsByTenant } from '../../server/sources/by-tenant.ts'
 import { type GmetricListening, listenGmetric } from '../../server/sources/gmetric/listen.ts'
 import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
+import { type Config, defaultConfig } from '../../server/start/config.ts'
 import { freeTcpPort, freeUdpPort, Ganglia, MODULES, missing, told } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 
@@ -32,8 +32,8 @@ async function start(more: Partial<Config['gmetric']> = {}): Promise<void> {
   const clock = systemClock()
   sensor = new GmetricSensor(config, new Hub(clock), clock)
   listening = await listenGmetric(
-    new Feeds({ own: sensor, others: [] }),
-    { gmetric: config },
+    new SensorsByTenant({ own: sensor, others: [] }),
+    config,
     createLogger('silent'),
     (each) => {
       open.push(each)

@@ -10,7 +10,7 @@ import { DEFINE_A } from '../server/sources/smon/fixture.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freeTcpPort, freeUdpPort, Ganglia, missing, told } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
-import { TestProducer } from '../support/producer.ts'
+import { boundTo, TestProducer } from '../support/producer.ts'
 import type { Seat } from '../support/seat.ts'
 
 const { STRING, UINT64, BOOLEAN, VOID, REC } = BasicType
@@ -58,7 +58,7 @@ const shown = () => told(gmond.tcp)
 
 /** Feeds the producer as Ganglia's users do. */
 function feed(...options: readonly string[]): void {
-  ganglia.gmetric(`host = 127.0.0.1 port = ${producer.server.gmetric?.port}`, ...options)
+  ganglia.gmetric(`host = 127.0.0.1 port = ${boundTo(producer.server, 'gmetric.listen')?.port}`, ...options)
 }
 
 async function follow(metric: string, list = args()): Promise<void> {
@@ -112,11 +112,13 @@ describe.skipIf(missing.length > 0)(`a gmetric:// channel${howTo}`, () => {
   test('carries numbers and texts of every sensor, and counts what gmetric has no form for', async () => {
     for (const metric of ['host.load.one', 'host.mem.total', 'smon.*', 'mono.*']) await follow(metric)
     await follow('test.*')
-    const agent = await ScriptedAgent.connect(producer.server.mono[0])
+    const agent = await ScriptedAgent.connect(boundTo(producer.server, 'mono.'))
     agent.say(HELLO)
     agent.say(SAMPLED)
     const socket = createSocket('udp4')
-    await new Promise((sent) => socket.send(DEFINE_A, producer.server.smonUdp?.port ?? 0, '127.0.0.1', sent))
+    await new Promise((sent) =>
+      socket.send(DEFINE_A, boundTo(producer.server, 'smon.udp')?.port ?? 0, '127.0.0.1', sent),
+    )
     producer.push.push('test.large', { type: UINT64, value: 18_446_744_073_709_551_615n }, 1)
     producer.push.push('test.yes', { type: BOOLEAN, value: true }, 1)
     producer.push.push('test.void', { type: VOID, value: null }, 1)

@@ -8,17 +8,18 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { decodePacket } from '../../protocol/gmetric/decode.ts'
 import type { GmetricPacket } from '../../protocol/gmetric/packet.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { type Address, defaultConfig } from '../../server/config/config.ts'
+import type { Address } from '../../server/core/address.ts'
 import { parseNetwork } from '../../server/core/address.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { Hub } from '../../server/metrics/hub.ts'
 import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
 import { listenUdp, type UdpListening } from '../../server/sources/io/udp.ts'
+import { defaultConfig } from '../../server/start/config.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freeUdpPort, MODULES, told } from '../support/ganglia.ts'
 import { hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 import { isLong } from '../support/long.ts'
-import { TestProducer } from '../support/producer.ts'
+import { boundTo, TestProducer } from '../support/producer.ts'
 import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
@@ -180,7 +181,7 @@ describe.skipIf(missing)(`gmetric in all its options${howTo}`, () => {
     expect({ status, stderr: `${stderr}` }).toEqual({ status: 0, stderr: '' })
   }
 
-  const conf = () => configuration(producer.server.gmetric as Address)
+  const conf = () => configuration(boundTo(producer.server, 'gmetric.listen') as Address)
   const query = async (metric: string, host: string) =>
     decoded(await boss.query(metric, args(['host', type.string, str(host)])))
   const catalogue = async (metric: string) =>
@@ -215,7 +216,7 @@ describe.skipIf(missing)(`gmetric in all its options${howTo}`, () => {
       ...{ name: 'gmetric.temp', type: 'double', unit: 'Celsius', description: 'the cellar' },
       details: { title: 'Cellar', groups: ['rooms', 'cellar'], slope: 'positive', tmax: 30, dmax: 300 },
     })
-    const xml = await told(producer.server.gmetricXml?.port ?? 0)
+    const xml = await told(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
     expect(hostsOf(xml).map(({ attributes }) => [attributes['IP'], attributes['NAME']])).toEqual([
       ['10.0.0.9', 'spoofed.example'],
     ])

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { load } from '../../server/config/load.ts'
-import { settings } from '../../server/config/schema.ts'
+import { schema } from '../../server/start/config.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -28,7 +28,7 @@ const last = (name: string) => all(name).at(-1) ?? ''
 const variables = Object.fromEntries(
   all('ENV').flatMap((rest) => rest.split(/\s+/).map((pair) => pair.split('=', 2) as [string, string])),
 )
-const { listen, gmetric, smon, producer } = load({ env: variables }).values
+const { listen, gmetric, smon, producer } = load(schema, { env: variables }).values
 
 /** Whether the build gets to see it: the last line that speaks of a path counts. */
 function isSent(path: string): boolean {
@@ -69,7 +69,7 @@ describe('Dockerfile', () => {
   })
 
   it('sets variables that are keys, as the loader takes them', () => {
-    const known = settings.map(({ variable }) => variable)
+    const known = schema.settings.map(({ variable }) => variable)
     expect(Object.keys(variables).filter((name) => !known.includes(name))).toEqual([])
     expect(producer.data_dir).toBe(last('VOLUME'))
     expect(dockerfile).toContain(`install -d -m 700 -o node -g node ${producer.data_dir}`)
@@ -80,7 +80,7 @@ describe('Dockerfile', () => {
     for (const address of addresses) expect(address?.host).toBe('0.0.0.0')
     const [tcp, http, udp, stream] = addresses.map((address) => address?.port)
     expect(last('EXPOSE')).toBe(`${tcp} ${http} ${udp}/udp ${stream}`)
-    const shipped = load({ env: {} }).values
+    const shipped = load(schema, { env: {} }).values
     expect([tcp, http, udp]).toEqual([
       shipped.listen.tcp?.port,
       shipped.listen.http?.port,

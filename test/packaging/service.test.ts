@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { load } from '../../server/config/load.ts'
+import { schema } from '../../server/start/config.ts'
 import { runCli } from '../cli/fake-cli.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -42,7 +43,7 @@ describe('packaging/cinnabar.service', () => {
   })
 
   it('gives the server the directory that its configuration names, and nobody else', () => {
-    const dataDir = load({ file: TOML, env: {} }).values.producer.data_dir
+    const dataDir = load(schema, { file: TOML, env: {} }).values.producer.data_dir
     expect(dataDir).toBe(`/var/lib/${one('StateDirectory')}`)
     expect(one('WorkingDirectory')).toBe(dataDir)
     expect(one('StateDirectoryMode')).toBe('0700')
@@ -57,7 +58,9 @@ describe('packaging/cinnabar.service', () => {
   })
 
   it('leaves room for as many connections as the configuration allows', () => {
-    expect(Number(one('LimitNOFILE'))).toBeGreaterThan(Number(load({ file: TOML, env: {} }).values.limits.connections))
+    expect(Number(one('LimitNOFILE'))).toBeGreaterThan(
+      Number(load(schema, { file: TOML, env: {} }).values.limits.connections),
+    )
   })
 
   it('does not start again what a wrong configuration has ended', async () => {
@@ -87,14 +90,14 @@ describe('packaging/cinnabar.toml', () => {
   const shipped = read('packaging/cinnabar.toml')
 
   it('is a configuration that is as shipped but for the data directory', () => {
-    const { values } = load({ file: TOML, env: {} })
-    const defaults = load({ env: {} }).values
+    const { values } = load(schema, { file: TOML, env: {} })
+    const defaults = load(schema, { env: {} }).values
     expect(values).toEqual({ ...defaults, producer: { ...defaults.producer, data_dir: '/var/lib/cinnabar' } })
   })
 
   it('is still one with everything that stands in comments', () => {
     const whole = shipped.replace(/^# (?=\[|\w+ = )/gm, '')
-    const { values } = load({ file: 'cinnabar.toml', env: {}, readFile: () => Buffer.from(whole) })
+    const { values } = load(schema, { file: 'cinnabar.toml', env: {}, readFile: () => Buffer.from(whole) })
     expect(values.gmetric.listen).toEqual({ host: '0.0.0.0', port: 8649 })
     expect(values.smon.tcp).toEqual({ host: '127.0.0.1', port: 2606 })
   })

@@ -4,8 +4,7 @@
  */
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
-import { readCommand } from '../../protocol/monitor/command.ts'
-import { commandName, commands } from '../../protocol/monitor/commands/index.ts'
+import { commandName, commands, readCommand } from '../../protocol/monitor/commands.ts'
 
 const SECRET_ARGUMENTS: ReadonlySet<string> = new Set(['password', 'secret', 'token', 'hash'])
 /** Shorter ones stand in ordinary words. */

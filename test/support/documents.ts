@@ -7,8 +7,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { AuthErrorCode } from '../../auth/errors.ts'
 import type { ProtocolErrorCode } from '../../protocol/errors.ts'
-import type { Command } from '../../protocol/monitor/command.ts'
-import { commands } from '../../protocol/monitor/commands/index.ts'
+import type { CommandDeclaration } from '../../protocol/monitor/commands.ts'
+import { commands } from '../../protocol/monitor/commands.ts'
 import { statuses } from '../../protocol/monitor/status.ts'
 import type { StorageErrorCode } from '../../storage/store.ts'
 import { commandLine } from './command-line.ts'
@@ -21,7 +21,7 @@ const protocolErrors: Readonly<Record<ProtocolErrorCode, string>> = {
   FRAME_UNALIGNED: 'The length of a frame is no multiple of 4.',
   TRUNCATED: 'A field reaches beyond the end of what was given.',
   TRAILING_BYTES: 'There are bytes behind the last field.',
-  BAD_PADDING: 'The bytes that fill a field up to a multiple of 4 are not zero; in smon, FE is missing behind 16 FF.',
+  BAD_PADDING: 'The bytes that fill a field up to a multiple of 4 are not zero; in smon, FE is missing after 16 FF.',
   BAD_UTF8: 'A text that has to be UTF-8 is not.',
   BAD_NAME: 'A name is empty, too short, too long, no Unicode, or holds a control character.',
   BAD_BOOLEAN: 'A boolean is neither 0 nor 1.',
@@ -70,13 +70,13 @@ const tables: Readonly<Record<string, () => string>> = {
   'command line': commandLine,
   commands: () =>
     table(
-      ['number', 'command', 'fields behind `uint32 number, uint32 seq`', 'result', 'what it does'],
-      Object.values<Command>(commands).map((command) => [
+      ['number', 'command', 'fields after `uint32 number, uint32 seq`', 'result', 'what it does'],
+      Object.entries<CommandDeclaration>(commands).map(([name, command]) => [
         String(command.code),
-        `[${command.name}](#${command.name.toLowerCase()})`,
+        `[${name}](#${name.toLowerCase()})`,
         fieldsOf(command),
         command.result,
-        summaryOf(command),
+        summaryOf(name),
       ]),
     ),
 }
@@ -88,7 +88,7 @@ function codes(sentences: Readonly<Record<string, string>>): string {
   )
 }
 
-function fieldsOf({ fields }: Command): string {
+function fieldsOf({ fields }: CommandDeclaration): string {
   const words = Object.entries(fields).map(([name, { word, optional }]) => {
     const field = `${word} **${name}**`
     return optional === undefined ? field : `[${field}]`
@@ -96,11 +96,12 @@ function fieldsOf({ fields }: Command): string {
   return words.join(', ') || '-'
 }
 
-/** The sentence that stands above a command's declaration. */
-function summaryOf({ name }: Command): string {
-  const path = `protocol/monitor/commands/${name.toLowerCase().replaceAll('_', '-')}.ts`
-  const comment = /\/\*\* (.+) \*\/\nexport const/.exec(readFileSync(new URL(path, ROOT), 'utf8'))
-  if (comment === null) throw new Error(`${path} has no comment of one line above its declaration`)
+/** The sentence above a command's declaration. */
+function summaryOf(name: string): string {
+  const path = 'protocol/monitor/commands.ts'
+  const text = readFileSync(new URL(path, ROOT), 'utf8')
+  const comment = new RegExp(`/\\*\\* (.+) \\*/\n  ${name}: {`).exec(text)
+  if (comment === null) throw new Error(`${path} has no comment of one line above the declaration of ${name}`)
   return comment[1]!
 }
 

@@ -1,5 +1,6 @@
 /** `[[exec]]` tables as the configuration reads them. */
-import { type ExecTable, loadConfig } from '../../server/config/config.ts'
+import type { ExecTable } from '../../server/controls/exec/config.ts'
+import { loadConfig } from '../../server/start/config.ts'
 
 export function execTables(toml: string): readonly ExecTable[] {
   return loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(toml) }).exec

@@ -12,9 +12,10 @@ import { PasswordHasher } from '../../auth/password.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
-import { type Config, defaultConfig } from '../../server/config/config.ts'
+import type { Address } from '../../server/core/address.ts'
 import { createLogger } from '../../server/core/log.ts'
 import type { Hub } from '../../server/metrics/hub.ts'
+import { type Config, defaultConfig } from '../../server/start/config.ts'
 import { type RunningServer, startServer } from '../../server/start/server.ts'
 import { command } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
@@ -23,6 +24,11 @@ import { MemoryStore } from './memory-store/store.ts'
 import { RawPeer } from './raw-peer.ts'
 import { Seat } from './seat.ts'
 import { PushSensor, SlowSensor, ThingSensor } from './test-sensor.ts'
+
+/** The address that the source of a key of the configuration is bound to; of several, the one with that index. */
+export function boundTo({ sources }: RunningServer, key: string, index = 0): Address | undefined {
+  return sources.filter((bound) => bound.key.startsWith(key))[index]?.address
+}
 
 type Deep<T> = { readonly [K in keyof T]?: T[K] extends object ? Partial<T[K]> : T[K] }
 

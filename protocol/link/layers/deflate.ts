@@ -1,8 +1,8 @@
 /**
- * The layer `deflate` [MON 12]: raw RFC 1951 both ways over another link, each write one batch that the peer can read to
- * its end. Inflating never runs ahead of the reader by more than the buffer of a stream (16 KiB), whatever a few bytes
- * claim to hold; Node's own streams count nothing. The producer writes no secrets once this layer is there, so nothing is
- * kept apart by full flushes.
+ * The layer `deflate` [MON 12]: raw RFC 1951 both ways over another link. Each write is one batch that the peer can read
+ * to its end. Inflating never runs ahead of the reader by more than the buffer of a stream (16 KiB), however much a few
+ * bytes claim to hold; the streams of Node do not count that. The producer writes no secrets over this layer, so no full
+ * flushes separate them from the rest.
  */
 import { constants, createDeflateRaw, createInflateRaw } from 'node:zlib'
 import type { Link, LinkListener } from '../link.ts'
@@ -10,32 +10,32 @@ import type { Link, LinkListener } from '../link.ts'
 const { Z_SYNC_FLUSH } = constants
 /** 64 KiB of memory for each connection instead of 256; frames of like metrics repeat within 8 KiB. */
 const SMALL = { windowBits: 13, memLevel: 6 }
-/** What comes out may be so many times what came in [MON 12]; counted over the whole connection. */
+/** The most that bytes may inflate to, as a multiple of their size [MON 12]; counted over the whole connection. */
 const MAX_RATIO = 100
-/** Beyond the ratio: a first batch of like commands is small and honest. */
+/** Bytes allowed beyond the ratio: a first batch of similar commands compresses well and is harmless. */
 const FREE_BYTES = 1 << 16
 
 export class DeflateLink implements Link {
   readonly #link: Link
   readonly #deflate = createDeflateRaw({ flush: Z_SYNC_FLUSH, ...SMALL })
-  // A stream that is cut off is the end of what was sent, no fault: the peer may just close.
+  // A stream that is cut off is not an error: the peer may just close.
   readonly #inflate = createInflateRaw({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH })
   #listener: LinkListener | undefined
-  /** Deflated bytes of the batch under way. */
+  /** The deflated bytes of the current batch. */
   #batch: Uint8Array[] = []
-  /** Of batches that are not handed on: what is to be called when they are out. */
+  /** The callbacks of batches that have not been passed to the link below. */
   #waiting: ((() => void) | undefined)[] = []
   #inflated = 0
   #isPaused = false
-  /** The inflater has enough to do. */
+  /** True while the buffer of the inflater is full. */
   #isFull = false
-  /** Nothing more is written. */
+  /** True once nothing more is written. */
   #isEnded = false
-  /** What arrives is thrown away. */
+  /** True once what arrives is dropped. */
   #isDeaf = false
-  /** Everything that arrived has been read. */
+  /** True once everything that arrived has been read. */
   #isRead = false
-  /** The link below is closed. */
+  /** True once the link below is closed. */
   #isGone = false
   #isClosed = false
 
@@ -51,11 +51,11 @@ export class DeflateLink implements Link {
 
   write(bytes: Uint8Array, written?: () => void): void {
     if (this.#isEnded) written?.()
-    else this.#deflate.write(bytes, this.#handOn(written))
+    else this.#deflate.write(bytes, this.#afterDeflating(written))
   }
 
-  /** To be called when a batch is deflated, in the order of the writes. */
-  #handOn(written: (() => void) | undefined): () => void {
+  /** Returns the function to call when a batch is deflated; the calls come in the order of the writes. */
+  #afterDeflating(written: (() => void) | undefined): () => void {
     this.#waiting.push(written)
     return () => {
       if (this.#isGone) return
@@ -114,7 +114,7 @@ export class DeflateLink implements Link {
 
   #receive(chunk: Uint8Array): void {
     if (this.#isDeaf || this.#isRead) return
-    // It is valid until the end of the turn only.
+    // The chunk is valid until the end of the turn only, so it is copied.
     this.#isFull = !this.#inflate.write(new Uint8Array(chunk))
     if (this.#isFull) this.#link.pause()
   }
@@ -146,7 +146,7 @@ export class DeflateLink implements Link {
     else this.destroy()
   }
 
-  /** What was taken before the link closed is still read: the last commands of a peer that closed behind them. */
+  /** Whatever arrived before the link closed is still read: the peer may have sent commands and closed. */
   #gone(): void {
     this.#isGone = true
     this.#isEnded = true

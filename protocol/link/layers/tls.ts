@@ -1,13 +1,13 @@
 /**
- * The layer `tls` [MON 12], the producer's end: a link over a stream that is under TLS as soon as the handshake is done.
- * Until then nothing can be said, so that what is written is dropped, and to end is to hang up.
+ * The layer `tls` [MON 12] at the producer's end: a link over a stream that is under TLS once the handshake is done.
+ * Until then nothing can be sent: writes are dropped, and `end` closes at once.
  */
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Link, LinkListener } from '../link.ts'
 import { StreamLink } from '../stream.ts'
 
-/** Leads a handshake over `raw` and calls `done` once it has succeeded; destroys `raw` if it fails. */
+/** Performs a handshake over `raw` and calls `done` once it has succeeded; destroys `raw` if it fails. */
 export type Handshake = (raw: Duplex, done: (socket: TLSSocket) => void) => void
 
 export class TlsLink implements Link {

@@ -1,33 +1,33 @@
 /** Connects the dialler to the rest of the server. */
 import { mayRead } from '../../../auth/permissions.ts'
-import type { Recovered } from '../../../storage/store.ts'
+import type { AuditLog } from '../../accounts/audit/log.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import type { Registry } from '../../channels/registry.ts'
-import type { Config } from '../../config/config.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Sensor } from '../../metrics/metric.ts'
-import type { Producer } from '../../sessions/producer.ts'
+import type { SessionContext } from '../../sessions/context.ts'
 import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
 import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
+import type { DialSection } from '../config.ts'
 import { AllowList } from './allow-list.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
 import { openConnection } from './open-connection.ts'
 import { type Resolver, systemResolver } from './resolve.ts'
 
 export interface CreateDiallerOptions
-  extends Pick<Producer, 'clock' | 'log' | 'audit' | 'journal' | 'accounts' | 'quotas'> {
-  readonly config: Pick<Config, 'dial' | 'producer'>
+  extends Pick<SessionContext, 'clock' | 'log' | 'journal' | 'accounts' | 'quotas'> {
+  readonly audit: AuditLog
+  readonly config: { readonly dial: DialSection; readonly producer: { readonly name: string } }
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>
   readonly rights: Rights
-  readonly recovered: Pick<Recovered, 'secret'>
-  readonly accept: DiallerOptions['accept']
+  readonly serverSecret: Uint8Array
   /** undefined for the resolver of the system. */
   readonly resolve?: Resolver | undefined
 }
 
 export function createDialler(options: CreateDiallerOptions): Dialler {
-  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, recovered, accept } = options
+  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, serverSecret } = options
   const { ca } = config.dial
   return new Dialler({
     clock,
@@ -44,8 +44,7 @@ export function createDialler(options: CreateDiallerOptions): Dialler {
     connect: (destination, address, signal) => openConnection(destination, address, { clock, ca }, signal),
     openPush: pushConnector(options),
     attach: (channel, connection) => registry.attach(channel, connection),
-    accept,
-    serverSecret: recovered.secret,
+    serverSecret,
     random: Math.random,
   })
 }

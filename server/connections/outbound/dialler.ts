@@ -10,11 +10,11 @@ import type { ScramVerifier } from '../../../auth/scram/keys.ts'
 import { NoticeCode } from '../../../protocol/monitor/constants.ts'
 import type { AuditEntry } from '../../accounts/audit/log.ts'
 import type { Channel } from '../../channels/channel.ts'
-import type { Connection } from '../../channels/outbox.ts'
+import type { ChannelConnection } from '../../channels/outbox.ts'
+import type { ChannelDialler } from '../../commands/services.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { AuthProvider, IncomingConnection } from '../../sessions/incoming-connection.ts'
-import type { ChannelDialler } from '../../sessions/producer.ts'
 import type { AllowList } from './allow-list.ts'
 import { channelAuth, secretVerifier, untilAborted } from './channel-auth.ts'
 import { type Destination, parseDestination } from './destination.ts'
@@ -45,9 +45,8 @@ export interface DiallerOptions {
   readonly resolve: Resolver
   readonly connect: (destination: Destination, address: string, signal: AbortSignal) => Promise<OpenedConnection>
   /** Opens a connection that sends the values of a channel without a session. */
-  readonly openPush: (channel: Channel, destination: Destination, address: string) => Promise<Connection>
-  readonly accept: (connection: IncomingConnection) => void
-  readonly attach: (channel: Channel, connection: Connection) => void
+  readonly openPush: (channel: Channel, destination: Destination, address: string) => Promise<ChannelConnection>
+  readonly attach: (channel: Channel, connection: ChannelConnection) => void
   readonly serverSecret: Uint8Array
   /** 0..1 */
   readonly random: () => number
@@ -69,7 +68,7 @@ class OutboundTarget {
   /** True while such a connection has the channel. */
   isAttached = false
   /** The connection of a target without a session, which must be ended from here. */
-  push: Connection | undefined
+  push: ChannelConnection | undefined
   /** Failed attempts since the last successful one. */
   failures = 0
   /** All attempts; they use the addresses of a name in rotation. */
@@ -99,6 +98,7 @@ export class Dialler implements ChannelDialler {
   readonly #targets = new Map<number, OutboundTarget>()
   readonly #queue: OutboundTarget[] = []
   #own: readonly OwnPort[] = []
+  #accept: (connection: IncomingConnection) => void = ({ link }) => link.destroy()
   #running = false
   #attempts = 0
 
@@ -129,13 +129,14 @@ export class Dialler implements ChannelDialler {
     const auth = verifier && channelAuth({ owner, verifier, serverSecret, now })
     const target = new OutboundTarget(channel, destination, auth)
     this.#targets.set(channel.id, target)
-    channel.moved = () => this.#connectionChanged(target)
+    channel.onConnectionChange = () => this.#connectionChanged(target)
     if (this.#running) this.#enqueue(target)
   }
 
-  /** Begins to connect. `own` are the producer's own ports, to which it never connects. */
-  start(own: readonly OwnPort[]): void {
+  /** Begins to connect. `own` are the producer's own ports, to which it never connects; `accept` takes the connections. */
+  start(own: readonly OwnPort[], accept: (connection: IncomingConnection) => void): void {
     this.#own = own
+    this.#accept = accept
     this.#running = true
     for (const target of this.#targets.values()) this.#enqueue(target)
   }
@@ -277,7 +278,7 @@ export class Dialler implements ChannelDialler {
 
   /** Resolves when the peer has logged in. Rejects if it does not. */
   async #openSession(target: OutboundTarget, address: string, signal: AbortSignal, onOpen: () => void): Promise<void> {
-    const { connect, accept } = this.#options
+    const { connect } = this.#options
     const { channel, destination } = target
     const auth = target.auth && untilAborted(target.auth, signal)
     if (auth === undefined) throw new Refused('the verifier of its secret is missing')
@@ -287,7 +288,7 @@ export class Dialler implements ChannelDialler {
       const { socket } = opened
       socket.once('close', () => reject(signal.aborted ? signal.reason : new Error('the peer did not log in')))
       opened.handOver((connection) =>
-        accept({
+        this.#accept({
           ...connection,
           outbound: { auth, channel },
           admitted: () => {

@@ -2,7 +2,6 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import type { Address } from '../../config/config.ts'
 import { familyOf } from '../../core/special-addresses.ts'
 import type { Destination } from './destination.ts'
 
@@ -14,19 +13,10 @@ export const systemResolver: Resolver = async (name) => {
   return found.map(({ address }) => address)
 }
 
-type Bound = Pick<Address, 'port'> | undefined
-
 /** A port that the producer itself listens on. */
 export interface OwnPort {
   readonly transport: 'tcp' | 'udp'
   readonly port: number
-}
-
-/** The ports of bound addresses; an address is undefined if its listener is off. */
-export function ownPorts(tcp: readonly Bound[], udp: readonly Bound[]): OwnPort[] {
-  const portsOf = (transport: OwnPort['transport'], addresses: readonly Bound[]): OwnPort[] =>
-    addresses.flatMap((address) => (address === undefined ? [] : [{ transport, port: address.port }]))
-  return [...portsOf('tcp', tcp), ...portsOf('udp', udp)]
 }
 
 /** Whether a connection would reach the producer itself: one of its own ports, on any address of this machine. */

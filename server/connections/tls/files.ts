@@ -6,10 +6,10 @@ import type { Duplex } from 'node:stream'
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { Certificates, PeerCertificate } from '../../../auth/mechanism.ts'
 import type { Owner } from '../../../auth/permissions.ts'
-import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { type FileChange, readAgain, WatchedFile } from '../../core/watched-file.ts'
 import type { SensorStatus } from '../../metrics/metric.ts'
+import type { TlsSection } from '../config.ts'
 import { type Material, type MaterialFiles, readMaterial } from './material.ts'
 
 /** Servers of Node's that are kept for the next handshake. */
@@ -33,7 +33,7 @@ export class TlsFiles implements Certificates {
   }
 
   /** Returns undefined if `[tls]` names no certificate. Throws FileError if a file cannot be used. */
-  static open(tls: Config['tls'], clock: Pick<Clock, 'wallMs'>): TlsFiles | undefined {
+  static open(tls: TlsSection, clock: Pick<Clock, 'wallMs'>): TlsFiles | undefined {
     if (tls.cert === undefined || tls.key === undefined) return undefined
     const files: MaterialFiles = {
       cert: new WatchedFile(tls.cert, 'tls.cert'),

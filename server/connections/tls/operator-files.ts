@@ -2,13 +2,19 @@
 import { AuthError } from '../../../auth/errors.ts'
 import type { Certificates } from '../../../auth/mechanism.ts'
 import { JwtKeys } from '../../../auth/token/jwt-keys.ts'
-import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import { type FileChange, FileError, readAgain, WatchedFile } from '../../core/watched-file.ts'
 import type { Notices } from '../../sources/producer/notices.ts'
+import type { DialSection, JwtSection, TlsSection } from '../config.ts'
 import { TlsFiles } from './files.ts'
 import { readCertificates } from './material.ts'
+
+export interface OperatorFilesOptions {
+  readonly tls: TlsSection
+  readonly jwt: Pick<JwtSection, 'keys'>
+  readonly dial: Pick<DialSection, 'ca'>
+}
 
 export class OperatorFiles {
   readonly tls: TlsFiles | undefined
@@ -16,7 +22,7 @@ export class OperatorFiles {
   readonly #log: Logger
 
   /** Throws FileError if a file cannot be used. */
-  constructor({ tls, jwt, dial }: Pick<Config, 'tls' | 'jwt' | 'dial'>, clock: Pick<Clock, 'wallMs'>, log: Logger) {
+  constructor({ tls, jwt, dial }: OperatorFilesOptions, clock: Pick<Clock, 'wallMs'>, log: Logger) {
     this.#log = log
     this.tls = TlsFiles.open(tls, clock)
     this.#jwt = jwt.keys === undefined ? undefined : new JwtKeysFile(jwt.keys)

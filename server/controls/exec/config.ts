@@ -1,9 +1,10 @@
 /**
  * The tables `[[exec]]`: programs that may be run as controls, and with what. Whether the program and the user are there is
- * judged at the start (controls/exec/programs.ts); everything that can be judged by reading is judged here.
+ * judged at the start (found.ts); everything that can be judged by reading is judged here.
  */
 import { z } from 'zod'
-import { duration, integer, key, needed, oneOf, optional, tenant, text, toggle } from '../../config/kinds.ts'
+import { type SectionConfig, tableList } from '../../config/schema.ts'
+import { duration, integer, key, needed, oneOf, optional, plainText, tenant, toggle } from '../../config/value-types.ts'
 import { parseTemplate, type Template, templateParameters } from './template.ts'
 
 /** A value of a parameter is never longer, whatever the table says: it is matched against a pattern. */
@@ -57,7 +58,7 @@ const parameterTable = z
       'string',
       'What it takes. A number is written as JavaScript writes it, a boolean as `true` or `false`.',
     ),
-    description: key(text(), '', 'For the catalogue.'),
+    description: key(plainText(), '', 'For the catalogue.'),
     optional: key(toggle(), false, 'Left out and without a default, every argument that holds it is left out too.'),
     default: optional(fallback(), 'Its value where it is left out.'),
     pattern: key(
@@ -87,7 +88,7 @@ const parameterTable = z
 const execTable = z
   .strictObject({
     name: needed(controlName(), 'The name of the control.'),
-    description: key(text(), '', 'For the catalogue.'),
+    description: key(plainText(), '', 'For the catalogue.'),
     argv: needed(
       program(),
       'The program and its arguments; there is no shell. The program is a path from `/` on, or is looked for in ' +
@@ -97,7 +98,8 @@ const execTable = z
       .array(parameterTable)
       .max(64)
       .default([])
-      .refine((list) => areDifferent(list.map(({ name }) => name)), 'a parameter stands twice'),
+      .refine((list) => areDifferent(list.map(({ name }) => name)), 'a parameter stands twice')
+      .describe('The parameters of the `[[exec]]` above it.'),
     environment: key(
       environment(),
       {},
@@ -110,7 +112,11 @@ const execTable = z
       '/',
       'Where it is started.',
     ),
-    user: key(text(), '', "The user it runs as; empty: the server's own. Another one only where the server is root."),
+    user: key(
+      plainText(),
+      '',
+      "The user it runs as; empty: the server's own. Another one only where the server is root.",
+    ),
     timeout: key(duration('10ms', '1h'), '30s', 'After that its process group is ended: SIGTERM, 2 s later SIGKILL.'),
     max_output: key(
       integer(0, MAX_OUTPUT_BYTES),
@@ -137,23 +143,26 @@ const execTable = z
     maxRunning: max_running,
   }))
 
-export const execs = z
-  .array(execTable)
-  .max(1000)
-  .refine((list) => areDifferent(list.map(({ name }) => name)), 'two of them have the same `name`')
-  .default([])
-
-/** The keys of both tables, for the page and for messages. */
-export const execKeys: Readonly<Record<string, z.ZodType>> = execTable.in.shape
-export const parameterKeys: Readonly<Record<string, z.ZodType>> = parameterTable.shape
-
-export type ReadExec = z.output<typeof execTable>
+export const execSection = tableList(
+  z
+    .array(execTable)
+    .max(1000)
+    .refine((list) => areDifferent(list.map(({ name }) => name)), 'two of them have the same `name`')
+    .default([])
+    .describe(
+      'Programs that may be run as controls, one table each; only in the file. How to write one: ' +
+        '[controls.md](controls.md#exec).',
+    ),
+)
+/** A program that may be run as a control. */
+export type ExecTable = SectionConfig<typeof execSection>[number]
+export type ExecParameter = ExecTable['parameters'][number]
 
 function areDifferent(names: readonly string[]): boolean {
   return new Set(names).size === names.length
 }
 
-/** What of a parameter contradicts itself, in words. */
+/** The contradictions in a parameter, in words. */
 function* parameterProblems(parameter: z.output<typeof parameterTable>): Generator<string> {
   const { type, pattern, values, min, max, secret, default: byDefault } = parameter
   if (type !== 'string' && (pattern !== '' || values.length > 0)) yield '`pattern` and `values` are for type = "string"'
@@ -198,7 +207,7 @@ interface Parts {
   readonly parameter: readonly { readonly name: string; readonly secret: boolean }[]
 }
 
-/** What of a table contradicts itself, in words. */
+/** The contradictions in a table, in words. */
 function* tableProblems({ argv, stdin, environment, parameter }: Parts): Generator<string> {
   const declared = new Map(parameter.map((one) => [one.name, one]))
   const [path, ...rest] = argv
@@ -206,7 +215,7 @@ function* tableProblems({ argv, stdin, environment, parameter }: Parts): Generat
     yield '`argv`: the program itself cannot hold a parameter'
   const hidden = [parseTemplate(stdin), ...environment.map(({ value }) => value)].flatMap(templateParameters)
   for (const name of [...argv.flatMap(templateParameters), ...hidden]) {
-    if (!declared.has(name)) yield `{${name}} is no parameter of it: write {{${name}}} for the braces themselves`
+    if (!declared.has(name)) yield `{${name}} is not one of its parameters: write {{${name}}} for the braces themselves`
   }
   for (const name of rest.flatMap(templateParameters)) {
     if (declared.get(name)?.secret)

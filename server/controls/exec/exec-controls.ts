@@ -1,7 +1,7 @@
 /** Programs as controls [MON 10], from the `[[exec]]` tables of the configuration, which no command can change. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { ExecTable } from '../../config/config.ts'
+import type { ExecTable } from '../../controls/exec/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Control, ControlResult } from '../control.ts'
 import { type Ended, type Program, runProgram } from './program.ts'

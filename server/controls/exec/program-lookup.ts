@@ -2,8 +2,8 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import type { ExecTable } from '../../config/config.ts'
-import { ConfigError, type ConfigProblem } from '../../config/config.ts'
+import { ConfigError, type ConfigProblem } from '../../config/errors.ts'
+import type { ExecTable } from './config.ts'
 import { fillTemplate } from './template.ts'
 
 export const FIXED_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

@@ -4,9 +4,9 @@
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { ExecParameter } from '../../config/config.ts'
 import { StatusError } from '../../core/errors.ts'
 import type { ControlArguments, ControlParameter } from '../control.ts'
+import type { ExecParameter } from './config.ts'
 import { MAX_VALUE_BYTES, wholePattern } from './config.ts'
 import type { Template } from './template.ts'
 

@@ -1,5 +1,6 @@
 /** The section [gmetric]: Ganglia, in place of a gmond that only listens. */
 import { z } from 'zod'
+import { camelCased, type Section, type SectionConfig } from '../../config/schema.ts'
 import {
   addressOrOff,
   duration,
@@ -8,14 +9,14 @@ import {
   ipv4OrOff,
   key,
   multicastOrOff,
-  name,
   networks,
   oneOf,
   tenant,
   toggle,
-} from '../../config/kinds.ts'
+  wireName,
+} from '../../config/value-types.ts'
 
-export const gmetric = z
+const type = z
   .strictObject({
     listen: key(addressOrOff(), '127.0.0.1:8649', 'The UDP address for gmetric packets.'),
     multicast: key(
@@ -53,10 +54,10 @@ export const gmetric = z
       "The TCP address where gmetad polls: gmond's XML, without login, of the tenant `tenant`; gmond's own port is 8649.",
     ),
     xml_allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that may read it.'),
-    cluster: key(name(), 'unspecified', 'What the cluster is called there.'),
+    cluster: key(wireName(), 'unspecified', 'What the cluster is called there.'),
   })
   .superRefine((section, context) => {
-    if (section.request_metadata !== 'multicast' || section.multicast !== '') return
+    if (section.request_metadata !== 'multicast' || section.multicast !== undefined) return
     const message = 'is `multicast`, but no group is joined: name `gmetric.multicast`'
     context.addIssue({ code: 'custom', path: ['request_metadata'], params: { also: 'multicast' }, message })
   })
@@ -64,3 +65,18 @@ export const gmetric = z
     'Ganglia gmetric. An address named here or by the environment must be free; the default one is only tried, and ' +
       'the server starts without it.',
   )
+
+export const gmetricSection = {
+  type,
+  read({ feed, host_tmax, host_dmax, ...rest }: z.output<typeof type>, written?: ReadonlySet<string>) {
+    return {
+      ...camelCased(rest),
+      /** Whether `listen` was written: then it must be bound, while the default address is only tried. */
+      listenNamed: written?.has('listen') ?? false,
+      feeds: feed,
+      hostTmaxMs: host_tmax,
+      hostDmaxMs: host_dmax,
+    }
+  },
+} satisfies Section<typeof type>
+export type GmetricSection = SectionConfig<typeof gmetricSection>

@@ -1,10 +1,11 @@
 /** What [gmetric] opens: the socket that packets are sent to, a multicast group, and the XML for gmetad. */
-import { type Address, type Config, formatAddress } from '../../config/config.ts'
+import { type Address, formatAddress } from '../../core/address.ts'
 import { ListenError } from '../../core/listen.ts'
 import type { Logger } from '../../core/log.ts'
-import { Sources } from '../allowed.ts'
-import type { Feeds } from '../by-tenant.ts'
+import { AllowedSenders } from '../allowed.ts'
+import type { SensorsByTenant } from '../by-tenant.ts'
 import { listenUdp, type UdpListening, type UdpOptions } from '../io/udp.ts'
+import type { GmetricSection } from './config.ts'
 import type { GmetricSensor } from './sensor.ts'
 import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 
@@ -20,8 +21,8 @@ type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 
 /** What is opened is given to `opened`, also when a later one fails. Rejects with ListenError. */
 export async function listenGmetric(
-  sensors: Feeds<GmetricSensor>,
-  { gmetric: config }: Pick<Config, 'gmetric'>,
+  sensors: SensorsByTenant<GmetricSensor>,
+  config: GmetricSection,
   log: Pick<Logger, 'warn' | 'error'>,
   opened: Opened,
 ): Promise<GmetricListening> {
@@ -62,10 +63,10 @@ export async function listenGmetric(
 function listenXml(
   sensor: GmetricSensor,
   address: Address,
-  config: Config['gmetric'],
+  config: GmetricSection,
   log: Pick<Logger, 'error'>,
 ): Promise<DocumentsListening> {
-  const sources = new Sources(config.xmlAllow)
+  const sources = new AllowedSenders(config.xmlAllow)
   return listenDocuments({
     address,
     key: 'gmetric.xml',
@@ -84,7 +85,7 @@ interface Open {
 }
 
 /** Each sensor learns where it is fed; the XML is of the section's own tenant alone, and so is what is counted of it. */
-function tell(sensors: Feeds<GmetricSensor>, { direct, group, xml, failure }: Open): void {
+function tell(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xml, failure }: Open): void {
   const packets = [...new Set([direct, group])].filter((each) => each !== undefined)
   const kernelDrops = (): number | undefined => {
     const drops = packets.map((each) => each.kernelDrops()).filter((each) => each !== undefined)
@@ -101,8 +102,8 @@ function tell(sensors: Feeds<GmetricSensor>, { direct, group, xml, failure }: Op
 }
 
 function ask(
-  sensors: Feeds<GmetricSensor>,
-  { requestMetadata, multicast }: Config['gmetric'],
+  sensors: SensorsByTenant<GmetricSensor>,
+  { requestMetadata, multicast }: GmetricSection,
   { direct, group, port }: Pick<Open, 'direct' | 'group'> & { readonly port: number },
 ): void {
   const from = requestMetadata === 'multicast' ? group : (direct ?? group)

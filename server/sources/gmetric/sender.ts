@@ -7,7 +7,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { readMessage, type ValueMessage } from '../../../protocol/monitor/message.ts'
 import type { Channel } from '../../channels/channel.ts'
-import type { Connection } from '../../channels/outbox.ts'
+import type { ChannelConnection } from '../../channels/outbox.ts'
 import { familyOf } from '../../core/special-addresses.ts'
 import type { GmetricPackets } from './send-packets.ts'
 
@@ -46,7 +46,7 @@ export interface SentCounts {
   readonly errors: number
 }
 
-export class GmetricSender implements Connection {
+export class GmetricSender implements ChannelConnection {
   readonly #options: SenderOptions
   readonly #batches: Batch[] = []
   readonly #reader = new XdrReader()

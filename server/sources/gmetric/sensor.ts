@@ -9,13 +9,13 @@ import { decodePacket } from '../../../protocol/gmetric/decode.ts'
 import { encodeRequest } from '../../../protocol/gmetric/encode.ts'
 import type { GmetricPacket } from '../../../protocol/gmetric/packet.ts'
 import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
-import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Series } from '../../metrics/metric.ts'
-import { Sources } from '../allowed.ts'
-import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { AllowedSenders } from '../allowed.ts'
+import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
 import { Budgets } from './budget.ts'
+import type { GmetricSection } from './config.ts'
 import { documentOf } from './document.ts'
 import { Extras } from './extras.ts'
 import type { Host, Origin, Series as Received } from './host.ts'
@@ -26,15 +26,9 @@ import { Requests } from './requests.ts'
 import { detailsOf, GmetricSeries, HOST_PARAMETERS } from './series.ts'
 
 export type GmetricConfig = Pick<
-  Config['gmetric'],
+  GmetricSection,
   'tenant' | 'allow' | 'spoof' | 'maxHosts' | 'maxMetrics' | 'hostTmaxMs' | 'hostDmaxMs' | 'packetsPerSecond'
 >
-
-export interface GmetricOptions {
-  readonly meter?: Meter
-  /** The tenant, where it is not the section's own. */
-  readonly named?: string
-}
 
 /** Sends a request for metadata on its way, on account of a packet from `source`. */
 export type Ask = (request: Uint8Array, source: string) => void
@@ -62,7 +56,7 @@ export class GmetricSensor implements ListeningSensor {
   readonly #meter: Meter
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
-  readonly #sources: Sources
+  readonly #sources: AllowedSenders
   readonly #hosts: Hosts
   readonly #catalogue = new Catalogue(METRIC_PREFIX, HOST_PARAMETERS, detailsOf)
   readonly #series = new Map<Received, GmetricSeries>()
@@ -80,7 +74,7 @@ export class GmetricSensor implements ListeningSensor {
     config: GmetricConfig,
     hub: GmetricHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: GmetricOptions = {},
+    { meter = UNMETERED, named }: TenantFeed = {},
   ) {
     const { tenant, allow, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs } = config
     this.#name = feedName('gmetric', named)
@@ -88,7 +82,7 @@ export class GmetricSensor implements ListeningSensor {
     this.owner = { tenant }
     this.#hub = hub
     this.#clock = clock
-    this.#sources = new Sources(allow)
+    this.#sources = new AllowedSenders(allow)
     this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs })
     this.#budgets = new Budgets(config.packetsPerSecond)
     const isFenced = (): boolean => this.isFenced

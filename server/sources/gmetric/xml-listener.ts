@@ -4,7 +4,7 @@
  * held up to a number, a time, and bytes of documents together.
  */
 import { createServer, type Socket } from 'node:net'
-import type { Address } from '../../config/config.ts'
+import type { Address } from '../../core/address.ts'
 import { bindTcp } from '../../core/listen.ts'
 
 const MAX_READERS = 64

@@ -5,7 +5,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open as openFile } from 'node:fs/promises'
 import type { Clock, Timer } from '../../core/clock.ts'
-import type { Paced, Pacer, Taker } from './pacer.ts'
+import type { PacedStream, Pacer, StreamTaker } from './pacer.ts'
 
 const LOOK_MS = 500
 const PIECE_BYTES = 64 << 10
@@ -17,9 +17,9 @@ export interface FileOptions {
   readonly follow: boolean
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly pacer: Pacer
-  /** A stream begins: where its bytes go; undefined: nowhere. */
-  readonly open: () => Taker | undefined
-  /** It cannot be read; told once, and looked for again where it is followed. */
+  /** Called when a stream begins; returns what takes its bytes, undefined if nothing does. */
+  readonly open: () => StreamTaker | undefined
+  /** Called once if the file cannot be read; a file that is followed is looked for again. */
   readonly failed: (error: Error) => void
 }
 
@@ -34,7 +34,7 @@ class Following {
   #handle: FileHandle | undefined
   #inode = 0
   #offset = 0
-  #feed: Paced | undefined
+  #feed: PacedStream | undefined
   /** The pacer has enough. */
   #isPaused = false
   #hasFailed = false
@@ -96,7 +96,7 @@ class Following {
     return handle
   }
 
-  #begin(): Paced | undefined {
+  #begin(): PacedStream | undefined {
     const taker = this.#options.open()
     if (taker === undefined) return undefined
     const taking = {

@@ -1,63 +1,64 @@
 /**
- * Feeds are paced by storage, never by consumers. What arrived is taken in slices, all feeds together at most 16 KiB in a
- * turn of the event loop, and not at all while too much waits to be stored: two bytes of a feed may become 124 on a
- * channel, and the kernel hands over 2 MiB at once.
+ * Streams that come in are paced by storage, never by consumers. What arrived is taken in slices, all streams together at
+ * most 16 KiB in a turn of the event loop, and not at all while too much waits to be stored: two bytes of a stream may
+ * become 124 on a channel, and the kernel hands over 2 MiB at once.
  */
+import type { Clock } from '../../core/clock.ts'
 
-/** Bytes taken in one turn, over all feeds. */
+/** Bytes taken in one turn, of all streams together. */
 const TURN_BYTES = 16 << 10
 
-/** Bytes between two looks at what waits to be stored: of 2-byte values for 1,000 channels they make 32 MB. */
+/** Bytes taken before the backlog is checked again: in 2-byte values for 1,000 channels they make 32 MB. */
 const PIECE_BYTES = 512
 
-/** Bytes that one feed may hold here before it has to stop reading. */
+/** Bytes of one stream that may wait here before its reader is paused. */
 const PENDING_BYTES = 64 << 10
 
-/** How far storage is behind. */
-export interface Storage {
-  /** More waits to be stored than feeds may add to. */
+/** How much waits to be stored. */
+export interface StorageBacklog {
+  /** Whether too much waits to be stored for more to be taken. */
   behind(): boolean
   /** Calls back once, when something was stored. */
   whenStored(resume: () => void): void
 }
 
-/** Where a feed's bytes go. */
-export interface Taker {
+/** Takes the bytes of a stream. */
+export interface StreamTaker {
   push(bytes: Uint8Array): void
   /** Everything was taken. */
   end(): void
 }
 
-/** The side that reads. */
-export interface Reading {
+/** The side that reads from the network or a file. */
+export interface PausableReader {
   pause(): void
   resume(): void
 }
 
-/** One feed: chunks in, slices out. */
-export interface Paced {
-  /** The chunk is the feed's from now on. */
+/** One stream: chunks in, slices out. */
+export interface PacedStream {
+  /** Takes ownership of the chunk. */
   push(chunk: Uint8Array): void
-  /** Nothing more comes; what is here is taken first. */
+  /** Nothing more comes; what waits here is taken first. */
   end(): void
 }
 
 export class Pacer {
-  readonly #storage: Storage
-  /** Feeds with something to take, in their order. */
-  readonly #waiting: Feed[] = []
+  readonly #storage: StorageBacklog
+  /** Streams with something to take, in their order. */
+  readonly #waiting: Stream[] = []
   #scheduled = false
 
-  constructor(storage: Storage) {
+  constructor(storage: StorageBacklog) {
     this.#storage = storage
   }
 
-  feed(taker: Taker, reading: Reading): Paced {
-    return new Feed(taker, reading, (feed) => this.#enter(feed))
+  feed(taker: StreamTaker, reading: PausableReader): PacedStream {
+    return new Stream(taker, reading, (stream) => this.#enqueue(stream))
   }
 
-  #enter(feed: Feed): void {
-    this.#waiting.push(feed)
+  #enqueue(stream: Stream): void {
+    this.#waiting.push(stream)
     this.#schedule()
   }
 
@@ -72,40 +73,64 @@ export class Pacer {
     else setImmediate(go)
   }
 
-  /** A piece of each feed by turns. */
+  /** Takes a piece of each stream in turn. */
   #turn(): void {
     const waiting = this.#waiting
     for (let left = TURN_BYTES; left > 0 && waiting.length > 0 && !this.#storage.behind(); ) {
-      const feed = waiting.shift() as Feed
-      left -= feed.take(PIECE_BYTES)
-      if (feed.waits) waiting.push(feed)
+      const stream = waiting.shift() as Stream
+      left -= stream.take(PIECE_BYTES)
+      if (stream.isWaiting) waiting.push(stream)
     }
     this.#schedule()
   }
 }
 
-class Feed implements Paced {
-  readonly #taker: Taker
-  readonly #reading: Reading
-  readonly #enter: (feed: Feed) => void
+export interface Pacing {
+  readonly clock: Pick<Clock, 'setTimeout'>
+  /** Whether too much waits to be stored for more to be taken. */
+  readonly behind: () => boolean
+  readonly journal: { wait(waiting: { durable: () => void }): void }
+}
+
+/** Returns the pacer of each sensor: its streams wait for storage and for the quota of its tenant, and for no other's. */
+export function pacersOf<S extends { readonly meter: { readonly waitMs: number } }>(
+  sensors: readonly S[],
+  { clock, behind, journal }: Pacing,
+): (sensor: S) => Pacer {
+  const pacers = new Map<S, Pacer>()
+  for (const sensor of sensors) {
+    const { meter } = sensor
+    const whenStored = (resume: () => void): void => {
+      if (meter.waitMs > 0) clock.setTimeout(resume, meter.waitMs)
+      else journal.wait({ durable: resume })
+    }
+    pacers.set(sensor, new Pacer({ behind: () => meter.waitMs > 0 || behind(), whenStored }))
+  }
+  return (sensor) => pacers.get(sensor) as Pacer
+}
+
+class Stream implements PacedStream {
+  readonly #taker: StreamTaker
+  readonly #reading: PausableReader
+  readonly #enqueue: (stream: Stream) => void
   #chunks: Uint8Array[] = []
-  /** Bytes taken of the first chunk, and bytes not taken of all. */
-  #at = 0
+  /** Bytes taken from the first chunk, and bytes left in all chunks. */
+  #offset = 0
   #pending = 0
   #paused = false
   #ending = false
   #ended = false
-  /** Whether the pacer has it in its queue. */
-  #entered = false
+  /** Whether it is in the queue of the pacer. */
+  #isQueued = false
 
-  constructor(taker: Taker, reading: Reading, enter: (feed: Feed) => void) {
+  constructor(taker: StreamTaker, reading: PausableReader, enqueue: (stream: Stream) => void) {
     this.#taker = taker
     this.#reading = reading
-    this.#enter = enter
+    this.#enqueue = enqueue
   }
 
-  get waits(): boolean {
-    return this.#entered
+  get isWaiting(): boolean {
+    return this.#isQueued
   }
 
   push(chunk: Uint8Array): void {
@@ -116,9 +141,9 @@ class Feed implements Paced {
       this.#paused = true
       this.#reading.pause()
     }
-    if (this.#entered) return
-    this.#entered = true
-    this.#enter(this)
+    if (this.#isQueued) return
+    this.#isQueued = true
+    this.#enqueue(this)
   }
 
   end(): void {
@@ -126,18 +151,18 @@ class Feed implements Paced {
     this.#finish()
   }
 
-  /** Hands on up to `most` bytes; gives how many. */
+  /** Hands over up to `most` bytes; returns how many. */
   take(most: number): number {
     let taken = 0
     for (let chunk = this.#chunks[0]; chunk !== undefined && taken < most; chunk = this.#chunks[0]) {
-      const end = Math.min(chunk.length, this.#at + most - taken)
-      this.#taker.push(chunk.subarray(this.#at, end))
-      taken += end - this.#at
-      this.#at = end === chunk.length ? 0 : end
-      if (this.#at === 0) this.#chunks.shift()
+      const end = Math.min(chunk.length, this.#offset + most - taken)
+      this.#taker.push(chunk.subarray(this.#offset, end))
+      taken += end - this.#offset
+      this.#offset = end === chunk.length ? 0 : end
+      if (this.#offset === 0) this.#chunks.shift()
     }
     this.#pending -= taken
-    this.#entered = this.#pending > 0
+    this.#isQueued = this.#pending > 0
     if (this.#paused && this.#pending < PENDING_BYTES) {
       this.#paused = false
       this.#reading.resume()

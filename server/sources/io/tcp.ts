@@ -1,38 +1,38 @@
 /** A TCP listener for streams that come in: smon, where nothing is written but the end of a stream that was taken, and Mono agents, which are asked. */
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Address } from '../../config/config.ts'
+import type { Address } from '../../core/address.ts'
 import { bindTcp } from '../../core/listen.ts'
-import type { Pacer, Taker } from './pacer.ts'
+import type { Pacer, StreamTaker } from './pacer.ts'
 
 /** A sender that is gone without a word is noticed by the kernel. */
 const KEEP_ALIVE_MS = 15_000
 
-export interface FeedOptions {
+export interface StreamListenOptions {
   readonly address: Address
-  /** Of the configuration, to be named when the address cannot be bound. */
+  /** The key of the configuration, named in the error if the address cannot be bound. */
   readonly key: string
-  /** A connection from there: where its bytes go, and what they wait for; undefined: it is refused and closed. */
+  /** Called for each connection; returns what takes its bytes and what they wait for, undefined to refuse it. */
   readonly open: (
     address: string,
     port: number,
-    back: Back,
-  ) => { readonly taker: Taker; readonly pacer: Pacer } | undefined
+    back: StreamReply,
+  ) => { readonly taker: StreamTaker; readonly pacer: Pacer } | undefined
 }
 
-/** The way back to who connected. */
-export interface Back {
+/** The way back to the peer that connected. */
+export interface StreamReply {
   write(bytes: Uint8Array): void
   /** Ends the connection at once. */
   close(): void
 }
 
-export interface FeedListening {
+export interface StreamListening {
   readonly address: Address
   close(): Promise<void>
 }
 
 /** Rejects with ListenError. */
-export async function listenFeed({ address, key, open }: FeedOptions): Promise<FeedListening> {
+export async function listenStreams({ address, key, open }: StreamListenOptions): Promise<StreamListening> {
   const server: Server = createServer({
     allowHalfOpen: true,
     keepAlive: true,
@@ -41,7 +41,7 @@ export async function listenFeed({ address, key, open }: FeedOptions): Promise<F
   const sockets = new Set<Socket>()
   const bound = await bindTcp(server, address, key)
   server.on('connection', (socket: Socket) => {
-    const back: Back = {
+    const back: StreamReply = {
       write(bytes) {
         if (socket.writable) socket.write(bytes)
       },

@@ -6,7 +6,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
-import type { Address } from '../../config/config.ts'
+import type { Address } from '../../core/address.ts'
 import { listenError } from '../../core/listen.ts'
 
 /** Linux gives at most `net.core.rmem_max`, without a word. */
@@ -16,9 +16,9 @@ export interface UdpOptions {
   readonly address: Address
   /** `address` is a multicast group to join, on the interface with this address or, if it is '', on one of the system's. */
   readonly groupOn?: string
-  /** Of the configuration, to be named when the address cannot be bound. */
+  /** The key of the configuration, named in the error if the address cannot be bound. */
   readonly key: string
-  /** What else is usually found on this port. */
+  /** The program that usually has this port, for the error. */
   readonly rival: string
   /** `bytes` is only valid during the call. */
   readonly packet: (bytes: Uint8Array, source: string, port: number) => void
@@ -34,7 +34,7 @@ export interface UdpListening {
   readonly isEverywhere: boolean
   /** Takes what a group gets, as by `groupOn`. Throws ListenError that names `key`. */
   join(group: string, groupOn: string, key: string): void
-  /** Sends one from the same socket. What the system says against it is not told: UDP promises nothing. */
+  /** Sends one from the same socket. Errors are ignored: UDP promises nothing. */
   send(packet: Uint8Array, host: string, port: number): void
   close(): Promise<void>
 }
@@ -126,7 +126,7 @@ function kernelDrops(address: string, port: number): number | undefined {
 
 /**
  * The last column of /proc/net/udp or udp6, by the local address in the second: hexadecimal, each 4 bytes of it in the
- * machine's own order. Over IPv6 the port alone has to do. undefined: no such line.
+ * machine's own order. Over IPv6 only the port is compared. undefined if there is no such line.
  */
 export function dropsIn(table: string, address: string, port: number): number | undefined {
   const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`

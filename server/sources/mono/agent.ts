@@ -8,19 +8,20 @@ import { type MonoDialect, type MonoHeader, type MonoName, MonoStatus } from '..
 import { MonoDecoder, type MonoLimits, type MonoSink } from '../../../protocol/mono/decode.ts'
 import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/encode.ts'
 import { microsecondsOf, readSample } from '../../../protocol/mono/sample.ts'
+import type { StreamReply } from '../io/tcp.ts'
 import { KnownCounters } from './known.ts'
-import { basicType, nameOf } from './names.ts'
-import type { Back, Receiver } from './receiver.ts'
-import { Requests } from './requests.ts'
+import { basicType, counterName } from './names.ts'
+import type { MonoReceiver } from './receiver.ts'
+import { MonoRequests } from './requests.ts'
 import type { MonoSeries } from './series.ts'
 
-export interface AgentOptions {
+export interface MonoAgentOptions {
   readonly name: string
   readonly dialect: MonoDialect
   readonly limits: MonoLimits
-  readonly receiver: Receiver
-  /** undefined: nothing can be asked, as of a file. */
-  readonly back: Back | undefined
+  readonly receiver: MonoReceiver
+  /** undefined if nothing can be asked, as of a file. */
+  readonly back: StreamReply | undefined
 }
 
 /** With the status; with undefined if the connection ended before. */
@@ -35,12 +36,12 @@ const PATIENCE_MS = 10_000
 export class MonoAgent implements MonoSink {
   #name: string
   readonly #dialect: MonoDialect
-  readonly #receiver: Receiver
-  readonly #back: Back | undefined
+  readonly #receiver: MonoReceiver
+  readonly #back: StreamReply | undefined
   readonly #decoder: MonoDecoder
   readonly #known: KnownCounters
-  readonly #requests = new Requests()
-  /** Those that something has to be asked about when earlier requests are answered. */
+  readonly #requests = new MonoRequests()
+  /** Series about which something has to be asked when earlier requests are answered. */
   readonly #pending = new Set<MonoSeries>()
   #listed: MonoName[] = []
   /** The first response to List was taken. */
@@ -51,7 +52,7 @@ export class MonoAgent implements MonoSink {
   #isOver = false
   #time = 0
 
-  constructor({ name, dialect, limits, receiver, back }: AgentOptions) {
+  constructor({ name, dialect, limits, receiver, back }: MonoAgentOptions) {
     this.#name = name
     this.#dialect = dialect
     this.#receiver = receiver
@@ -117,7 +118,7 @@ export class MonoAgent implements MonoSink {
     return this.#known.find(called)
   }
 
-  /** The agent sends it from now on, whoever wants it. `answered` as by `list`; not to be called while the series is asked for. */
+  /** Makes the agent send it, whether anybody wants it or not. `answered` as by `list`; not to be called while the series is asked for. */
   add(called: MonoName, answered: Answered): void {
     const series = this.#known.enter(called)
     if (series === undefined) {
@@ -144,7 +145,7 @@ export class MonoAgent implements MonoSink {
   hello(): void {}
 
   counter(header: MonoHeader): void {
-    const series = this.#known.enter(nameOf(header))
+    const series = this.#known.enter(counterName(header))
     if (series === undefined) return
     if (series.header !== undefined) {
       this.#receiver.counters.badName++
@@ -229,7 +230,7 @@ export class MonoAgent implements MonoSink {
     }
   }
 
-  /** What nobody but a control has ever heard of is forgotten again. */
+  /** Forgets a series that nothing but a control has ever known. */
   #notAdded(series: MonoSeries): void {
     series.isKept = false
     if (!series.isListed && !series.isWanted) this.#known.forget(series)

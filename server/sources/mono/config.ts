@@ -1,11 +1,12 @@
 /** The section of Mono agents, with its tables. */
 import { z } from 'zod'
-import { addressOrOff, feeds, integer, key, name, networks, oneOf, tenant } from '../../config/kinds.ts'
+import { camelCased, type Section, type SectionConfig } from '../../config/schema.ts'
+import { addressOrOff, feeds, integer, key, networks, oneOf, tenant, wireName } from '../../config/value-types.ts'
 import { parseAddress } from '../../core/address.ts'
 
 const DIALECTS = ['gist', 'mono-2014'] as const
 
-/** Where else agents connect, each with a dialect and a name of its own. */
+/** Further addresses that agents connect to, each with a dialect and a name of its own. */
 function listeners() {
   const table = z.strictObject({
     listen: z.string().transform((text, context) => {
@@ -15,7 +16,7 @@ function listeners() {
       return z.NEVER
     }),
     dialect: z.enum(DIALECTS).default('gist'),
-    agent: name().type.optional(),
+    agent: wireName().type.optional(),
   })
   return {
     type: z.array(table),
@@ -25,11 +26,11 @@ function listeners() {
   }
 }
 
-/** What agents wrote into files instead. */
+/** Files that agents write instead of connecting. */
 function files() {
   const table = z.strictObject({
     path: z.string().regex(/^[^\0]+$/),
-    agent: name().type,
+    agent: wireName().type,
     follow: z.boolean().default(true),
   })
   return {
@@ -38,7 +39,7 @@ function files() {
   }
 }
 
-export const mono = z
+const type = z
   .strictObject({
     listen: key(addressOrOff(), '127.0.0.1:8888', 'The TCP address that agents connect to.'),
     dialect: key(
@@ -63,3 +64,19 @@ export const mono = z
     'Counters of Mono agents. Off unless this section stands in the file, be it empty, or a variable names a key of it; ' +
       'its addresses must be free then.',
   )
+
+export const monoSection = {
+  type,
+  read({ listen, dialect, listener, file, feed, ...rest }: z.output<typeof type>, written?: ReadonlySet<string>) {
+    const first = listen && { key: 'mono.listen', listen, dialect, agent: undefined }
+    const others = listener.map(({ listen, dialect, agent }) => ({ key: 'mono.listener', listen, dialect, agent }))
+    return {
+      ...camelCased(rest),
+      /** None if the section is absent. */
+      listeners: written === undefined ? [] : first === undefined ? others : [first, ...others],
+      files: file,
+      feeds: feed,
+    }
+  },
+} satisfies Section<typeof type>
+export type MonoSection = SectionConfig<typeof monoSection>

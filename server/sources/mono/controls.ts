@@ -24,7 +24,7 @@ import { MonoSensor } from './sensor.ts'
 export interface MonoControlsOptions {
   readonly hub: Pick<Hub, 'sensors'>
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
-  /** Those whose agents there are. */
+  /** The tenants whose agents connect. */
   readonly tenants: readonly string[]
 }
 

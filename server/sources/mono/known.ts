@@ -2,18 +2,18 @@
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
 import { isHeaderOf, metricName } from './names.ts'
-import type { Receiver } from './receiver.ts'
+import type { MonoReceiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
 export class KnownCounters {
   #agent: string
-  readonly #receiver: Receiver
+  readonly #receiver: MonoReceiver
   readonly #changed: (series: MonoSeries) => void
   readonly #series = new Map<string, MonoSeries>()
   readonly #byIndex = new Map<number, MonoSeries>()
 
   /** `changed`: somebody wants a series, or nobody does any more. */
-  constructor(agent: string, receiver: Receiver, changed: (series: MonoSeries) => void) {
+  constructor(agent: string, receiver: MonoReceiver, changed: (series: MonoSeries) => void) {
     this.#agent = agent
     this.#receiver = receiver
     this.#changed = changed

@@ -1,4 +1,4 @@
-/** What counters are called here, and what the catalogue says of them. */
+/** The names of counters as metrics, and what the catalogue says about them. */
 
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../../protocol/monitor/value.ts'
@@ -37,14 +37,14 @@ const VARIANCES: Readonly<Record<number, string>> = {
 /** `Mono GC`, `Major GC collections` -> `mono.gc.major_gc_collections`; undefined if that cannot be a name [MON 1]. */
 export function metricName({ category, name }: MonoName): string | undefined {
   const family = category.replace(/^mono\s+/i, '')
-  // What was no UTF-8 cannot be told apart, nor asked for.
+  // Names that were not UTF-8 cannot be distinguished, nor asked for.
   if (family === '' || name === '' || `${category}${name}`.includes('\ufffd')) return undefined
   const metric = `${MONO_PREFIX}${family}.${name}`.toLowerCase().replaceAll(' ', '_')
   return nameProblem(metric) === undefined ? metric : undefined
 }
 
-/** How a counter of a header is asked for. */
-export function nameOf({ category, name }: MonoHeader): MonoName {
+/** The name by which a counter of a header is asked for. */
+export function counterName({ category, name }: MonoHeader): MonoName {
   if (category !== CUSTOM) return { category: CATEGORY_NAMES[category] ?? `category ${category}`, name }
   const colon = name.indexOf(':')
   return colon > 0
@@ -72,7 +72,7 @@ export function saidOf({ category, name }: MonoName, header: MonoHeader | undefi
 }
 
 /** For the catalogue: how an agent is asked for it, and how its values go on. */
-export function detailsOf({ category, name }: MonoName, header: MonoHeader | undefined): Field[] {
+export function counterDetails({ category, name }: MonoName, header: MonoHeader | undefined): Field[] {
   const variance = header && VARIANCES[header.variance]
   return [
     { name: 'category', type: BasicType.STRING, value: category },

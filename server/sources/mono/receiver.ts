@@ -1,15 +1,8 @@
-/** What an agent needs of the sensor it belongs to, and of its connection. */
+/** What an agent needs of the sensor that it belongs to. */
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoSeries } from './series.ts'
 
-/** The way back. */
-export interface Back {
-  write(bytes: Uint8Array): void
-  /** Ends the connection at once. */
-  close(): void
-}
-
-export interface Counters {
+export interface MonoCounters {
   values: number
   samplings: number
   added: number
@@ -26,9 +19,9 @@ export interface Counters {
   badTime: number
 }
 
-/** What all agents share. */
-export interface Receiver {
-  readonly counters: Counters
+/** The sensor, which all agents share. */
+export interface MonoReceiver {
+  readonly counters: MonoCounters
   readonly clock: { monotonicMs(): number; microseconds(): number }
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean

@@ -6,24 +6,24 @@
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { MonoHeader, MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
 
-export interface Answers {
+export interface MonoAnswers {
   readonly list: readonly MonoName[]
   readonly add: { readonly status: MonoStatus; readonly header: MonoHeader | undefined }
   readonly remove: { readonly status: MonoStatus }
 }
-export type RequestKind = keyof Answers
+export type MonoRequestKind = keyof MonoAnswers
 
-interface Request<K extends RequestKind> {
+interface Request<K extends MonoRequestKind> {
   readonly askedMs: number
-  readonly answered: (answer: Answers[K] | undefined) => void
+  readonly answered: (answer: MonoAnswers[K] | undefined) => void
   isLate: boolean
 }
 
 /** An agent answers within milliseconds; one that speaks the other dialect never does. */
 export const LATE_MS = 10_000
 
-export class Requests {
-  readonly #asked: { readonly [K in RequestKind]: Request<K>[] } = { list: [], add: [], remove: [] }
+export class MonoRequests {
+  readonly #asked: { readonly [K in MonoRequestKind]: Request<K>[] } = { list: [], add: [], remove: [] }
 
   get count(): number {
     return this.#all().length
@@ -35,18 +35,18 @@ export class Requests {
   }
 
   /** `answered` gets undefined if the connection ends before. */
-  ask<K extends RequestKind>(kind: K, nowMs: number, answered: (answer: Answers[K] | undefined) => void): void {
+  ask<K extends MonoRequestKind>(kind: K, nowMs: number, answered: (answer: MonoAnswers[K] | undefined) => void): void {
     this.#asked[kind].push({ askedMs: nowMs, answered, isLate: false })
   }
 
   /** The response to the first of a kind begins. Throws ProtocolError if nothing of the kind was asked. */
-  expect(kind: RequestKind): void {
+  expect(kind: MonoRequestKind): void {
     if (this.#asked[kind].length > 0) return
     throw new ProtocolError('UNKNOWN_MESSAGE', `a response to ${kind}, which was not asked`)
   }
 
   /** The same, when all of it is there. */
-  answer<K extends RequestKind>(kind: K, answer: Answers[K]): void {
+  answer<K extends MonoRequestKind>(kind: K, answer: MonoAnswers[K]): void {
     this.expect(kind)
     this.#asked[kind].shift()?.answered(answer)
   }

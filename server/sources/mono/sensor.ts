@@ -8,26 +8,21 @@ import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoDialect } from '../../../protocol/mono/constants.ts'
-import type { Config } from '../../config/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
-import { Sources } from '../allowed.ts'
-import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
+import { AllowedSenders } from '../allowed.ts'
+import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
+import type { StreamReply } from '../io/tcp.ts'
 import { MonoAgent } from './agent.ts'
-import { detailsOf, MONO_PREFIX, saidOf } from './names.ts'
-import type { Back, Receiver } from './receiver.ts'
+import type { MonoSection } from './config.ts'
+import { counterDetails, MONO_PREFIX, saidOf } from './names.ts'
+import type { MonoReceiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
-export type MonoConfig = Pick<Config['mono'], 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
+export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
-export interface MonoOptions {
-  readonly meter?: Meter
-  /** The tenant, where it is not the section's own. */
-  readonly named?: string
-}
-
-/** Whom births, values and deaths are told to. */
+/** The hub, to which births, values and deaths are reported. */
 export interface MonoHub {
   born(sensor: ListeningSensor, series: Series): void
   /** `time`: microseconds since 1970. */
@@ -35,10 +30,10 @@ export interface MonoHub {
   died(series: Series): void
 }
 
-/** How agents come: over which listener. */
+/** The listener over which an agent connects. */
 export interface Through {
   readonly dialect: MonoDialect
-  /** What they are called; undefined: by their address. */
+  /** The name of its agents; undefined if they are named after their address. */
   readonly agent: string | undefined
 }
 
@@ -50,7 +45,7 @@ export interface MonoFeed {
 }
 
 const MAX_NAME_BYTES = 1_024
-/** Who came so short a time before another ended is that one, come back: the kernel notices within 25 s that a peer is gone. */
+/** An agent that connected at most this long before another ended is the same one: the kernel notices a dead peer within 25 s. */
 const OVERLAP_MS = 30_000
 
 /** An agent, and what it is called: `wanted`, or with a number from 2 on as long as others are called so. */
@@ -71,7 +66,7 @@ const PARAMETERS: readonly Parameter[] = [
   },
 ]
 
-export class MonoSensor implements ListeningSensor, Receiver {
+export class MonoSensor implements ListeningSensor, MonoReceiver {
   readonly family = MONO_PREFIX
   readonly polled = false
   readonly owner: Owner
@@ -99,9 +94,9 @@ export class MonoSensor implements ListeningSensor, Receiver {
   readonly #name: string
   readonly #config: MonoConfig
   readonly #hub: MonoHub
-  readonly #allowed: Sources
+  readonly #allowed: AllowedSenders
   readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ called, header }) => {
-    return detailsOf(called, header)
+    return counterDetails(called, header)
   })
   readonly #agents = new Map<string, Connected>()
   #metrics = 0
@@ -112,7 +107,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     config: MonoConfig,
     hub: MonoHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: MonoOptions = {},
+    { meter = UNMETERED, named }: TenantFeed = {},
   ) {
     this.#name = feedName('mono', named)
     this.meter = meter
@@ -120,7 +115,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     this.#config = config
     this.#hub = hub
     this.clock = clock
-    this.#allowed = new Sources(config.allow)
+    this.#allowed = new AllowedSenders(config.allow)
   }
 
   metrics(): Iterable<Metric> {
@@ -148,8 +143,8 @@ export class MonoSensor implements ListeningSensor, Receiver {
     return this.#agents.keys()
   }
 
-  /** A connection from there; undefined: it is refused, and counted. */
-  open(from: string, through: Through, back: Back): MonoFeed | undefined {
+  /** Opens a connection from there; undefined if it is refused, which is counted. */
+  open(from: string, through: Through, back: StreamReply): MonoFeed | undefined {
     const { address, allowed } = this.#allowed.of(from)
     if (!allowed) {
       this.counters.refusedSource++
@@ -158,7 +153,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     return this.#open(through.agent ?? address, through.dialect, back)
   }
 
-  /** What an agent wrote into a file: nothing can be asked. undefined as of `open`. */
+  /** Opens what an agent wrote into a file, of which nothing can be asked; undefined as for `open`. */
   openFile(name: string): MonoFeed | undefined {
     return this.#open(name, 'gist', undefined)
   }
@@ -222,7 +217,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     this.#hub.died(series)
   }
 
-  #open(wanted: string, dialect: MonoDialect, back: Back | undefined): MonoFeed | undefined {
+  #open(wanted: string, dialect: MonoDialect, back: StreamReply | undefined): MonoFeed | undefined {
     if (this.#agents.size >= this.#config.maxAgents) {
       this.counters.agentsFull++
       return undefined
@@ -271,7 +266,7 @@ export class MonoSensor implements ListeningSensor, Receiver {
     return number
   }
 
-  /** Who came back before its old connection was seen to be over is called as before, too. */
+  /** An agent that reconnected before its old connection was seen to be over keeps its name, too. */
   #leave({ agent: { name }, wanted, number }: Connected): void {
     this.#agents.delete(name)
     const since = this.clock.monotonicMs() - OVERLAP_MS

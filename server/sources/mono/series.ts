@@ -1,6 +1,6 @@
 /**
  * One counter of one agent: offered, asked for, or sent. Whoever taps it makes its agent send it, and when nobody does any
- * more the agent is told to stop, unless it was there from the beginning or somebody asked for it by a control.
+ * more the agent is asked to stop, unless it was there from the beginning or somebody asked for it by a control.
  */
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'

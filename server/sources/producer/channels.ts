@@ -34,7 +34,7 @@ export function channelsView(channels: () => Iterable<Channel>): View {
         const { owner, id } = channel
         return (
           (owner.userId === identity.userId || identity.role === ADMIN_ROLE) &&
-          channel.isFor(identity.scope) &&
+          channel.isCoveredBy(identity.scope) &&
           id > after &&
           (only === undefined || id === only)
         )

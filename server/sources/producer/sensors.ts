@@ -4,14 +4,13 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import { Fences } from '../../metrics/fences.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
+import type { SensorStatus } from '../../metrics/metric.ts'
+import type { StatusEntry } from '../source.ts'
 import type { View } from './sensor.ts'
 
 const { STRING, UINT64, ARRAY, REC } = BasicType
 
-type Shown = Pick<Sensor, 'owner' | 'status'>
-
-export function sensorsView(sensors: () => readonly Shown[], fences = new Fences()): View {
+export function sensorsView(sensors: () => readonly StatusEntry[], fences = new Fences()): View {
   return {
     metric: {
       name: 'producer.sensors',
@@ -32,7 +31,7 @@ export function sensorsView(sensors: () => readonly Shown[], fences = new Fences
   }
 }
 
-function fenced(sensor: Shown, status: SensorStatus, fences: Fences): SensorStatus {
+function fenced(sensor: StatusEntry, status: SensorStatus, fences: Fences): SensorStatus {
   if (!fences.knows(sensor)) return status
   const counters = { ...status.counters, keptOut: fences.discarded(sensor) }
   return { ...status, state: fences.has(sensor) ? 'fenced' : status.state, counters }

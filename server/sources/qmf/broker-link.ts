@@ -1,63 +1,62 @@
 /**
- * A connection to a Qpid broker, made again whenever it is lost, for whatever speaks on it. What a broker says is shown to
- * people only without its password.
+ * A connection to a Qpid broker, made again whenever it is lost. A factory makes a handler for each connection: a
+ * console or an agent. Texts of the broker are shown to people without its password.
  */
 import { readFile } from 'node:fs/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { AmqpClient, type AmqpEvents } from '../../../protocol/amqp/client.ts'
-import { forPeople } from '../../../protocol/amqp/reasons.ts'
-import type { QmfTable } from '../../config/config.ts'
+import { AmqpClient, type AmqpEvents, redactReason } from '../../../protocol/amqp/client.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
+import type { QmfTable } from './config.ts'
 
-/** Until a connection is there; AMQP has its own time behind it. */
+/** The limit for making a connection; afterwards AMQP has its own. */
 const CONNECT_MS = 10_000
 const GOODBYE_MS = 1_000
 const FIRST_MS = 1_000
 const LONGEST_MS = 60_000
-/** A connection that was good for so long was good: what ends earlier may go on to end. */
+/** A connection that lasted this long was good; one that ends earlier is likely to end again. */
 const STEADY_MS = 10_000
-/** What waits for a broker that does not read. */
+/** The limit for bytes that a broker has not read. */
 const MAX_UNSENT_BYTES = 1 << 20
 const MAX_BODY_BYTES = 1 << 20
 /** An idle dead peer is noticed in about 25 s [MON 15]. */
 const KEEP_ALIVE_MS = 15_000
 const NOTHING: Uint8Array = new Uint8Array(0)
 
-/** What speaks on one connection. It tells the end of it by `down`, once. */
-export interface Speaker {
+/** Handles the bytes of one connection. It reports the end by `down`, once. */
+export interface BrokerHandler {
   push(bytes: Uint8Array): void
-  /** Monotonic ms, every second. */
+  /** Called every second with the monotonic time. */
   tick(nowMs: number): void
-  /** Says goodbye. */
+  /** Closes the connection in order. */
   end(): void
 }
 
 /** A connection that was made. */
-export interface Wire {
-  /** A name for its AMQP session that no other has. */
+export interface BrokerConnection {
+  /** A unique name for its AMQP session. */
   readonly session: string
   connect(events: AmqpEvents): AmqpClient
-  /** It is what it was made for: when it is lost after a while, the next one comes soon. */
+  /** The connection works: if it is lost after a while, the next attempt comes soon. */
   ready(): void
   down(reason: string): void
 }
 
-/** What connections are made for; it outlives them. */
-export interface Party {
-  /** What is logged with the name of the broker, by what happened. */
-  readonly said: { readonly ready: string; readonly lost: string }
-  /** What its AMQP sessions are called, a number behind it. No two at a broker may be called the same. */
+/** Makes the handlers of connections, and outlives them. */
+export interface BrokerHandlerFactory {
+  /** Log messages, shown with the name of the broker. */
+  readonly messages: { readonly ready: string; readonly lost: string }
+  /** The names of its AMQP sessions without their number. No two sessions at a broker may have the same name. */
   readonly session: string
-  open(wire: Wire): Speaker
-  /** Where what arrives is taken by, if not by the speaker as it comes. */
-  readonly feed?: (speaker: Pick<Speaker, 'push' | 'end'>, socket: Socket) => Pick<Speaker, 'push' | 'end'>
-  /** It is lost, or could not be made. */
+  open(connection: BrokerConnection): BrokerHandler
+  /** Wraps the handler, for example to slow down the reading. */
+  readonly feed?: (handler: Pick<BrokerHandler, 'push' | 'end'>, socket: Socket) => Pick<BrokerHandler, 'push' | 'end'>
+  /** The connection was lost, or could not be made. */
   down(reason: string): void
 }
 
-export interface LinkOptions {
+export interface BrokerLinkOptions {
   readonly clock: Clock
   readonly log: Logger
   /** 0..1 */
@@ -66,30 +65,30 @@ export interface LinkOptions {
 
 export class BrokerLink {
   readonly #table: QmfTable
-  readonly #party: Party
+  readonly #factory: BrokerHandlerFactory
   readonly #clock: Clock
   readonly #log: Logger
   readonly #random: () => number
-  /** In a row. */
+  /** Failures in a row. */
   #failures = 0
-  /** Made so far. */
+  /** Connections made so far. */
   #connections = 0
-  /** Since when it is what it was made for, monotonic. */
+  /** The monotonic time since which the connection works. */
   #readyMs: number | undefined
   #password: string | undefined
   #socket: Socket | undefined
-  #speaker: Speaker | undefined
-  /** Whether something arrived that the speaker was not given yet. */
+  #handler: BrokerHandler | undefined
+  /** Whether bytes have arrived that the handler has not received yet. */
   #isBehind = (): boolean => false
-  /** Why the speaker is ended, where it cannot know. */
+  /** The reason for ending the handler, which it cannot know itself. */
   #reason: string | undefined
-  /** Until the next attempt, or for the one under way. */
+  /** The time to the next attempt, or the limit of the current one. */
   #timer: Timer | undefined
   #isClosed = false
 
-  constructor(table: QmfTable, party: Party, { clock, log, random = Math.random }: LinkOptions) {
+  constructor(table: QmfTable, factory: BrokerHandlerFactory, { clock, log, random = Math.random }: BrokerLinkOptions) {
     this.#table = table
-    this.#party = party
+    this.#factory = factory
     this.#clock = clock
     this.#log = log
     this.#random = random
@@ -99,7 +98,7 @@ export class BrokerLink {
   async connect(): Promise<void> {
     const { host, port, isTls, ca: caFile, passwordFile, password } = this.#table
     try {
-      this.#password = passwordFile === undefined ? password : await passwordIn(passwordFile)
+      this.#password = passwordFile === undefined ? password : await readPassword(passwordFile)
       const ca = caFile === undefined ? undefined : await readFile(caFile)
       if (this.#isClosed) return
       const to = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
@@ -112,10 +111,10 @@ export class BrokerLink {
     }
   }
 
-  /** A broker is not silent whose bytes wait here. */
+  /** A broker is not silent while bytes of it wait here. */
   tick(nowMs: number): void {
-    if (this.#isBehind()) this.#speaker?.push(NOTHING)
-    this.#speaker?.tick(nowMs)
+    if (this.#isBehind()) this.#handler?.push(NOTHING)
+    this.#handler?.tick(nowMs)
   }
 
   async close(): Promise<void> {
@@ -123,9 +122,9 @@ export class BrokerLink {
     this.#clock.clear(this.#timer)
     const socket = this.#socket
     if (socket === undefined) return
-    // It may be gone already, with bytes that were not taken yet.
+    // It may be closed already, with bytes that were not handled yet.
     const closed = socket.closed || new Promise((resolve) => socket.once('close', resolve))
-    if (this.#speaker === undefined) socket.destroy()
+    if (this.#handler === undefined) socket.destroy()
     else this.#end('the server ends')
     await closed
   }
@@ -145,35 +144,34 @@ export class BrokerLink {
     socket.once(event, () => {
       this.#clock.clear(timer)
       socket.off('close', before)
-      const speaker = this.#party.open(this.#wire(socket))
-      this.#speaker = speaker
+      const handler = this.#factory.open(this.#connection(socket))
+      this.#handler = handler
       const end = (): void => {
-        if (this.#speaker === speaker) this.#end(reason)
+        if (this.#handler === handler) this.#end(reason)
       }
       let waiting = 0
       this.#isBehind = () => waiting > 0
       const push = (bytes: Uint8Array): void => {
         waiting -= bytes.length
-        speaker.push(bytes)
+        handler.push(bytes)
       }
-      const feed = this.#party.feed?.({ push, end }, socket) ?? { push, end }
+      const feed = this.#factory.feed?.({ push, end }, socket) ?? { push, end }
       socket.on('data', (chunk: Uint8Array) => {
         waiting += chunk.length
         feed.push(chunk)
       })
-      // What came before the end counts: the rest is taken.
+      // Everything that came before the end is still handled.
       socket.once('close', () => feed.end())
     })
   }
 
-  #wire(socket: Socket): Wire {
+  #connection(socket: Socket): BrokerConnection {
     const { name, user, virtualHost } = this.#table
-    const session = `${this.#party.session}-${++this.#connections}`
+    const session = `${this.#factory.session}-${++this.#connections}`
     const write = (bytes: Uint8Array): void => {
       if (!socket.writable) return
       socket.write(bytes)
-      if (socket.writableLength > MAX_UNSENT_BYTES)
-        socket.destroy(new Error('the broker does not read what it is sent'))
+      if (socket.writableLength > MAX_UNSENT_BYTES) socket.destroy(new Error('the broker does not read'))
     }
     const login = user === undefined ? {} : { user, password: this.#password ?? '' }
     return {
@@ -183,7 +181,7 @@ export class BrokerLink {
       },
       ready: () => {
         this.#readyMs = this.#clock.monotonicMs()
-        this.#log.info({ broker: name }, this.#party.said.ready)
+        this.#log.info({ broker: name }, this.#factory.messages.ready)
       },
       down: (reason) => this.#lost(this.#reason ?? reason),
     }
@@ -191,31 +189,31 @@ export class BrokerLink {
 
   #end(reason: string): void {
     this.#reason = reason
-    this.#speaker?.end()
+    this.#handler?.end()
   }
 
-  /** The connection is over, or could not be made: another one, later. */
+  /** The connection has ended, or could not be made; another attempt follows later. */
   #lost(reason: string): void {
     const socket = this.#socket
     this.#socket = undefined
-    this.#speaker = undefined
+    this.#handler = undefined
     this.#reason = undefined
     this.#isBehind = () => false
     this.#clock.clear(this.#timer)
     if (socket !== undefined) this.#close(socket)
-    const detail = this.#said(reason)
+    const detail = this.#shown(reason)
     if (this.#readyMs !== undefined && this.#clock.monotonicMs() - this.#readyMs >= STEADY_MS) this.#failures = 0
     this.#readyMs = undefined
     const waitMs = Math.min(FIRST_MS * 2 ** Math.min(this.#failures, 16), LONGEST_MS) * (1 - this.#random() / 2)
-    this.#party.down(detail)
+    this.#factory.down(detail)
     if (this.#isClosed) return
     const level = this.#failures === 0 ? 'warn' : 'debug'
-    this.#log[level]({ broker: this.#table.name, detail }, this.#party.said.lost)
+    this.#log[level]({ broker: this.#table.name, detail }, this.#factory.messages.lost)
     this.#failures++
     this.#timer = this.#clock.setTimeout(() => void this.connect(), waitMs)
   }
 
-  /** What was written last goes out, if the broker takes it. */
+  /** Lets the last bytes go out, if the broker takes them. */
   #close(socket: Socket): void {
     if (socket.closed) return
     const timer = this.#clock.setTimeout(() => socket.destroy(), GOODBYE_MS)
@@ -224,22 +222,22 @@ export class BrokerLink {
     socket.destroySoon()
   }
 
-  /** A broker may repeat what it was told. */
-  #said(reason: string): string {
-    return forPeople(reason, this.#password)
+  /** A broker may repeat the password, or send anything. */
+  #shown(reason: string): string {
+    return redactReason(reason, this.#password)
       .replaceAll(/\p{Cc}+/gu, ' ')
       .toWellFormed()
   }
 }
 
-/** A name with several addresses (localhost) fails with an error for each of them and no words of its own. */
+/** A name with several addresses (localhost) fails with one error for each of them and no message of its own. */
 function messageOf(error: Error): string {
   const all: readonly Error[] = error instanceof AggregateError ? error.errors : [error]
   return all.map(({ message }) => message).join(', ')
 }
 
-/** Without the end of its line. Rejects in words, with the path. */
-async function passwordIn(path: string): Promise<string> {
+/** Drops the end of the line. */
+async function readPassword(path: string): Promise<string> {
   try {
     return (await readFile(path, 'utf8')).replace(/\r?\n$/, '')
   } catch (error) {

@@ -1,20 +1,23 @@
-/** Where a Qpid broker is and who connects, from a URL. It holds a password: nothing here repeats any part of it. */
+/**
+ * The address of a Qpid broker and the user who connects, from a URL. It may hold a password: nothing here repeats any
+ * part of it.
+ */
 import { formatAddress, parseAddress } from '../../core/address.ts'
 
 export interface BrokerUrl {
   readonly host: string
   readonly port: number
   readonly isTls: boolean
-  /** undefined: SASL ANONYMOUS. */
+  /** Undefined for SASL ANONYMOUS. */
   readonly user: string | undefined
   readonly password: string | undefined
-  /** Empty: the broker's default. */
+  /** Empty for the broker's default. */
   readonly virtualHost: string
 }
 
 const PORTS = { amqp: 5672, amqps: 5671 } as const
 
-/** `amqp://user:secret@host:5672/vhost`, parts percent-encoded; undefined where `text` is none. */
+/** `amqp://user:secret@host:5672/vhost`, parts percent-encoded; undefined if `text` is not such a URL. */
 export function parseBrokerUrl(text: string): BrokerUrl | undefined {
   const match =
     /^(amqps?):\/\/(?:([^\s@/?#:]*)(?::([^\s@/?#]*))?@)?(\[[^\]\s]*\]|[^\s@/?#:]+)(?::(\d+))?(?:\/([^\s?#]*))?$/i.exec(
@@ -38,7 +41,7 @@ export function parseBrokerUrl(text: string): BrokerUrl | undefined {
   }
 }
 
-/** Without a secret. */
+/** Formats the address without the user and password. */
 export function formatBroker({ host, port, isTls }: Pick<BrokerUrl, 'host' | 'port' | 'isTls'>): string {
   return `${isTls ? 'amqps' : 'amqp'}://${formatAddress({ host, port })}`
 }

@@ -1,6 +1,6 @@
 /**
- * One broker: what its console tells becomes series and values, and what consumers want of it is wanted from the console.
- * When the broker goes its series end, and those it has when it comes back are found by the same names.
+ * One broker: turns the reports of its console into series and values, and wants from the console what consumers want.
+ * When the broker goes its series end; those of its return are found by the same names.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
@@ -13,57 +13,79 @@ import type {
   Schema,
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
-import type { Measurement } from '../../metrics/metric.ts'
-import { QmfObject } from './broker-object.ts'
-import { isTable, type KnownTable, type QmfCatalogue, type QmfField } from './catalogue.ts'
-import { type EventClass, expectedOf, isAnyWanted, labelsOf, type TableClass } from './classes.ts'
-import type { CallResult, Console, ConsoleEvents, ObjectSample, QmfEvent } from './console.ts'
-import { eventValue } from './events.ts'
-import { BROKER_UP, labelOf, nameOfObject } from './names.ts'
-import { keyText } from './schemas.ts'
-import { BrokerSeries, type ClassSeries, type QmfSeries } from './series.ts'
+import {
+  BROKER_UP,
+  type KnownClass,
+  type KnownEvent,
+  type KnownTable,
+  labelOf,
+  nameOfObject,
+  type QmfCatalogue,
+  type QmfField,
+} from './catalogue.ts'
+import type { Console } from './console.ts'
+import type { CallResult, ConsoleEvents, ObjectSample, QmfEvent } from './console-events.ts'
+import { keyText } from './discovery.ts'
+import { BrokerSeries, ClassSeries, QmfObject, type QmfSeries } from './series.ts'
+import { eventValue } from './values.ts'
 
-/** What brokers share: their sensor. */
-export interface Receiver {
+/** What the brokers of a sensor share, and where they report. */
+export interface BrokerContext {
   readonly catalogue: QmfCatalogue
   readonly counters: { values: number; badTime: number; tooLong: number }
   readonly clock: { microseconds(): number }
   /** Whether somebody ever asked for series of that name: only then they are made. */
   isAsked(name: string): boolean
   born(series: QmfSeries): void
-  /** There may be objects of it from now on. */
+  /** From now on there may be objects of it. */
   expects(series: ClassSeries): void
   /** `time`: microseconds since 1970. */
-  tell(series: QmfSeries, value: Value, time: number): void
+  emit(series: QmfSeries, value: Value, time: number): void
   died(series: QmfSeries): void
 }
 
-/** A console as long as its connection is there. */
-export type Connected = Pick<Console, 'want' | 'call'>
+/** The part of a console that a broker uses while it is connected. */
+export type ConnectedConsole = Pick<Console, 'want' | 'call'>
 
-export type BrokerTable = Readonly<Pick<TableClass, 'known' | 'objects' | 'labels'>>
+interface BrokerClass<K extends KnownClass> {
+  readonly known: K
+  /** Whether it was learned on the current connection. */
+  isCurrent: boolean
+  /** The number of its series that somebody wants. */
+  wanted: number
+}
+export interface BrokerTable extends BrokerClass<KnownTable> {
+  readonly objects: Map<ObjectId, QmfObject>
+  /** Objects by their labels, shared by all versions of the class. */
+  readonly labels: Map<string, QmfObject>
+  /** The series of future objects that somebody wants. */
+  readonly expected: Map<QmfField, ClassSeries>
+}
+interface BrokerEvent extends BrokerClass<KnownEvent> {
+  series: BrokerSeries | undefined
+}
 
 export class QmfBroker implements ConsoleEvents {
   readonly name: string
-  /** How it stands with the connection, for people. */
+  /** The state of the connection, for people. */
   detail = 'not connected yet'
-  /** The schemas of all its classes have been known once: other names than theirs name nothing. */
+  /** Whether the schemas of all its classes have been known once, so that no other names can become metrics. */
   isKnown = false
   readonly up: BrokerSeries
-  readonly #receiver: Receiver
-  readonly #tables = new Map<string, TableClass>()
-  readonly #events = new Map<string, EventClass>()
-  readonly #objects = new Map<ObjectId, TableClass>()
+  readonly #context: BrokerContext
+  readonly #tables = new Map<string, BrokerTable>()
+  readonly #events = new Map<string, BrokerEvent>()
+  readonly #objects = new Map<ObjectId, BrokerTable>()
   /** Classes that are new on this connection, until all of them are known. */
   readonly #new = new Set<string>()
-  #console: Connected | undefined
+  #console: ConnectedConsole | undefined
   #isUp = false
 
-  constructor(name: string, receiver: Receiver) {
+  constructor(name: string, context: BrokerContext) {
     this.name = name
-    this.#receiver = receiver
+    this.#context = context
     this.up = new BrokerSeries(BROKER_UP, name)
-    this.#touch(false)
+    this.#setUp(false)
   }
 
   get isUp(): boolean {
@@ -74,36 +96,37 @@ export class QmfBroker implements ConsoleEvents {
     return this.#objects.size
   }
 
-  /** A connection is being made; its console tells its events here, until `down`. */
-  connected(console: Connected): void {
+  /** A connection is being made; its console reports its events here, until `down`. */
+  connected(console: ConnectedConsole): void {
     this.#console = console
     for (const one of [...this.#tables.values(), ...this.#events.values()]) one.isCurrent = false
   }
 
   learned(schema: Schema): void {
+    const { catalogue } = this.#context
     const key = keyText(schema.key)
     const before = this.#tables.get(key) ?? this.#events.get(key)
-    const known = this.#receiver.catalogue.enter(schema)
+    const known = catalogue.add(schema)
     if (before?.known === known) {
-      this.#receiver.catalogue.leave(known)
+      catalogue.remove(known)
       before.isCurrent = true
+      // It was wanted all the time while there was no connection.
+      if (before.wanted > 0) this.#console?.want(schema, true)
     } else {
-      this.#forget(key)
+      this.#removeClass(key)
       if (!this.#isUp) this.#new.add(key)
-      if (isTable(known)) this.#enter(key, known)
+      if ('fields' in known) this.#addTable(key, known)
       else this.#events.set(key, { isCurrent: true, wanted: 0, known, series: undefined })
     }
-    // It was wanted all the time that there was no connection.
-    if (before?.known === known && before.wanted > 0) this.#console?.want(schema, true)
     const event = this.#events.get(key)
-    if (event !== undefined) this.#bear(event)
+    if (event !== undefined) this.#startEvent(event)
   }
 
   ready(): void {
     this.isKnown = true
-    this.#touch(true)
+    this.#setUp(true)
     this.#new.clear()
-    for (const [key, one] of [...this.#tables, ...this.#events]) if (!one.isCurrent) this.#forget(key)
+    for (const [key, one] of [...this.#tables, ...this.#events]) if (!one.isCurrent) this.#removeClass(key)
   }
 
   object(sample: ObjectSample): void {
@@ -111,16 +134,16 @@ export class QmfBroker implements ConsoleEvents {
     const table = this.#tables.get(keyText(header.key))
     if (table === undefined) return
     const isEnd = header.deleted !== 0n
-    if (this.#isUp) this.#touch(true)
+    if (this.#isUp) this.#setUp(true)
     let object = table.objects.get(header.id)
     if (object === undefined) {
-      // What it is called is not known before.
+      // Without properties it has no name.
       if (properties === undefined || isEnd) return
       this.gone(header.id)
-      object = this.#newObject(table, header, properties)
+      object = this.#addObject(table, header, properties)
     }
     const time = this.#timeOf(isEnd ? header.deleted : header.sampled)
-    object.take(sample, time, (series, value, time) => this.#tell(series, value, time))
+    object.receive(sample, time, (series, value, time) => this.#emit(series, value, time))
   }
 
   gone(id: ObjectId): void {
@@ -130,38 +153,38 @@ export class QmfBroker implements ConsoleEvents {
     this.#objects.delete(id)
     table.objects.delete(id)
     table.labels.delete(object.label)
-    // Series that die are not told that nobody wants them any more.
+    // Series that die do not report that they are not wanted any more.
     const { wantedSeries } = object
     this.#want(table, -wantedSeries.length)
-    for (const series of wantedSeries) this.#receiver.died(series)
+    for (const series of wantedSeries) this.#context.died(series)
   }
 
   event(key: ClassKey, event: QmfEvent): void {
-    const one = this.#events.get(keyText(key))
-    if (one?.series === undefined) return
-    const value = eventValue(one.known.schema, event)
-    if (value === undefined) this.#receiver.counters.tooLong++
-    else this.#tell(one.series, value, this.#timeOf(event.time))
+    const known = this.#events.get(keyText(key))
+    if (known?.series === undefined) return
+    const value = eventValue(known.known.schema, event)
+    if (value === undefined) this.#context.counters.tooLong++
+    else this.#emit(known.series, value, this.#timeOf(event.time))
   }
 
   heartbeat(time: bigint): void {
-    if (this.#isUp) this.#touch(true, this.#timeOf(time))
+    if (this.#isUp) this.#setUp(true, this.#timeOf(time))
   }
 
-  /** `reason`: for people. */
+  /** `reason` is for people. */
   down(reason: string): void {
     this.#console = undefined
     this.detail = reason
     for (const id of [...this.#objects.keys()]) this.gone(id)
-    for (const event of this.#events.values()) this.#bury(event)
-    // A broker that never gets `ready` would be remembered with more classes each time.
-    for (const key of this.#new) this.#forget(key)
+    for (const event of this.#events.values()) this.#endEvent(event)
+    // A broker that never gets ready would be remembered with more classes each time.
+    for (const key of this.#new) this.#removeClass(key)
     this.#new.clear()
-    if (this.#isUp) this.#touch(false)
+    if (this.#isUp) this.#setUp(false)
   }
 
-  /** Classes that it has, or had when it was there last, with the objects that are there now. */
-  tables(): Iterable<BrokerTable> {
+  /** The classes that it has, or had when it was last connected, with the objects that exist now. */
+  tables(): Iterable<Readonly<BrokerTable>> {
     return this.#tables.values()
   }
 
@@ -169,7 +192,7 @@ export class QmfBroker implements ConsoleEvents {
     for (const { objects } of this.#tables.values()) yield* objects.values()
   }
 
-  /** Whether it is there still. */
+  /** Whether the object still exists. */
   has(object: QmfObject): boolean {
     return this.#objects.get(object.id)?.objects.get(object.id) === object
   }
@@ -179,12 +202,12 @@ export class QmfBroker implements ConsoleEvents {
     return table?.known === known ? table.objects.values() : []
   }
 
-  /** Of events. */
-  *series(): Generator<BrokerSeries> {
+  /** The series of its events. */
+  *eventSeries(): Generator<BrokerSeries> {
     for (const { series } of this.#events.values()) if (series !== undefined) yield series
   }
 
-  /** Of objects that are not there yet: of one metric, or of all. */
+  /** The series of objects that do not exist yet, of one metric or of all. */
   *expected(name?: string): Generator<ClassSeries> {
     for (const table of this.#tables.values()) {
       for (const field of table.known.fields) {
@@ -193,7 +216,7 @@ export class QmfBroker implements ConsoleEvents {
     }
   }
 
-  /** As Console.call; undefined where there is no connection. */
+  /** As Console.call; undefined without a connection. */
   async call(
     object: QmfObject,
     method: SchemaMethod,
@@ -203,96 +226,113 @@ export class QmfBroker implements ConsoleEvents {
     return this.#console?.call(object.id, object.known.schema.key, method, args, timeoutMs)
   }
 
-  #enter(key: string, known: KnownTable): void {
-    const labels = labelsOf(this.#tables.values(), known.schema)
-    const table: TableClass = { isCurrent: true, wanted: 0, known, objects: new Map(), labels, expected: new Map() }
+  #addTable(key: string, known: KnownTable): void {
+    const versions = [...this.#tables.values()]
+    const labels = versions.find((table) => isSameClass(table.known.schema, known.schema))?.labels ?? new Map()
+    const table: BrokerTable = { isCurrent: true, wanted: 0, known, objects: new Map(), labels, expected: new Map() }
     this.#tables.set(key, table)
     for (const field of known.fields) {
-      if (this.#receiver.isAsked(field.name)) this.#receiver.expects(this.#expectedOf(table, field))
+      if (this.#context.isAsked(field.name)) this.#context.expects(this.#expectedOf(table, field))
     }
   }
 
-  #expectedOf(table: TableClass, field: QmfField): ClassSeries {
-    return expectedOf(table, field, this.name, (isWanted) => this.#want(table, isWanted ? 1 : -1))
+  /** Returns the same series as long as somebody wants it. */
+  #expectedOf(table: BrokerTable, field: QmfField): ClassSeries {
+    const { expected } = table
+    const existing = expected.get(field)
+    if (existing !== undefined) return existing
+    const series: ClassSeries = new ClassSeries(field.name, this.name, (isWanted) => {
+      if (isWanted) expected.set(field, series)
+      else expected.delete(field)
+      this.#want(table, isWanted ? 1 : -1)
+    })
+    return series
   }
 
-  #newObject(table: TableClass, { id, created }: ObjectHeader, properties: Properties): QmfObject {
+  #addObject(table: BrokerTable, { id, created }: ObjectHeader, properties: Properties): QmfObject {
     const { known, labels } = table
-    const called = nameOfObject(known.schema, properties)
-    const other = labels.get(called.name)
-    // Made anew before its end was heard of: it goes on under its name.
-    if (other?.isReplacedBy({ known, id, created, properties })) this.gone(other.id)
-    const label = labelOf(called, id, labels)
+    const name = nameOfObject(known.schema, properties)
+    const other = labels.get(name.name)
+    // An object that was made anew before the end of the old one was reported keeps the name.
+    if (other?.isReplacedBy({ known, id, created }, properties)) this.gone(other.id)
+    const label = labelOf(name, id, labels)
     const object = new QmfObject({ known, id, label, broker: this.name, created }, (isWanted) => {
       this.#want(table, isWanted ? 1 : -1)
     })
     labels.set(label, object)
     table.objects.set(id, object)
     this.#objects.set(id, table)
-    for (const field of table.known.fields) {
-      if (this.#receiver.isAsked(field.name)) this.#receiver.born(object.series(field))
+    for (const field of known.fields) {
+      if (this.#context.isAsked(field.name)) this.#context.born(object.series(field))
     }
     return object
   }
 
-  #bear(event: EventClass): void {
+  #startEvent(event: BrokerEvent): void {
     const { name } = event.known
     if (name === undefined || event.series !== undefined) return
     event.series = new BrokerSeries(name, this.name, (isWanted) => this.#want(event, isWanted ? 1 : -1))
-    this.#receiver.born(event.series)
+    this.#context.born(event.series)
   }
 
-  #bury(event: EventClass): void {
-    if (event.series !== undefined) this.#receiver.died(event.series)
+  #endEvent(event: BrokerEvent): void {
+    if (event.series !== undefined) this.#context.died(event.series)
     event.series = undefined
     event.wanted = 0
   }
 
-  /** The broker does not have that class any more, or another version of it. */
-  #forget(key: string): void {
-    const one = this.#tables.get(key) ?? this.#events.get(key)
-    if (one === undefined) return
-    if ('objects' in one) {
-      for (const id of [...one.objects.keys()]) this.gone(id)
-      for (const series of one.expected.values()) this.#receiver.died(series)
+  /** The broker no longer has this class, or has another version of it. */
+  #removeClass(key: string): void {
+    const table = this.#tables.get(key)
+    const event = this.#events.get(key)
+    if (table !== undefined) {
+      for (const id of [...table.objects.keys()]) this.gone(id)
+      for (const series of table.expected.values()) this.#context.died(series)
       this.#tables.delete(key)
-    } else {
-      this.#bury(one)
+      this.#context.catalogue.remove(table.known)
+    } else if (event !== undefined) {
+      this.#endEvent(event)
       this.#events.delete(key)
+      this.#context.catalogue.remove(event.known)
     }
-    this.#receiver.catalogue.leave(one.known)
   }
 
-  #want(one: TableClass | EventClass, more: number): void {
+  /** All versions of a class come together, so the console is asked for it as long as any version is wanted. */
+  #want(one: BrokerTable | BrokerEvent, change: number): void {
     const before = one.wanted
-    one.wanted += more
+    one.wanted += change
     const isWanted = one.wanted > 0
+    if (before > 0 === isWanted) return
     const { schema } = one.known
-    const versions = (schema.kind === 'table' ? this.#tables : this.#events).values()
-    if (before > 0 === isWanted || (!isWanted && isAnyWanted(versions, schema))) return
-    this.#console?.want(schema, isWanted)
+    const all = [...(schema.kind === 'table' ? this.#tables : this.#events).values()]
+    const isOtherWanted = all.some(({ wanted, known }) => wanted > 0 && isSameClass(known.schema, schema))
+    if (isWanted || !isOtherWanted) this.#console?.want(schema, isWanted)
   }
 
-  #tell(series: QmfSeries, value: Value, time: number): void {
-    if (series.subscriptions.length > 0) this.#receiver.tell(series, value, time)
+  #emit(series: QmfSeries, value: Value, time: number): void {
+    if (series.subscriptions.length > 0) this.#context.emit(series, value, time)
   }
 
-  /** It is there (or not), as of `time`; told when that changes, and with each heartbeat. */
-  #touch(isUp: boolean, heartbeat?: number): void {
-    const time = heartbeat ?? this.#receiver.clock.microseconds()
+  /** Emits the state when it changes, and with each heartbeat. */
+  #setUp(isUp: boolean, heartbeat?: number): void {
+    const time = heartbeat ?? this.#context.clock.microseconds()
     const value: Value = { type: BasicType.BOOLEAN, value: isUp }
-    const measured: Measurement = { value, time }
-    this.up.last = measured
-    const isTold = isUp !== this.#isUp || heartbeat !== undefined
+    this.up.last = { value, time }
+    const isNews = isUp !== this.#isUp || heartbeat !== undefined
     this.#isUp = isUp
-    if (isTold) this.#tell(this.up, value, time)
+    if (isNews) this.#emit(this.up, value, time)
   }
 
-  /** Microseconds; now, if the given time is none. */
+  /** Converts to microseconds; returns the current time instead of an impossible one. */
   #timeOf(nanoseconds: bigint): number {
     const time = Number(nanoseconds / 1_000n)
     if (time > 0 && time <= Number.MAX_SAFE_INTEGER) return time
-    this.#receiver.counters.badTime++
-    return this.#receiver.clock.microseconds()
+    this.#context.counters.badTime++
+    return this.#context.clock.microseconds()
   }
+}
+
+/** Whether two schemas are versions of one class. */
+function isSameClass({ key: one }: Schema, { key: other }: Schema): boolean {
+  return one.packageName === other.packageName && one.className === other.className
 }

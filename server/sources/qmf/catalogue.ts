@@ -1,55 +1,39 @@
 /**
- * The metrics that the classes of all brokers make: a class that many brokers have in one version is kept once, and what
- * versions of a class do not agree about is left open. A name belongs to fields or to events, whichever came first.
+ * The metrics of the classes of all brokers, and the names of metrics and objects. A class that many brokers have in
+ * one version is kept once, and a fact about which the versions of a class disagree is left open. A name belongs either
+ * to fields or to events, whichever came first.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Field } from '../../../protocol/monitor/value.ts'
-import type { EventSchema, Schema, SchemaItem, TableSchema } from '../../../protocol/qmf/types.ts'
-import type { Metric } from '../../metrics/metric.ts'
+import { type Field, nameProblem } from '../../../protocol/monitor/value.ts'
 import {
-  BROKER_UP,
-  brokerParameter,
-  classMetric,
-  detailsOf,
-  eventParameters,
-  fieldMetric,
-  objectParameters,
-} from './names.ts'
+  type ClassKey,
+  type EventSchema,
+  type Properties,
+  QmfType,
+  type Schema,
+  type SchemaItem,
+  type TableSchema,
+} from '../../../protocol/qmf/types.ts'
+import type { Metric, Parameter } from '../../metrics/metric.ts'
 import { basicTypeOf, unitOf } from './values.ts'
 
-/** A property or statistic of a class in one version. */
-export interface QmfField {
-  /** That of its metric. */
-  readonly name: string
-  readonly item: SchemaItem
-  readonly of: 'property' | 'statistic'
-  /** Where its values stand among those of an object. */
-  readonly at: number
-}
+export const QMF_PREFIX = 'qmf.'
+/** The metric that says whether a broker is connected. */
+export const BROKER_UP = 'qmf.broker.up'
 
-export interface KnownTable {
-  readonly schema: TableSchema
-  /** Those that have a metric. */
-  readonly fields: readonly QmfField[]
+const brokerParameter: Parameter = {
+  name: 'broker',
+  type: BasicType.STRING,
+  description: 'The broker: its name in the configuration.',
+  selects: 'any',
 }
-export interface KnownEvent {
-  readonly schema: EventSchema
-  /** Of its metric; undefined: it has none. */
-  readonly name: string | undefined
+const objectParameter: Parameter = {
+  name: 'object',
+  type: BasicType.STRING,
+  description: 'The object: its name, or its object id like 0-0-1-0-2.',
+  selects: 'any',
 }
-export type KnownClass = KnownTable | KnownEvent
-
-export function isTable(known: KnownClass): known is KnownTable {
-  return known.schema.kind === 'table'
-}
-
-/** What one class says of a metric. */
-interface Meaning {
-  readonly type: BasicType
-  readonly unit: string
-  readonly description: string
-  readonly details: () => Field[]
-}
+export const objectParameters: readonly Parameter[] = [brokerParameter, objectParameter]
 
 const UP: Metric = {
   name: BROKER_UP,
@@ -60,157 +44,234 @@ const UP: Metric = {
   parameters: [brokerParameter],
 }
 
+/** The limit for the name of an object, in UTF-16 units: it stands in every value of a pattern. */
+const MAX_LABEL = 255
+/** Every object refers to these, so its name does not need them. */
+const COMMON_REFERENCES: readonly string[] = ['vhostRef', 'brokerRef', 'systemRef']
+
+/** A property or statistic of a class in one version. */
+export interface QmfField {
+  /** The name of its metric. */
+  readonly name: string
+  readonly item: SchemaItem
+  readonly of: 'property' | 'statistic'
+  /** Its position among the properties or statistics of an object. */
+  readonly at: number
+}
+export interface KnownTable {
+  readonly schema: TableSchema
+  /** The fields that have a metric. */
+  readonly fields: readonly QmfField[]
+}
+export interface KnownEvent {
+  readonly schema: EventSchema
+  /** The name of its metric, undefined if it has none. */
+  readonly name: string | undefined
+}
+export type KnownClass = KnownTable | KnownEvent
+
+/** The facts about a metric according to one class. */
+type Facts = Pick<Metric, 'type' | 'unit' | 'description'> & { readonly details: () => Field[] }
+
+/** A metric, with the facts and fields of all classes that have it. */
+interface Entry {
+  readonly name: string
+  readonly kind: Metric['kind']
+  readonly facts: Map<KnownClass, Facts>
+  readonly fields: Map<KnownTable, QmfField>
+  /** Made when it is needed. */
+  metric: Metric | undefined
+}
+
 export class QmfCatalogue {
-  /** By what they say, since a hash is only what its broker says it is; with how many brokers have it. */
+  /** Classes with the number of brokers that have them, by their contents: a hash is only a claim of its broker. */
   readonly #known = new Map<string, { readonly known: KnownClass; brokers: number }>()
   readonly #entries = new Map<string, Entry>()
-  /** Fields and events whose name cannot be a metric's, or is another's. */
+  /** The number of fields and events whose name cannot be a metric's, or is another's. */
   badName = 0
 
-  /** A broker has that class. */
-  enter(schema: Schema): KnownClass {
-    const key = contentOf(schema)
+  /** A broker has this class. */
+  add(schema: Schema): KnownClass {
+    const key = contentsOf(schema)
     let entry = this.#known.get(key)
     if (entry === undefined) {
-      entry = { known: schema.kind === 'table' ? this.#table(schema) : this.#event(schema), brokers: 0 }
+      entry = { known: schema.kind === 'table' ? this.#addTable(schema) : this.#addEvent(schema), brokers: 0 }
       this.#known.set(key, entry)
     }
     entry.brokers++
     return entry.known
   }
 
-  /** A broker has it no longer. */
-  leave(known: KnownClass): void {
-    const key = contentOf(known.schema)
-    const entry = this.#known.get(key)
-    if (entry === undefined || --entry.brokers > 0) return
+  /** A broker has this class no longer. */
+  remove(known: KnownClass): void {
+    const key = contentsOf(known.schema)
+    const counted = this.#known.get(key)
+    if (counted === undefined || --counted.brokers > 0) return
     this.#known.delete(key)
-    const names = isTable(known) ? known.fields.map(({ name }) => name) : [known.name ?? '']
-    for (const name of names) if (this.#entries.get(name)?.forget(known)) this.#entries.delete(name)
+    const names = 'fields' in known ? known.fields.map(({ name }) => name) : [known.name ?? '']
+    for (const name of names) {
+      const entry = this.#entries.get(name)
+      if (entry === undefined) continue
+      entry.facts.delete(known)
+      entry.fields.delete(known as KnownTable)
+      entry.metric = undefined
+      if (entry.facts.size === 0) this.#entries.delete(name)
+    }
   }
 
-  classes(): Iterable<KnownClass> {
-    return [...this.#known.values()].map(({ known }) => known)
+  schemas(): Schema[] {
+    return [...this.#known.values()].map(({ known }) => known.schema)
   }
 
   *metrics(): Generator<Metric> {
     yield UP
-    for (const { metric } of this.#entries.values()) yield metric
+    for (const entry of this.#entries.values()) yield metricOf(entry)
   }
 
   metric(name: string): Metric | undefined {
-    return name === BROKER_UP ? UP : this.#entries.get(name)?.metric
+    const entry = this.#entries.get(name)
+    return name === BROKER_UP ? UP : entry && metricOf(entry)
   }
 
-  /** Fields of that name, with their classes. */
+  /** The fields of this name, with their classes. */
   fields(name: string): Iterable<readonly [KnownTable, QmfField]> {
     return this.#entries.get(name)?.fields ?? []
   }
 
-  #table(schema: TableSchema): KnownTable {
+  #addTable(schema: TableSchema): KnownTable {
     const fields: QmfField[] = []
     const known = { schema, fields }
-    for (const [of, items] of [
-      ['property', schema.properties],
-      ['statistic', schema.statistics],
-    ] as const) {
-      for (const [at, item] of items.entries()) {
-        const name = fieldMetric(schema.key, item.name)
-        const entry = this.#entry(name, 'continuous')
-        const isTwice = fields.some((field) => field.name === name)
-        if (name === undefined || entry === undefined || isTwice) {
-          this.badName++
-          continue
-        }
-        const field = { name, item, of, at }
-        fields.push(field)
-        entry.means(
-          known,
-          meaningOf(item, () => detailsOf(schema, of)),
-        )
-        entry.fields.set(known, field)
+    const items = [
+      ...schema.properties.map((item, at) => ({ of: 'property', item, at }) as const),
+      ...schema.statistics.map((item, at) => ({ of: 'statistic', item, at }) as const),
+    ]
+    for (const { of, item, at } of items) {
+      const name = fieldMetric(schema.key, item.name)
+      const entry = this.#entry(name, 'continuous')
+      const isRepeated = fields.some((field) => field.name === name)
+      if (name === undefined || entry === undefined || isRepeated) {
+        this.badName++
+        continue
       }
+      const field = { name, item, of, at }
+      fields.push(field)
+      entry.fields.set(known, field)
+      this.#addFacts(entry, known, {
+        type: basicTypeOf(item.type),
+        unit: unitOf(item),
+        description: item.description ?? '',
+        details: () => detailsOf(schema, of),
+      })
     }
     return known
   }
 
-  #event(schema: EventSchema): KnownEvent {
+  #addEvent(schema: EventSchema): KnownEvent {
     const name = classMetric(schema.key)
     const entry = this.#entry(name, 'event')
-    if (entry === undefined) this.badName++
     const known = { schema, name: entry && name }
+    if (entry === undefined) {
+      this.badName++
+      return known
+    }
     const list = schema.arguments.map((argument) => argument.name).join(',')
-    const described = { type: BasicType.REC, unit: '', description: `Event of ${schema.key.packageName}` }
-    const more: Field = { name: 'arguments', type: BasicType.STRING, value: list }
-    entry?.means(known, { ...described, details: () => detailsOf(schema, 'event', [more]) })
+    this.#addFacts(entry, known, {
+      type: BasicType.REC,
+      unit: '',
+      description: `Event of ${schema.key.packageName}`,
+      details: () => [...detailsOf(schema, 'event'), { name: 'arguments', type: BasicType.STRING, value: list }],
+    })
     return known
   }
 
+  #addFacts(entry: Entry, known: KnownClass, facts: Facts): void {
+    entry.facts.set(known, facts)
+    entry.metric = undefined
+  }
+
+  /** Returns undefined if there can be no metric of that name and kind. */
   #entry(name: string | undefined, kind: Metric['kind']): Entry | undefined {
     if (name === undefined || name === BROKER_UP) return undefined
-    let entry = this.#entries.get(name)
-    if (entry === undefined) {
-      entry = new Entry(name, kind)
-      this.#entries.set(name, entry)
-    }
+    const entry = this.#entries.get(name) ?? { name, kind, facts: new Map(), fields: new Map(), metric: undefined }
+    this.#entries.set(name, entry)
     return entry.kind === kind ? entry : undefined
   }
 }
 
-/** The same for two schemas that say the same. */
-function contentOf(schema: Schema): string {
+function metricOf(entry: Entry): Metric {
+  if (entry.metric !== undefined) return entry.metric
+  const all = [...entry.facts.values()]
+  const [first] = all
+  entry.metric = {
+    name: entry.name,
+    kind: entry.kind,
+    type: all.every(({ type }) => type === first?.type) ? first?.type : undefined,
+    unit: all.every(({ unit }) => unit === first?.unit) ? (first?.unit ?? '') : '',
+    description: all.find(({ description }) => description !== '')?.description ?? '',
+    parameters: entry.kind === 'event' ? [brokerParameter] : objectParameters,
+    ...(first && { details: first.details }),
+  }
+  return entry.metric
+}
+
+/** Equal for two schemas with the same contents. */
+function contentsOf(schema: Schema): string {
   return JSON.stringify(schema, (_name, value: unknown) => {
     if (typeof value === 'bigint') return `${value}n`
     return value instanceof Map ? [...value] : value
   })
 }
 
-function meaningOf(item: SchemaItem, details: () => Field[]): Meaning {
-  return { type: basicTypeOf(item.type), unit: unitOf(item), description: item.description ?? '', details }
+/** For the catalogue: where the metric comes from. */
+function detailsOf({ key }: Schema, item: 'property' | 'statistic' | 'event'): Field[] {
+  const details = { package: key.packageName, class: key.className, item }
+  return Object.entries(details).map(([name, value]): Field => ({ name, type: BasicType.STRING, value }))
 }
 
-/** One metric. */
-class Entry {
-  readonly kind: Metric['kind']
-  readonly fields = new Map<KnownTable, QmfField>()
-  readonly #name: string
-  readonly #meanings = new Map<KnownClass, Meaning>()
-  #metric: Metric | undefined
+/** `qmf.<package>.<class>`, the metric of an event; undefined if that cannot be a name [MON 1]. */
+export function classMetric({ packageName, className }: ClassKey): string | undefined {
+  if (packageName === '' || className === '') return undefined
+  return checkedName(`${QMF_PREFIX}${packageName}.${className}`)
+}
 
-  constructor(name: string, kind: Metric['kind']) {
-    this.#name = name
-    this.kind = kind
-  }
+/** `qmf.<package>.<class>.<property or statistic>`. */
+export function fieldMetric(key: ClassKey, field: string): string | undefined {
+  const name = classMetric(key)
+  return name === undefined || field === '' ? undefined : checkedName(`${name}.${field}`)
+}
 
-  means(known: KnownClass, meaning: Meaning): void {
-    this.#meanings.set(known, meaning)
-    this.#metric = undefined
-  }
+/** A star would make it a pattern. */
+function checkedName(name: string): string | undefined {
+  return nameProblem(name) === undefined && !name.includes('*') ? name : undefined
+}
 
-  /** True if nothing is left. */
-  forget(known: KnownClass): boolean {
-    this.#meanings.delete(known)
-    this.fields.delete(known as KnownTable)
-    this.#metric = undefined
-    return this.#meanings.size === 0
+/**
+ * Names an object by its index properties except references. `isUnique`: no other object of its class can have the
+ * name; otherwise (it is told apart by its references, or has no name) the object id is added to it.
+ */
+export function nameOfObject(schema: TableSchema, properties: Properties): { name: string; isUnique: boolean } {
+  const parts: string[] = []
+  let isUnique = true
+  for (const [at, { name, type, isIndex }] of schema.properties.entries()) {
+    if (!isIndex) continue
+    if (type === QmfType.REFERENCE) isUnique &&= COMMON_REFERENCES.includes(name)
+    else parts.push(String(properties[at] ?? ''))
   }
+  const name = parts.join(',')
+  const isLong = name.length > MAX_LABEL
+  return { name: isLong ? name.slice(0, MAX_LABEL).toWellFormed() : name, isUnique: isUnique && !isLong }
+}
 
-  get metric(): Metric {
-    this.#metric ??= this.#made()
-    return this.#metric
-  }
-
-  #made(): Metric {
-    const all = [...this.#meanings.values()]
-    const [first] = all
-    return {
-      name: this.#name,
-      kind: this.kind,
-      type: all.every(({ type }) => type === first?.type) ? first?.type : undefined,
-      unit: all.every(({ unit }) => unit === first?.unit) ? (first?.unit ?? '') : '',
-      description: all.find(({ description }) => description !== '')?.description ?? '',
-      parameters: this.kind === 'event' ? eventParameters : objectParameters,
-      ...(first && { details: first.details }),
-    }
-  }
+/**
+ * The name, with the object id if the name alone is not enough. `taken` has the labels of the other objects of the
+ * class.
+ */
+export function labelOf(
+  { name, isUnique }: { name: string; isUnique: boolean },
+  id: string,
+  taken: Pick<ReadonlyMap<string, unknown>, 'has'>,
+): string {
+  let label = name === '' ? id : isUnique ? name : `${name}@${id}`
+  while (taken.has(label)) label += `@${id}`
+  return label
 }

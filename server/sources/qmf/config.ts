@@ -1,6 +1,7 @@
-/** The tables `[[qmf]]`: Qpid brokers that are connected to. A URL may hold a password and is shown in no message. */
+/** The tables `[[qmf]]`: Qpid brokers to connect to. A URL may hold a password, so no message shows it. */
 import { z } from 'zod'
-import { integer, key, name, needed, pathOrOff, tenant, toggle } from '../../config/kinds.ts'
+import { type SectionConfig, tableList } from '../../config/schema.ts'
+import { integer, key, needed, pathOrOff, tenant, toggle, wireName } from '../../config/value-types.ts'
 import { type BrokerUrl, parseBrokerUrl } from './broker-url.ts'
 
 const url = () => ({
@@ -13,52 +14,56 @@ const url = () => ({
   expected:
     'a URL like "amqp://user:password@127.0.0.1:5672/vhost", or amqps://, with everything but the address optional and ' +
     'odd characters as %40',
+  isSecret: true,
 })
 
 const qmfTable = z
   .strictObject({
-    name: needed(name(), 'What the broker is called: `broker` of its metrics.'),
+    name: needed(wireName(), 'What the broker is called: `broker` of its metrics.'),
     url: needed(
       url(),
-      'Where it is, and who connects: without a user, or as `anonymous`, by SASL ANONYMOUS, otherwise PLAIN. It is shown nowhere.',
+      'The address, and the user who connects: by SASL ANONYMOUS without a user or as `anonymous`, otherwise by PLAIN. It is never shown.',
     ),
     password_file: key(pathOrOff(), '', 'A file with the password, instead of one in the URL; read at each connect.'),
-    ca: key(pathOrOff(), '', 'Authorities for the certificate of an `amqps://`; else those of Node.'),
+    ca: key(pathOrOff(), '', 'Certificate authorities for an `amqps://` URL; by default those of Node.'),
     interval_ms: key(
       integer(1_000, 86_400_000),
       5_000n,
-      'Milliseconds between two polls of what somebody wants, where the broker does not broadcast.',
+      'Milliseconds between two polls of wanted objects if the broker does not broadcast.',
     ),
     tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
-    max_objects: key(integer(1, 1_000_000), 20_000n, 'Objects of it that are remembered at once.'),
+    max_objects: key(integer(1, 1_000_000), 20_000n, 'The limit for objects that are remembered at once.'),
     agent: key(toggle(), false, 'Whether this server shows itself there as a QMF agent.'),
   })
   .superRefine(({ url: { user, password, isTls }, password_file, ca }, context) => {
     const say = (message: string): void => context.addIssue({ code: 'custom', message })
-    const isFile = password_file !== ''
+    const isFile = password_file !== undefined
     if (user === undefined && isFile) say('`password_file` is for a `url` with a user')
     if (user !== undefined && password === undefined && !isFile) say('its user needs a password, or a `password_file`')
     if (password !== undefined && isFile) say('the password stands twice: in `url` and in `password_file`')
-    if (ca !== '' && !isTls) say('`ca` is for an `amqps://` url')
+    if (ca !== undefined && !isTls) say('`ca` is for an `amqps://` url')
   })
   .transform(({ name, url, password_file, ca, interval_ms, tenant, max_objects, agent }) => ({
     name,
     ...url,
-    passwordFile: password_file || undefined,
-    ca: ca || undefined,
+    passwordFile: password_file,
+    ca,
     intervalMs: interval_ms,
     tenant,
     maxObjects: max_objects,
     isAgent: agent,
   }))
 
-export const qmfs = z
-  .array(qmfTable)
-  .max(1000)
-  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two of them have the same `name`')
-  .default([])
-
-/** The keys of a table, for the page and for messages. */
-export const qmfKeys: Readonly<Record<string, z.ZodType>> = qmfTable.in.shape
-
-export type ReadQmf = z.output<typeof qmfTable>
+export const qmfSection = tableList(
+  z
+    .array(qmfTable)
+    .max(1000)
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two of them have the same `name`')
+    .default([])
+    .describe(
+      'Qpid brokers that the server connects to, one table each; only in the file. What they give: ' +
+        '[sensors.md](sensors.md#qmf).',
+    ),
+)
+/** A Qpid broker to connect to. */
+export type QmfTable = SectionConfig<typeof qmfSection>[number]

@@ -1,34 +1,35 @@
 /**
- * Connections to Qpid brokers: each broker of the configuration has one for its console, and where the producer is an agent
- * of it a second one. A newcomer would read what a broker sends as it comes: what a console is told waits as any feed
- * does, for storage and for the tenant's quota. An agent answers all the same, above all when there is too much of the rest.
+ * Connections to Qpid brokers: each broker of the configuration has one for its console, and a second one if the
+ * producer is an agent of it. A newcomer would read a broker's bytes as they come: those for a console wait like any
+ * feed, for storage and for the tenant's quota. An agent answers all the same, above all when there is too much of
+ * everything else.
  */
 import { randomUUID } from 'node:crypto'
-import type { QmfTable } from '../../config/config.ts'
 import type { Pacer } from '../io/pacer.ts'
-import { type PacingOptions, pacersOf } from '../io/pacers.ts'
-import type { AgentPost } from './agent/post.ts'
+import { type Pacing, pacersOf } from '../io/pacer.ts'
+import type { BrokerAgent } from './agent/broker-agent.ts'
 import type { QmfBroker } from './broker.ts'
-import { BrokerLink, type LinkOptions, type Party } from './broker-link.ts'
+import { type BrokerHandlerFactory, BrokerLink, type BrokerLinkOptions } from './broker-link.ts'
 import { formatBroker } from './broker-url.ts'
+import type { QmfTable } from './config.ts'
 import { Console } from './console.ts'
-import { consoleLimits } from './console-options.ts'
-import { SchemaCache } from './schemas.ts'
+import { consoleLimits } from './console-events.ts'
+import { SchemaCache } from './discovery.ts'
 import type { QmfSensor } from './sensor.ts'
 
 const TICK_MS = 1_000
 
-export type QmfConnecting = LinkOptions & PacingOptions
+export type QmfConnecting = BrokerLinkOptions & Pacing
 
-/** What there is to connect: sensors of each tenant that has brokers, and the agents of those that have one. */
-export interface QmfParties {
+/** What is connected: the sensor of each tenant with brokers, and the agents of brokers with one. */
+export interface QmfConnected {
   readonly sensors: readonly QmfSensor[]
-  readonly agents?: readonly AgentPost[]
+  readonly agents?: readonly BrokerAgent[]
 }
 
-/** Begins at once. */
+/** Begins to connect at once. */
 export function connectQmf(
-  { sensors, agents = [] }: QmfParties,
+  { sensors, agents = [] }: QmfConnected,
   tables: readonly QmfTable[],
   options: QmfConnecting,
 ): { close(): Promise<void> } {
@@ -37,13 +38,13 @@ export function connectQmf(
   const links = tables.flatMap((table) => {
     const sensor = sensors.find(({ owner }) => owner.tenant === table.tenant)
     const agent = agents.find(({ broker }) => broker === table.name)
-    // What is ours at the broker, the console's and the agent's, begins alike.
+    // The names of our sessions at the broker, the console's and the agent's, begin alike.
     const session = `cinnabar-${randomUUID()}`
-    const parties = [
-      sensor && consoleParty(table, sensor, { ...options, pacer: pacerOf(sensor), session }),
-      agent && agentParty(agent, session),
+    const factories = [
+      sensor && consoleFactory(table, sensor, { ...options, pacer: pacerOf(sensor), session }),
+      agent && agentFactory(agent, session),
     ]
-    return parties.flatMap((party) => (party === undefined ? [] : [new BrokerLink(table, party, options)]))
+    return factories.flatMap((factory) => (factory === undefined ? [] : [new BrokerLink(table, factory, options)]))
   })
   for (const link of links) void link.connect()
   const ticking = clock.setInterval(() => {
@@ -57,20 +58,20 @@ export function connectQmf(
   }
 }
 
-function consoleParty(
+function consoleFactory(
   table: QmfTable,
   sensor: QmfSensor,
-  { clock, pacer, session: ours }: LinkOptions & { readonly pacer: Pacer; readonly session: string },
-): Party {
+  { clock, pacer, session: prefix }: BrokerLinkOptions & { readonly pacer: Pacer; readonly session: string },
+): BrokerHandlerFactory {
   const broker = sensor.broker(table.name) as QmfBroker
   const cache = new SchemaCache()
   return {
-    said: { ready: 'a broker is connected', lost: 'a broker is not connected' },
-    session: `${ours}-console`,
-    feed: (speaker, socket) => pacer.feed(speaker, socket),
+    messages: { ready: 'broker connected', lost: 'broker not connected' },
+    session: `${prefix}-console`,
+    feed: (handler, socket) => pacer.feed(handler, socket),
     open({ session, connect, ready, down }) {
       sensor.counters.connections++
-      broker.detail = `connected to ${formatBroker(table)}, learning what there is`
+      broker.detail = `connected to ${formatBroker(table)}, learning its classes and objects`
       const console = new Console({
         session,
         intervalMs: table.intervalMs,
@@ -100,10 +101,10 @@ function consoleParty(
   }
 }
 
-function agentParty(agent: AgentPost, ours: string): Party {
+function agentFactory(agent: BrokerAgent, prefix: string): BrokerHandlerFactory {
   return {
-    said: { ready: 'the agent is attached to a broker', lost: 'the agent is not attached to a broker' },
-    session: `${ours}-agent`,
+    messages: { ready: 'agent attached to broker', lost: 'agent not attached to broker' },
+    session: `${prefix}-agent`,
     open: ({ session, connect, ready, down }) => agent.open(session, { attached: () => ready(), down }, connect),
     down: (reason) => agent.down(reason),
   }

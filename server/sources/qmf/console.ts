@@ -1,108 +1,120 @@
 /**
- * One broker as a console sees it, over an AMQP connection that somebody else made: what classes and objects it has, what
- * they are worth where somebody wants to know, and calls of methods. Nothing is fetched that nobody wants but the list of
- * what there is. It says `down` once and is no good afterwards; a new connection needs a new one.
+ * A QMF console of one broker over a given AMQP connection: learns its classes and objects, receives their values as
+ * far as somebody wants them, and calls methods. Nothing is requested that nobody wants, except for the list of what
+ * exists. After it has reported `down` it is of no use: a new connection needs a new console.
  */
-
-import type { Delivery } from '../../../protocol/amqp/client.ts'
+import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
+import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { decodeBody } from '../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../protocol/qmf/encode.ts'
+import { decodeBody, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
-  Known,
   ObjectId,
   QmfMessage,
   QmfValue,
   Schema,
+  SchemaLookup,
   SchemaMethod,
-  TableSchema,
 } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../core/clock.ts'
-import { BROKER_AGENT, banksOf, heartbeatOf, publishesOf } from './agent.ts'
-import { Bindings, EXCHANGE, REPLY_EXCHANGE } from './bindings.ts'
-import { Calls } from './calls.ts'
-import { type AmqpLink, type ConsoleOptions, consoleLimits } from './console-options.ts'
-import { countStopped, type QmfCounters } from './counters.ts'
-import { Discovery } from './discovery.ts'
-import { endsLast } from './endings.ts'
-import { agentOf, KnownObjects } from './objects.ts'
-import { Polling } from './polling.ts'
-import { Requests, TIMEOUT_MS } from './requests.ts'
-import { Rounds } from './rounds.ts'
-import type { CallResult, ConsoleEvents, ObjectSample } from './told.ts'
+import {
+  type CallResult,
+  type ConsoleEvents,
+  type ConsoleLimits,
+  consoleLimits,
+  countStop,
+  type ObjectSample,
+  type QmfCounters,
+} from './console-events.ts'
+import { Discovery, type SchemaCache } from './discovery.ts'
+import { BROKER_PACKAGE, KnownObjects } from './objects.ts'
+import { BROKER_BANKS, Polling } from './polling.ts'
+import { QmfRequests, REQUEST_TIMEOUT_MS } from './requests.ts'
 
-export type { CallResult, ConsoleEvents, MethodReply, ObjectSample, QmfEvent } from './told.ts'
+/** The part of an AmqpClient that a console uses. */
+export type AmqpLink = Pick<
+  AmqpClient,
+  'start' | 'push' | 'tick' | 'declareQueue' | 'bind' | 'unbind' | 'subscribe' | 'transfer' | 'close'
+>
+
+export interface ConsoleOptions {
+  /** The name of the AMQP session, unique at the broker; the queues are named after it. */
+  readonly session: string
+  /** The interval of requests for wanted classes if the broker does not broadcast. */
+  readonly intervalMs: number
+  /** The schemas of this broker only. */
+  readonly cache: SchemaCache
+  readonly limits?: ConsoleLimits
+  readonly counters: QmfCounters
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly events: ConsoleEvents
+  readonly connect: (events: AmqpEvents) => AmqpLink
+}
 
 const CONTENT_TYPE = 'x-application/qmf'
-/** From the connect to an open session. */
-const PATIENCE_MS = 10_000
+/** The limit for the time from connecting to an open session. */
+const OPEN_TIMEOUT_MS = 10_000
+/** The interval of rounds, which look for new classes and for objects that nobody wants. */
+const ROUND_INTERVAL_MS = 60_000
+/** The interval after a call, which may have made objects. */
+const ROUND_AFTER_CALL_MS = 10_000
 
 export class Console {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #events: ConsoleEvents
   readonly #counters: QmfCounters
   readonly #link: AmqpLink
-  readonly #bindings: Bindings
-  readonly #known: Known
-  readonly #requests: Requests
-  readonly #calls: Calls
+  readonly #bindings: ConsoleBindings
+  readonly #lookup: SchemaLookup
+  readonly #requests: QmfRequests
   readonly #discovery: Discovery
   readonly #objects: KnownObjects
   readonly #polling: Polling
-  /** Names of the classes that have objects. */
+  /** The names of the classes that have objects. */
   readonly #classes = new Set<string>()
-  /** The banks of agents by the objects that tell of them. */
-  readonly #agents = new Map<ObjectId, string>()
-  #state: 'opening' | 'open' | 'discovered' | 'ready' | 'over' = 'opening'
-  readonly #rounds = new Rounds()
-  /** When it has to be open, monotonic ms. */
-  readonly #dueMs: number
+  #state: 'opening' | 'open' | 'discovered' | 'ready' | 'closed' = 'opening'
+  /** The monotonic time when the session has to be open. */
+  readonly #openByMs: number
+  /** When the last round began and the next one is due; there is none before the console is ready. */
+  #roundBegunMs = Number.POSITIVE_INFINITY
+  #roundDueMs = Number.POSITIVE_INFINITY
 
-  constructor({
-    session,
-    intervalMs,
-    cache,
-    limits = consoleLimits,
-    counters,
-    clock,
-    events,
-    connect,
-  }: ConsoleOptions) {
+  constructor(options: ConsoleOptions) {
+    const { session, intervalMs, cache, limits = consoleLimits, counters, clock, events, connect } = options
     this.#clock = clock
     this.#events = events
     this.#counters = counters
-    this.#bindings = new Bindings(session)
-    this.#dueMs = clock.monotonicMs() + PATIENCE_MS
-    const schemaOf = (key: ClassKey) => this.#discovery.schema(key)
-    this.#known = { schema: schemaOf, method: (sequence) => this.#calls.method(sequence, schemaOf) }
-    this.#requests = new Requests({
-      encode: (message) => encodeMessage(message, this.#known),
+    this.#bindings = new ConsoleBindings(session)
+    this.#openByMs = clock.monotonicMs() + OPEN_TIMEOUT_MS
+    const schema = (key: ClassKey) => this.#discovery.schema(key)
+    this.#lookup = { schema, method: (sequence) => this.#requests.calledMethod(sequence, schema) }
+    const requests = new QmfRequests({
+      encode: (message) => encodeMessage(message, this.#lookup),
       send: (routingKey, body) => this.#send(routingKey, body),
       counters,
+      maxCalls: limits.calls,
     })
-    this.#calls = new Calls(this.#requests, limits.calls)
-    this.#discovery = new Discovery({
-      requests: this.#requests,
-      cache,
-      mostSchemas: limits.schemas,
-      mostPackages: limits.packages,
-      counters,
-      learned: (schema) => this.#learned(schema),
-    })
+    this.#requests = requests
+    this.#discovery = new Discovery({ requests, cache, limits, counters, learned: (schema) => this.#learned(schema) })
     this.#objects = new KnownObjects({
       own: { session, queues: [this.#bindings.replies, this.#bindings.topics] },
-      most: limits.objects,
+      limit: limits.objects,
       counters,
-      took: (sample, schema) => this.#took(sample, schema),
-      gone: (id) => this.#gone(id),
-      unknown: (agent, className) => this.#polling.askAgent(agent, className),
+      sampled: (sample, schema) => {
+        this.#events.object(sample)
+        this.#polling.inspect(sample, schema)
+      },
+      gone: (id) => {
+        this.#events.gone(id)
+        this.#polling.objectGone(id)
+      },
+      unknown: (agent, className) => this.#polling.requestUnknown(agent, className),
     })
     this.#polling = new Polling({
-      requests: this.#requests,
+      requests,
       objects: this.#objects,
       intervalMs,
-      mostAgents: limits.agents,
+      limits,
       counters,
       classes: this.#classes,
       nowMs: () => clock.monotonicMs(),
@@ -116,7 +128,7 @@ export class Console {
   }
 
   push(bytes: Uint8Array): void {
-    if (this.#isOver) return
+    if (this.#isClosed) return
     try {
       this.#link.push(bytes)
     } catch (error) {
@@ -125,51 +137,53 @@ export class Console {
     }
   }
 
-  /** To be called every second. */
+  /** Call it every second. */
   tick(nowMs: number): void {
-    if (this.#isOver) return
+    if (this.#isClosed) return
     if (this.#link.tick(nowMs)) this.#down('the broker has been silent for too long')
-    else if (this.#state !== 'opening') this.#sweep(nowMs)
-    else if (nowMs >= this.#dueMs) this.#down(`no session within ${PATIENCE_MS / 1000} seconds`)
+    else if (this.#state !== 'opening') this.#poll(nowMs)
+    else if (nowMs >= this.#openByMs) this.#down(`no session within ${OPEN_TIMEOUT_MS / 1000} seconds`)
   }
 
-  /** Says goodbye to the broker. */
+  /** Closes the AMQP connection in order. */
   end(): void {
-    if (this.#isOver) return
+    if (this.#isClosed) return
     this.#link.close()
     this.#down('ended')
   }
 
-  /** Values of a class, or events, are to come, or not any more. */
+  /** Says whether values of a class, or events, are wanted. */
   want(schema: Schema, isWanted: boolean): void {
-    if (this.#isOver || !this.#bindings.want(schema, isWanted) || schema.kind !== 'table') return
+    if (this.#isClosed || !this.#bindings.want(schema, isWanted) || schema.kind !== 'table') return
     const { className } = schema.key
     this.#polling.want(className, this.#bindings.isWanted(className))
     this.#flush()
   }
 
   /**
-   * Never rejects. `args`: those with direction I and IO, in the order of the schema; what does not fit is answered with
-   * INVALID_PARAMETER here. `timeoutMs`: when to give up, though the broker may do it all the same.
+   * Never rejects. `args` are the arguments with direction I and IO, in the order of the schema; the console itself
+   * answers INVALID_PARAMETER if they do not fit. After `timeoutMs` it gives up, though the broker may do it all the
+   * same.
    */
-  call(
+  async call(
     id: ObjectId,
     key: ClassKey,
     method: SchemaMethod,
     args: readonly QmfValue[],
-    timeoutMs = TIMEOUT_MS,
+    timeoutMs = REQUEST_TIMEOUT_MS,
   ): Promise<CallResult> {
-    if (this.#isOver || this.#state === 'opening') return Promise.resolve(undefined)
-    const result = this.#calls.call({ id, key, method: method.name, arguments: args, timeoutMs })
+    if (this.#isClosed || this.#state === 'opening') return undefined
+    const result = this.#requests.call({ id, key, method: method.name, arguments: args, timeoutMs })
     this.#flush()
-    return result.then((reply) => {
-      if (typeof reply === 'object') this.#rounds.hasten()
-      return reply
-    })
+    const reply = await result
+    if (typeof reply === 'object') {
+      this.#roundDueMs = Math.min(this.#roundDueMs, this.#roundBegunMs + ROUND_AFTER_CALL_MS)
+    }
+    return reply
   }
 
-  get #isOver(): boolean {
-    return this.#state === 'over'
+  get #isClosed(): boolean {
+    return this.#state === 'closed'
   }
 
   #opened(): void {
@@ -177,50 +191,55 @@ export class Console {
     this.#state = 'open'
     this.#bindings.open(this.#link)
     this.#requests.ask({ to: 'broker', message: (sequence) => ({ op: 'B', sequence }), ended: () => {} })
-    this.#discovery.round(() => {
+    this.#discovery.startRound(() => {
       this.#state = 'discovered'
-      this.#polling.round(() => {
+      this.#polling.startRound(() => {
         this.#state = 'ready'
-        this.#rounds.begin(this.#clock.monotonicMs())
+        this.#roundBegins(this.#clock.monotonicMs())
         this.#events.ready()
       })
     })
     this.#flush()
   }
 
-  #sweep(nowMs: number): void {
-    this.#requests.sweep(nowMs)
-    this.#polling.sweep(nowMs)
-    if (this.#rounds.isDue(nowMs)) {
-      this.#rounds.begin(nowMs)
-      this.#discovery.round(() => this.#polling.round(() => {}))
+  #poll(nowMs: number): void {
+    this.#requests.tick(nowMs)
+    this.#polling.tick(nowMs)
+    if (nowMs >= this.#roundDueMs) {
+      this.#roundBegins(nowMs)
+      this.#discovery.startRound(() => this.#polling.startRound(() => {}))
     }
     this.#flush()
   }
 
-  #delivered({ appId, routingKey, body }: Delivery): void {
+  #roundBegins(nowMs: number): void {
+    this.#roundBegunMs = nowMs
+    this.#roundDueMs = nowMs + ROUND_INTERVAL_MS
+  }
+
+  #delivered({ appId, routingKey, body }: AmqpDelivery): void {
     this.#counters.transfers++
     if (appId === 'qmf2') {
       this.#counters.qmf2++
       return
     }
     const nowMs = this.#clock.monotonicMs()
-    const { messages, stopped } = decodeBody(body, this.#known)
+    const { messages, stopped } = decodeBody(body, this.#lookup)
     this.#counters.messages += messages.length
-    for (const message of endsLast(messages)) {
-      if (this.#isOver) return
-      this.#take(message, routingKey, nowMs)
+    for (const message of deletionsLast(messages)) {
+      if (this.#isClosed) return
+      this.#receive(message, routingKey, nowMs)
     }
-    if (this.#isOver) return
+    if (this.#isClosed) return
     if (stopped !== undefined) {
-      countStopped(this.#counters, stopped)
-      if (stopped.reason === 'unknown-class' && stopped.key !== undefined) this.#discovery.offer(stopped.key)
-      if (stopped.op !== undefined) this.#requests.spoil(stopped.sequence ?? 0, stopped.op)
+      countStop(this.#counters, stopped)
+      if (stopped.reason === 'unknown-class' && stopped.key !== undefined) this.#discovery.addClass(stopped.key)
+      if (stopped.op !== undefined) this.#requests.answerUnreadable(stopped.sequence ?? 0, stopped.op)
     }
     this.#flush()
   }
 
-  #take(message: QmfMessage, routingKey: string, nowMs: number): void {
+  #receive(message: QmfMessage, routingKey: string, nowMs: number): void {
     switch (message.op) {
       case 'g':
         if (this.#requests.answer(message, nowMs)) this.#sample(message)
@@ -236,12 +255,9 @@ export class Console {
         this.#events.event(message.key, { time, severity, arguments: values })
         break
       }
-      case 'h': {
-        const banks = heartbeatOf(routingKey)
-        this.#polling.heartbeat(banks, nowMs)
-        if (banks === BROKER_AGENT) this.#events.heartbeat(message.time)
+      case 'h':
+        if (this.#polling.heartbeat(routingKey, nowMs) === BROKER_BANKS) this.#events.heartbeat(message.time)
         break
-      }
       default:
         if (message.op === 'p' && message.sequence === 0) this.#discovery.packageIndicated(message.packageName)
         else if (message.op === 'q' && message.sequence === 0) this.#discovery.classIndicated(message.key)
@@ -251,7 +267,7 @@ export class Console {
 
   #sample(sample: ObjectSample): void {
     const schema = this.#discovery.schema(sample.header.key)
-    if (schema?.kind === 'table') this.#objects.take(sample, schema)
+    if (schema?.kind === 'table') this.#objects.receive(sample, schema)
   }
 
   #learned(schema: Schema): void {
@@ -259,40 +275,91 @@ export class Console {
     if (schema.kind === 'table') this.#classes.add(className)
     this.#events.learned(schema)
     if (schema.kind === 'table' && (this.#state === 'discovered' || this.#state === 'ready')) {
-      this.#polling.askClass(className)
+      this.#polling.requestClass(className)
     }
-  }
-
-  #took(sample: ObjectSample, schema: TableSchema): void {
-    this.#events.object(sample)
-    const publishes = publishesOf(sample, schema)
-    if (publishes !== undefined) this.#polling.publishes(agentOf(sample.header.id), publishes)
-    const banks = banksOf(sample, schema)
-    if (banks === undefined) return
-    this.#agents.set(sample.header.id, banks)
-    this.#polling.found(banks)
-  }
-
-  #gone(id: ObjectId): void {
-    this.#events.gone(id)
-    const banks = this.#agents.get(id)
-    this.#agents.delete(id)
-    if (banks !== undefined) this.#polling.lost(banks)
   }
 
   #send(routingKey: string, body: Uint8Array): void {
     const replyTo = { exchange: REPLY_EXCHANGE, routingKey: this.#bindings.replies }
-    this.#link.transfer({ exchange: EXCHANGE, routingKey, replyTo, contentType: CONTENT_TYPE }, body)
+    this.#link.transfer({ exchange: MANAGEMENT_EXCHANGE, routingKey, replyTo, contentType: CONTENT_TYPE }, body)
   }
 
   #flush(): void {
-    if (this.#state !== 'opening' && !this.#isOver) this.#requests.flush(this.#clock.monotonicMs())
+    if (this.#state !== 'opening' && !this.#isClosed) this.#requests.flush(this.#clock.monotonicMs())
   }
 
   #down(reason: string): void {
-    if (this.#isOver) return
-    this.#state = 'over'
-    this.#requests.end()
+    if (this.#isClosed) return
+    this.#state = 'closed'
+    this.#requests.close()
     this.#events.down(reason)
   }
+}
+
+/** These are always bound: new classes, heartbeats, and new agents, whose objects nobody could want before. */
+const ALWAYS_BOUND = ['schema.#', 'console.heartbeat.#', `console.obj.*.*.${BROKER_PACKAGE}.agent`]
+/** If we do not keep up, the broker is to drop the oldest message instead of refusing new ones. */
+const RING = new Map([['qpid.policy_type', 'ring']])
+/** The limit for a binding key. A class with a longer one cannot be broadcast either. */
+const MAX_KEY_BYTES = 255
+
+/** The two queues of a console, one for answers and one for broadcasts, and their bindings. */
+class ConsoleBindings {
+  readonly replies: string
+  readonly topics: string
+  /** The names of wanted classes by binding key, undefined for events. */
+  readonly #wanted = new Map<string, string | undefined>()
+  #link: AmqpLink | undefined
+
+  constructor(session: string) {
+    this.replies = `reply-${session}`
+    this.topics = `topic-${session}`
+  }
+
+  open(link: AmqpLink): void {
+    this.#link = link
+    link.declareQueue(this.replies)
+    link.declareQueue(this.topics, RING)
+    link.bind(this.replies, REPLY_EXCHANGE, this.replies)
+    const keys = [...this.#wanted.keys()].filter(isBindable)
+    for (const key of new Set([...ALWAYS_BOUND, ...keys])) link.bind(this.topics, MANAGEMENT_EXCHANGE, key)
+    link.subscribe(this.replies, 'rdest')
+    link.subscribe(this.topics, 'tdest')
+  }
+
+  /** Returns false if it changes nothing. */
+  want({ kind, key: { packageName, className } }: Schema, isWanted: boolean): boolean {
+    const key = `console.${kind === 'table' ? 'obj' : 'event'}.*.*.${packageName}.${className}`
+    if (this.#wanted.has(key) === isWanted) return false
+    if (isWanted) this.#wanted.set(key, kind === 'table' ? className : undefined)
+    else this.#wanted.delete(key)
+    if (ALWAYS_BOUND.includes(key) || !isBindable(key)) return true
+    if (isWanted) this.#link?.bind(this.topics, MANAGEMENT_EXCHANGE, key)
+    else this.#link?.unbind(this.topics, MANAGEMENT_EXCHANGE, key)
+    return true
+  }
+
+  /** Whether a class of this name is wanted in any package. */
+  isWanted(className: string): boolean {
+    return [...this.#wanted.values()].includes(className)
+  }
+}
+
+function isBindable(key: string): boolean {
+  return Buffer.byteLength(key) <= MAX_KEY_BYTES
+}
+
+/**
+ * Puts the last statistics of a deleted object before its last properties, which end it: brokers send them in the other
+ * order. All other messages keep their places.
+ */
+export function deletionsLast(messages: readonly QmfMessage[]): readonly QmfMessage[] {
+  const ordered = [...messages]
+  for (let at = 1; at < ordered.length; at++) {
+    const [end, last] = [ordered[at - 1], ordered[at]]
+    if (end?.op !== 'c' || last?.op !== 'i' || end.header.deleted === 0n || end.header.id !== last.header.id) continue
+    ordered[at - 1] = last
+    ordered[at] = end
+  }
+  return ordered
 }

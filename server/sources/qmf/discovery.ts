@@ -1,17 +1,45 @@
 /**
- * Which classes a broker has: P gives its packages, Q the classes of one, S the schema of a class that is not in the
- * cache. Agents tell the broker of theirs, so it knows all. What is indicated or met on the way is asked for too, once.
+ * The classes of a broker: P returns its packages, Q the classes of a package, S the schema of a class that is not
+ * cached. Agents report their classes to the broker, so it knows all. Classes that are indicated or met meanwhile are
+ * requested once.
  */
 import type { ClassKey, QmfMessage, Schema } from '../../../protocol/qmf/types.ts'
-import type { QmfCounters } from './counters.ts'
-import type { Requests } from './requests.ts'
-import { keyText, type SchemaCache } from './schemas.ts'
+import type { ConsoleLimits, QmfCounters } from './console-events.ts'
+import type { QmfRequests } from './requests.ts'
+
+/** QMF names may hold any character but are never longer than 255 bytes; NUL keeps them apart. */
+export function keyText({ packageName, className, hash }: ClassKey): string {
+  return `${packageName}\0${className}\0${hash}`
+}
+
+/**
+ * Schemas that outlive a connection, so that a broker is asked only for new ones. Each broker has its own cache: a hash
+ * is only a claim of the broker, and one that lies must not damage what others send.
+ */
+export class SchemaCache {
+  readonly #limit: number
+  /** The oldest comes first. */
+  readonly #schemas = new Map<string, Schema>()
+
+  constructor(limit = 1_000) {
+    this.#limit = limit
+  }
+
+  get(key: ClassKey): Schema | undefined {
+    return this.#schemas.get(keyText(key))
+  }
+
+  add(schema: Schema): void {
+    this.#schemas.set(keyText(schema.key), schema)
+    const [oldest] = this.#schemas.keys()
+    if (this.#schemas.size > this.#limit && oldest !== undefined) this.#schemas.delete(oldest)
+  }
+}
 
 export interface DiscoveryOptions {
-  readonly requests: Requests
+  readonly requests: QmfRequests
   readonly cache: SchemaCache
-  readonly mostSchemas: number
-  readonly mostPackages: number
+  readonly limits: Pick<ConsoleLimits, 'schemas' | 'packages'>
   readonly counters: QmfCounters
   /** Called once for each class. */
   readonly learned: (schema: Schema) => void
@@ -21,9 +49,9 @@ export class Discovery {
   readonly #options: DiscoveryOptions
   readonly #packages = new Set<string>()
   readonly #schemas = new Map<string, Schema>()
-  readonly #asked = new Set<string>()
-  readonly #askedPackages = new Set<string>()
-  /** Those that the broker did not have when asked; it is asked again in the next round. */
+  readonly #requested = new Set<string>()
+  readonly #requestedPackages = new Set<string>()
+  /** Classes that the broker did not have when asked; it is asked again in the next round. */
   readonly #refused = new Set<string>()
   #open = 0
   #done: (() => void) | undefined
@@ -32,81 +60,76 @@ export class Discovery {
     this.#options = options
   }
 
-  get schemas(): Iterable<Schema> {
-    return this.#schemas.values()
-  }
-
   schema(key: ClassKey): Schema | undefined {
     return this.#schemas.get(keyText(key))
   }
 
-  /** Asks for everything. `done`: all of it was answered or given up; not called if a round is under way already. */
-  round(done: () => void): void {
+  /** Requests everything. Calls `done` when all was answered or given up, but not if a round is under way already. */
+  startRound(done: () => void): void {
     if (this.#done !== undefined) return
     this.#done = done
     this.#refused.clear()
-    this.#askPackages()
+    this.#requestPackages()
   }
 
-  /** The broker says that it has that package. */
+  /** The broker indicated that it has this package. */
   packageIndicated(packageName: string): void {
-    if (!this.#packages.has(packageName)) this.#askClasses(packageName)
+    if (!this.#packages.has(packageName)) this.#requestClasses(packageName)
   }
 
-  /** The broker says that it has that class: also one that it did not have the schema of a moment ago. */
+  /** The broker indicated that it has this class, even if it did not have the schema a moment ago. */
   classIndicated(key: ClassKey): void {
     this.#refused.delete(keyText(key))
-    this.offer(key)
+    this.addClass(key)
   }
 
-  /** There is such a class. */
-  offer(key: ClassKey): void {
-    const { cache, counters, mostSchemas } = this.#options
+  addClass(key: ClassKey): void {
+    const { cache, counters, limits } = this.#options
     const text = keyText(key)
-    if (this.#schemas.has(text) || this.#asked.has(text) || this.#refused.has(text)) return
-    if (this.#schemas.size + this.#asked.size + this.#refused.size >= mostSchemas) {
+    if (this.#schemas.has(text) || this.#requested.has(text) || this.#refused.has(text)) return
+    if (this.#schemas.size + this.#requested.size + this.#refused.size >= limits.schemas) {
       counters.schemasFull++
       return
     }
     const cached = cache.get(key)
     if (cached !== undefined) this.#learn(text, cached)
-    else this.#askSchema(key, text)
+    else this.#requestSchema(key, text)
   }
 
-  #askPackages(): void {
-    this.#ask(
+  #requestPackages(): void {
+    this.#request(
       (sequence) => ({ op: 'P', sequence }),
       (answer) => {
-        if (answer.op === 'p') this.#askClasses(answer.packageName)
+        if (answer.op === 'p') this.#requestClasses(answer.packageName)
       },
       (isAnswered) => {
-        // Without packages there is nothing else to do, and whoever waits for the round would not be told the truth.
-        if (!isAnswered) this.#askPackages()
+        // Without packages nothing else can be done, and the end of the round would be a false report.
+        if (!isAnswered) this.#requestPackages()
       },
     )
   }
 
-  #askClasses(packageName: string): void {
-    const { counters, mostPackages } = this.#options
-    if (this.#askedPackages.has(packageName)) return
-    if (!this.#packages.has(packageName) && this.#packages.size >= mostPackages) {
+  #requestClasses(packageName: string): void {
+    const { counters, limits } = this.#options
+    if (this.#requestedPackages.has(packageName)) return
+    if (!this.#packages.has(packageName) && this.#packages.size >= limits.packages) {
       counters.packagesFull++
       return
     }
     this.#packages.add(packageName)
-    this.#askedPackages.add(packageName)
-    this.#ask(
+    this.#requestedPackages.add(packageName)
+    this.#request(
       (sequence) => ({ op: 'Q', sequence, packageName }),
       (answer) => {
-        if (answer.op === 'q') this.offer(answer.key)
+        if (answer.op === 'q') this.addClass(answer.key)
       },
-      () => this.#askedPackages.delete(packageName),
+      () => this.#requestedPackages.delete(packageName),
     )
   }
 
-  #askSchema(key: ClassKey, text: string): void {
-    this.#asked.add(text)
-    this.#ask(
+  #requestSchema(key: ClassKey, text: string): void {
+    this.#requested.add(text)
+    this.#request(
       (sequence) => ({ op: 'S', sequence, key }),
       (answer) => {
         if (answer.op !== 's') return
@@ -118,7 +141,7 @@ export class Discovery {
         this.#learn(text, answer.schema)
       },
       () => {
-        this.#asked.delete(text)
+        this.#requested.delete(text)
         if (!this.#schemas.has(text)) this.#refused.add(text)
       },
     )
@@ -129,31 +152,27 @@ export class Discovery {
     this.#options.learned(schema)
   }
 
-  #ask(
+  #request(
     message: (sequence: number) => QmfMessage,
     answered: (answer: QmfMessage) => void,
     ended: (isAnswered: boolean) => void,
   ): void {
+    const close = (isAnswered: boolean): void => {
+      ended(isAnswered)
+      if (--this.#open > 0) return
+      const done = this.#done
+      this.#done = undefined
+      done?.()
+    }
     this.#open++
     const refusal = this.#options.requests.ask({
       to: 'broker',
       message,
       answered,
-      ended: (ending) => {
-        if (ending === 'ended') return
-        ended(ending !== 'late')
-        this.#close()
+      ended: (outcome) => {
+        if (outcome !== 'closed') close(outcome !== 'timeout')
       },
     })
-    if (refusal === undefined) return
-    ended(true)
-    this.#close()
-  }
-
-  #close(): void {
-    if (--this.#open > 0) return
-    const done = this.#done
-    this.#done = undefined
-    done?.()
+    if (refusal !== undefined) close(true)
   }
 }

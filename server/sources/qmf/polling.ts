@@ -1,47 +1,90 @@
 /**
- * G: which objects there are, and what they are worth. Asked for every interval where a class is wanted and its agent does
- * not broadcast, and rarely for everything else, to know what could be wanted. An answer is for a name of a class: brokers
- * do not look at the package, so neither does anything here.
+ * Requests for objects by class (G): at every interval if a class is wanted and its agent does not broadcast, and
+ * rarely for everything else, to know what could be wanted. A request names a class only: brokers ignore its package,
+ * and so does everything here.
  */
-import { Agent, BROKER_AGENT } from './agent.ts'
-import type { QmfCounters } from './counters.ts'
-import type { KnownObjects } from './objects.ts'
-import type { Requests } from './requests.ts'
+import type { TableSchema } from '../../../protocol/qmf/types.ts'
+import type { ConsoleLimits, ObjectSample, QmfCounters } from './console-events.ts'
+import { BROKER_PACKAGE, itemValue, type KnownObjects } from './objects.ts'
+import { banksOf, type QmfRequests } from './requests.ts'
+
+/** The broker's own banks. */
+export const BROKER_BANKS = '1.0'
+/** These classes come first: they tell the console's own objects from others, and reveal other agents. */
+const FIRST = ['session', 'queue', 'agent', 'connection']
+/** Often most objects are of these classes. They come last, so that only they are left out if there are too many. */
+const LAST = ['binding', 'subscription']
+/**
+ * How long broadcasts are trusted to be complete. Each change is broadcast once: we miss it if the queue overflowed,
+ * and everybody does if somebody requested the object before (as qpid-stat does), since qpidd counts that as its
+ * report.
+ */
+const TRUSTED_MS = 60_000
+/** After this many missing heartbeats there are no broadcasts any more. */
+const MISSING_HEARTBEATS = 3
+/** Limits of the time without a heartbeat. The first heartbeat does not tell when the next one comes (qpidd: 10 s). */
+const FIRST_SILENCE_MS = 30_000
+const MIN_SILENCE_MS = 10_000
+const MAX_SILENCE_MS = 600_000
+
+/**
+ * An agent of the broker; the broker itself is the one with agent bank 0. If heartbeats come, changes are broadcast too
+ * and nothing has to be requested; qpidd broadcasts only if configured to.
+ */
+class RemoteAgent {
+  /** `1.0` */
+  readonly banks: string
+  /** True after a request without an answer. */
+  isSilent = false
+  /** False if it is known not to broadcast; qpidd sends heartbeats in that case too. */
+  publishes = true
+  #lastMs = Number.NEGATIVE_INFINITY
+  #periodMs = FIRST_SILENCE_MS / MISSING_HEARTBEATS
+
+  constructor(banks: string) {
+    this.banks = banks
+  }
+
+  get isBroker(): boolean {
+    return this.banks.endsWith('.0')
+  }
+
+  heartbeat(nowMs: number): void {
+    if (this.#lastMs !== Number.NEGATIVE_INFINITY) this.#periodMs = nowMs - this.#lastMs
+    this.#lastMs = nowMs
+  }
+
+  isBroadcasting(nowMs: number): boolean {
+    const silenceMs = Math.min(Math.max(this.#periodMs * MISSING_HEARTBEATS, MIN_SILENCE_MS), MAX_SILENCE_MS)
+    return this.publishes && nowMs - this.#lastMs <= silenceMs
+  }
+}
+
+/** A class of an agent that was requested at least once. */
+interface PolledClass {
+  isRequested: boolean
+  /** Monotonic. */
+  requestedMs: number
+}
 
 export interface PollingOptions {
-  readonly requests: Requests
+  readonly requests: QmfRequests
   readonly objects: KnownObjects
   readonly intervalMs: number
-  readonly mostAgents: number
+  readonly limits: Pick<ConsoleLimits, 'agents'>
   readonly counters: QmfCounters
-  /** Names of the classes that have objects. */
+  /** The names of the classes that have objects. */
   readonly classes: ReadonlySet<string>
   readonly nowMs: () => number
 }
 
-/** A class that was asked for. */
-interface Place {
-  isAsked: boolean
-  /** Monotonic. */
-  askedMs: number
-}
-
-/** By them the console's own objects are told from others', and other agents are found. */
-const FIRST = ['session', 'queue', 'agent', 'connection']
-/** There are more of them than of everything else: where they leave no room, nothing but they is left out. */
-const LAST = ['binding', 'subscription']
-
-/**
- * For how long broadcasts are all that is needed of a class. Each change is told once: not here where the queue overflowed,
- * and to nobody where anybody asked for the object before (qpid-stat does), since for qpidd it is told by that.
- */
-const TRUSTED_MS = 60_000
-
 export class Polling {
   readonly #options: PollingOptions
-  readonly #agents = new Map<string, Agent>([[BROKER_AGENT, new Agent(BROKER_AGENT)]])
+  readonly #agents = new Map([[BROKER_BANKS, new RemoteAgent(BROKER_BANKS)]])
+  /** The banks of agents by the ids of the objects that represent them. */
+  readonly #agentObjects = new Map<string, string>()
   readonly #wanted = new Set<string>()
-  readonly #places = new Map<string, Place>()
+  readonly #polled = new Map<string, PolledClass>()
   #isStarted = false
   #open = 0
   #done: (() => void) | undefined
@@ -50,128 +93,143 @@ export class Polling {
     this.#options = options
   }
 
-  /** Classes of that name are asked for now (but not before the first round) and every interval, or not any more. */
+  /** A wanted class is requested now (but not before the first round) and at every interval. */
   want(className: string, isWanted: boolean): void {
     if (!isWanted) this.#wanted.delete(className)
     else if (!this.#wanted.has(className)) {
       this.#wanted.add(className)
-      this.askClass(className)
+      this.requestClass(className)
     }
   }
 
-  heartbeat(banks: string, nowMs: number): void {
+  /** The routing key of a heartbeat names its agent; without a name it is the broker's. Returns the banks. */
+  heartbeat(routingKey: string, nowMs: number): string {
+    const banks = /^console\.heartbeat\.(\d+\.\d+)/.exec(routingKey)?.[1] ?? BROKER_BANKS
     this.#agents.get(banks)?.heartbeat(nowMs)
+    return banks
   }
 
-  /** Whether an agent broadcasts changes at all. */
-  publishes(banks: string, doesPublish: boolean): void {
-    const agent = this.#agents.get(banks)
-    if (agent !== undefined) agent.doesPublish = doesPublish
-  }
-
-  found(banks: string): void {
-    const { counters, mostAgents, classes } = this.#options
-    if (this.#agents.has(banks)) return
-    if (this.#agents.size >= mostAgents) {
-      counters.agentsFull++
-      return
+  /** Looks for agents, and whether they broadcast, in an object of the broker. */
+  inspect({ header, properties }: ObjectSample, { key, properties: items }: TableSchema): void {
+    if (properties === undefined || key.packageName !== BROKER_PACKAGE) return
+    if (key.className === 'broker') {
+      const publishes = itemValue(items, properties, 'mgmtPublish')
+      const agent = this.#agents.get(banksOf(header.id))
+      if (agent !== undefined && typeof publishes === 'boolean') agent.publishes = publishes
+    } else if (key.className === 'agent') {
+      const [brokerBank, agentBank] = ['brokerBank', 'agentBank'].map((bank) => itemValue(items, properties, bank))
+      if (typeof brokerBank !== 'number' || typeof agentBank !== 'number') return
+      this.#agentObjects.set(header.id, `${brokerBank}.${agentBank}`)
+      this.#addAgent(`${brokerBank}.${agentBank}`)
     }
-    const agent = new Agent(banks)
-    this.#agents.set(banks, agent)
-    for (const className of classes) this.#ask(agent, className, this.#done !== undefined)
   }
 
-  lost(banks: string): void {
-    if (banks === BROKER_AGENT || !this.#agents.delete(banks)) return
-    for (const place of [...this.#places.keys()]) if (place.startsWith(`${banks} `)) this.#places.delete(place)
-    this.#options.objects.missingAgent(banks)
+  /** The object of this id is gone, and if it represented an agent the agent is gone too. */
+  objectGone(id: string): void {
+    const banks = this.#agentObjects.get(id)
+    this.#agentObjects.delete(id)
+    if (banks === undefined || banks === BROKER_BANKS || !this.#agents.delete(banks)) return
+    for (const key of [...this.#polled.keys()]) if (key.startsWith(`${banks} `)) this.#polled.delete(key)
+    this.#options.objects.removeAgent(banks)
   }
 
-  askClass(className: string): void {
-    for (const agent of this.#agents.values()) this.#ask(agent, className)
+  requestClass(className: string): void {
+    for (const agent of this.#agents.values()) this.#request(agent, className)
   }
 
-  /** The agent has an object of that class that is not known; asked for as often as if it were polled. */
-  askAgent(banks: string, className: string): void {
+  /** Requests a class of an agent that has an unknown object of it, as often as if the class were polled. */
+  requestUnknown(banks: string, className: string): void {
+    const { nowMs, classes, intervalMs } = this.#options
     const agent = this.#agents.get(banks)
-    const { nowMs, classes } = this.#options
-    const { intervalMs } = this.#options
     if (agent !== undefined && classes.has(className) && this.#isDue(agent, className, nowMs(), intervalMs)) {
-      this.#ask(agent, className)
+      this.#request(agent, className)
     }
   }
 
-  /** Asks for all that is not heard of otherwise. `done`: all was answered or given up; not called if a round is under way. */
-  round(done: () => void): void {
+  /**
+   * Requests everything that is not reported otherwise. Calls `done` when all was answered or given up, but not if a
+   * round is under way already.
+   */
+  startRound(done: () => void): void {
     if (this.#done !== undefined) return
     this.#done = done
     this.#isStarted = true
-    const classes = [...this.#options.classes]
     const rank = (name: string): number => {
       if (FIRST.includes(name)) return FIRST.indexOf(name)
       return LAST.includes(name) ? FIRST.length + 1 : FIRST.length
     }
-    classes.sort((a, b) => rank(a) - rank(b))
+    const classes = [...this.#options.classes].sort((a, b) => rank(a) - rank(b))
     this.#open++
     for (const agent of [...this.#agents.values()]) {
-      const asked = classes.filter((name) => !this.#isHeardOf(agent, name))
-      for (const name of agent.isSilent && !agent.isBroker ? asked.slice(0, 1) : asked) this.#ask(agent, name, true)
+      const missing = classes.filter(
+        (name) => !this.#polled.has(`${agent.banks} ${name}`) || !this.#isPolled(agent, name),
+      )
+      const requested = agent.isSilent && !agent.isBroker ? missing.slice(0, 1) : missing
+      for (const name of requested) this.#request(agent, name, true)
     }
     this.#close()
   }
 
-  /** To be called every second or so. */
-  sweep(nowMs: number): void {
+  /** Call it about every second. */
+  tick(nowMs: number): void {
     const { intervalMs } = this.#options
     for (const agent of this.#agents.values()) {
       const everyMs = agent.isBroadcasting(nowMs) ? TRUSTED_MS : intervalMs
       for (const className of this.#wanted) {
         if (this.#isPolled(agent, className) && this.#isDue(agent, className, nowMs, everyMs)) {
-          this.#ask(agent, className)
+          this.#request(agent, className)
         }
       }
     }
   }
 
-  /** Asked for again and again, since somebody wants it. */
-  #isPolled(agent: Agent, className: string): boolean {
+  #addAgent(banks: string): void {
+    const { counters, limits, classes } = this.#options
+    if (this.#agents.has(banks)) return
+    if (this.#agents.size >= limits.agents) {
+      counters.agentsFull++
+      return
+    }
+    const agent = new RemoteAgent(banks)
+    this.#agents.set(banks, agent)
+    for (const className of classes) this.#request(agent, className, this.#done !== undefined)
+  }
+
+  /** Whether the class is requested again and again because somebody wants it. */
+  #isPolled(agent: RemoteAgent, className: string): boolean {
     return this.#wanted.has(className) && (agent.isBroker || this.#options.objects.has(agent.banks, className))
   }
 
-  #isDue(agent: Agent, className: string, nowMs: number, everyMs: number): boolean {
-    const place = this.#places.get(`${agent.banks} ${className}`)
-    return place === undefined || nowMs >= place.askedMs + everyMs
+  #isDue(agent: RemoteAgent, className: string, nowMs: number, everyMs: number): boolean {
+    const polled = this.#polled.get(`${agent.banks} ${className}`)
+    return polled === undefined || nowMs >= polled.requestedMs + everyMs
   }
 
-  #isHeardOf(agent: Agent, className: string): boolean {
-    return this.#places.has(`${agent.banks} ${className}`) && this.#isPolled(agent, className)
-  }
-
-  #ask(agent: Agent, className: string, isOfRound = false): void {
+  #request(agent: RemoteAgent, className: string, isOfRound = false): void {
     const { requests, objects, nowMs } = this.#options
-    // The first round goes first: it tells the console's own objects from others'.
+    // The first round comes before everything else: it tells the console's own objects from others.
     if (!this.#isStarted) return
     const key = `${agent.banks} ${className}`
-    const place = this.#places.get(key) ?? { isAsked: false, askedMs: 0 }
-    this.#places.set(key, place)
-    if (place.isAsked) return
-    place.askedMs = nowMs()
+    const polled = this.#polled.get(key) ?? { isRequested: false, requestedMs: 0 }
+    this.#polled.set(key, polled)
+    if (polled.isRequested) return
+    polled.requestedMs = nowMs()
     const { mark } = objects
-    place.isAsked = true
+    polled.isRequested = true
     if (isOfRound) this.#open++
     const refusal = requests.ask({
-      to: agent.routingKey,
+      to: `agent.${agent.banks}`,
       message: (sequence) => ({ op: 'G', sequence, query: new Map([['_class', className]]) }),
-      ended: (ending) => {
-        place.isAsked = false
-        if (ending === 'ended') return
-        agent.isSilent = ending === 'late'
-        if (ending === 'done') objects.missing(agent.banks, className, mark)
+      ended: (outcome) => {
+        polled.isRequested = false
+        if (outcome === 'closed') return
+        agent.isSilent = outcome === 'timeout'
+        if (outcome === 'done') objects.removeMissing(agent.banks, className, mark)
         if (isOfRound) this.#close()
       },
     })
     if (refusal === undefined) return
-    place.isAsked = false
+    polled.isRequested = false
     if (isOfRound) this.#close()
   }
 

@@ -1,163 +1,221 @@
 /**
- * What a broker was asked and has not answered. A newcomer expects every request to be answered: a broker drops what it
- * does not like without a word, and an agent may be gone, so each has its time. A few are under way to each
- * address; the rest waits, so that a silent agent holds up nobody else.
+ * The requests to a broker that have no answer yet, calls of methods among them. A newcomer expects an answer to every
+ * request: a broker silently drops what it does not like, and an agent may be gone, so each request has a timeout. Only
+ * a few requests are sent to each address at once and the others wait, so that a silent agent delays nobody else.
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { Bodies, MAX_BODY_BYTES } from '../../../protocol/qmf/bodies.ts'
-import type { QmfMessage } from '../../../protocol/qmf/types.ts'
-import type { QmfCounters } from './counters.ts'
+import { BodyPacker, MAX_BODY_BYTES } from '../../../protocol/qmf/messages.ts'
+import {
+  type ClassKey,
+  type ObjectId,
+  type QmfMessage,
+  QmfStatus,
+  type QmfValue,
+  type Schema,
+  type SchemaMethod,
+} from '../../../protocol/qmf/types.ts'
+import { type CallResult, consoleLimits, type QmfCounters } from './console-events.ts'
 
-/** `spoilt`: part of the answer could not be read; `refused`: an error; `late`: not in time; `ended`: the connection is over. */
-export type Ending = 'done' | 'spoilt' | 'refused' | 'late' | 'ended'
+/** `incomplete`: part of the answer could not be read; `refused`: an error; `closed`: the connection ended. */
+export type RequestOutcome = 'done' | 'incomplete' | 'refused' | 'timeout' | 'closed'
 
-export interface Question {
+export interface QmfRequest {
   /** The routing key: `broker`, or `agent.<brokerBank>.<agentBank>`. */
   readonly to: string
   message(sequence: number): QmfMessage
   /** Called for every answer but z. */
   answered?(answer: QmfMessage): void
   /** Called once, last. */
-  ended(ending: Ending): void
-  /** From when it is sent. */
+  ended(outcome: RequestOutcome): void
+  /** Counted from the time it is sent, or of the last part of its answer. */
   readonly timeoutMs?: number
-  /** Sent at once, however many wait. */
+  /** An urgent request is sent at once, however many wait. */
   readonly isUrgent?: boolean
 }
 
-interface Request {
-  readonly question: Question
+export interface MethodCall {
+  readonly id: ObjectId
+  readonly key: ClassKey
+  readonly method: string
+  /** The arguments with direction I and IO. */
+  readonly arguments: readonly QmfValue[]
+  readonly timeoutMs: number
+}
+
+interface Pending {
+  readonly request: QmfRequest
   readonly message: QmfMessage
   readonly bytes: Uint8Array
   deadlineMs: number
-  isSpoilt: boolean
+  isIncomplete: boolean
 }
-interface Line {
-  readonly waiting: Request[]
-  underWay: number
+interface AddressQueue {
+  readonly waiting: Pending[]
+  sent: number
 }
 
 export interface RequestsOptions {
   readonly encode: (message: QmfMessage) => Uint8Array
   readonly send: (routingKey: string, body: Uint8Array) => void
   readonly counters: QmfCounters
+  readonly maxCalls?: number
 }
 
-export const TIMEOUT_MS = 10_000
-/** To one address. */
-const MOST_UNDER_WAY = 32
-const MOST_WAITING = 10_000
+export const REQUEST_TIMEOUT_MS = 10_000
+/** The limit for requests that are sent to one address. */
+const MAX_SENT = 32
+const MAX_WAITING = 10_000
 
 const answersTo: Partial<Record<QmfMessage['op'], string>> = { B: 'b', P: 'pz', Q: 'qz', S: 'sz', G: 'gz', M: 'mz' }
-/** More answers follow these. */
-const notLast = 'pqg'
+/** These are followed by more answers to the same request. */
+const partialAnswers = 'pqg'
 
-export class Requests {
+export class QmfRequests {
   readonly #encode: (message: QmfMessage) => Uint8Array
   readonly #send: (routingKey: string, body: Uint8Array) => void
   readonly #counters: QmfCounters
-  readonly #lines = new Map<string, Line>()
-  readonly #underWay = new Map<number, Request>()
+  readonly #maxCalls: number
+  readonly #queues = new Map<string, AddressQueue>()
+  readonly #sent = new Map<number, Pending>()
   #waiting = 0
+  #calls = 0
   #sequence = 0
 
-  constructor({ encode, send, counters }: RequestsOptions) {
+  constructor({ encode, send, counters, maxCalls = consoleLimits.calls }: RequestsOptions) {
     this.#encode = encode
     this.#send = send
     this.#counters = counters
+    this.#maxCalls = maxCalls
   }
 
-  /** Sent by the next `flush`. Otherwise it says why not, for people, and `ended` is not called. */
-  ask(question: Question): string | undefined {
-    // 0 is for what comes unasked.
+  /**
+   * Queues a request for the next `flush`. Returns the reason, for people, if it cannot; `ended` is not called then.
+   */
+  ask(request: QmfRequest): string | undefined {
+    // 0 is the sequence of unsolicited messages.
     this.#sequence = (this.#sequence % 0xffff_ffff) + 1
-    const message = question.message(this.#sequence)
-    const bytes = this.#bytesOf(message)
+    const message = request.message(this.#sequence)
+    const bytes = this.#encoded(message)
     if (typeof bytes === 'string') {
-      // Whoever calls is told; the rest are names that the broker itself gave.
-      if (!question.isUrgent) this.#counters.malformed++
+      // The caller of a method is informed; all other messages consist of names that the broker itself gave.
+      if (!request.isUrgent) this.#counters.malformed++
       return bytes
     }
-    if (this.#waiting >= MOST_WAITING && !question.isUrgent) {
+    if (this.#waiting >= MAX_WAITING && !request.isUrgent) {
       this.#counters.requestsFull++
-      return 'too many requests wait to be sent'
+      return 'too many requests are waiting to be sent'
     }
-    const line = this.#line(question.to)
-    const request: Request = { question, message, bytes, deadlineMs: 0, isSpoilt: false }
-    if (question.isUrgent) line.waiting.unshift(request)
-    else line.waiting.push(request)
+    const { waiting } = this.#queueOf(request.to)
+    const pending: Pending = { request, message, bytes, deadlineMs: 0, isIncomplete: false }
+    if (request.isUrgent) waiting.unshift(pending)
+    else waiting.push(pending)
     this.#waiting++
     return undefined
   }
 
+  /** Queues a call for the next `flush`. Never rejects. A call that does not fit the method is not sent at all. */
+  call({ id, key, method, arguments: values, timeoutMs }: MethodCall): Promise<CallResult> {
+    if (this.#calls >= this.#maxCalls) return Promise.resolve('full')
+    return new Promise((resolve) => {
+      let reply: CallResult = 'unreadable'
+      const refusal = this.ask({
+        to: `agent.${banksOf(id)}`,
+        isUrgent: true,
+        timeoutMs,
+        message: (sequence) => ({ op: 'M', sequence, id, key, method, arguments: values }),
+        answered: (answer) => {
+          if (answer.op === 'm') reply = { status: answer.status, text: answer.text, arguments: answer.arguments }
+        },
+        ended: (outcome) => {
+          this.#calls--
+          resolve(outcome === 'timeout' ? 'timeout' : outcome === 'closed' ? undefined : reply)
+        },
+      })
+      if (refusal === undefined) this.#calls++
+      else resolve({ status: QmfStatus.INVALID_PARAMETER, text: refusal, arguments: [] })
+    })
+  }
+
+  /** The method that the pending request of that sequence calls. */
+  calledMethod(sequence: number, schemaOf: (key: ClassKey) => Schema | undefined): SchemaMethod | undefined {
+    const message = this.#sent.get(sequence)?.message
+    if (message?.op !== 'M') return undefined
+    const schema = schemaOf(message.key)
+    return schema?.kind === 'table' ? schema.methods.find(({ name }) => name === message.method) : undefined
+  }
+
   flush(nowMs: number): void {
-    for (const [to, line] of this.#lines) {
-      const sent: Request[] = []
-      while (line.waiting[0]?.question.isUrgent || line.underWay + sent.length < MOST_UNDER_WAY) {
-        const request = line.waiting.shift()
-        if (request === undefined) break
+    for (const [to, queue] of this.#queues) {
+      const sent: Pending[] = []
+      while (queue.waiting[0]?.request.isUrgent || queue.sent + sent.length < MAX_SENT) {
+        const pending = queue.waiting.shift()
+        if (pending === undefined) break
         this.#waiting--
-        request.deadlineMs = nowMs + (request.question.timeoutMs ?? TIMEOUT_MS)
-        this.#underWay.set(request.message.sequence, request)
-        sent.push(request)
+        this.#extend(pending, nowMs)
+        this.#sent.set(pending.message.sequence, pending)
+        sent.push(pending)
       }
-      line.underWay += sent.length
+      queue.sent += sent.length
       for (const body of bodiesOf(to, sent)) this.#send(to, body)
     }
   }
 
-  /** What the request of that sequence was, while it is under way. */
-  asked(sequence: number): QmfMessage | undefined {
-    return this.#underWay.get(sequence)?.message
-  }
-
-  /** False if it answers nothing that was asked. */
+  /** Returns false if the message answers no pending request. */
   answer(answer: QmfMessage, nowMs: number): boolean {
-    const request = this.#underWay.get(answer.sequence)
-    if (request === undefined || !answersTo[request.message.op]?.includes(answer.op)) {
+    const pending = this.#answered(answer.sequence, answer.op)
+    if (pending === undefined) {
       this.#counters.unexpected++
       return false
     }
-    const { question } = request
-    if (notLast.includes(answer.op)) {
-      request.deadlineMs = nowMs + (question.timeoutMs ?? TIMEOUT_MS)
-      question.answered?.(answer)
+    const { request } = pending
+    if (partialAnswers.includes(answer.op)) {
+      this.#extend(pending, nowMs)
+      request.answered?.(answer)
       return true
     }
-    this.#settle(request)
-    if (answer.op !== 'z') question.answered?.(answer)
-    if (answer.op === 'z' && answer.code !== 0) question.ended('refused')
-    else question.ended(request.isSpoilt ? 'spoilt' : 'done')
+    this.#remove(pending)
+    if (answer.op !== 'z') request.answered?.(answer)
+    if (answer.op === 'z' && answer.code !== 0) request.ended('refused')
+    else request.ended(pending.isIncomplete ? 'incomplete' : 'done')
     return true
   }
 
-  /** Something of an answer could not be read. */
-  spoil(sequence: number, op: string): void {
-    const request = this.#underWay.get(sequence)
-    if (request === undefined || !answersTo[request.message.op]?.includes(op)) return
-    request.isSpoilt = true
-    if (notLast.includes(op)) return
-    this.#settle(request)
-    request.question.ended('spoilt')
+  /** Takes note of an answer that could not be read. */
+  answerUnreadable(sequence: number, op: string): void {
+    const pending = this.#answered(sequence, op)
+    if (pending === undefined) return
+    pending.isIncomplete = true
+    if (partialAnswers.includes(op)) return
+    this.#remove(pending)
+    pending.request.ended('incomplete')
   }
 
-  /** To be called every second or so. */
-  sweep(nowMs: number): void {
-    const late = [...this.#underWay.values()].filter(({ deadlineMs }) => nowMs >= deadlineMs)
-    for (const request of late) this.#settle(request)
+  /** Call it about every second. */
+  tick(nowMs: number): void {
+    const late = [...this.#sent.values()].filter(({ deadlineMs }) => nowMs >= deadlineMs)
+    for (const pending of late) this.#remove(pending)
     this.#counters.unanswered += late.length
-    for (const { question } of late) question.ended('late')
+    for (const { request } of late) request.ended('timeout')
   }
 
-  end(): void {
-    const all = [...this.#underWay.values(), ...[...this.#lines.values()].flatMap(({ waiting }) => waiting)]
-    this.#underWay.clear()
-    this.#lines.clear()
+  close(): void {
+    const all = [...this.#sent.values(), ...[...this.#queues.values()].flatMap(({ waiting }) => waiting)]
+    this.#sent.clear()
+    this.#queues.clear()
     this.#waiting = 0
-    for (const { question } of all) question.ended('ended')
+    for (const { request } of all) request.ended('closed')
   }
 
-  #bytesOf(message: QmfMessage): Uint8Array | string {
+  #answered(sequence: number, op: string): Pending | undefined {
+    const pending = this.#sent.get(sequence)
+    return pending !== undefined && answersTo[pending.message.op]?.includes(op) ? pending : undefined
+  }
+
+  #extend(pending: Pending, nowMs: number): void {
+    pending.deadlineMs = nowMs + (pending.request.timeoutMs ?? REQUEST_TIMEOUT_MS)
+  }
+
+  #encoded(message: QmfMessage): Uint8Array | string {
     try {
       const bytes = this.#encode(message)
       return bytes.length > MAX_BODY_BYTES ? `${bytes.length} bytes, where a broker takes ${MAX_BODY_BYTES}` : bytes
@@ -167,27 +225,33 @@ export class Requests {
     }
   }
 
-  #line(to: string): Line {
-    const line = this.#lines.get(to) ?? { waiting: [], underWay: 0 }
-    this.#lines.set(to, line)
-    return line
+  #queueOf(to: string): AddressQueue {
+    const queue = this.#queues.get(to) ?? { waiting: [], sent: 0 }
+    this.#queues.set(to, queue)
+    return queue
   }
 
-  #settle({ message, question }: Request): void {
-    this.#underWay.delete(message.sequence)
-    const line = this.#line(question.to)
-    line.underWay--
-    if (line.underWay === 0 && line.waiting.length === 0) this.#lines.delete(question.to)
+  #remove({ message, request }: Pending): void {
+    this.#sent.delete(message.sequence)
+    const queue = this.#queueOf(request.to)
+    queue.sent--
+    if (queue.sent === 0 && queue.waiting.length === 0) this.#queues.delete(request.to)
   }
 }
 
+/** The banks of an object's agent: `1.0` of `0-0-1-0-2`. */
+export function banksOf(id: ObjectId): string {
+  const [, , brokerBank, agentBank] = id.split('-')
+  return `${brokerBank}.${agentBank}`
+}
+
 /**
- * A broker reads many requests in one body; other agents are not known to. A call stands alone: qpidd takes whatever
- * follows it for its arguments.
+ * A broker reads many requests from one body; other agents may not. A call stands alone: qpidd takes everything after
+ * it for its arguments.
  */
-function bodiesOf(to: string, requests: readonly Request[]): readonly Uint8Array[] {
+function bodiesOf(to: string, pending: readonly Pending[]): readonly Uint8Array[] {
   const isBroker = to === 'broker' || to.endsWith('.0')
-  const together = new Bodies()
-  const all = requests.map(({ bytes, message }) => (isBroker && message.op !== 'M' ? together.add(bytes) : bytes))
-  return [...all, together.rest()].filter((body) => body !== undefined)
+  const packer = new BodyPacker()
+  const all = pending.map(({ bytes, message }) => (isBroker && message.op !== 'M' ? packer.add(bytes) : bytes))
+  return [...all, packer.rest()].filter((body) => body !== undefined)
 }

@@ -1,56 +1,56 @@
 /**
- * Qpid brokers of one tenant as metrics `qmf.<package>.<class>.<property or statistic>` and events `qmf.<package>.<event>`.
- * It knows no socket: listeners/qmf.ts connects, and gives each connection's console the broker to tell. Until the schemas
- * of all brokers were known once, any well-formed name may turn out to be a metric.
+ * The Qpid brokers of one tenant as metrics `qmf.<package>.<class>.<property or statistic>` and events
+ * `qmf.<package>.<event>`. The sensor knows no sockets: connect.ts makes the connections, and each console reports to
+ * its broker here. Until the schemas of all brokers have been known once, every well-formed name may turn out to be a
+ * metric.
  */
 import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
 import type { Schema } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../../metrics/metric.ts'
 import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
-import { QmfBroker, type Receiver } from './broker.ts'
-import { QmfCatalogue } from './catalogue.ts'
-import { newCounters } from './counters.ts'
-import { BROKER_UP, objectParameters, QMF_PREFIX } from './names.ts'
+import { type BrokerContext, QmfBroker } from './broker.ts'
+import { BROKER_UP, objectParameters, QMF_PREFIX, QmfCatalogue } from './catalogue.ts'
+import { newCounters } from './console-events.ts'
 import { BrokerSeries, type ClassSeries, ObjectSeries, type QmfSeries } from './series.ts'
 
 export interface QmfOptions {
   readonly tenant: string
-  /** Names of its brokers. */
+  /** The names of its brokers. */
   readonly brokers: readonly string[]
   readonly meter?: Meter
-  /** The tenant, where it is not `default`. */
+  /** The tenant if it is not `default`. */
   readonly named?: string | undefined
 }
 
-/** Whom births, values and deaths are told to. */
+/** Receives births, values and deaths of series. */
 export interface QmfHub {
   born(sensor: ListeningSensor, series: Series): void
-  /** Those that somebody wants; also of series that never have a value. */
+  /** The demand for series, which include those that never have a value. */
   readonly demand: { born(sensor: ListeningSensor, series: Series): void }
   /** `time`: microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void
   died(series: Series): void
 }
 
-/** Names remembered that somebody asked for; beyond them series are made of everything. */
+/** The limit for remembered names that somebody asked for; beyond it, all series are made. */
 const MAX_ASKED = 10_000
-/** Brokers that the status tells of, those without a connection first. */
+/** The number of brokers in the status; those without a connection come first. */
 const SHOWN = 10
 
-export class QmfSensor implements ListeningSensor, Receiver {
+export class QmfSensor implements ListeningSensor, BrokerContext {
   readonly family = QMF_PREFIX
   readonly polled = false
   readonly owner: { readonly tenant: string }
   readonly counters = { ...newCounters(), connections: 0, values: 0, badTime: 0, tooLong: 0 }
   readonly clock: Pick<Clock, 'microseconds'>
-  /** Brokers are read on only while it lets values in: they lose nothing. */
+  /** Brokers are only read while the meter lets values in, so that they lose nothing. */
   readonly meter: Meter
   readonly catalogue = new QmfCatalogue()
   readonly #name: string
   readonly #hub: QmfHub
   readonly #brokers: ReadonlyMap<string, QmfBroker>
-  /** Undefined: everything was asked for. */
+  /** The names that were asked for, undefined if everything was. */
   #asked: Set<string> | undefined = new Set()
 
   constructor(options: QmfOptions, hub: QmfHub, clock: Pick<Clock, 'microseconds'>) {
@@ -75,13 +75,13 @@ export class QmfSensor implements ListeningSensor, Receiver {
     if (name === undefined || name === BROKER_UP) for (const { up } of this.brokers()) yield up
     if (name === undefined) {
       for (const broker of this.brokers()) {
-        yield* broker.series()
+        yield* broker.eventSeries()
         for (const object of broker.objects()) for (const field of object.known.fields) yield object.series(field)
       }
       return
     }
     if (this.catalogue.metric(name)?.kind === 'event') {
-      for (const broker of this.brokers()) for (const one of broker.series()) if (one.name === name) yield one
+      for (const broker of this.brokers()) for (const one of broker.eventSeries()) if (one.name === name) yield one
     }
     for (const [known, field] of this.catalogue.fields(name)) {
       for (const broker of this.brokers()) for (const object of broker.objectsOf(known)) yield object.series(field)
@@ -101,14 +101,14 @@ export class QmfSensor implements ListeningSensor, Receiver {
     return this.#brokers.values()
   }
 
-  /** As the configuration calls it. */
+  /** `name`: its name in the configuration. */
   broker(name: string): QmfBroker | undefined {
     return this.#brokers.get(name)
   }
 
-  /** Those of all brokers, each once; of a broker that is gone, those that it had. */
+  /** The schemas of all brokers, each once. A broker that is gone keeps those it had. */
   schemas(): Iterable<Schema> {
-    return [...this.catalogue.classes()].map(({ schema }) => schema)
+    return this.catalogue.schemas()
   }
 
   status(): SensorStatus {
@@ -143,7 +143,7 @@ export class QmfSensor implements ListeningSensor, Receiver {
     this.#hub.demand.born(this, series)
   }
 
-  tell(series: QmfSeries, value: Value, time: number): void {
+  emit(series: QmfSeries, value: Value, time: number): void {
     this.counters.values++
     this.meter.take()
     this.#hub.emit(series, value, time)

@@ -1,24 +1,122 @@
-/** Streams of values of one broker: of a property or statistic of an object, of an event, and whether it is there. */
+/**
+ * The series of one broker: properties and statistics of its objects, its events, and whether it is connected. An
+ * object keeps its last values as they came; they become values of metrics only if somebody wants them. All statistics
+ * of a sample are new, even those that did not change; properties are reported only when they change.
+ */
+import type { Value } from '../../../protocol/monitor/value.ts'
+import type { ObjectId, Properties, QmfValue } from '../../../protocol/qmf/types.ts'
 import type { LabelName, Labels, Measurement, Series, Subscription } from '../../metrics/metric.ts'
-import type { QmfField } from './catalogue.ts'
+import type { KnownTable, QmfField } from './catalogue.ts'
+import type { ObjectSample } from './console-events.ts'
+import { banksOf } from './requests.ts'
+import { isSame, toValue } from './values.ts'
 
-/** What a series needs of its object. */
-export interface Holder {
-  readonly broker: string
+interface ObjectIdentity {
+  readonly known: KnownTable
+  readonly id: ObjectId
+  /** The value of the parameter `object`. */
   readonly label: string
-  readonly id: string
-  last(field: QmfField): Measurement | undefined
-  wanted(series: ObjectSeries, isWanted: boolean): void
+  /** The name of its broker. */
+  readonly broker: string
+  /** In the broker's time. */
+  readonly created: bigint
+}
+interface TimedValues {
+  readonly values: readonly (QmfValue | undefined)[]
+  /** Microseconds since 1970. */
+  readonly time: number
 }
 
-/** Made when somebody asks for it, and kept while it is wanted: there may be fifty to an object. */
+export class QmfObject {
+  readonly known: KnownTable
+  readonly id: ObjectId
+  readonly label: string
+  readonly broker: string
+  readonly #created: bigint
+  readonly #wanted: (isWanted: boolean) => void
+  readonly #series = new Map<QmfField, ObjectSeries>()
+  #properties: TimedValues | undefined
+  #statistics: TimedValues | undefined
+  /** The time of the statistics' sample, in the broker's time. */
+  #sampled: bigint | undefined
+
+  /** `wanted` is called when a series of the object becomes wanted or unwanted. */
+  constructor({ known, id, label, broker, created }: ObjectIdentity, wanted: (isWanted: boolean) => void) {
+    this.known = known
+    this.id = id
+    this.label = label
+    this.broker = broker
+    this.#created = created
+    this.#wanted = wanted
+  }
+
+  /** Returns the same series as long as somebody wants it. */
+  series(field: QmfField): ObjectSeries {
+    return this.#series.get(field) ?? new ObjectSeries(this, field)
+  }
+
+  get wantedSeries(): readonly ObjectSeries[] {
+    return [...this.#series.values()]
+  }
+
+  want(series: ObjectSeries, isWanted: boolean): void {
+    if (isWanted) this.#series.set(series.field, series)
+    else this.#series.delete(series.field)
+    this.#wanted(isWanted)
+  }
+
+  /** Whether a newer object of the same agent has the same index properties, which means that this one is gone. */
+  isReplacedBy({ known, id, created }: Omit<ObjectIdentity, 'label' | 'broker'>, properties: Properties): boolean {
+    if (known !== this.known || created <= this.#created || banksOf(id) !== banksOf(this.id)) return false
+    return known.schema.properties.every(({ isIndex }, at) => {
+      return !isIndex || isSame(this.#properties?.values[at], properties[at])
+    })
+  }
+
+  last({ of, at, item }: QmfField): Measurement | undefined {
+    const sample = of === 'property' ? this.#properties : this.#statistics
+    return sample && { value: toValue(item.type, sample.values[at]), time: sample.time }
+  }
+
+  /**
+   * Passes the sample on to the wanted series. `time` is that of the sample, in microseconds. The report of an object's
+   * end claims the time of the last sample but may contain newer values: only what has changed is new then, with the
+   * time of the end.
+   */
+  receive(
+    { header, properties, statistics }: ObjectSample,
+    time: number,
+    emit: (series: ObjectSeries, value: Value, time: number) => void,
+  ): void {
+    const [before, counted] = [this.#properties, this.#statistics]
+    if (properties !== undefined) this.#properties = { values: properties, time }
+    const isEnd = header.deleted !== 0n
+    const isNew = statistics !== undefined && (isEnd || this.#sampled !== header.sampled)
+    if (isNew) {
+      this.#statistics = { values: statistics, time }
+      this.#sampled = header.sampled
+    }
+    for (const series of this.#series.values()) {
+      if (series.subscriptions.length === 0) continue
+      const { of, at, item } = series.field
+      const changes = (was: TimedValues | undefined, is: TimedValues['values']) => !isSame(was?.values[at], is[at])
+      if (of === 'statistic') {
+        if (isNew && (!isEnd || changes(counted, statistics))) emit(series, toValue(item.type, statistics[at]), time)
+      } else if (properties !== undefined && (before === undefined || changes(before, properties))) {
+        emit(series, toValue(item.type, properties[at]), time)
+      }
+    }
+  }
+}
+
+/** Made on demand and kept while it is wanted: an object may have fifty. */
 export class ObjectSeries implements Series {
   readonly subscriptions: Subscription[] = []
   readonly field: QmfField
-  readonly #holder: Holder
+  readonly #object: QmfObject
 
-  constructor(holder: Holder, field: QmfField) {
-    this.#holder = holder
+  constructor(object: QmfObject, field: QmfField) {
+    this.#object = object
     this.field = field
   }
 
@@ -27,11 +125,11 @@ export class ObjectSeries implements Series {
   }
 
   get labels(): Labels {
-    return { name: this.name, broker: this.#holder.broker, object: this.#holder.label }
+    return { name: this.name, broker: this.#object.broker, object: this.#object.label }
   }
 
   get last(): Measurement | undefined {
-    return this.#holder.last(this.field)
+    return this.#object.last(this.field)
   }
 
   first(): Measurement | undefined {
@@ -39,17 +137,17 @@ export class ObjectSeries implements Series {
   }
 
   wanted(isWanted: boolean): void {
-    this.#holder.wanted(this, isWanted)
+    this.#object.want(this, isWanted)
   }
 
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
-    const { broker, label: called, id } = this.#holder
+    const { broker, label: name, id } = this.#object
     if (label === 'broker') return matcher(broker)
-    return label === 'object' && (matcher(called) || matcher(id))
+    return label === 'object' && (matcher(name) || matcher(id))
   }
 }
 
-/** What has no object: events, and `qmf.broker.up`. */
+/** A series without an object: an event, or `qmf.broker.up`. */
 export class BrokerSeries implements Series {
   readonly subscriptions: Subscription[] = []
   readonly name: string
@@ -78,7 +176,7 @@ export class BrokerSeries implements Series {
   }
 }
 
-/** Of objects that are not there yet, whatever they will be called: nobody is sent anything of it, but it can be wanted. */
+/** Stands for objects that do not exist yet, whatever their names will be: it has no values, but it can be wanted. */
 export class ClassSeries extends BrokerSeries {
   override matches(label: LabelName, matcher: (text: string) => boolean): boolean {
     return label === 'object' || super.matches(label, matcher)

@@ -1,78 +1,94 @@
 /**
- * QMF's types and values as basic types [MON 2]. Times stay nanoseconds: the unit says so. Maps and lists become JSON text,
- * since a REC could hold neither their nesting nor their names.
+ * QMF's types, values and events as basic types [MON 2]. Times stay nanoseconds, as their unit says. Maps and lists
+ * become JSON text, since a REC could hold neither their nesting nor their names.
  */
-
 import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
 import { toBase64 } from '../../../protocol/bytes/base64.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { type Value, VOID } from '../../../protocol/monitor/value.ts'
-import { QmfType, type QmfValue, type SchemaItem } from '../../../protocol/qmf/types.ts'
+import { type Field, nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
+import { type EventSchema, QmfType, type QmfValue, type SchemaItem, severities } from '../../../protocol/qmf/types.ts'
+import type { QmfEvent } from './console-events.ts'
 
-/** UTF-16 units of a text, or of all texts of an event: with three bytes each they still fit a frame. */
+/**
+ * The limit for a text, or for all texts of an event, in UTF-16 units: with three bytes each they still fit a frame.
+ */
 export const MAX_TEXT = 262_144
 
-type Plain = Exclude<BasicType, typeof BasicType.OPAQUE | typeof BasicType.REC | typeof BasicType.ARRAY>
+const SEVERITY = 'severity'
 
-const BASIC: Readonly<Record<QmfType, Plain>> = {
+type ScalarType = Exclude<BasicType, typeof BasicType.OPAQUE | typeof BasicType.REC | typeof BasicType.ARRAY>
+
+/** All other types become STRING. */
+const basicTypes: Readonly<Partial<Record<QmfType, ScalarType>>> = {
   [QmfType.UINT8]: BasicType.UINT32,
   [QmfType.UINT16]: BasicType.UINT32,
   [QmfType.UINT32]: BasicType.UINT32,
   [QmfType.UINT64]: BasicType.UINT64,
-  [QmfType.SHORT_STRING]: BasicType.STRING,
-  [QmfType.LONG_STRING]: BasicType.STRING,
   [QmfType.ABSTIME]: BasicType.INT64,
   [QmfType.DELTATIME]: BasicType.UINT64,
-  [QmfType.REFERENCE]: BasicType.STRING,
   [QmfType.BOOL]: BasicType.BOOLEAN,
   [QmfType.FLOAT]: BasicType.DOUBLE,
   [QmfType.DOUBLE]: BasicType.DOUBLE,
-  [QmfType.UUID]: BasicType.STRING,
-  [QmfType.MAP]: BasicType.STRING,
   [QmfType.INT8]: BasicType.INT32,
   [QmfType.INT16]: BasicType.INT32,
   [QmfType.INT32]: BasicType.INT32,
   [QmfType.INT64]: BasicType.INT64,
-  // Never read; in the catalogue it stands all the same.
-  [QmfType.OBJECT]: BasicType.STRING,
-  [QmfType.LIST]: BasicType.STRING,
-  [QmfType.ARRAY]: BasicType.STRING,
 }
 
-export function basicTypeOf(type: QmfType): Plain {
-  return BASIC[type]
+export function basicTypeOf(type: QmfType): ScalarType {
+  return basicTypes[type] ?? BasicType.STRING
 }
 
-/** As the schema says; times are nanoseconds. */
+/** The unit of the schema, but `ns` for times. */
 export function unitOf({ type, unit = '' }: Pick<SchemaItem, 'type' | 'unit'>): string {
   return type === QmfType.ABSTIME || type === QmfType.DELTATIME ? 'ns' : unit
 }
 
-/** VOID for what is absent, or would not fit a frame. */
+/** Returns VOID for a value that is absent or does not fit a frame. */
 export function toValue(type: QmfType, value: QmfValue | undefined): Value {
   if (value === undefined) return VOID
-  const basic = BASIC[type]
+  const basic = basicTypeOf(type)
   if (basic !== BasicType.STRING) return { type: basic, value } as Value
-  const text = typeof value === 'string' ? value : JSON.stringify(plain(value))
+  const text = typeof value === 'string' ? value : JSON.stringify(toJson(value))
   return text.length > MAX_TEXT ? VOID : { type: BasicType.STRING, value: text }
+}
+
+/**
+ * Converts an event to its arguments, in the order of its schema, and its severity; undefined if it does not fit a
+ * frame.
+ */
+export function eventValue(schema: EventSchema, { severity, arguments: values }: QmfEvent): Value | undefined {
+  const fields: Field[] = []
+  let length = 0
+  for (const [at, { name, type }] of schema.arguments.entries()) {
+    // An argument named `severity` would be mistaken for the severity of the event.
+    if (name === SEVERITY || nameProblem(name) !== undefined) continue
+    const value = toValue(type, values[at])
+    length += name.length + (typeof value.value === 'string' ? value.value.length : 0)
+    if (length > MAX_TEXT) return undefined
+    fields.push({ name, ...value })
+  }
+  fields.push({ name: SEVERITY, type: BasicType.STRING, value: severities[severity] ?? String(severity) })
+  return { type: BasicType.REC, value: fields }
 }
 
 /** Whether two values of one type are the same. */
 export function isSame(one: QmfValue | undefined, other: QmfValue | undefined): boolean {
   if (Object.is(one, other)) return true
   if (typeof one !== 'object' || typeof other !== 'object') return false
-  return JSON.stringify(plain(one)) === JSON.stringify(plain(other))
+  return JSON.stringify(toJson(one)) === JSON.stringify(toJson(other))
 }
 
-/** As JSON of the protocol shows values [MON 13]: large integers and numbers that JSON lacks are texts, bytes are base64. */
-function plain(value: QmfValue | FieldValue): unknown {
+/** As in the protocol's JSON [MON 13]: large integers and numbers that JSON lacks become texts, bytes become base64. */
+function toJson(value: QmfValue | FieldValue): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value)
     return Number.isSafeInteger(number) ? number : value.toString()
   }
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   if (value instanceof Uint8Array) return toBase64(value)
-  if (Array.isArray(value)) return value.map(plain)
-  if (value instanceof Map) return Object.fromEntries([...(value as FieldTable)].map(([key, one]) => [key, plain(one)]))
+  if (Array.isArray(value)) return value.map(toJson)
+  if (value instanceof Map)
+    return Object.fromEntries([...(value as FieldTable)].map(([key, one]) => [key, toJson(one)]))
   return value
 }

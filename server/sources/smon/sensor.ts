@@ -7,28 +7,19 @@ import type { Owner } from '../../../auth/permissions.ts'
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { SmonLimits } from '../../../protocol/smon/decode.ts'
-import { type Config, formatAddress } from '../../config/config.ts'
+import { formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
-import { Sources } from '../allowed.ts'
-import { feedName, type Meter, UNMETERED } from '../by-tenant.ts'
-import { SmonSeries } from './series.ts'
-import { Source } from './source.ts'
-import { type Receiver, SMON_PREFIX, SmonStream } from './stream.ts'
+import { AllowedSenders } from '../allowed.ts'
+import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
+import type { SmonSection } from './config.ts'
+import { SmonSeries, SmonSource } from './series.ts'
+import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
 
-export type SmonConfig = Pick<
-  Config['smon'],
-  'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'
->
+export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
-export interface SmonOptions {
-  readonly meter?: Meter
-  /** The tenant, where it is not the section's own. */
-  readonly named?: string
-}
-
-/** Whom births, values and deaths are told to. */
+/** The hub, to which births, values and deaths are reported. */
 export interface SmonHub {
   born(sensor: ListeningSensor, series: Series): void
   /** `tail`: basic type and value; `time`: microseconds since 1970. */
@@ -67,7 +58,7 @@ const PARAMETERS: readonly Parameter[] = [
   },
 ]
 
-export class SmonSensor implements ListeningSensor, Receiver {
+export class SmonSensor implements ListeningSensor, SmonReceiver {
   readonly family = SMON_PREFIX
   readonly polled = false
   readonly owner: Owner
@@ -91,10 +82,10 @@ export class SmonSensor implements ListeningSensor, Receiver {
   readonly #hub: SmonHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #config: SmonConfig
-  readonly #allowed: Sources
+  readonly #allowed: AllowedSenders
   readonly #limits: SmonLimits
   readonly #catalogue = new Catalogue<SmonSeries>(SMON_PREFIX, PARAMETERS)
-  readonly #sources = new Map<string, Source>()
+  readonly #sources = new Map<string, SmonSource>()
   readonly #streams = new Set<SmonStream>()
   #metrics = 0
   #listening: string[] = []
@@ -106,7 +97,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     config: SmonConfig,
     hub: SmonHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: SmonOptions = {},
+    { meter = UNMETERED, named }: TenantFeed = {},
   ) {
     this.#name = feedName('smon', named)
     this.meter = meter
@@ -114,7 +105,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     this.#config = config
     this.#hub = hub
     this.#clock = clock
-    this.#allowed = new Sources(config.allow)
+    this.#allowed = new AllowedSenders(config.allow)
     this.#limits = {
       maxTokens: config.maxTokens,
       maxNameBytes: MAX_NAME_BYTES,
@@ -141,7 +132,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
     return { value: series.value(), time: series.time }
   }
 
-  /** A connection from there; undefined: it is refused, and counted. */
+  /** Opens a connection from there; undefined if it is refused, which is counted. */
   open(address: string, port: number): SmonFeed | undefined {
     const source = this.#source(address, port)
     if (source === undefined) return undefined
@@ -238,12 +229,12 @@ export class SmonSensor implements ListeningSensor, Receiver {
     this.#hub.emitEncoded(series, series.tail, series.time)
   }
 
-  invalid(source: Source, error: ProtocolError): void {
+  invalid(source: SmonSource, error: ProtocolError): void {
     this.counters.invalid++
     this.#lastError = `last error: ${source.name}: ${error.message}`
   }
 
-  #source(from: string, port: number): Source | undefined {
+  #source(from: string, port: number): SmonSource | undefined {
     const { address, allowed } = this.#allowed.of(from)
     if (!allowed) {
       this.counters.refusedSource++
@@ -256,7 +247,7 @@ export class SmonSensor implements ListeningSensor, Receiver {
       this.counters.sourcesFull++
       return undefined
     }
-    const source = new Source(name)
+    const source = new SmonSource(name)
     this.#sources.set(name, source)
     return source
   }
@@ -274,13 +265,13 @@ export class SmonSensor implements ListeningSensor, Receiver {
     this.#leave(stream.source)
   }
 
-  /** What a stream that has ended leaves behind. */
+  /** Adds the counters of a stream that has ended to those of the sensor. */
   #count(stream: SmonStream): void {
     this.counters.skippedBytes += stream.skipped
     if (stream.valid && !stream.complete) this.counters.cutOff++
   }
 
-  #leave(source: Source): void {
+  #leave(source: SmonSource): void {
     if (source.streams > 0 || source.datagramMs !== undefined) return
     this.#sources.delete(source.name)
     for (const series of source.series()) {

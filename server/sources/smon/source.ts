@@ -1,37 +1,74 @@
-/**
- * A source of smon streams and the series that came from it. It is there while a stream of it is open or, where it sends
- * datagrams, for some minutes after the last one. Its series outlive a resynchronisation: they are found by name again.
- */
-import { SmonSeries } from './series.ts'
+/** `smon.*`: values of smon streams and datagrams. */
+import { type Address, formatAddress } from '../../core/address.ts'
+import type { Logger } from '../../core/log.ts'
+import { type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'
+import { type Pacing, pacersOf } from '../io/pacer.ts'
+import { listenStreams } from '../io/tcp.ts'
+import { listenUdp } from '../io/udp.ts'
+import type { Source, SourceListeners } from '../source.ts'
+import type { smonSection } from './config.ts'
+import { SmonSensor } from './sensor.ts'
 
-export class Source {
-  readonly name: string
-  /** Open streams. */
-  streams = 0
-  /** When its last datagram came, monotonic ms; undefined: it sends none. */
-  datagramMs: number | undefined
-  readonly #series = new Map<string, SmonSeries>()
-
-  constructor(name: string) {
-    this.name = name
-  }
-
-  find(name: string, index: string): SmonSeries | undefined {
-    return this.#series.get(keyOf(name, index))
-  }
-
-  add(name: string, index: string): SmonSeries {
-    const series = new SmonSeries(name, this.name, index)
-    this.#series.set(keyOf(name, index), series)
-    return series
-  }
-
-  series(): Iterable<SmonSeries> {
-    return this.#series.values()
-  }
+export const smon: Source<typeof smonSection> = {
+  open({ hub, clock, log, quotas, pacing }, config) {
+    const sensors = sensorsByTenant(config, quotas, (section, feed) => new SmonSensor(section, hub, clock, feed))
+    return {
+      sensors: sensors.all(),
+      async listen(listeners) {
+        if (config.tcp !== undefined) await listenForStreams(config.tcp, sensors, pacing, listeners)
+        if (config.udp !== undefined) await listenForDatagrams(config.udp, sensors, log, listeners)
+      },
+      sweep() {
+        for (const sensor of sensors.all()) sensor.sweep()
+      },
+    }
+  },
 }
 
-/** Names hold no control characters. */
-function keyOf(name: string, index: string): string {
-  return index === '' ? name : `${name}\0${index}`
+async function listenForStreams(
+  address: Address,
+  sensors: SensorsByTenant<SmonSensor>,
+  pacing: Pacing,
+  listeners: SourceListeners,
+): Promise<void> {
+  const key = 'smon.tcp'
+  const pacerOf = pacersOf(sensors.all(), pacing)
+  const listening = listeners.opened(
+    await listenStreams({
+      address,
+      key,
+      open(from, port) {
+        const sensor = sensors.of(from)
+        const taker = sensor.open(from, port)
+        return taker && { taker, pacer: pacerOf(sensor) }
+      },
+    }),
+  )
+  for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)
+  listeners.bound({ key, use: 'smon', transport: 'tcp' }, listening.address)
+}
+
+async function listenForDatagrams(
+  address: Address,
+  sensors: SensorsByTenant<SmonSensor>,
+  log: Logger,
+  listeners: SourceListeners,
+): Promise<void> {
+  const key = 'smon.udp'
+  const listening = listeners.opened(
+    await listenUdp({
+      address,
+      key,
+      rival: 'another server',
+      packet: (bytes, source, port) => sensors.of(source).datagram(bytes, source, port),
+      failed: (error) => {
+        log.error({ err: error }, 'the smon listener for datagrams failed')
+        for (const sensor of sensors.all()) sensor.failed(error.message)
+      },
+    }),
+  )
+  for (const sensor of sensors.all()) {
+    sensor.listens(`udp ${formatAddress(listening.address)}`, () => listening.kernelDrops())
+  }
+  listeners.bound({ key, use: 'smon', transport: 'udp' }, listening.address)
 }

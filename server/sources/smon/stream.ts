@@ -1,14 +1,13 @@
 /**
- * One smon stream of a source: what its decoder finds becomes values of series. A token is looked up once; behind it
- * stands a tree of its indexes, so that a value costs no text and no hashing of names.
+ * One smon stream of a source: what its decoder finds becomes values of series. A token is looked up once and
+ * has a tree of its indexes, so that a value costs no text and no hashing of names.
  */
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem } from '../../../protocol/monitor/value.ts'
 import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/smon/decode.ts'
 import type { SmonToken } from '../../../protocol/smon/token.ts'
-import type { SmonSeries } from './series.ts'
-import type { Source } from './source.ts'
+import type { SmonSeries, SmonSource } from './series.ts'
 
 /** The series of a token under one index, and those under longer ones. */
 interface Node {
@@ -16,13 +15,13 @@ interface Node {
   readonly longer: Map<number, Node>
 }
 
-/** A token in use; `name` undefined: it is no name of a metric. */
+/** A token in use; `name` is undefined if it cannot be the name of a metric. */
 interface Known extends Node {
   readonly name: string | undefined
 }
 
-/** What all streams share. */
-export interface Receiver {
+/** The sensor, which all streams share. */
+export interface SmonReceiver {
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean
   born(series: SmonSeries): void
@@ -30,21 +29,21 @@ export interface Receiver {
   typed(series: SmonSeries, type: BasicType): void
   took(series: SmonSeries): void
   readonly counters: { badName: number; invalid: number; resets: number }
-  invalid(source: Source, error: ProtocolError): void
+  invalid(source: SmonSource, error: ProtocolError): void
 }
 
 export const SMON_PREFIX = 'smon.'
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export class SmonStream implements SmonSink {
-  readonly source: Source
-  readonly #receiver: Receiver
+  readonly source: SmonSource
+  readonly #receiver: SmonReceiver
   readonly #decoder: SmonDecoder
   /** By token number. */
   #tokens: (Known | undefined)[] = []
   #time = 0
 
-  constructor(source: Source, receiver: Receiver, limits: SmonLimits) {
+  constructor(source: SmonSource, receiver: SmonReceiver, limits: SmonLimits) {
     this.source = source
     this.#receiver = receiver
     this.#decoder = new SmonDecoder(this, limits)

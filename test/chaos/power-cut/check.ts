@@ -106,7 +106,7 @@ export function deliverAll({ recovered, read }: Pick<Opened, 'recovered' | 'read
   queues.restore(recovered)
   const delivered = new Map<number, Delivered>()
   for (const [id, queue] of queues.byId) {
-    queue.touch()
+    queue.markChanged()
     queues.journal.atTurnEnd()
     const frames = deliver(queue, read)
     const next = nextIdOf(queue)

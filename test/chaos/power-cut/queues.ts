@@ -3,12 +3,13 @@
  * what was given, sent, committed and answered. The clock stands still unless the rig moves it.
  */
 import { GapReason } from '../../../protocol/monitor/constants.ts'
-import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION, getUint53 } from '../../../server/channels/block.ts'
+import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
+import { getUint53 } from '../../../server/channels/block.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import { numberRows } from '../../../server/channels/registry.ts'
-import { TurnScheduler } from '../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { type Batch, BLOCK_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 
 /** Bytes of a frame before its value: length, kind, transaction, time, metric. */
@@ -73,7 +74,7 @@ export class Queues {
   define(row: ChannelRow): Queue {
     const queue = this.add(row)
     this.journal.change({ put: 'channel', row })
-    queue.touch()
+    queue.markChanged()
     return queue
   }
 
@@ -114,8 +115,8 @@ export class Queues {
 
 /** The id that the next value of the sending order gets. */
 export function nextIdOf(queue: Queue): number {
-  const hold = queue.hold()
-  queue.letGo(hold)
+  const hold = queue.holdBack()
+  hold.release()
   return hold.from
 }
 
@@ -156,9 +157,9 @@ export function deliver(queue: Queue, read: (block: number) => Uint8Array | unde
   queue.attach()
   for (;;) {
     const next = queue.next(1 << 30)
-    if (next === undefined || next === 'window') return frames
-    if ('load' in next) {
-      for (const block of queue.ahead()) queue.loaded(block, read(block.id))
+    if (next.kind === 'nothing' || next.kind === 'window') return frames
+    if (next.kind === 'load') {
+      for (const block of queue.readAhead()) queue.loaded(block, read(block.id))
       continue
     }
     frames.push(...framesIn(next.bytes))

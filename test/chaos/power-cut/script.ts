@@ -188,9 +188,9 @@ export class Script {
     const { random, note } = this.#options
     for (let room = 1 + random.below(40_000); room > 0; ) {
       const next = queue.next(room)
-      if (next === undefined || next === 'window') return
-      if ('load' in next) {
-        const blocks = queue.ahead()
+      if (next.kind === 'nothing' || next.kind === 'window') return
+      if (next.kind === 'load') {
+        const blocks = queue.readAhead()
         const read = await this.#store.read(blocks.map(({ id }) => id)).catch(() => [])
         if (read.length === 0 || this.#queues.byId.get(channel) !== queue) return
         blocks.forEach((block, index) => {
@@ -235,9 +235,9 @@ export class Script {
 
   /** GET: nothing of it is sent before its response, which waits until the release is stored. */
   #release(queue: Queue): void {
-    const hold = queue.hold()
+    const hold = queue.holdBack()
     queue.release(this.#options.random.pick(METRICS))
-    void this.#queues.journal.whenStored().then(() => queue.letGo(hold))
+    void this.#queues.journal.whenStored().then(() => hold.release())
   }
 
   async #stop(channel: number, queue: Queue): Promise<void> {

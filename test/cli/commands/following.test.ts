@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CommandName } from '../../../protocol/monitor/commands/index.ts'
+import type { CommandName } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
@@ -62,10 +62,7 @@ describe('watch', () => {
     const { code, err, producer } = await runCli(['watch', 'a'], refused)
     expect({ code, err }).toEqual({
       code: 1,
-      err: [
-        'cinnabar: the producer could not make a channel that is not durable: no',
-        expect.stringMatching(/^Tried: /),
-      ],
+      err: ['cinnabar: the producer could not make the channel non-durable: no', expect.stringMatching(/^Tried: /)],
     })
     expect(producer.asked).toHaveLength(1)
   })

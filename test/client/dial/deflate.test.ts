@@ -9,7 +9,7 @@ const SYNC = { finishFlush: constants.Z_SYNC_FLUSH } as const
 const NO_BYTES = new Uint8Array(0)
 const END_OF_FLUSH = '0000ffff'
 
-/** What a test hears of a transport, and what its other end was sent. */
+/** What a transport delivers to a test, and what its other end was sent. */
 async function layered(rest: Uint8Array = NO_BYTES) {
   const below = new Below()
   const transport = deflatable(below)
@@ -66,7 +66,7 @@ describe('what is sent', () => {
     }
   })
 
-  test('with a secret in it has nothing in common with what stands before it and behind it', async () => {
+  test('with a secret shares nothing with the data before and after it', async () => {
     const { below, transport } = await layered()
     const text = 'the same words, the same words, the same words'
     let times = 0
@@ -81,10 +81,10 @@ describe('what is sent', () => {
     const first = await sent(false)
     const repeated = await sent(false)
     const secret = await sent(true)
-    const behind = await sent(false)
+    const after = await sent(false)
     expect(repeated).toBeLessThan(first / 2)
     expect(secret).toBeGreaterThanOrEqual(first)
-    expect(behind).toBeGreaterThanOrEqual(first - END_OF_FLUSH.length)
+    expect(after).toBeGreaterThanOrEqual(first - END_OF_FLUSH.length)
   })
 
   test('goes out before the close', async () => {
@@ -97,7 +97,7 @@ describe('what is sent', () => {
 })
 
 describe('what comes', () => {
-  test('is inflated, from the first byte behind the response on, however it is cut', async () => {
+  test('is inflated, from the first byte after the response on, however it is split', async () => {
     const words = deflateRawSync('some words, and some words more', SYNC)
     const { below, heard } = await layered(words.subarray(0, 3))
     for (const byte of words.subarray(3)) below.say(Uint8Array.of(byte))
@@ -105,7 +105,7 @@ describe('what comes', () => {
     expect(heard().toString()).toBe('some words, and some words more')
   })
 
-  test('before the layer is there is as it is', async () => {
+  test('before the layer was added is passed on as it is', async () => {
     const below = new Below()
     const transport: Transport = deflatable(below)
     const heard: string[] = []

@@ -4,7 +4,6 @@ import { duplexPair } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { dial } from '../../../client/dial/dial.ts'
-import { isLoopback } from '../../../client/dial/loopback.ts'
 import { streamTransport } from '../../../client/dial/stream.ts'
 
 const never = new AbortController().signal
@@ -36,7 +35,7 @@ describe('tcp', () => {
     expect(Buffer.concat(heard).toString()).toBe('hello world')
   })
 
-  test('says why nothing answers, with the error of the system', async () => {
+  test('reports why nothing answers, with the error of the system', async () => {
     const port = await listen(() => {})
     await new Promise((resolve) => (closing.pop() as Server).close(resolve))
     await expect(dial(`tcp://127.0.0.1:${port}`, never)).rejects.toMatchObject({
@@ -135,16 +134,9 @@ describe('websocket', () => {
   })
 })
 
-test('the scheme says how: one that is not known is refused', async () => {
+test('an unknown scheme is refused', async () => {
   await expect(dial('http://127.0.0.1:7651', never)).rejects.toMatchObject({
     code: 'BAD_URL',
-    message: 'cannot dial http:// here: there is tcp://, tls://, ws://, wss://',
+    message: 'cannot dial http:// here: use one of tcp://, tls://, ws://, wss://',
   })
-})
-
-test('only what is certainly this machine is loopback', () => {
-  const yes = ['127.0.0.1', '127.1.2.3', '::1', '[::1]', '::ffff:127.0.0.1', 'localhost']
-  const no = ['', '128.0.0.1', '127.0.0.1.example.org', 'localhost.example.org', '::11', '10.127.0.0']
-  expect(yes.filter((host) => !isLoopback(host))).toEqual([])
-  expect(no.filter(isLoopback)).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** `tls://` and `wss://` against Node's own servers: whose certificate is taken, and what is said of one that is not. */
+/** `tls://` and `wss://` against Node's own servers: which certificates are accepted, and the errors for those that are not. */
 import { once } from 'node:events'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
@@ -22,7 +22,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close()
 })
 
-/** Gives the port, and the server's end of the next connection. */
+/** Returns the port, and the server's end of the next connection. */
 async function serve(options: TlsOptions = {}) {
   const server = createServer({ ...issued, ...options }).listen(0, '127.0.0.1')
   server.on('tlsClientError', () => {})
@@ -45,7 +45,7 @@ async function own(altName: string, until = new Date(Date.now() + 3_600_000)): P
 }
 
 describe('tls://', () => {
-  test('is dialled where the certificate is signed by whom we trust, and both ends have the same exporter', async () => {
+  test('connects if the certificate is signed by a trusted authority, and both ends have the same exporter', async () => {
     const { port, next } = await serve()
     const transport = await dial(`tls://127.0.0.1:${port}`, never, { tls: { ca: authority.cert } })
     closing.push(() => transport.close())
@@ -54,7 +54,7 @@ describe('tls://', () => {
     expect(Buffer.from(transport.exporter ?? [])).toEqual(theirs)
   })
 
-  test('takes files as well as their text', async () => {
+  test('accepts files as well as their text', async () => {
     const files = new OperatorDirectory()
     closing.push(() => files.remove())
     const { port } = await serve({ ca: authority.cert, requestCert: true })
@@ -86,27 +86,27 @@ describe('tls://', () => {
     await expect(dialling).rejects.toMatchObject({ code: 'UNREACHABLE' })
   })
 
-  test('says whose certificate is missing where nobody who is trusted has signed', async () => {
+  test('reports that no trusted authority has signed the certificate', async () => {
     const { port } = await serve()
     await expect(dial(`tls://127.0.0.1:${port}`, never)).rejects.toMatchObject({
       code: 'UNTRUSTED',
-      message: expect.stringMatching(/nobody who is trusted here has signed its certificate.*`tls\.ca`/),
+      message: expect.stringMatching(/not signed by a trusted authority.*`tls\.ca`/),
     })
   })
 
-  test('is not dialled where the certificate is for another host, and says for whom it is', async () => {
+  test('refuses a certificate for another host, and reports which', async () => {
     const { cert, key } = await own('n7.example.org')
     const { port } = await serve({ cert, key })
     await expect(dial(`tls://127.0.0.1:${port}`, never, { tls: { ca: cert } })).rejects.toMatchObject({
       code: 'UNTRUSTED',
-      message: expect.stringMatching(/for somebody else \(.*n7\.example\.org.*\).*`tls\.servername`/),
+      message: expect.stringMatching(/for another host \(.*n7\.example\.org.*\).*`tls\.servername`/),
     })
     const meant = await dial(`tls://127.0.0.1:${port}`, never, { tls: { ca: cert, servername: 'n7.example.org' } })
     closing.push(() => meant.close())
     expect(meant.encrypted).toBe(true)
   })
 
-  test('says that a certificate has expired', async () => {
+  test('reports that a certificate has expired', async () => {
     const { cert, key } = await own('localhost', new Date(Date.now() - 60_000))
     const { port } = await serve({ cert, key })
     await expect(dial(`tls://localhost:${port}`, never, { tls: { ca: cert } })).rejects.toMatchObject({
@@ -115,7 +115,7 @@ describe('tls://', () => {
     })
   })
 
-  test('counts as readable by others where nobody looks at the certificate', async () => {
+  test('counts as readable by others if the certificate is not verified', async () => {
     const { port } = await serve()
     const transport = await dial(`tls://127.0.0.1:${port}`, never, { tls: { rejectUnauthorized: false } })
     closing.push(() => transport.close())
@@ -123,7 +123,7 @@ describe('tls://', () => {
     expect(transport.exporter).toHaveLength(32)
   })
 
-  test('never goes on in the clear where the other end has no TLS', async () => {
+  test('never continues in the clear if the other end has no TLS', async () => {
     const plain = createTcpServer((socket) => socket.write('this is no TLS at all')).listen(0, '127.0.0.1')
     closing.push(() => plain.close())
     await once(plain, 'listening')
@@ -136,23 +136,23 @@ describe('tls://', () => {
     const { port } = plain.address() as AddressInfo
     await expect(dial(`tls://127.0.0.1:${port}`, never)).rejects.toMatchObject({
       code: 'UNREACHABLE',
-      message: `cannot connect to tls://127.0.0.1:${port}: what listens there does not speak TLS`,
+      message: `cannot connect to tls://127.0.0.1:${port}: the server there does not use TLS`,
     })
     // A TLS record of type handshake.
     expect((await heard)[0][0]).toBe(22)
   })
 
   test.each([
-    ['tls://127.0.0.1', {}, 'BAD_URL', 'names no port'],
+    ['tls://127.0.0.1', {}, 'BAD_URL', 'has no port'],
     ['tls://127.0.0.1:1', { ca: '/nowhere/ca.pem' }, 'BAD_TLS', '`tls.ca` cannot be read: ENOENT'],
-    ['tls://127.0.0.1:1', { ca: '/dev/null' }, 'BAD_TLS', '`tls.ca`: no PEM is in /dev/null'],
+    ['tls://127.0.0.1:1', { ca: '/dev/null' }, 'BAD_TLS', '`tls.ca`: /dev/null contains no PEM'],
     ['tls://127.0.0.1:1', { cert: '-----BEGIN CERTIFICATE-----\nno\n', key: '/dev/null' }, 'BAD_TLS', '/dev/null'],
-  ])('says before anything is dialled what cannot be right: %s %o', async (url, tls, code, message) => {
+  ])('rejects bad options before it connects: %s %o', async (url, tls, code, message) => {
     const error = await dial(url, never, { tls }).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) })
   })
 
-  test('can be given up during the handshake', async () => {
+  test('can be aborted during the handshake', async () => {
     const silent = createTcpServer().listen(0, '127.0.0.1')
     closing.push(() => silent.close())
     await once(silent, 'listening')
@@ -193,7 +193,7 @@ describe('wss://', () => {
     expect(socket.extensions).toBe('')
   })
 
-  test('says whose certificate is missing', async () => {
+  test('reports that no trusted authority has signed the certificate', async () => {
     const { url } = await serveWeb()
     await expect(dial(url, never)).rejects.toMatchObject({
       code: 'UNTRUSTED',
@@ -203,9 +203,9 @@ describe('wss://', () => {
 })
 
 test.each([
-  ['tls://127.0.0.1:1', 'leave it out: tls:// is under TLS already'],
+  ['tls://127.0.0.1:1', 'omit it: tls:// uses TLS already'],
   ['ws://127.0.0.1:1', 'use wss:// instead'],
-])('the layer tls is not put on %s', async (url, message) => {
+])('the layer tls cannot be added to %s', async (url, message) => {
   const dialling = dial(url, never, { wrap: ['tls'] })
   await expect(dialling).rejects.toMatchObject({ code: 'BAD_URL', message: expect.stringContaining(message) })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseUrl } from '../../../client/dial/url.ts'
+import { isLoopbackHost, parseUrl } from '../../../client/dial/url.ts'
 
 const schemes = ['tcp:', 'ws:']
 
@@ -8,11 +8,11 @@ test.each(['tcp://127.0.0.1:7650', 'tcp://[::1]:7650', 'ws://far.example/monitor
 })
 
 test.each([
-  ['nonsense', '"nonsense" is no URL like tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor'],
-  ['tcp://', '"tcp://" is no URL like tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor'],
-  ['wss://127.0.0.1:7651', 'cannot dial wss:// here: there is tcp://, ws://'],
-  ['tcp://alice@127.0.0.1:7650', 'the URL names a user or password: give them apart from it'],
-])('%s is refused, and it is said why', (text, message) => {
+  ['nonsense', '"nonsense" is not a URL such as tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor'],
+  ['tcp://', '"tcp://" is not a URL such as tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor'],
+  ['wss://127.0.0.1:7651', 'cannot dial wss:// here: use one of tcp://, ws://'],
+  ['tcp://alice@127.0.0.1:7650', 'the URL contains a user or password: pass them as credentials instead'],
+])('%s is refused with the reason', (text, message) => {
   expect(() => parseUrl(text, schemes)).toThrow(expect.objectContaining({ code: 'BAD_URL', message }))
 })
 
@@ -24,3 +24,10 @@ test.each(['tcp://alice:pencil@127.0.0.1:7650', 'tcp://alice:pencil@127.0.0.1:99
     )
   },
 )
+
+test('only what certainly is this machine counts as loopback', () => {
+  const yes = ['127.0.0.1', '127.1.2.3', '::1', '[::1]', '::ffff:127.0.0.1', 'localhost']
+  const no = ['', '128.0.0.1', '127.0.0.1.example.org', 'localhost.example.org', '::11', '10.127.0.0']
+  expect(yes.filter((host) => !isLoopbackHost(host))).toEqual([])
+  expect(no.filter(isLoopbackHost)).toEqual([])
+})

@@ -1,12 +1,13 @@
 /** A client with everything that it wrote and told, and the frames of it that nobody has looked at yet. */
-import { AmqpClient, type AmqpClientOptions, type Delivery } from '../../../protocol/amqp/client.ts'
+import { AmqpClient, type AmqpClientOptions } from '../../../protocol/amqp/client.ts'
+import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
 import { join, toHex } from '../../support/bytes.ts'
 import { attached, HEADER, offering, openOk, tune } from './vectors.ts'
 
 export interface End {
   readonly client: AmqpClient
   readonly opened: { serverProperties: unknown; heartbeatSeconds: number }[]
-  readonly deliveries: Delivery[]
+  readonly deliveries: AmqpDelivery[]
   readonly closed: string[]
   /** What was written since it was asked last, frame by frame, in hexadecimal digits; the protocol header is one of them. */
   written(): string[]
@@ -16,7 +17,7 @@ export interface End {
 export function connect(options: Partial<AmqpClientOptions> = {}): End {
   const bytes: Uint8Array[] = []
   const opened: End['opened'] = []
-  const deliveries: Delivery[] = []
+  const deliveries: AmqpDelivery[] = []
   const closed: string[] = []
   const client = new AmqpClient({
     virtualHost: '',

@@ -1,10 +1,16 @@
 /** The recorded connection, frame by frame, and the client at the end of it that the recording has the broker for. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { AmqpClient, type Delivery } from '../../../protocol/amqp/client.ts'
-import { decodeCommand, encodeCommand } from '../../../protocol/amqp/commands.ts'
-import { decodeHeader, encodeHeader } from '../../../protocol/amqp/content.ts'
-import { decodeControl, encodeControl } from '../../../protocol/amqp/controls.ts'
+import { AmqpClient } from '../../../protocol/amqp/client.ts'
 import { type Assembly, encodeFrames, FrameAssembler } from '../../../protocol/amqp/frames.ts'
+import {
+  decodeCommand,
+  decodeControl,
+  decodeHeader,
+  encodeCommand,
+  encodeControl,
+  encodeHeader,
+} from '../../../protocol/amqp/methods.ts'
+import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
 import { join, toHex } from '../../support/bytes.ts'
 import { capturedChunks, capturedTransfers } from '../../support/qmf/capture.ts'
 import { Random } from '../../support/random.ts'
@@ -69,7 +75,7 @@ describe.each([
 })
 
 interface Heard {
-  readonly deliveries: Delivery[]
+  readonly deliveries: AmqpDelivery[]
   readonly ends: string[]
   readonly written: Uint8Array[]
 }

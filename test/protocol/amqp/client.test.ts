@@ -85,7 +85,7 @@ describe('logging in', () => {
     expect(anonymous.pushes(HEADER, offering('PLAIN', 'DIGEST-MD5'))).toHaveLength(1)
     neither.pushes(HEADER, offering())
     expect([named, anonymous, neither].map(({ closed }) => closed)).toEqual([
-      ['the server offers ANONYMOUS, GSSAPI, not PLAIN: with the configured user nobody can log in there'],
+      ['the server offers ANONYMOUS, GSSAPI, not PLAIN: the configured user cannot log in there'],
       ['the server offers PLAIN, DIGEST-MD5, not ANONYMOUS: configure a user and a password'],
       ['the server offers no way to log in, not ANONYMOUS: configure a user and a password'],
     ])
@@ -97,7 +97,7 @@ describe('logging in', () => {
       toHex(control(0, '01040100', hex('0000000c006775657374006775657374'))),
     ])
   })
-  test('that is refused is told, without the password even where the server repeats it', () => {
+  test('that is refused is reported, without the password even if the server repeats it', () => {
     const end = connect({ user: 'monitor', password: 's3cret' })
     end.pushes(HEADER, start)
     const close = control(0, '010b0300', hex('0140'), str8('connection-forced: not with s3cret'))
@@ -127,9 +127,9 @@ describe('what the server ends', () => {
   test('by sending us away', () => {
     const end = connect()
     end.pushes(HEADER, offering('ANONYMOUS'), tune, control(0, '01090100', str16('other:5672')))
-    expect(end.closed).toEqual(['the server sends us to another one (other:5672), which has to be configured instead'])
+    expect(end.closed).toEqual(['the server redirects to other:5672: configure that one instead'])
   })
-  test('by detaching the session, in front of everything else', () => {
+  test('by detaching the session, before everything else', () => {
     const end = connect()
     end.pushes(HEADER, offering('ANONYMOUS'), tune, openOk, control(1, '02040300', str16('s-1'), hex('01')))
     expect([end.closed, end.opened]).toEqual([['the server detached the session (1: session busy)'], []])
@@ -141,7 +141,7 @@ describe('what the server ends', () => {
     ])
     expect(end.closed).toEqual(['the server detached the session (0: normal)'])
   })
-  test('with an exception, told once with its text', () => {
+  test('with an exception, reported once with its text', () => {
     const end = open()
     const text = str16('unauthorized-access: ACL denied queue create')
     const exception = command('0303 0100 3f00', hex('0193 00000000 08 01 00'), text)
@@ -200,7 +200,7 @@ describe('a server that is none', () => {
 describe('whatever the server sends', () => {
   const conversation = join(HEADER, start, tune, openOk, attached, transfer(hex('010203')), hex(bytesOf('flush')))
 
-  test('nothing but a ProtocolError leaves push, and nothing is told after the end', () => {
+  test('push throws nothing but ProtocolError, and nothing is reported after the end', () => {
     const changes = fc.array(fc.tuple(fc.nat(conversation.length - 1), fc.nat(255)), { maxLength: 4 })
     const cuts = fc.array(fc.nat(conversation.length), { maxLength: 5 })
     fc.assert(

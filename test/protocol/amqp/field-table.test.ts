@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Cursor } from '../../../protocol/amqp/cursor.ts'
+import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
 import {
   type FieldTable,
   type FieldValue,
@@ -8,7 +8,6 @@ import {
   readFieldTable,
   writeFieldTable,
 } from '../../../protocol/amqp/field-table.ts'
-import { Writer } from '../../../protocol/amqp/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { hex, join, toHex, u32 } from '../../support/bytes.ts'
 
@@ -20,7 +19,7 @@ function table(count: number, ...entries: readonly Uint8Array[]): Uint8Array {
 const entry = (key: string, value: string) => join(hex('01'), Buffer.from(key), hex(value))
 
 function read(bytes: Uint8Array): FieldTable {
-  const cursor = new Cursor(bytes)
+  const cursor = new ByteReader(bytes)
   const found = readFieldTable(cursor)
   cursor.finish()
   return found
@@ -35,7 +34,7 @@ function refusal(bytes: Uint8Array): string | undefined {
   }
 }
 function written(...entries: readonly (readonly [string, FieldValue])[]): string {
-  const writer = new Writer()
+  const writer = new ByteWriter()
   writeFieldTable(writer, new Map(entries))
   return toHex(writer.bytes())
 }

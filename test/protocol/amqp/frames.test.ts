@@ -1,9 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Command, decodeCommand, encodeCommand } from '../../../protocol/amqp/commands.ts'
-import { decodeHeader, encodeHeader } from '../../../protocol/amqp/content.ts'
-import { type Control, decodeControl, encodeControl } from '../../../protocol/amqp/controls.ts'
 import { type Assembly, encodeFrames, FrameAssembler } from '../../../protocol/amqp/frames.ts'
+import {
+  type AmqpCommand,
+  type AmqpControl,
+  decodeCommand,
+  decodeControl,
+  decodeHeader,
+  encodeCommand,
+  encodeControl,
+  encodeHeader,
+} from '../../../protocol/amqp/methods.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 import { command, control, derived, derivedTransfer, frame, live, liveStartOk, start, transfer } from './vectors.ts'
@@ -33,9 +40,9 @@ function said(assembly: Assembly) {
   return command
 }
 
-function encoded(says: Control | Command): Uint8Array {
+function encoded(says: AmqpControl | AmqpCommand): Uint8Array {
   const isControl = /^(connection|session)[.]/.test(says.name)
-  const method = isControl ? encodeControl(says as Control) : encodeCommand(says as Command)
+  const method = isControl ? encodeControl(says as AmqpControl) : encodeCommand(says as AmqpCommand)
   return encodeFrames({ channel: 0, isControl, method }, 65_535)
 }
 
@@ -63,7 +70,7 @@ describe('what is written another way than it is read', () => {
     const startOk = { name: 'connection.start-ok', clientProperties, mechanism: 'ANONYMOUS', response, locale: 'en_US' }
     expect(assemble(hex(liveStartOk)).map(said)).toEqual([startOk])
   })
-  test('fields and bytes behind those that are known', () => {
+  test('fields and bytes after the known ones', () => {
     expect(assemble(command('0802 0100 0900', Uint8Array.of(1, 0x71, 5, 5, 5))).map(said)).toEqual([
       { name: 'queue.delete', queue: 'q' },
     ])
@@ -182,7 +189,7 @@ describe('bounds', () => {
     ['a header in front', 'BAD_TYPE', [frame(0xb, 2, 1, hex(''))]],
     ['a body in front of its header', 'BAD_TYPE', [begun, frame(3, 3, 1, hex('')), frame(7, 2, 1, hex(''))]],
     ['two bodies', 'BAD_TYPE', [begun, frame(3, 3, 1, hex('')), frame(7, 3, 1, hex(''))]],
-    ['a header behind a control', 'BAD_TYPE', [frame(0xb, 0, 1, method), onTrack0]],
+    ['a header after a control', 'BAD_TYPE', [frame(0xb, 0, 1, method), onTrack0]],
     ['a new command inside another', 'UNKNOWN_MESSAGE', [begun, begun]],
     ['a continuation of nothing', 'UNKNOWN_MESSAGE', [frame(4, 3, 1, hex(''))]],
     ['a continuation of a segment that is whole', 'UNKNOWN_MESSAGE', [begun, frame(9, 1, 1, hex(''))]],

@@ -32,9 +32,7 @@ describe('commands', () => {
   test('undo what was made', () => {
     const { client, written } = open()
     client.unbind('q', 'x', 'k')
-    client.deleteQueue('q')
-    const unbound = command('0705 0100 0700', str8('q'), str8('x'), str8('k'))
-    expect(written()).toEqual([toHex(unbound), toHex(command('0802 0100 0100', str8('q')))])
+    expect(written()).toEqual([toHex(command('0705 0100 0700', str8('q'), str8('x'), str8('k')))])
   })
   test('carry a message', () => {
     const { client, written } = open()
@@ -68,7 +66,7 @@ describe('commands', () => {
   test('wait for the session, and are dropped once it is over', () => {
     const { client, pushes } = open()
     client.close()
-    client.deleteQueue('q')
+    client.unbind('q', 'x', 'k')
     client.sync(() => {})
     expect(pushes()).toEqual(['0f0000120000000000000000010b010000c8'])
     client.push(control(0, '010c0000'))
@@ -138,7 +136,7 @@ describe('what the server sends', () => {
       completedThrough(1, 2),
     ])
   })
-  test('is told again when the server asks for what is completed', () => {
+  test('is reported again when the server asks for completions', () => {
     const { pushes } = open()
     const flush = hex(onChannel1('flush'))
     expect(pushes(flush)).toEqual([toHex(control(1, '020a0100 0000'))])
@@ -148,7 +146,7 @@ describe('what the server sends', () => {
     expect(pushes(control(1, '020c0600'))).toEqual([completedThrough(0, 0)])
     expect(pushes(control(1, '020c0100'))).toEqual([])
   })
-  test('is told with a request for a reply once it is a thousand', () => {
+  test('is reported with a request for a confirmation after a thousand commands', () => {
     const { pushes } = open()
     pushes(...Array.from({ length: 1000 }, () => transfer(hex('01'))))
     expect(pushes(transfer(hex('01')))).toEqual([completedThrough(0, 1000, '0300')])
@@ -163,12 +161,12 @@ describe('what the server sends', () => {
 })
 
 describe('a sync', () => {
-  test('calls back when everything in front of it is completed', () => {
+  test('calls back when everything before it is completed', () => {
     const { client, pushes } = open()
     const done: string[] = []
     client.declareQueue('q')
     client.sync(() => done.push('first'))
-    client.deleteQueue('q')
+    client.unbind('q', 'x', 'k')
     client.sync(() => done.push('second'))
     pushes()
     pushes(hex(completedThrough(0, 0)))
@@ -214,7 +212,7 @@ describe('heartbeats', () => {
     ])
     expect([client.tick(5000), written()]).toEqual([false, [heartbeat]])
     client.tick(6000)
-    client.deleteQueue('q')
+    client.unbind('q', 'x', 'k')
     client.tick(7000)
     written()
     expect([client.tick(11_999), written()]).toEqual([false, []])

@@ -2,8 +2,7 @@
  * Frames with what they say: `live` went between qpidd 1.40.0 and a console that wrote nothing but raw bytes, `derived` were
  * made with Apache's Python encoder. And frames built by hand, independent of our own encoder.
  */
-import type { Command } from '../../../protocol/amqp/commands.ts'
-import type { Control } from '../../../protocol/amqp/controls.ts'
+import type { AmqpCommand, AmqpControl } from '../../../protocol/amqp/methods.ts'
 import { hex, join } from '../../support/bytes.ts'
 import { capturedChunks } from '../../support/qmf/capture.ts'
 
@@ -11,7 +10,7 @@ export interface FrameVector {
   readonly name: string
   readonly hex: string
   /** Not sync, channel 0. */
-  readonly says: Control | Command
+  readonly says: AmqpControl | AmqpCommand
 }
 
 const ascii = new TextEncoder()

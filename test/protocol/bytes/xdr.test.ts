@@ -108,7 +108,7 @@ describe('the reader', () => {
 })
 
 describe('the writer', () => {
-  it('fills in the length of a frame behind it', () => {
+  it('fills in the length of a frame after its end is written', () => {
     const writer = new XdrWriter(4)
     const outer = writer.beginFrame()
     writer.uint32(1).uint32(2).endFrame(outer)

@@ -37,8 +37,8 @@ class Below implements Link {
   }
 }
 
-/** What a session would be told. */
-class Told implements LinkListener {
+/** Records the calls that a session would get. */
+class Recorder implements LinkListener {
   bytes = Buffer.alloc(0)
   readonly events: string[] = []
 
@@ -56,12 +56,12 @@ class Told implements LinkListener {
   }
 }
 
-function make(): { below: Below; told: Told; link: DeflateLink } {
+function make(): { below: Below; recorder: Recorder; link: DeflateLink } {
   const below = new Below()
-  const told = new Told()
+  const recorder = new Recorder()
   const link = new DeflateLink(below)
-  link.listen(told)
-  return { below, told, link }
+  link.listen(recorder)
+  return { below, recorder, link }
 }
 
 /** Waits for what a thread of zlib does. */
@@ -102,15 +102,15 @@ describe('what is written', () => {
   })
 
   it('is called out when the link closes first, once', async () => {
-    const { below, told, link } = make()
+    const { below, recorder, link } = make()
     let out = 0
     for (let writes = 0; writes < 5; writes++) link.write(new Uint8Array(100_000), () => out++)
     below.listener?.closed()
     expect(out).toBe(5)
     link.write(new Uint8Array(1), () => out++)
     expect(out).toBe(6)
-    await until(() => told.events.length > 0)
-    expect(told.events).toEqual(['closed'])
+    await until(() => recorder.events.length > 0)
+    expect(recorder.events).toEqual(['closed'])
   })
 
   it('goes out before the end, with its reason', async () => {
@@ -128,7 +128,7 @@ describe('what arrives', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 500 }), { minLength: 1, maxLength: 20 })
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 5_000 }), sizes, async (bytes, cuts) => {
-        const { below, told } = make()
+        const { below, recorder } = make()
         const stream = deflateRawSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH })
         for (let at = 0, turn = 0; at < stream.length; turn++) {
           const size = cuts[turn % cuts.length] ?? 1
@@ -138,44 +138,44 @@ describe('what arrives', () => {
           chunk.fill(0)
           at += size
         }
-        await until(() => told.bytes.length === bytes.length)
-        expect(told.bytes).toEqual(Buffer.from(bytes))
+        await until(() => recorder.bytes.length === bytes.length)
+        expect(recorder.bytes).toEqual(Buffer.from(bytes))
         below.listener?.closed()
-        await until(() => told.events.includes('closed'))
+        await until(() => recorder.events.includes('closed'))
       }),
       { numRuns: 50 },
     )
   })
 
   it('may be as dense as a first batch of like commands is', async () => {
-    const { below, told } = make()
+    const { below, recorder } = make()
     arrive(below, deflateRawSync(Buffer.alloc(60_000)))
-    await until(() => told.bytes.length === 60_000)
-    expect(told.events).not.toContain(expect.stringContaining('100 times'))
+    await until(() => recorder.bytes.length === 60_000)
+    expect(recorder.events).not.toContain(expect.stringContaining('100 times'))
   })
 
-  it('and would inflate to more than 100 times its size is told, and not delivered', async () => {
-    const { below, told } = make()
+  it('and would inflate to more than 100 times its size is reported, and not delivered', async () => {
+    const { below, recorder } = make()
     const bomb = deflateRawSync(Buffer.alloc(64 << 20))
     for (let at = 0; at < bomb.length; at += 1_000) arrive(below, bomb.subarray(at, at + 1_000))
-    await until(() => told.events.length > 0)
-    expect(told.events[0]).toContain('100 times')
-    expect(told.bytes.length).toBeLessThanOrEqual((1 << 16) + 100 * bomb.length)
-    const delivered = told.bytes.length
+    await until(() => recorder.events.length > 0)
+    expect(recorder.events[0]).toContain('100 times')
+    expect(recorder.bytes.length).toBeLessThanOrEqual((1 << 16) + 100 * bomb.length)
+    const delivered = recorder.bytes.length
     arrive(below, bomb)
     await new Promise((resolve) => setImmediate(resolve))
-    expect(told.bytes.length).toBe(delivered)
+    expect(recorder.bytes.length).toBe(delivered)
   })
 
-  it('and is no deflate data is told once, and words can still be written', async () => {
+  it('and is not deflate data is reported once, and writing still works', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 300 }), async (bytes) => {
-        const { below, told, link } = make()
-        // A stored block whose lengths contradict each other, behind whatever may come first.
+        const { below, recorder, link } = make()
+        // A stored block whose lengths contradict each other, after any bytes that may come first.
         arrive(below, Buffer.from('00ffff0f0f', 'hex'))
         arrive(below, bytes)
-        await until(() => told.events.length > 0)
-        expect(told.events).toEqual([expect.stringContaining('not deflate data')])
+        await until(() => recorder.events.length > 0)
+        expect(recorder.events).toEqual([expect.stringContaining('not deflate data')])
         link.write(Buffer.from('why'))
         await until(() => below.written.length === 1)
         expect(inflated(below.written[0] ?? Buffer.alloc(0)).toString()).toBe('why')
@@ -185,28 +185,28 @@ describe('what arrives', () => {
   })
 
   it('stays with the sender while the reader rests: no more than a buffer is inflated ahead', async () => {
-    const { below, told, link } = make()
+    const { below, recorder, link } = make()
     link.pause()
     const incompressible = Buffer.from(Array.from({ length: 1 << 18 }, (_, index) => (index * index * 31) >> 7))
     const stream = deflateRawSync(incompressible, { finishFlush: constants.Z_SYNC_FLUSH, level: 0 })
     for (let at = 0; at < stream.length; at += 65_536) arrive(below, stream.subarray(at, at + 65_536))
     for (let turns = 0; turns < 50; turns++) await new Promise((resolve) => setImmediate(resolve))
-    expect(told.bytes.length).toBe(0)
+    expect(recorder.bytes.length).toBe(0)
     expect(below.calls).toContain('pause')
     link.resume()
-    await until(() => told.bytes.length === incompressible.length)
-    expect(told.bytes).toEqual(incompressible)
+    await until(() => recorder.bytes.length === incompressible.length)
+    expect(recorder.bytes).toEqual(incompressible)
     await until(() => below.calls.at(-1) === 'resume')
   })
 
   it('stays with the sender too while more waits to be inflated than a buffer holds', async () => {
-    const { below, told } = make()
+    const { below, recorder } = make()
     arrive(below, deflateRawSync(Buffer.alloc(1_000), { level: 0, finishFlush: constants.Z_SYNC_FLUSH }))
-    await until(() => told.bytes.length === 1_000)
+    await until(() => recorder.bytes.length === 1_000)
     expect(below.calls).toEqual([])
     arrive(below, deflateRawSync(Buffer.alloc(60_000), { level: 0, finishFlush: constants.Z_SYNC_FLUSH }))
     expect(below.calls).toEqual(['pause'])
-    await until(() => told.bytes.length === 61_000 && below.calls.length > 1)
+    await until(() => recorder.bytes.length === 61_000 && below.calls.length > 1)
     expect(below.calls).toEqual(['pause', 'resume'])
   })
 
@@ -215,11 +215,11 @@ describe('what arrives', () => {
       ['finished', (below: Below) => below.listener?.finished()],
       ['closed', (below: Below) => below.listener?.closed()],
     ] as const) {
-      const { below, told } = make()
+      const { below, recorder } = make()
       arrive(below, deflateRawSync(Buffer.alloc(50_000, 'x'), { finishFlush: constants.Z_SYNC_FLUSH }))
       end(below)
-      await until(() => told.events.length > 0)
-      expect([told.events, told.bytes.length]).toEqual([[event], 50_000])
+      await until(() => recorder.events.length > 0)
+      expect([recorder.events, recorder.bytes.length]).toEqual([[event], 50_000])
     }
   })
 })
@@ -227,7 +227,7 @@ describe('what arrives', () => {
 it('two ends over a stream understand each other', async () => {
   const [near, far] = duplexPair()
   const [one, other] = [new DeflateLink(new StreamLink(near)), new DeflateLink(new StreamLink(far))]
-  const [heard, answered] = [new Told(), new Told()]
+  const [heard, answered] = [new Recorder(), new Recorder()]
   one.listen(answered)
   other.listen(heard)
   one.write(Buffer.from('a question'))

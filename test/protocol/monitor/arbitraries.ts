@@ -3,10 +3,9 @@
  * their extremes, values nest as deep as the wire allows.
  */
 import fc from 'fast-check'
-import { type CommandName, commands } from '../../../protocol/monitor/commands/index.ts'
+import { type CommandName, commands } from '../../../protocol/monitor/commands.ts'
 import { BasicType, MAX_ID } from '../../../protocol/monitor/constants.ts'
-import type { FieldKind } from '../../../protocol/monitor/fields.ts'
-import * as kinds from '../../../protocol/monitor/fields.ts'
+import { type FieldKind, fieldKinds as kinds } from '../../../protocol/monitor/fields.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 

@@ -6,8 +6,14 @@ import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { readArguments } from '../../../protocol/monitor/arguments.ts'
 import { readCapabilities } from '../../../protocol/monitor/capabilities.ts'
-import { type Command, readCommand, writeCommand } from '../../../protocol/monitor/command.ts'
-import { type CommandName, commandName, commands } from '../../../protocol/monitor/commands/index.ts'
+import {
+  type CommandDeclaration,
+  type CommandName,
+  commandName,
+  commands,
+  readCommand,
+  writeCommand,
+} from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import {
   jsonCommandArguments,
@@ -21,7 +27,7 @@ import * as arbitrary from './arbitraries.ts'
 import { encodeMessage } from './encode-message.ts'
 import { commandVectors, messageVectors } from './vectors.ts'
 
-const declaredOf = (name: CommandName) => commands[name] as Command
+const declaredOf = (name: CommandName) => commands[name] as CommandDeclaration
 
 function decodeCommand(payload: Uint8Array): unknown {
   const reader = new XdrReader(payload)
@@ -162,7 +168,7 @@ describe('a length or count that lies', () => {
       const error = refusalOf(() => decoders[decoder]!(payload))
       expect(process.memoryUsage().arrayBuffers - held).toBeLessThan(2 ** 20)
       expect(error, `${lie}`).toBeDefined()
-      // A length is refused at itself or at the bytes that are missing behind it; nothing further is looked at.
+      // A length is refused at its own offset or at the missing bytes after it; nothing further is read.
       expect([at, at + 4]).toContain(error!.offset)
     }
   })

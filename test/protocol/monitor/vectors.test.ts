@@ -5,8 +5,13 @@ import { Framer, MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { type Command, readCommand, writeCommand } from '../../../protocol/monitor/command.ts'
-import { commandName, commands } from '../../../protocol/monitor/commands/index.ts'
+import {
+  type CommandDeclaration,
+  commandName,
+  commands,
+  readCommand,
+  writeCommand,
+} from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
@@ -19,12 +24,12 @@ function decodeCommand(payload: Uint8Array) {
   const reader = new XdrReader(payload)
   const command = commandName(reader.uint32())!
   const seq = reader.uint32()
-  return { command, seq, fields: readCommand(commands[command] as Command, reader) }
+  return { command, seq, fields: readCommand(commands[command] as CommandDeclaration, reader) }
 }
 
 function encodeCommand(vector: ReturnType<typeof decodeCommand>): Uint8Array {
   const writer = new XdrWriter(4)
-  writeCommand(writer, commands[vector.command] as Command, vector.seq, vector.fields)
+  writeCommand(writer, commands[vector.command] as CommandDeclaration, vector.seq, vector.fields)
   return writer.copy()
 }
 

@@ -4,7 +4,7 @@
  * cannot say as a string, `78*255` as 255 times the byte (or `x*255` the character).
  */
 import { readFileSync } from 'node:fs'
-import type { CommandName } from '../../../protocol/monitor/commands/index.ts'
+import type { CommandName } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'

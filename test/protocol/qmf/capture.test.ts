@@ -1,8 +1,7 @@
 /** The whole recording, decoded and compared with what another console made of it. */
 import { describe, expect, test } from 'vitest'
 import type { FieldTable, FieldValue } from '../../../protocol/amqp/field-table.ts'
-import { decodeBody } from '../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../protocol/qmf/encode.ts'
+import { decodeBody, encodeMessage } from '../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
   QmfMessage,

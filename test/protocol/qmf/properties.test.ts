@@ -1,11 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Cursor } from '../../../protocol/amqp/cursor.ts'
+import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
 import { readFieldTable, writeFieldTable } from '../../../protocol/amqp/field-table.ts'
-import { Writer } from '../../../protocol/amqp/writer.ts'
-import { inputs, outputs } from '../../../protocol/qmf/arguments.ts'
-import { decodeBody } from '../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../protocol/qmf/encode.ts'
+import { decodeBody, encodeMessage } from '../../../protocol/qmf/messages.ts'
+import { inputsOf, outputsOf } from '../../../protocol/qmf/schema.ts'
 import type { QmfMessage } from '../../../protocol/qmf/types.ts'
 import { join } from '../../support/bytes.ts'
 import { capturedTransfers } from '../../support/qmf/capture.ts'
@@ -37,12 +35,12 @@ const message: fc.Arbitrary<readonly [QmfMessage, ReturnType<typeof knowing>]> =
   fc.tuple(any.method, any.table, any.objectId).chain(([method, table, id]) => {
     const schema = { ...table, methods: [method] }
     const call = any
-      .valuesOf(inputs(method))
+      .valuesOf(inputsOf(method))
       .map(
         (values): QmfMessage => ({ op: 'M', sequence: 9, id, key: table.key, method: method.name, arguments: values }),
       )
     const reply = any
-      .valuesOf(outputs(method))
+      .valuesOf(outputsOf(method))
       .map((values): QmfMessage => ({ op: 'm', sequence: 9, status: 0, text: 'OK', arguments: values }))
     return fc.oneof(call, reply).map((said) => [said, knowing([schema], method)] as const)
   }),
@@ -60,7 +58,7 @@ describe('for every schema and all values', () => {
     )
   })
 
-  test('what is cut off anywhere is told of, behind the messages before', () => {
+  test('a message that is cut off anywhere is reported, after the messages before it', () => {
     fc.assert(
       fc.property(message, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), ([said, knows], where) => {
         const whole = encodeMessage({ op: 'x', sequence: 7 }, knows)
@@ -77,9 +75,9 @@ describe('for every schema and all values', () => {
   test('tables in each other come back as they were', () => {
     fc.assert(
       fc.property(any.fieldTable, (table) => {
-        const writer = new Writer()
+        const writer = new ByteWriter()
         writeFieldTable(writer, table)
-        const cursor = new Cursor(writer.bytes())
+        const cursor = new ByteReader(writer.bytes())
         expect(readFieldTable(cursor)).toStrictEqual(table)
         expect(cursor.remaining).toBe(0)
       }),

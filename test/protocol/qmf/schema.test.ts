@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { Cursor } from '../../../protocol/amqp/cursor.ts'
-import { Writer } from '../../../protocol/amqp/writer.ts'
+import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { readProperties, writeProperties, writeValues } from '../../../protocol/qmf/object.ts'
+import { readProperties, writeProperties, writeValues } from '../../../protocol/qmf/messages.ts'
 import { MAX_SCHEMA_ITEMS, MAX_SCHEMA_TEXT, readSchema } from '../../../protocol/qmf/schema.ts'
 import type { TableSchema } from '../../../protocol/qmf/types.ts'
 import { hex, join, toHex, u32 } from '../../support/bytes.ts'
@@ -23,7 +22,7 @@ const table = (counts: string, ...maps: readonly Uint8Array[]) => join(hex(`01 $
 const event = (...maps: readonly Uint8Array[]) => join(hex(`02 ${KEY}`), hex('0001'), ...maps)
 
 function read(bytes: Uint8Array) {
-  const cursor = new Cursor(bytes)
+  const cursor = new ByteReader(bytes)
   const schema = readSchema(cursor)
   cursor.finish()
   return schema
@@ -81,7 +80,7 @@ describe('a schema', () => {
     expect(schema).toMatchObject({ properties: [{ access: 3, isIndex: false, isOptional: false }] })
   })
 
-  test('has the arguments of each method behind it', () => {
+  test('has the arguments of each method after it', () => {
     const method = (name: string, count: string) => map({ name: str16(name), argCount: count })
     const argument = (name: string, dir: string, more = {}) =>
       map({ name: str16(name), type: '0201', dir: str16(dir), ...more })
@@ -165,22 +164,22 @@ describe('the presence mask', () => {
   const values = [5, 10, none, none, none, none, none, none, 17, 18, none]
 
   test('has a bit for each optional property, in bytes of eight, the lowest first', () => {
-    const cursor = new Cursor(hex('8101 05 0a 11 12'))
+    const cursor = new ByteReader(hex('8101 05 0a 11 12'))
     expect(readProperties(cursor, schema)).toStrictEqual(values)
     expect(cursor.remaining).toBe(0)
-    const writer = new Writer()
+    const writer = new ByteWriter()
     writeProperties(writer, schema, values)
     expect(toHex(writer.bytes())).toBe('8101050a1112')
   })
 
-  test('has no meaning in the bits behind the last optional property', () => {
-    expect(readProperties(new Cursor(hex('81fd 05 0a 11 12')), schema)).toStrictEqual(values)
+  test('has no meaning in the bits after the last optional property', () => {
+    expect(readProperties(new ByteReader(hex('81fd 05 0a 11 12')), schema)).toStrictEqual(values)
   })
 
   test('cannot say that a property is absent that is not optional, nor that there are more or fewer', () => {
-    const write = (list: typeof values) => () => writeProperties(new Writer(), schema, list)
+    const write = (list: typeof values) => () => writeProperties(new ByteWriter(), schema, list)
     expect(write([none, ...values.slice(1)])).toThrow(ProtocolError)
     expect(write(values.slice(1))).toThrow(ProtocolError)
-    expect(() => writeValues(new Writer(), schema.properties, [1])).toThrow(ProtocolError)
+    expect(() => writeValues(new ByteWriter(), schema.properties, [1])).toThrow(ProtocolError)
   })
 })

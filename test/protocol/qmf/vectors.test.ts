@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { decodeBody, MAX_MESSAGES } from '../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../protocol/qmf/encode.ts'
+import { decodeBody, encodeMessage, MAX_MESSAGES } from '../../../protocol/qmf/messages.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 import { knowing, knownFor, noneKnown, schemas, vector, vectors } from './vectors.ts'
 
@@ -16,7 +15,7 @@ describe('every vector', () => {
     expect(toHex(join(...parts))).toBe(toHex(given.bytes))
   })
 
-  test.each(vectors)('$name, cut off anywhere, gives the messages before and is told of', (given) => {
+  test.each(vectors)('$name, cut off anywhere, returns the messages before it and is reported', (given) => {
     const known = knownFor(given)
     const borders = [0]
     for (const message of given.messages.slice(0, -1))
@@ -29,7 +28,7 @@ describe('every vector', () => {
     }
   })
 
-  test.each(vectors)('$name decodes in front of another message', (given) => {
+  test.each(vectors)('$name decodes before another message', (given) => {
     const heartbeat = vector('h')
     expect(decodeBody(join(given.bytes, heartbeat.bytes), knownFor(given))).toStrictEqual({
       messages: [...given.messages, ...heartbeat.messages],
@@ -44,7 +43,7 @@ describe('every vector', () => {
   })
 })
 
-test('a failure ends with its text, though qpidd writes arguments behind it as if it had succeeded', () => {
+test('a failure ends with its text, though qpidd writes arguments after it as if it had succeeded', () => {
   const failure = '414d326d 00000028 00000007 0002 6e6f'
   const message = { op: 'm', sequence: 40, status: 7, text: 'no', arguments: [] }
   expect(decodeBody(hex(`${failure} 00000007 0005 68656c6c6f`), noneKnown)).toStrictEqual({ messages: [message] })
@@ -54,7 +53,7 @@ test('a failure ends with its text, though qpidd writes arguments behind it as i
 describe('what ends a body', () => {
   const [p] = vector('p p in one body').messages
   const first = vector('p p in one body').bytes.subarray(0, 28)
-  const behindOne = (bytes: Uint8Array, known = noneKnown) => decodeBody(join(first, bytes), known)
+  const afterOne = (bytes: Uint8Array, known = noneKnown) => decodeBody(join(first, bytes), known)
 
   test.each([
     ['another magic', '414d31 68 00000000 0000000000000000', { reason: 'unknown-magic', offset: 28 }],
@@ -62,17 +61,17 @@ describe('what ends a body', () => {
     ['half a header', '414d32 68 0000', { reason: 'malformed' }],
     ['a class that is of neither kind', '414d32 71 00000003 03', { reason: 'malformed', op: 'q', sequence: 3 }],
   ])('%s', (_, bytes, expected) => {
-    const { messages, stopped } = behindOne(hex(bytes))
+    const { messages, stopped } = afterOne(hex(bytes))
     expect(messages).toStrictEqual([p])
     expect(stopped).toMatchObject(expected)
     expect(Object.hasOwn(stopped!, 'op')).toBe('op' in expected)
   })
 
-  test('an object of an unknown class, whose key is told', () => {
+  test('an object of an unknown class, whose key is reported', () => {
     const { bytes, messages } = vector('g with one of two optional properties')
     const { header } = messages[0] as Extract<(typeof messages)[0], { op: 'g' }>
-    expect(behindOne(bytes).stopped).toMatchObject({ reason: 'unknown-class', key: header.key, op: 'g', sequence: 5 })
-    expect(behindOne(vector('e').bytes).stopped).toMatchObject({
+    expect(afterOne(bytes).stopped).toMatchObject({ reason: 'unknown-class', key: header.key, op: 'g', sequence: 5 })
+    expect(afterOne(vector('e').bytes).stopped).toMatchObject({
       reason: 'unknown-class',
       key: { className: 'queueDelete' },
     })
@@ -81,15 +80,15 @@ describe('what ends a body', () => {
   test('an object of a class that is an event', () => {
     const event = { kind: 'event', key: schemas.at(-1)!.key, arguments: [] } as const
     const { bytes } = vector('i')
-    expect(behindOne(bytes, knowing([event])).stopped).toMatchObject({ reason: 'malformed', op: 'i' })
+    expect(afterOne(bytes, knowing([event])).stopped).toMatchObject({ reason: 'malformed', op: 'i' })
   })
 
   test('a call of a method that its class does not have, and of a class that is not known', () => {
     const { bytes } = vector('M')
     const widget = schemas.find(({ key }) => key.className === 'widget')!
     const bare = knowing([{ ...widget, methods: [] } as typeof widget])
-    expect(behindOne(bytes, bare).stopped).toMatchObject({ reason: 'unknown-method', op: 'M', sequence: 6 })
-    expect(behindOne(bytes).stopped).toMatchObject({
+    expect(afterOne(bytes, bare).stopped).toMatchObject({ reason: 'unknown-method', op: 'M', sequence: 6 })
+    expect(afterOne(bytes).stopped).toMatchObject({
       reason: 'unknown-class',
       key: { className: 'widget' },
       sequence: 6,
@@ -97,11 +96,11 @@ describe('what ends a body', () => {
   })
 
   test('a good reply to a call of which nothing is known, while a refusal needs no call', () => {
-    expect(behindOne(vector('m with an argument').bytes).stopped).toMatchObject({
+    expect(afterOne(vector('m with an argument').bytes).stopped).toMatchObject({
       reason: 'unknown-method',
       sequence: 6,
     })
-    expect(behindOne(vector('m of an unknown object').bytes).messages).toHaveLength(2)
+    expect(afterOne(vector('m of an unknown object').bytes).messages).toHaveLength(2)
   })
 
   test.each([20, 22] as const)('a value of type %i', (type) => {
@@ -109,7 +108,7 @@ describe('what ends a body', () => {
     const known = knowing([
       { kind: 'table', key: widget, properties: [], statistics: [{ name: 'hits', type }], methods: [] },
     ])
-    expect(behindOne(vector('i').bytes, known)).toMatchObject({
+    expect(afterOne(vector('i').bytes, known)).toMatchObject({
       messages: [p],
       stopped: { reason: 'unsupported-type', op: 'i' },
     })
@@ -133,7 +132,7 @@ describe('the text of a reply that knows no method', () => {
     return message?.op === 'm' ? message.text : undefined
   }
 
-  test('may be str16 or str8, also in front of another message', () => {
+  test('may be str16 or str8, also before another message', () => {
     expect(text('0002 4f4b')).toBe('OK')
     expect(text('02 4f4b')).toBe('OK')
     expect(text('02 4f4b 414d327800000000')).toBe('OK')

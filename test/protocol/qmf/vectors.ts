@@ -1,7 +1,7 @@
 /** The bodies of test/vectors/qmf with what they mean, and the schemas that it takes to read them. */
 import { readFileSync } from 'node:fs'
-import { decodeBody } from '../../../protocol/qmf/decode.ts'
-import type { ClassKey, Known, QmfMessage, Schema, SchemaMethod } from '../../../protocol/qmf/types.ts'
+import { decodeBody } from '../../../protocol/qmf/messages.ts'
+import type { ClassKey, QmfMessage, Schema, SchemaLookup, SchemaMethod } from '../../../protocol/qmf/types.ts'
 import { hex } from '../../support/bytes.ts'
 import { capturedTransfers } from '../../support/qmf/capture.ts'
 
@@ -35,10 +35,10 @@ export function vector(name: string): Vector {
   return found
 }
 
-export const noneKnown: Known = { schema: () => undefined, method: () => undefined }
+export const noneKnown: SchemaLookup = { schema: () => undefined, method: () => undefined }
 
 /** Knows these classes; every reply answers a call of `method`. */
-export function knowing(schemas: readonly Schema[], method?: SchemaMethod): Known {
+export function knowing(schemas: readonly Schema[], method?: SchemaMethod): SchemaLookup {
   const byKey = new Map(schemas.map((schema) => [JSON.stringify(schema.key), schema]))
   return {
     schema: ({ packageName, className, hash }: ClassKey) => byKey.get(JSON.stringify({ packageName, className, hash })),
@@ -54,7 +54,7 @@ export const schemas: readonly Schema[] = [
   .flatMap((body) => decodeBody(body, noneKnown).messages)
   .flatMap((message) => (message.op === 's' ? [message.schema] : []))
 
-export function knownFor({ called }: Pick<Vector, 'called'>): Known {
+export function knownFor({ called }: Pick<Vector, 'called'>): SchemaLookup {
   const methods = schemas.flatMap((schema) => (schema.kind === 'table' ? schema.methods : []))
   return knowing(
     schemas,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Quota, Quotas, type TenantUse } from '../../../server/accounts/quotas.ts'
-import { defaultConfig } from '../../../server/config/config.ts'
 import { StatusError } from '../../../server/core/errors.ts'
+import { defaultConfig } from '../../../server/start/config.ts'
 
 function rig(quota: Partial<Quota>): { use: TenantUse; clock: { now: number }; set(quota: Partial<Quota>): void } {
   const clock = { now: 5_000 }

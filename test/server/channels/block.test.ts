@@ -28,7 +28,7 @@ describe('a block', () => {
       block.reserve(28, MAX_BLOCK_BYTES, new Pool())
       block.append(headOf(7), new Uint8Array(4), 0, time)
     }
-    expect([block.from, block.to, block.metric]).toEqual([3, 9, 7])
+    expect([block.minTime, block.maxTime, block.metric]).toEqual([3, 9, 7])
     block.reserve(28, MAX_BLOCK_BYTES, new Pool())
     block.append(headOf(8), new Uint8Array(4), 0, 6)
     expect(block.metric).toBe(0)
@@ -48,20 +48,20 @@ describe('a block', () => {
         const block = blockOf(40)
         const settled = new Set<number>()
         for (const ordinal of ordinals) {
-          expect(block.mark(ordinal)).toBe(!settled.has(ordinal))
+          expect(block.settle(ordinal)).toBe(!settled.has(ordinal))
           settled.add(ordinal)
         }
         for (let ordinal = 0; ordinal < 40; ordinal++) expect(block.isSettled(ordinal)).toBe(settled.has(ordinal))
         let prefix = 0
         while (settled.has(prefix)) prefix++
-        expect(block.prefix).toBe(prefix)
+        expect(block.settledPrefix).toBe(prefix)
         const bitmap = block.bitmap()
         for (let ordinal = 0; ordinal < 40; ordinal++) {
           const bit = (bitmap[ordinal >> 3]! >> (ordinal & 7)) & 1
           expect(bit).toBe(settled.has(ordinal) ? 1 : 0)
         }
         const again = blockOf(40)
-        again.restore(bitmap)
+        again.restoreBitmap(bitmap)
         for (let ordinal = 0; ordinal < 40; ordinal++) expect(again.isSettled(ordinal)).toBe(settled.has(ordinal))
       }),
     )
@@ -69,22 +69,22 @@ describe('a block', () => {
 
   it('goes on settling after it has grown', () => {
     const block = blockOf(3)
-    block.mark(2)
+    block.settle(2)
     for (let i = 3; i < 30; i++) {
       block.reserve(28, MAX_BLOCK_BYTES, new Pool())
       block.append(headOf(7), new Uint8Array(4), 100 + i, 0)
     }
-    block.mark(29)
+    block.settle(29)
     expect([2, 3, 28, 29].map((ordinal) => block.isSettled(ordinal))).toEqual([true, false, false, true])
-    expect(block.lastLeft).toBe(128)
+    expect(block.lastUnsettled).toBe(128)
   })
 
   it('counts what is neither stored nor settled', () => {
     const block = blockOf(10)
-    block.stored = 4
-    block.mark(4)
-    block.mark(7)
-    expect([block.unstored, block.settledFrom(block.stored)]).toEqual([4, 104])
+    block.durable = 4
+    block.settle(4)
+    block.settle(7)
+    expect([block.countUnstored, block.settledFrom(block.durable)]).toEqual([4, 104])
   })
 
   it('gives waiting frames their ids, across the border of 32 bits', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { BatchBuilder } from '../../../server/channels/batch.ts'
 import { Journal, type Journaled } from '../../../server/channels/journal.ts'
-import { type Task, TurnScheduler } from '../../../server/channels/turn.ts'
+import { type Task, TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import type { Batch, Change } from '../../../storage/store.ts'
 
 class HandTurn extends TurnScheduler {
@@ -21,11 +21,11 @@ class Source implements Journaled {
     this.#bytes = bytes
   }
 
-  take(builder: BatchBuilder): void {
+  submit(builder: BatchBuilder): void {
     this.taken++
     builder.copy(new Uint8Array(this.#bytes))
   }
-  stored(): void {
+  durable(): void {
     this.storedCount++
   }
 }

@@ -1,23 +1,23 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Block } from '../../../server/channels/block.ts'
-import { Gap } from '../../../server/channels/gap.ts'
+import { GapEntry } from '../../../server/channels/gap.ts'
 import { type Entry, Lane } from '../../../server/channels/lane.ts'
 
 /** Ids first..last. */
 function blockOf(first: number, count: number): Block {
   const block = new Block(first, 0, first)
-  block.count = block.left = count
+  block.count = block.unsettled = count
   return block
 }
 
-function gapOf(transaction: number): Gap {
-  return new Gap(transaction, 0, transaction, { reason: 1, metric: 0, count: 1, from: 0, to: 0 })
+function gapOf(transaction: number): GapEntry {
+  return new GapEntry(transaction, 0, transaction, { reason: 1, metric: 0, count: 1, from: 0, to: 0 })
 }
 
 const kill = (entry: Entry): void => {
   if (entry.kind === 'gap') entry.settled = true
-  else entry.left = 0
+  else entry.unsettled = 0
 }
 
 describe('a lane', () => {
@@ -87,7 +87,7 @@ describe('a lane', () => {
           // What is dead may be gone or not.
           const here = new Set(lane)
           expect([...lane]).toEqual(entries.filter((entry) => here.has(entry)))
-          const isAlive = (entry: Entry): boolean => (entry.kind === 'gap' ? !entry.settled : entry.left > 0)
+          const isAlive = (entry: Entry): boolean => (entry.kind === 'gap' ? !entry.settled : entry.unsettled > 0)
           for (const entry of entries) if (isAlive(entry)) expect(here.has(entry)).toBe(true)
           expect(lane.cursor).toBeLessThanOrEqual(lane.length)
         }
@@ -95,7 +95,7 @@ describe('a lane', () => {
     )
   })
 
-  it('does not grow for ever behind a value that is never committed', () => {
+  it('does not grow for ever after a value that is never committed', () => {
     const lane = new Lane(0)
     lane.push(blockOf(1, 1))
     for (let id = 2; id < 100_000; id++) {

@@ -1,16 +1,16 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Block } from '../../../server/channels/block.ts'
-import { type Connection, Outbox } from '../../../server/channels/outbox.ts'
-import { TurnScheduler } from '../../../server/channels/turn.ts'
+import { type ChannelConnection, Outbox } from '../../../server/channels/outbox.ts'
+import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { Rig, told } from './rig.ts'
+import { describeFrames, Rig } from './rig.ts'
 
 class HandTurn extends TurnScheduler {
   override schedule(): void {}
 }
 
-/** A link that drains when it is told to. */
-class Link implements Connection {
+/** A link that drains on demand. */
+class Link implements ChannelConnection {
   readonly sent: Uint8Array[] = []
   readonly behind = false
   undrained = 0
@@ -36,7 +36,7 @@ class Link implements Connection {
   }
 
   get frames(): string[] {
-    return this.sent.flatMap(told)
+    return this.sent.flatMap(describeFrames)
   }
 
   notice(): void {}
@@ -130,7 +130,7 @@ describe('the outbox', () => {
     rig.append(7, 1)
     outbox.atTurnEnd()
     expect(link.frames).toEqual([])
-    outbox.start()
+    outbox.resume()
     outbox.atTurnEnd()
     expect(link.frames).toEqual(['VALUE 7 101 @2'])
   })

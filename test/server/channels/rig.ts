@@ -1,11 +1,13 @@
 /** A queue over a store in memory, turned by hand: what the server does with it by timers and sockets, tests do by calls. */
+
+import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import type { Block } from '../../../server/channels/block.ts'
-import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION, getUint53 } from '../../../server/channels/block.ts'
+import { getUint53 } from '../../../server/channels/block.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
-import type { QueueSettings, Share } from '../../../server/channels/queue-state.ts'
-import { TurnScheduler } from '../../../server/channels/turn.ts'
+import type { QueueSettings, SharedLimit } from '../../../server/channels/queue-host.ts'
+import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
 
@@ -21,7 +23,7 @@ export const SETTINGS: QueueSettings = {
 }
 
 /** `VALUE 7 100 @1` or `GAP 7 104 x5 @1-5 overflow(1)`: what a consumer reads. */
-export function told(bytes: Uint8Array): string[] {
+export function describeFrames(bytes: Uint8Array): string[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const frames: string[] = []
   for (let at = 0; at < bytes.length; at += 4 + view.getUint32(at)) {
@@ -65,9 +67,9 @@ export class Rig {
   ready = 0
   #time = 0
   readonly #settings: QueueSettings
-  readonly #share: Share | undefined
+  readonly #share: SharedLimit | undefined
 
-  constructor(settings: Partial<QueueSettings> = {}, store = new MemoryStore({ manual: true }), share?: Share) {
+  constructor(settings: Partial<QueueSettings> = {}, store = new MemoryStore({ manual: true }), share?: SharedLimit) {
     this.#share = share
     this.#settings = { ...SETTINGS, ...settings }
     this.store = store
@@ -136,13 +138,13 @@ export class Rig {
     const frames: string[] = []
     for (let room = bytes; room > 0; ) {
       const next = this.queue.next(room)
-      if (next === undefined || next === 'window') break
-      if ('load' in next) {
-        for (const block of this.queue.ahead()) this.queue.loaded(block, await this.read(block))
+      if (next.kind === 'nothing' || next.kind === 'window') break
+      if (next.kind === 'load') {
+        for (const block of this.queue.readAhead()) this.queue.loaded(block, await this.read(block))
         continue
       }
       room -= next.bytes.length
-      frames.push(...told(next.bytes))
+      frames.push(...describeFrames(next.bytes))
       next.chunk?.unhold()
     }
     return frames

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, defaultConfig, loadConfig } from '../../../server/config/config.ts'
+import { ConfigError, defaultConfig, loadConfig } from '../../../server/start/config.ts'
 
 function load(text: string, env: NodeJS.ProcessEnv = {}) {
   return loadConfig({ file: 'c.toml', env, readFile: () => new TextEncoder().encode(text) })

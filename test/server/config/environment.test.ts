@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { loadConfig } from '../../../server/config/config.ts'
+import { loadConfig } from '../../../server/start/config.ts'
 
 const text = '[listen]\ntcp = "file:1"\nhttp = "file:2"\n[gmetric]\nallow = ["10.0.0.0/8"]\n'
 const load = (env: NodeJS.ProcessEnv) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { loadConfig } from '../../../server/config/config.ts'
+import { loadConfig } from '../../../server/start/config.ts'
 
 const load = (text: string) => loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) })
 

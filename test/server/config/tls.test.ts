@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { loadConfig } from '../../../server/config/config.ts'
+import { loadConfig } from '../../../server/start/config.ts'
 
 function complaints(toml: string): string[] {
   try {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ConfigError, loadConfig } from '../../../server/config/config.ts'
+import { ConfigError, loadConfig } from '../../../server/start/config.ts'
 
 function complaints(text: string): string[] {
   try {

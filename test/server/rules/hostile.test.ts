@@ -210,8 +210,8 @@ describe('COLLECT and STOP without end', () => {
     const user = parts.accounts.find('default', 'churn')?.id ?? 0
     expect(parts.instances.of(user)).toEqual([])
     const [session] = [...parts.registry.of(user)].map((channel) => channel.connection)
-    expect(session).toMatchObject({ made: new Set() })
+    expect(session).toMatchObject({ unboundInstances: new Set() })
     await seat.follow('test.a')
-    expect(session).toMatchObject({ made: new Set() })
+    expect(session).toMatchObject({ unboundInstances: new Set() })
   })
 })

@@ -63,7 +63,8 @@ class Walk {
     const channels = [...registry.all()].filter(({ owner }) => owner.tenant === 'acme')
     let bytes = 0
     for (const { queue } of channels) {
-      for (const lane of queue.lanes()) for (const entry of lane) if (entry.kind === 'block') bytes += entry.leftBytes
+      for (const lane of queue.lanes())
+        for (const entry of lane) if (entry.kind === 'block') bytes += entry.unsettledBytes
     }
     const found = {
       connections: this.#sitting.filter(({ seat }) => !seat.peer.closed).length,

@@ -1,6 +1,6 @@
 /** What a tenant may have, on every path that takes some of it [S-14]. Feeds are in test/server/sources/by-tenant.test.ts. */
 import { afterEach, describe, expect, it } from 'vitest'
-import { defaultConfig } from '../../../server/config/config.ts'
+import { defaultConfig } from '../../../server/start/config.ts'
 import { args, command, status, str, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
@@ -92,10 +92,10 @@ describe('channels', () => {
       config: { quota: { ...defaultConfig().quota, channels: 1 }, dial: { allow: ['tcp://127.0.0.1:9'] } },
     })
     await producer.addUser('bob', { tenant: 'acme', role: 'admin' })
-    const { dials } = producer.server.parts.producer
-    const verifier = await dials.verifierOf(new Uint8Array(16))
+    const { dialler } = producer.server.parts.producer
+    const verifier = await dialler.verifierOf(new Uint8Array(16))
     const makings: (() => void)[] = []
-    Object.assign(dials, { verifierOf: () => new Promise((done) => makings.push(() => done(verifier))) })
+    Object.assign(dialler, { verifierOf: () => new Promise((done) => makings.push(() => done(verifier))) })
     const secret = args(['secret', type.opaque, str('sixteen and more')])
     const asked = [await bob(), await bob()].map((seat) => {
       return seat.ask((seq) => command.defChannel(seq, 'tcp://127.0.0.1:9', secret))
@@ -116,7 +116,7 @@ describe('channels', () => {
 })
 
 describe('queued bytes', () => {
-  it('of a tenant are bounded over all its channels; what is lost is told; another tenant loses nothing', async () => {
+  it('of a tenant are bounded over all its channels; what is lost is reported; another tenant loses nothing', async () => {
     await started({})
     await producer.addUser('boss', { role: 'admin' })
     const boss = await producer.seat('boss')
@@ -155,7 +155,7 @@ describe('bound metrics', () => {
     await seat.ok((seq) => command.subscribe(seq, fourth, 0))
   })
 
-  it('that are born above it stay out, the tenant is told, and they come when there is room', async () => {
+  it('that are born above it stay out, the tenant is notified, and they come when there is room', async () => {
     await started({ instances: 3 })
     const [seat, other] = [await bob(), await eve()]
     const notices = await other.collect('producer.notices')

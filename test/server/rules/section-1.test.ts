@@ -36,7 +36,7 @@ describe('a length out of bounds closes, from the length alone', () => {
     await expectRefused(peer)
   })
 
-  it('and what came whole before it is answered, what comes behind it is not', async () => {
+  it('and what came whole before it is answered, what comes after it is not', async () => {
     const { peer } = await producer.login()
     peer.send(join(command.nop(1), u32(9), command.nop(2)))
     expect(await peer.next()).toMatchObject({ kind: 'response', seq: 1, status: status.OK })
@@ -79,9 +79,9 @@ describe('a sound frame that does not decode is INVALID_ARGUMENT, and the connec
     ['a string that reaches beyond the frame', bare(collect, u32(5), hex('61626300'))],
     ['a string of 4 GiB', bare(collect, u32(0xffffffff), hex('61626300'))],
     ['padding that is not zero', bare(collect, u32(1), hex('61000001'), args())],
-    ['bytes left over behind NOP', bare(0, u32(0))],
-    ['bytes left over behind an arglist', bare(collect, str('test.a'), args(), u32(0))],
-    ['bytes left over behind through', bare(10, u64(0), u32(1), u32(0))],
+    ['bytes left over after NOP', bare(0, u32(0))],
+    ['bytes left over after an arglist', bare(collect, str('test.a'), args(), u32(0))],
+    ['bytes left over after through', bare(10, u64(0), u32(1), u32(0))],
     ['a name that is no UTF-8', bare(collect, u32(2), hex('c3280000'), args())],
     ['a name that is an overlong UTF-8', bare(collect, u32(2), hex('c0af0000'), args())],
     ['a name with a surrogate', bare(collect, u32(3), hex('eda08000'), args())],

@@ -52,7 +52,7 @@ describe('Controls', () => {
     expect((await seat.ledger()).accepted).toBe(0)
   })
 
-  it('after OK exactly one value follows: REC {outcome, detail, value}, with a transaction id, behind the response', async () => {
+  it('after OK exactly one value follows: REC {outcome, detail, value}, with a transaction id, after the response', async () => {
     const id = await seat.ok(execute('channel.configure', window(0)))
     const value = await seat.value()
     const expected = args(

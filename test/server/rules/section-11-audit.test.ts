@@ -56,7 +56,7 @@ describe('an AUTH that fails', () => {
 })
 
 describe('every second', () => {
-  it('a session whose certificate has expired is told and ended', async () => {
+  it('a session whose certificate has expired gets a notice and ends', async () => {
     const directory = new OperatorDirectory()
     const authority = await Authority.make()
     const clientCa = directory.write('ca.pem', authority.cert)
@@ -79,7 +79,7 @@ describe('every second', () => {
     directory.remove()
   })
 
-  it('a session of a user who was removed is told and ended', async () => {
+  it('a session of a user who was removed gets a notice and ends', async () => {
     const { peer } = await producer.login('leaving')
     const { accounts } = producer.server.parts.producer
     const account = accounts.find('default', 'leaving')

@@ -168,7 +168,7 @@ describe('an exchange', () => {
 })
 
 describe('10 seconds after the connect', () => {
-  it('a peer that has not succeeded is told and closed, whatever it has said', async () => {
+  it('a peer that has not succeeded gets a notice and is closed, whatever it has sent', async () => {
     const [silent, busy] = [await connect(), await connect()]
     await auth(busy, 'scram-sha-256', first('admin'))
     producer.clock.advance(9_999)

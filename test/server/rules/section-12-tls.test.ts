@@ -49,7 +49,7 @@ describe('WRAP tls', () => {
     expect(offeredIn(await safe.until('caps'))).toContain('layer deflate')
   })
 
-  it('offers certificate to whoever shows a good one, and tells nobody else of it', async () => {
+  it('offers certificate to a peer that shows a good one, and to nobody else', async () => {
     const good = await authority.client('admin')
     const bad = await (await Authority.make('another')).client('admin')
     for (const [shown, is] of [
@@ -229,7 +229,7 @@ describe('WRAP tls', () => {
 })
 
 describe('a connection that is TLS from the first byte on', () => {
-  it('speaks as after WRAP: capabilities behind the handshake, no layer tls', async () => {
+  it('speaks as after WRAP: capabilities after the handshake, no layer tls', async () => {
     const peer = new RawPeer(await secure(connectSecurable(producer, tls, true), trusting()))
     const offered = offeredIn(await peer.until('caps'))
     expect(offered).toContain('auth scram-sha-256-plus')

@@ -42,7 +42,7 @@ describe('WRAP', () => {
   it.each<[string, Uint8Array]>([
     ['a whole command', command.nop(2)],
     ['one byte', new Uint8Array(1)],
-  ])('%s behind it before its response is a protocol error and closes', async (_, behind) => {
+  ])('%s after it before its response is a protocol error and closes', async (_, behind) => {
     const peer = await connect()
     peer.send(join(command.wrap(1, 'deflate'), behind))
     expect(await peer.next()).toMatchObject({ kind: 'notice', code: 6 })
@@ -87,7 +87,7 @@ describe('WRAP', () => {
     expect(await peer.response(3)).toMatchObject({ status: status.INVALID_ARGUMENT })
   })
 
-  it('that does not decode is INVALID_ARGUMENT, ends no exchange, and takes bytes behind it as ever', async () => {
+  it('that does not decode is INVALID_ARGUMENT, ends no exchange, and accepts bytes after it as ever', async () => {
     const peer = await connect()
     peer.send(join(command.wrap(1, ''), command.auth(2, 'password', join(str('x'), str('y')))))
     expect(await peer.response(1)).toMatchObject({ status: status.INVALID_ARGUMENT })
@@ -161,7 +161,7 @@ describe('WRAP deflate', () => {
     await wrapped.closed()
   })
 
-  it('with what is no deflate data is told, under the layer, and closed', async () => {
+  it('with data that is not deflate gets a notice, under the layer, and is closed', async () => {
     const other = await sameUser()
     const under = await wrapped(seat.peer, 'deflate')
     const upper = new RawPeer(deflated(under))
@@ -171,7 +171,7 @@ describe('WRAP deflate', () => {
     expect(await other.ok((seq) => command.nop(seq))).toBe(0)
   })
 
-  it('with a bomb is told and closed, and nobody else notices', async () => {
+  it('with a bomb gets a notice and is closed, and nobody else is affected', async () => {
     const other = await sameUser()
     const resident = process.memoryUsage.rss()
     const wrapped = await wrap()

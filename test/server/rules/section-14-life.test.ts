@@ -155,7 +155,7 @@ describe('the right to dial', () => {
       ['object', type.string, str(object)],
     ] as const
 
-  it('is nobody else’s but by a rule, and is told as any destination that may not be dialled', async () => {
+  it('is nobody else’s but by a rule, and is answered like any destination that may not be dialled', async () => {
     const { phone, producer, boss, url } = await stage()
     await producer.addUser('worker', { role: 'operator' })
     const worker = await producer.seat('worker')
@@ -189,16 +189,16 @@ describe('the right to dial', () => {
   })
 })
 
-describe('whoever is removed while its secret is made a verifier of', () => {
+describe('a user who is removed while the verifier of its secret is computed', () => {
   it('leaves no channel behind', async () => {
     const { producer, boss, url } = await stage()
     await producer.addUser('worker', { role: 'admin' })
     const worker = await producer.seat('worker')
-    const { accounts, dials, registry } = producer.server.parts.producer
+    const { accounts, dialler, registry } = producer.server.parts.producer
     const id = accounts.find('default', 'worker')?.id ?? 0
-    const verifier = await dials.verifierOf(new Uint8Array(16))
+    const verifier = await dialler.verifierOf(new Uint8Array(16))
     let made: () => void = () => {}
-    Object.assign(dials, { verifierOf: () => new Promise((resolve) => (made = () => resolve(verifier))) })
+    Object.assign(dialler, { verifierOf: () => new Promise((resolve) => (made = () => resolve(verifier))) })
     worker.send((seq) => command.defChannel(seq, url, args(secret)))
     await producer.settle()
     await boss.execute('user.remove', ['user', type.string, str('worker')])

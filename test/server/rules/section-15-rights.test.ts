@@ -1,4 +1,4 @@
-/** Section 15, Liveness: what is no longer allowed ends at once, and what is lost with it is told. */
+/** Section 15, Liveness: what is no longer allowed ends at once, and what is lost with it is reported. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { done, newToken, run, tokenSeat } from '../../support/administration.ts'
 import { command, status } from '../../support/bytes.ts'
@@ -85,7 +85,7 @@ describe('a binding that a new rule forbids', () => {
     expect(await seat.ledger(channel)).toMatchObject({ queued: 0, dropped: { purged: 2 }, bindings: [] })
   })
 
-  it('ends where it was BUFFERed too: what waited is told in the sending order', async () => {
+  it('ends where it was BUFFERed too: what waited is reported in the sending order', async () => {
     const id = await seat.hoard('test.gone')
     for (const value of [1, 2]) producer.emit(value, 'test.gone')
     await deny('test.gone')

@@ -60,7 +60,7 @@ describe('a peer that takes no byte for 30 s while bytes wait', () => {
     expect(await seat.values(VALUES * 6)).toHaveLength(VALUES * 6)
   })
 
-  it('leaves no timer behind when it goes by itself', async () => {
+  it('leaves no timer when it ends by itself', async () => {
     const timers = producer.clock.timers
     seat = await producer.seat(`user${users}`)
     await stall()
@@ -103,7 +103,7 @@ describe('NOP', () => {
 })
 
 describe('a user who is removed', () => {
-  it('is told and closed within a second, on every connection', async () => {
+  it('gets a notice and is closed within a second, on every connection', async () => {
     const second = await producer.seat(`user${users}`)
     await producer.addUser('boss', { role: 'admin' })
     const boss = await producer.seat('boss')

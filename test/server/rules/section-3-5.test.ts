@@ -33,7 +33,7 @@ function capsOf(bytes: Buffer): { major: number; minor: number; entries: [string
       throw new Error(`no entry of PRODUCER_CAPS has the type ${basicType}`)
     }
   }
-  if (at !== bytes.length) throw new Error('bytes are left over behind the arglist')
+  if (at !== bytes.length) throw new Error('bytes are left over after the arglist')
   return { major: bytes.readUInt32BE(4), minor: bytes.readUInt32BE(8), entries }
 }
 
@@ -66,7 +66,7 @@ describe('PRODUCER_CAPS', () => {
     expect((await rude.next()).kind).toBe('caps')
   })
 
-  it('comes again directly behind the response of AUTH, with the limit now in force', async () => {
+  it('comes again directly after the response to AUTH, with the limit now in force', async () => {
     const { peer } = await producer.login()
     const response = peer.log.findIndex((message) => message.kind === 'response' && message.seq === 0xfff00002)
     const next = peer.log[response + 1]

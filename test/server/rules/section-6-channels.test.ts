@@ -28,7 +28,7 @@ describe('rule 9: SET_CHANNEL', () => {
     expect(await seat.ledger(other)).toMatchObject({ accepted: 1 })
   })
 
-  it('closes the connection the channel had, which is told why', async () => {
+  it('closes the connection that the channel had, with a notice of the reason', async () => {
     const loser = await sameUser()
     await seat.setChannel(loser.channel)
     expect(await loser.notice()).toMatchObject({ code: 2, channel: loser.channel })
@@ -56,7 +56,7 @@ describe('rule 9: SET_CHANNEL', () => {
 })
 
 describe('rule 9: DEL_CHANNEL', () => {
-  it('discards the queue and closes the connection, after the response; nothing behind it is handled', async () => {
+  it('discards the queue and closes the connection, after the response; nothing after it is handled', async () => {
     await seat.follow('test.a')
     for (const value of [1, 2]) producer.emit(value)
     await seat.values(2)

@@ -45,7 +45,7 @@ describe('commands take effect in the order of arrival', () => {
     expect(seat.rest().filter(({ kind }) => kind === 'response')).toEqual([])
   })
 
-  it('also behind one that takes its time', async () => {
+  it('also after one that takes its time', async () => {
     const metric = await seat.hoard('test.a')
     const other = await seat.defChannel()
     producer.emit(1)
@@ -144,7 +144,7 @@ describe('SET_CHANNEL takes effect at its place in the stream', () => {
     expect(await statusesOf(100, 101, 102, 103, 104, 105)).toEqual([0, 0, none, none, 0, 0])
   })
 
-  it('values before its response are the old channel’s, those behind it the new one’s', async () => {
+  it('values before its response are the old channel’s, those after it the new one’s', async () => {
     const [other, old] = [await seat.defChannel(), await seat.follow('test.a')]
     const fresh = await seat.follow('test.b', other)
     producer.emit(1)
@@ -187,7 +187,7 @@ describe('SET_CHANNEL takes effect at its place in the stream', () => {
     expect(seat.peer.log.findIndex(({ kind }) => kind === 'value')).toBeGreaterThan(at(102))
   })
 
-  it('a second one by another connection wins; the loser is told, and its unhandled commands are dropped', async () => {
+  it('a second one by another connection wins; the loser gets a notice, and its unhandled commands are dropped', async () => {
     const channel = await seat.defChannel()
     const winner = await sameUser()
     await seat.setChannel(channel)

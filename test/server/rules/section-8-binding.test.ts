@@ -40,7 +40,7 @@ describe('Binding', () => {
     expect((await seat.ledger()).bindings).toHaveLength(2)
   })
 
-  it('BUFFER behind SUBSCRIBE replaces it: what comes then waits', async () => {
+  it('BUFFER after SUBSCRIBE replaces it: values that come then wait', async () => {
     const id = await seat.follow('test.a')
     await seat.ok((seq) => command.buffer(seq, id))
     producer.emit(1)
@@ -48,7 +48,7 @@ describe('Binding', () => {
     expect((await seat.ledger()).bindings).toEqual([{ metric: id, name: 'test.a', mode: 'buffer' }])
   })
 
-  it('SUBSCRIBE behind BUFFER replaces it and releases what waits, once', async () => {
+  it('SUBSCRIBE after BUFFER replaces it and releases what waits, once', async () => {
     const id = await seat.hoard('test.a')
     producer.emit(1)
     producer.emit(2)
@@ -79,7 +79,7 @@ describe('Binding', () => {
     expect(
       values.filter(({ metric, transaction }) => metric === id && transaction > 0).map(({ time }) => time),
     ).toEqual([1, 2].map((value) => EPOCH + value))
-    // 3 came behind the GET: it waits for the next one.
+    // 3 came after the GET: it waits for the next one.
     await seat.ok((seq) => command.get(seq, id))
     expect(await entries()).toEqual([3])
   })

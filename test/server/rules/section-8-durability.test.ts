@@ -72,7 +72,7 @@ describe('Durability', () => {
     expect(numberOf(await seat.value())).toBe(1)
   })
 
-  it('a stored value survives a crash; one that was not stored is told by one GAP, reason 5, count 0', async () => {
+  it('a stored value survives a crash; one that was not stored is reported by one GAP, reason 5, count 0', async () => {
     await seat.follow('test.a')
     producer.emit(1)
     await seat.value()

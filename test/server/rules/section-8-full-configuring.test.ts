@@ -53,7 +53,7 @@ describe('Full disk', () => {
     expect(held?.transaction ?? first.transaction + 1).toBe(first.transaction + 1)
   })
 
-  it('the loss is told by GAP 6, which stays in memory until there is room, and then survives', async () => {
+  it('the loss is reported by GAP 6, which stays in memory until there is room, and then survives', async () => {
     const id = await seat.follow('test.a')
     await fill()
     producer.emit(1001)

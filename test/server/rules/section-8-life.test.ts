@@ -29,7 +29,7 @@ describe('Life', () => {
     return status
   }
 
-  it('what is not committed comes again behind SET_CHANNEL, in order, with the same ids, then the new values', async () => {
+  it('what is not committed comes again after SET_CHANNEL, in order, with the same ids, then the new values', async () => {
     const first = await producer.seat()
     await first.follow('test.a')
     for (const value of [1, 2, 3, 4]) producer.emit(value)

@@ -62,7 +62,7 @@ describe('Limits', () => {
     expect(order).toEqual([`${lost} lost by ${OVERFLOW}`, ...range(lost, 1000)])
   })
 
-  it('drop-newest: what arrives goes, and a GAP stands behind what is there', async () => {
+  it('drop-newest: what arrives is dropped, and a GAP follows what is there', async () => {
     const channel = await seat.defChannel(maxBytes, overflow('drop-newest'))
     await seat.follow('test.a', channel)
     emit(0, 1000)
@@ -107,7 +107,7 @@ describe('Limits', () => {
     expect(balance(await seat.ledger())).toBe(0)
   })
 
-  it('nor one in flight when they drop what is behind it', async () => {
+  it('nor one in flight when they drop what comes after it', async () => {
     const channel = await seat.defChannel(maxBytes, ['window', type.uint32, u32(3)])
     await seat.setChannel(channel)
     await seat.follow('test.a')
@@ -213,7 +213,7 @@ describe('Limits', () => {
   })
 
   describe('keep-latest', () => {
-    it('keeps one unsent value per metric id; the new one goes to the end with a new id, and no GAP is told', async () => {
+    it('keeps one unsent value per metric id; the new one goes to the end with a new id, and there is no GAP', async () => {
       const channel = await seat.defChannel(overflow('keep-latest'))
       const a = await seat.follow('test.a', channel)
       const b = await seat.follow('test.b', channel)

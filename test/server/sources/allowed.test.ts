@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { Sources } from '../../../server/sources/allowed.ts'
+import { AllowedSenders } from '../../../server/sources/allowed.ts'
 import { networks } from './gmetric/fixture.ts'
 
-const sources = new Sources(networks('10.0.0.0/8', '2001:db8::/32', 'fe80::/10', '192.0.2.7'))
+const sources = new AllowedSenders(networks('10.0.0.0/8', '2001:db8::/32', 'fe80::/10', '192.0.2.7'))
 
 test.each([
   ['10.255.0.1', true],
@@ -30,7 +30,7 @@ test('a link-local address keeps its interface and is judged without', () => {
 })
 
 test('nobody is allowed where nobody is named', () => {
-  expect(new Sources([]).of('127.0.0.1').allowed).toBe(false)
+  expect(new AllowedSenders([]).of('127.0.0.1').allowed).toBe(false)
 })
 
 test('more addresses than are remembered change no answer', () => {

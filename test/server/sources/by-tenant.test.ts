@@ -3,10 +3,10 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Address } from '../../../server/config/config.ts'
+import type { Address } from '../../../server/core/address.ts'
 import { parseNetwork } from '../../../server/core/address.ts'
 import { args, command, join, str, type } from '../../support/bytes.ts'
-import { TestProducer } from '../../support/producer.ts'
+import { boundTo, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
 import { xdr } from './gmetric/fixture.ts'
@@ -66,8 +66,8 @@ async function counters(name: string, counter: string, count: number): Promise<R
 describe('sources of several tenants at one address', () => {
   it('each tenant has what its own sources send, under one name, and an admin all', async () => {
     const { server } = await started()
-    await datagrams('127.0.0.1', server.gmetric, packet(1))
-    await datagrams('127.0.0.2', server.gmetric, packet(2))
+    await datagrams('127.0.0.1', boundTo(server, 'gmetric.listen'), packet(1))
+    await datagrams('127.0.0.2', boundTo(server, 'gmetric.listen'), packet(2))
     await counters('gmetric', 'values', 1)
     await counters('gmetric/acme', 'values', 1)
     const seen = async (name: string, tenant: string, role = 'consumer') => {
@@ -85,7 +85,7 @@ describe('sources of several tenants at one address', () => {
 
   it('a stream belongs to the tenant of its address', async () => {
     const { server } = await started()
-    await streamed('127.0.0.2', server.smonTcp, DEFINE_A)
+    await streamed('127.0.0.2', boundTo(server, 'smon.tcp'), DEFINE_A)
     expect((await counters('smon/acme', 'values', 1))['values']).toBe(1)
     expect((await counters('smon', 'values', 0))['values']).toBe(0)
   })
@@ -94,12 +94,12 @@ describe('sources of several tenants at one address', () => {
 describe('values a second of a tenant', () => {
   it('gmetric: what is above stays out and is counted; the next second lets in again', async () => {
     const { server, clock } = await started(3)
-    await datagrams('127.0.0.2', server.gmetric, ...[1, 2, 3, 4, 5].map(packet))
+    await datagrams('127.0.0.2', boundTo(server, 'gmetric.listen'), ...[1, 2, 3, 4, 5].map(packet))
     expect(await counters('gmetric/acme', 'packets', 5)).toMatchObject({ values: 3, overQuota: 2 })
-    await datagrams('127.0.0.1', server.gmetric, packet(9))
+    await datagrams('127.0.0.1', boundTo(server, 'gmetric.listen'), packet(9))
     expect(await counters('gmetric', 'packets', 1)).toMatchObject({ values: 1, overQuota: 0 })
     clock.advance(1_000)
-    await datagrams('127.0.0.2', server.gmetric, packet(6))
+    await datagrams('127.0.0.2', boundTo(server, 'gmetric.listen'), packet(6))
     expect(await counters('gmetric/acme', 'packets', 6)).toMatchObject({ values: 4, overQuota: 2 })
   })
 
@@ -112,7 +112,7 @@ describe('values a second of a tenant', () => {
       const id = await seat.collect('producer.notices')
       await seat.ok((seq) => command.subscribe(seq, id, 0))
     }
-    await datagrams('127.0.0.2', server.gmetric, packet(1), packet(2), packet(3))
+    await datagrams('127.0.0.2', boundTo(server, 'gmetric.listen'), packet(1), packet(2), packet(3))
     await counters('gmetric/acme', 'packets', 3)
     clock.advance(1_000)
     expect(decoded(await bob.value())).toMatchObject({
@@ -128,9 +128,9 @@ describe('values a second of a tenant', () => {
     const { server, clock } = await started(300)
     // `00 01` two thousand times: one more each.
     const more = new Uint8Array(2 * 2_000).map((_, at) => at % 2)
-    const slow = streamed('127.0.0.2', server.smonTcp, join(DEFINE_A, more))
+    const slow = streamed('127.0.0.2', boundTo(server, 'smon.tcp'), join(DEFINE_A, more))
     await counters('smon/acme', 'values', 300)
-    await streamed('127.0.0.1', server.smonTcp, DEFINE_A)
+    await streamed('127.0.0.1', boundTo(server, 'smon.tcp'), DEFINE_A)
     const early = (await counters('smon/acme', 'values', 300))['values'] ?? 0
     // Looked at between pieces of 512 bytes.
     expect(early).toBeLessThanOrEqual(300 + 256)
@@ -142,7 +142,7 @@ describe('values a second of a tenant', () => {
 
   it('smon datagrams above it are dropped whole and counted', async () => {
     const { server } = await started(1)
-    await datagrams('127.0.0.2', server.smonUdp, DEFINE_A, DEFINE_A, DEFINE_A)
+    await datagrams('127.0.0.2', boundTo(server, 'smon.udp'), DEFINE_A, DEFINE_A, DEFINE_A)
     expect(await counters('smon/acme', 'datagrams', 3)).toMatchObject({ values: 1, overQuota: 2 })
   })
 })

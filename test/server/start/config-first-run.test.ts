@@ -8,7 +8,7 @@ import { deriveKeys } from '../../../auth/scram/keys.ts'
 import type { AuditEntry } from '../../../server/accounts/audit/log.ts'
 import { Tenants } from '../../../server/accounts/tenants.ts'
 import { Users } from '../../../server/accounts/users.ts'
-import { defaultConfig } from '../../../server/config/config.ts'
+import { defaultConfig } from '../../../server/start/config.ts'
 import { firstRun } from '../../../server/start/first-run.ts'
 import type { Change } from '../../../storage/store.ts'
 

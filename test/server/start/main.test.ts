@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { command } from '../../support/bytes.ts'
-import { ServerProcess } from '../../support/server-process.ts'
 import { PROGRAM } from '../../support/program.ts'
+import { ServerProcess } from '../../support/server-process.ts'
 
 let directory: string
 let config: string

@@ -8,9 +8,9 @@ import { expect, test } from 'vitest'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, type Recovered, type Store } from '../../../storage/store.ts'
 import { EventLog } from '../../contracts/store-batch.ts'
-import { MemoryStore } from '../../support/memory-store/store.ts'
 import { compiled } from '../../support/compiled.ts'
 import { times } from '../../support/long.ts'
+import { MemoryStore } from '../../support/memory-store/store.ts'
 import { batchOf } from './kill-batches.ts'
 
 const KILLS = times({ short: 3, long: 10 })

@@ -1,57 +1,74 @@
 /**
- * Arguments of a method as parameters of a control, in all versions of it that brokers have. A newcomer asks why `object` of
- * a method is `argument_object` here: `object` says on what the method is called.
+ * The arguments of methods as parameters of controls, their values in QMF and back. A control has the parameters of all
+ * versions of its method that brokers have; maps and lists are given as JSON text. A newcomer asks why `object` of a
+ * method is `argument_object` here: `object` names the object on which the method is called.
  */
+import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-table.ts'
+import { ProtocolError } from '../../../../protocol/errors.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import { nameProblem, type Value } from '../../../../protocol/monitor/value.ts'
-import { parseObjectId } from '../../../../protocol/qmf/object-id.ts'
-import { QmfType, type SchemaArgument, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
-import { type ControlParameter, DRY_RUN_PARAMETER, HIDDEN, KEY_PARAMETER } from '../../../controls/control.ts'
+import { type Field, nameProblem, type Value, VOID } from '../../../../protocol/monitor/value.ts'
+import { encodeMessage, MAX_BODY_BYTES } from '../../../../protocol/qmf/messages.ts'
+import { inputsOf, outputsOf } from '../../../../protocol/qmf/schema.ts'
+import { QmfType, type QmfValue, type SchemaArgument, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
+import { parseObjectId } from '../../../../protocol/qmf/values.ts'
+import {
+  type ControlArguments,
+  type ControlParameter,
+  DRY_RUN_PARAMETER,
+  HIDDEN,
+  KEY_PARAMETER,
+} from '../../../controls/control.ts'
+import { StatusError } from '../../../core/errors.ts'
 import { integers } from '../../../metrics/arguments.ts'
-import { basicTypeOf, unitOf } from '../values.ts'
+import type { QmfObject } from '../series.ts'
+import { basicTypeOf, MAX_TEXT, toValue, unitOf } from '../values.ts'
 
 export const BROKER_PARAMETER = 'broker'
 export const OBJECT_PARAMETER = 'object'
-const TAKEN: readonly string[] = [BROKER_PARAMETER, OBJECT_PARAMETER, KEY_PARAMETER, DRY_RUN_PARAMETER]
+const RESERVED: readonly string[] = [BROKER_PARAMETER, OBJECT_PARAMETER, KEY_PARAMETER, DRY_RUN_PARAMETER]
 
-/** Schemas do not say what is secret: `password` of the broker's `connect` is. */
+/** Schemas do not mark secrets such as `password` of the broker's `connect`. */
 const SECRET = /password|passwd|secret|credential|token/i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** Of a method; and UTF-16 units of a description: so that a control fits a frame, whatever a broker says. */
-const MOST_ARGUMENTS = 100
-const MOST_DESCRIPTION = 1_000
+/**
+ * The limits for the arguments of a method, and for a description in UTF-16 units: with them every control fits a
+ * frame.
+ */
+const MAX_ARGUMENTS = 100
+const MAX_DESCRIPTION = 1_000
 
-/** Of the types that are narrower than the basic types they become. */
-export const ranges: Readonly<Partial<Record<QmfType, readonly [number, number]>>> = {
+const SHORT_BYTES = 255
+const LONG_BYTES = 65_535
+/** JSON with deeper nesting is refused. */
+const MAX_NESTING = 16
+
+/** The ranges of types that are narrower than the basic types they become. */
+const ranges: Readonly<Partial<Record<QmfType, readonly [number, number]>>> = {
   [QmfType.UINT8]: [0, 0xff],
   [QmfType.UINT16]: [0, 0xffff],
   [QmfType.INT8]: [-0x80, 0x7f],
   [QmfType.INT16]: [-0x8000, 0x7fff],
 }
 
-export function inputsOf({ arguments: all }: SchemaMethod): SchemaArgument[] {
-  return all.filter(({ direction }) => direction !== 'O')
-}
-
-/** Whether it can be called from here: every argument has a type that can be given or shown, and a name. */
+/** Whether a control can call it: every argument has a name, and a type that can be given or shown. */
 export function isCallable({ arguments: all }: SchemaMethod): boolean {
-  if (all.length > MOST_ARGUMENTS) return false
+  if (all.length > MAX_ARGUMENTS) return false
   return all.every(({ name, type, direction }) => {
     const isReadable = type !== QmfType.OBJECT && type !== QmfType.ARRAY
     return isReadable && (direction === 'O' || nameProblem(parameterName(name)) === undefined)
   })
 }
 
-export function isJson({ type }: Pick<SchemaArgument, 'type'>): boolean {
+function isJson({ type }: Pick<SchemaArgument, 'type'>): boolean {
   return type === QmfType.MAP || type === QmfType.LIST
 }
 
-export function isUuid(text: string): boolean {
+function isUuid(text: string): boolean {
   return UUID.test(text)
 }
 
-export function parameterName(argument: string): string {
-  return TAKEN.includes(argument) ? `argument_${argument}` : argument
+function parameterName(argument: string): string {
+  return RESERVED.includes(argument) ? `argument_${argument}` : argument
 }
 
 export function parameterOf(argument: SchemaArgument): ControlParameter {
@@ -78,14 +95,14 @@ export function parameterOf(argument: SchemaArgument): ControlParameter {
 }
 
 export function shortened(description: string): string {
-  return description.length > MOST_DESCRIPTION ? description.slice(0, MOST_DESCRIPTION).toWellFormed() : description
+  return description.length > MAX_DESCRIPTION ? description.slice(0, MAX_DESCRIPTION).toWellFormed() : description
 }
 
 /**
- * Of all versions. What one of them does without need not be given, and a default is nobody's unless it is everybody's: each
- * call is filled up by the version of its broker.
+ * Merges the parameters of all versions. A parameter that one version lacks is optional, and a default counts only if
+ * all versions share it: each call is completed by the version of its broker.
  */
-export function parametersOf(versions: readonly SchemaMethod[]): ControlParameter[] {
+export function methodParameters(versions: readonly SchemaMethod[]): ControlParameter[] {
   const all = versions.map((method) => inputsOf(method).map(parameterOf))
   const names = new Set(all.flat().map(({ name }) => name))
   return [...names].map((name) => {
@@ -107,7 +124,7 @@ function merged(same: readonly ControlParameter[], isMissing: boolean): ControlP
   return { ...first, type: commonType(types), default: undefined, optional: isOptional, secret }
 }
 
-/** The one that takes in whatever one of these does; where there is none, the first of them. */
+/** Returns the type that includes all of these, or the first of them if there is none. */
 function commonType(types: ReadonlySet<BasicType>): BasicType {
   const [first] = types as ReadonlySet<BasicType> & readonly [BasicType]
   if (types.size === 1 || [...types].some((type) => integers[type] === undefined)) return first
@@ -115,8 +132,11 @@ function commonType(types: ReadonlySet<BasicType>): BasicType {
   return isSigned ? BasicType.INT64 : BasicType.UINT64
 }
 
-/** As the parameter's type; undefined where there is none, or none that could be given. Brokers give numbers and booleans as texts too. */
-export function defaultOf(argument: SchemaArgument): Value['value'] | undefined {
+/**
+ * Converts the default to the parameter's type; undefined without a usable one. Brokers send numbers and booleans as
+ * texts too.
+ */
+function defaultOf(argument: SchemaArgument): Value['value'] | undefined {
   const { type, default: given } = argument
   if (given === undefined) return undefined
   const basic = basicTypeOf(type)
@@ -134,7 +154,7 @@ export function defaultOf(argument: SchemaArgument): Value['value'] | undefined 
       return Number.isNaN(number) ? undefined : number
     }
     default: {
-      // Also written as 0xFFFFFFFF.
+      // Some are written as 0xFFFFFFFF.
       const digits = String(given)
       if (!/^(-?\d{1,20}|0x[\da-f]{1,16})$/i.test(digits)) return undefined
       const integer = BigInt(digits)
@@ -145,7 +165,7 @@ export function defaultOf(argument: SchemaArgument): Value['value'] | undefined 
   }
 }
 
-/** JSON without its secrets: `password` of a link stands in `properties` of the broker's `create`. */
+/** Hides secrets inside JSON: `password` of a link stands in `properties` of the broker's `create`. */
 function masked(value: Value['value']): Value['value'] {
   const text = String(value)
   if (!SECRET.test(text)) return text
@@ -154,4 +174,110 @@ function masked(value: Value['value']): Value['value'] {
   } catch {
     return HIDDEN
   }
+}
+
+type Refuse = (why: string) => StatusError
+
+/**
+ * Returns the values of the input arguments; `given` has the types of this version. Throws StatusError
+ * INVALID_ARGUMENT.
+ */
+export function toQmfArguments(method: SchemaMethod, given: ControlArguments): QmfValue[] {
+  return inputsOf(method).map((argument) => {
+    const name = parameterName(argument.name)
+    const value = given.get(name) ?? defaultOf(argument)
+    const refuse: Refuse = (why) => new StatusError('INVALID_ARGUMENT', `argument ${name}: ${why}`)
+    if (value === undefined) throw new StatusError('INVALID_ARGUMENT', `${method.name} needs the argument ${name}`)
+    if (typeof value === 'string') return text(argument, value, refuse)
+    return typeof value === 'number' || typeof value === 'bigint' ? number(argument, value, refuse) : (value as boolean)
+  })
+}
+
+/** Checks that a call can be sent. Throws StatusError INVALID_ARGUMENT. */
+export function checkFits({ id, known: { schema } }: QmfObject, method: SchemaMethod, values: QmfValue[]): void {
+  const message = { op: 'M', sequence: 0, id, key: schema.key, method: method.name, arguments: values } as const
+  let bytes: number
+  try {
+    bytes = encodeMessage(message, { schema: () => schema, method: () => undefined }).length
+  } catch (error) {
+    if (error instanceof ProtocolError) throw new StatusError('INVALID_ARGUMENT', error.message)
+    throw error
+  }
+  if (bytes <= MAX_BODY_BYTES) return
+  throw new StatusError(
+    'INVALID_ARGUMENT',
+    `all arguments together: ${bytes} bytes, where a broker takes ${MAX_BODY_BYTES}`,
+  )
+}
+
+/** Converts the output arguments to a REC. A value that does not fit a frame becomes VOID. */
+export function toRecord(method: SchemaMethod, values: readonly QmfValue[]): Value {
+  const fields: Field[] = []
+  let length = 0
+  for (const [at, { name, type }] of outputsOf(method).entries()) {
+    if (nameProblem(name) !== undefined) continue
+    const value = toValue(type, values[at])
+    if (typeof value.value === 'string') length += value.value.length
+    fields.push({ name, ...(length > MAX_TEXT ? VOID : value) })
+  }
+  return { type: BasicType.REC, value: fields }
+}
+
+function number({ type, min, max }: SchemaArgument, value: number | bigint, refuse: Refuse): number | bigint {
+  if (typeof value === 'number' && !Number.isFinite(value) && (min ?? max) !== undefined) throw refuse('not a number')
+  const [least, most] = ranges[type] ?? []
+  for (const bound of [least, min]) if (bound !== undefined && value < bound) throw refuse(`at least ${bound}`)
+  for (const bound of [most, max]) if (bound !== undefined && value > bound) throw refuse(`at most ${bound}`)
+  const isTooLarge = type === QmfType.FLOAT && Number.isFinite(value) && !Number.isFinite(Math.fround(value as number))
+  if (isTooLarge) throw refuse('it does not fit a float of 32 bits')
+  return value
+}
+
+function text(argument: SchemaArgument, value: string, refuse: Refuse): QmfValue {
+  const { type, maxLength = LONG_BYTES } = argument
+  // The text is not repeated in errors: it may be a secret.
+  if (type === QmfType.REFERENCE) {
+    if (parseObjectId(value) === undefined) throw refuse('not an object id like 0-0-1-0-2')
+    return value
+  }
+  if (type === QmfType.UUID) {
+    if (!isUuid(value)) throw refuse('not a UUID like 01234567-89ab-cdef-0123-456789abcdef')
+    return value.toLowerCase()
+  }
+  if (isJson(argument)) return json(type, value, refuse)
+  const most = Math.min(maxLength, type === QmfType.SHORT_STRING ? SHORT_BYTES : LONG_BYTES)
+  const bytes = Buffer.byteLength(value)
+  if (bytes > most) throw refuse(`${bytes} bytes; at most ${most} are allowed`)
+  return value
+}
+
+function json(type: QmfType, value: string, refuse: Refuse): QmfValue {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(value)
+  } catch {
+    throw refuse('not JSON')
+  }
+  const given = fieldValue(parsed, 0, refuse)
+  if (type === QmfType.MAP ? !(given instanceof Map) : !Array.isArray(given)) {
+    throw refuse(type === QmfType.MAP ? 'not a JSON object like {"key": 1}' : 'not a JSON list like ["one", 2]')
+  }
+  return given as QmfValue
+}
+
+/** Sends whole numbers as integers. */
+function fieldValue(value: unknown, depth: number, refuse: Refuse): FieldValue {
+  if (typeof value === 'number') {
+    if (!Number.isInteger(value) || isInt32(value)) return value
+    if (!Number.isSafeInteger(value)) throw refuse('an integer beyond 2^53, which JSON does not keep exactly')
+    return BigInt(value)
+  }
+  if (value === null || typeof value !== 'object') return value as FieldValue
+  if (depth >= MAX_NESTING) throw refuse(`nested more than ${MAX_NESTING} deep`)
+  const entries = Object.entries(value).map(([key, one]) => [key, fieldValue(one, depth + 1, refuse)] as const)
+  return Array.isArray(value) ? entries.map(([, one]) => one) : (new Map(entries) as FieldTable)
+}
+
+function isInt32(value: number): boolean {
+  return value === Math.trunc(value) && Math.abs(value) < 2 ** 31
 }

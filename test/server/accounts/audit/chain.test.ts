@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { AuditLog } from '../../../../server/accounts/audit/log.ts'
 import { verifyAudit } from '../../../../server/accounts/audit/verify.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
-import { TurnScheduler } from '../../../../server/channels/turn.ts'
+import { TurnScheduler } from '../../../../server/channels/turn-scheduler.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 

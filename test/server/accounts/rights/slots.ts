@@ -2,8 +2,8 @@
  * Every place of a command where an id of somebody else could be put: generated from the table of commands, the controls
  * and the metrics that whoever asks is shown. The rest of each command is the asker's own.
  */
-import { commands } from '../../../../protocol/monitor/commands/index.ts'
-import { type FieldKind, transactionId, uint32 } from '../../../../protocol/monitor/fields.ts'
+import { commands } from '../../../../protocol/monitor/commands.ts'
+import { type FieldKind, fieldKinds } from '../../../../protocol/monitor/fields.ts'
 import { args, command, frame, str, type, u32, u64 } from '../../../support/bytes.ts'
 import { decoded } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
@@ -32,7 +32,7 @@ function ofCommands(own: number): Slot[] {
       const make = (seq: number, id: number): Uint8Array => {
         const values = entries.map(([other, otherField]) => {
           const value = other === key ? id : other === 'metric' ? own : 0
-          return otherField === transactionId ? u64(value) : u32(value)
+          return otherField === fieldKinds.transactionId ? u64(value) : u32(value)
         })
         return frame(u32(code), u32(seq), ...values)
       }
@@ -42,9 +42,9 @@ function ofCommands(own: number): Slot[] {
 }
 
 function kindOf(key: string, field: FieldKind<unknown>): IdKind | undefined {
-  if (field === transactionId) return 'transaction'
+  if (field === fieldKinds.transactionId) return 'transaction'
   if (key === 'channel') return 'channel'
-  return key === 'metric' && field === uint32 ? 'metric' : undefined
+  return key === 'metric' && field === fieldKinds.uint32 ? 'metric' : undefined
 }
 
 interface Listed {

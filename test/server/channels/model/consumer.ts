@@ -4,9 +4,9 @@
  */
 import { MessageId } from '../../../../protocol/monitor/constants.ts'
 import { getUint53 } from '../../../../server/channels/block.ts'
-import type { Gap } from '../../../../server/channels/gap.ts'
-import type { Hold } from '../../../../server/channels/queue-state.ts'
-import type { Slice } from '../../../../server/channels/sending.ts'
+import type { Slice } from '../../../../server/channels/delivery.ts'
+import type { GapEntry } from '../../../../server/channels/gap.ts'
+import type { SendBarrier } from '../../../../server/channels/window.ts'
 import type { Random } from '../../../support/random.ts'
 import { type Place, type Shadow, same, type Value } from './shadow.ts'
 import { CHANNELS, frameOf, framesIn, type SentFrame, type World } from './world.ts'
@@ -14,7 +14,7 @@ import { CHANNELS, frameOf, framesIn, type SentFrame, type World } from './world
 export class Consumer {
   readonly #world: World
   readonly #random: Random
-  readonly holds = CHANNELS.map((): Hold[] => [])
+  readonly holds = CHANNELS.map((): SendBarrier[] => [])
   /** Slices that a link has not written yet. */
   #slices: { readonly slice: Slice; readonly bytes: Uint8Array }[] = []
 
@@ -75,7 +75,7 @@ export class Consumer {
     if (!shadow.attached) return
     let expected = this.#toSend(shadow)
     let sent = new Set<Value>()
-    let sentGaps = new Set<Gap>()
+    let sentGaps = new Set<GapEntry>()
     const settle = (damaged?: ReadonlySet<unknown>): void => {
       const { durable } = queue.settings
       shadow.check({
@@ -94,15 +94,15 @@ export class Consumer {
     while (budget > 0) {
       const mayExceed = this.#random.below(2) === 0
       const next = queue.next(budget, mayExceed)
-      if (next === undefined) break
-      if (next === 'window') {
+      if (next.kind === 'nothing') break
+      if (next.kind === 'window') {
         same(this.#isWindowFull(shadow, expected[0]), true, 'the window is full')
         break
       }
-      if ('load' in next) {
+      if (next.kind === 'load') {
         settle()
         const damaged = new Set<unknown>()
-        for (const block of queue.ahead()) {
+        for (const block of queue.readAhead()) {
           const bytes = await this.#world.read(block)
           if (bytes === undefined) damaged.add(block)
           queue.loaded(block, bytes)
@@ -141,14 +141,14 @@ export class Consumer {
     this.#slices = []
   }
 
-  #toSend(shadow: Shadow): (Place | Gap)[] {
+  #toSend(shadow: Shadow): (Place | GapEntry)[] {
     return shadow.view.order.filter((entry) => {
       if ('kind' in entry) return entry.lane === 0 && !shadow.flyingGaps.has(entry)
       return entry.lane.id === 0 && !shadow.flying.has(entry.value) && !isStopped(shadow, entry)
     })
   }
 
-  #checkSent(index: number, { metric, id, time, frame }: SentFrame, entry: Place | Gap | undefined): void {
+  #checkSent(index: number, { metric, id, time, frame }: SentFrame, entry: Place | GapEntry | undefined): void {
     const shadow = this.#shadow(index)
     if (entry === undefined) throw new Error(`nothing was to be sent, but ${id} was`)
     const { durable } = shadow.queue.settings
@@ -188,7 +188,7 @@ export class Consumer {
     if (this.#world.uniform) same(this.#flyingBytes(shadow) <= windowBytes, true, 'within the window of bytes')
   }
 
-  #isWindowFull(shadow: Shadow, next: Place | Gap | undefined): boolean {
+  #isWindowFull(shadow: Shadow, next: Place | GapEntry | undefined): boolean {
     const { window, windowBytes } = shadow.queue.settings
     const count = shadow.flying.size + shadow.flyingGaps.size
     if (count >= window || !this.#world.uniform || next === undefined) return count > 0
@@ -242,7 +242,7 @@ export class Consumer {
     for (const { value, id: of } of shadow.view.places.values()) {
       if (of !== 0 && (of === id || (through && of < id && shadow.flying.has(value)))) must.add(value)
     }
-    const isMeant = (gap: Gap): boolean =>
+    const isMeant = (gap: GapEntry): boolean =>
       gap.lane === 0 && (gap.transaction === id || (through && gap.transaction < id && shadow.flyingGaps.has(gap)))
     const gaps = [...shadow.view.gaps.keys()].filter(isMeant)
     same(shadow.queue.commit(id, through), shadow.queue.settings.durable, 'COMMIT of a given id')
@@ -254,8 +254,8 @@ export class Consumer {
   hold(index: number): void {
     const holds = this.holds[index]!
     const { queue } = this.#shadow(index)
-    if (holds.length === 0) holds.push(queue.hold())
-    else queue.letGo(holds.shift()!)
+    if (holds.length === 0) holds.push(queue.holdBack())
+    else holds.shift()!.release()
   }
 }
 

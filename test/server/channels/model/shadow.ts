@@ -1,11 +1,11 @@
 /**
  * What the model knows of one queue. It does not repeat the queue's arithmetic: it looks at what is left in the lanes after
- * every step and wants a cause for each value that is gone, the same count in the ledger, and a GAP for what must be told.
+ * every step and wants a cause for each value that is gone, the same count in the ledger, and a GAP for what must be reported.
  */
 import assert from 'node:assert/strict'
 import { GapReason } from '../../../../protocol/monitor/constants.ts'
 import type { Block } from '../../../../server/channels/block.ts'
-import type { Gap } from '../../../../server/channels/gap.ts'
+import type { GapEntry } from '../../../../server/channels/gap.ts'
 import type { Lane } from '../../../../server/channels/lane.ts'
 import type { DropCause } from '../../../../server/channels/ledger.ts'
 import type { Queue, QueueStatus } from '../../../../server/channels/queue.ts'
@@ -35,8 +35,8 @@ export interface Place {
 export interface View {
   readonly places: ReadonlyMap<Value, Place>
   /** Lane by lane, in order. */
-  readonly order: readonly (Place | Gap)[]
-  readonly gaps: ReadonlyMap<Gap, number>
+  readonly order: readonly (Place | GapEntry)[]
+  readonly gaps: ReadonlyMap<GapEntry, number>
   readonly status: QueueStatus
 }
 
@@ -47,8 +47,8 @@ export interface Gone {
   readonly must?: Iterable<Value>
   /** Values that were offered in this step and are not there: why. */
   readonly refused?: readonly { readonly value: Value; readonly cause: Cause }[]
-  /** GAPs that may be gone: told and committed, or discarded. */
-  readonly gap?: (gap: Gap) => boolean
+  /** GAPs that may be gone: sent and committed, or discarded. */
+  readonly gap?: (gap: GapEntry) => boolean
 }
 
 const untold: readonly Cause[] = ['committed', 'superseded', 'stopped']
@@ -59,7 +59,7 @@ export class Shadow {
   contents = new WeakMap<Block, Value[]>()
   /** Handed to the connection that is there now. */
   readonly flying = new Set<Value>()
-  readonly flyingGaps = new Set<Gap>()
+  readonly flyingGaps = new Set<GapEntry>()
   attached = false
   /** The highest id sent on this connection. */
   lastId = 0
@@ -76,8 +76,8 @@ export class Shadow {
 
   look(): View {
     const places = new Map<Value, Place>()
-    const order: (Place | Gap)[] = []
-    const gaps = new Map<Gap, number>()
+    const order: (Place | GapEntry)[] = []
+    const gaps = new Map<GapEntry, number>()
     for (const lane of this.queue.lanes()) {
       for (const entry of lane) {
         if (entry.kind === 'gap') {
@@ -105,10 +105,10 @@ export class Shadow {
       const id = lane.id === 0 && this.queue.settings.durable ? block.first + ordinal : 0
       yield { value, lane, block, ordinal, id }
     }
-    same(left, block.left, 'left in a block')
+    same(left, block.unsettled, 'left in a block')
   }
 
-  /** After a step: what is gone has the right cause, and is counted and told. */
+  /** After a step: what is gone has the right cause, and is counted and reported. */
   check({ why, must = [], refused = [], gap = () => false }: Gone): void {
     const before = this.view
     const after = this.look()
@@ -144,12 +144,12 @@ export class Shadow {
     before: View,
     after: View,
     losses: readonly { value: Value; cause: Cause }[],
-    mayGo: (gap: Gap) => boolean,
+    mayGo: (gap: GapEntry) => boolean,
   ): void {
     let expected = losses.length
     for (const [gap, count] of before.gaps) {
       if (after.gaps.has(gap)) {
-        if (gap.told && this.flyingGaps.has(gap)) same(gap.count, count, 'a GAP that was sent')
+        if (gap.wasSent && this.flyingGaps.has(gap)) same(gap.count, count, 'a GAP that was sent')
         expected += count
       } else if (!mayGo(gap)) {
         // It went into another one, which happens to GAPs beyond the 1,024th only.
@@ -159,7 +159,7 @@ export class Shadow {
     for (const gap of this.flyingGaps) if (!after.gaps.has(gap)) this.flyingGaps.delete(gap)
     let told = 0
     for (const count of after.gaps.values()) told += count
-    same(told, expected, 'values told by GAPs')
+    same(told, expected, 'values reported by GAPs')
     for (const { value, cause } of losses) {
       const covered = [...after.gaps.keys()].some((gap) => gap.reason === reasonOf(cause) && covers(gap, value))
       if (!covered) throw new Error(`no GAP covers value ${value.time}, lost by ${cause}`)
@@ -177,14 +177,14 @@ export class Shadow {
     const blocks = new Set<Block>()
     for (const entry of after.order) {
       if ('kind' in entry) {
-        if (!entry.told) unsentGaps++
+        if (!entry.wasSent) unsentGaps++
         if (entry.lane !== 0 || !queue.settings.durable) continue
         assert.ok(entry.transaction > last, 'ids ascend')
         last = entry.transaction
         continue
       }
       blocks.add(entry.block)
-      if (entry.ordinal >= entry.block.stored) unstored++
+      if (entry.ordinal >= entry.block.durable) unstored++
       if (entry.id === 0) continue
       assert.ok(entry.id > last, 'ids ascend')
       last = entry.id
@@ -207,7 +207,7 @@ function reasonOf(cause: Cause): number | undefined {
   return cause in GapReason ? GapReason[cause as keyof typeof GapReason] : undefined
 }
 
-function covers(gap: Gap, value: Value): boolean {
+function covers(gap: GapEntry, value: Value): boolean {
   const inTime = (gap.from === 0 || gap.from <= value.time) && (gap.to === 0 || gap.to >= value.time)
   return inTime && (gap.metric === 0 || gap.metric === value.metric)
 }

@@ -189,7 +189,7 @@ export class Steps {
 
   endStops(index: number): void {
     const shadow = this.#shadow(index)
-    for (const metric of shadow.queue.endStops()) {
+    for (const metric of shadow.queue.endPassedStops()) {
       this.#world.journal.change({ remove: 'stop', channel: CHANNELS[index]!, metric })
     }
     shadow.check({ why: () => undefined })
@@ -218,7 +218,7 @@ export class Steps {
     this.#world.host.now += this.#random.below(4_000)
     const before = this.#world.host.now - shadow.queue.settings.maxAgeMs
     const may = ({ value }: Place): boolean => value.stamp < before && !shadow.flying.has(value) && !value.exempt
-    const old = [...shadow.view.places.values()].filter((place) => may(place) && place.block.stamp < before)
+    const old = [...shadow.view.places.values()].filter((place) => may(place) && place.block.appendedAge < before)
     const must = old.map(({ value }) => value)
     shadow.queue.expire()
     shadow.check({ why: (place) => (may(place) ? 'expired' : undefined), must })
@@ -249,7 +249,7 @@ export class Steps {
   damage(index: number): void {
     const { storage } = this.#world
     const blocks = [...this.#shadow(index).view.places.values()].map(({ block }) => block)
-    const stored = blocks.filter((block) => block.stored === block.count)
+    const stored = blocks.filter((block) => block.durable === block.count)
     if (stored.length === 0 || storage.damage === undefined) return
     const block = this.#random.pick(stored)
     storage.damage(block.id)
@@ -283,7 +283,7 @@ export class Steps {
     for (const index of CHANNELS.keys()) {
       const { queue } = this.#shadow(index)
       queue.settings = { ...queue.settings, window: 65_536, windowBytes: 8 << 20 }
-      for (const hold of this.consumer.holds[index]!.splice(0)) queue.letGo(hold)
+      for (const hold of this.consumer.holds[index]!.splice(0)) hold.release()
       this.consumer.attach(index)
     }
     for (let rounds = 0; !this.#world.shadows.every(({ queue }) => queue.empty); rounds++) {

@@ -1,5 +1,5 @@
 /** A random walk: which steps, how often, with which settings. All of it comes from one seed. */
-import type { QueueSettings } from '../../../../server/channels/queue-state.ts'
+import type { QueueSettings } from '../../../../server/channels/queue-host.ts'
 import { Random } from '../../../support/random.ts'
 import { Steps } from './steps.ts'
 import { type Storage, World } from './world.ts'

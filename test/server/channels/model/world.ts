@@ -3,13 +3,14 @@
  * registry are the test. Everything random comes from one seed.
  */
 
+import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../../protocol/monitor/message.ts'
 import type { Block } from '../../../../server/channels/block.ts'
-import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION, getUint53, setUint53 } from '../../../../server/channels/block.ts'
+import { getUint53, setUint53 } from '../../../../server/channels/block.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
 import { Pool } from '../../../../server/channels/pool.ts'
 import { Queue } from '../../../../server/channels/queue.ts'
-import type { QueueHost, QueueSettings } from '../../../../server/channels/queue-state.ts'
-import { TurnScheduler } from '../../../../server/channels/turn.ts'
+import type { QueueHost, QueueSettings } from '../../../../server/channels/queue-host.ts'
+import { TurnScheduler } from '../../../../server/channels/turn-scheduler.ts'
 import {
   type Batch,
   BLOCK_WIDTH,
@@ -234,7 +235,7 @@ export class World {
     const gaps = stored.view.gaps.size + (missing > 0 ? 1 : 0) + (clean ? 0 : 1)
     same(view.gaps.size, gaps, 'GAPs after a restart')
     const sum = (counts: Iterable<number>): number => [...counts].reduce((a, b) => a + b, 0)
-    same(sum(view.gaps.values()), sum(stored.view.gaps.values()) + missing, 'values told after a restart')
+    same(sum(view.gaps.values()), sum(stored.view.gaps.values()) + missing, 'values reported after a restart')
     same(view.status.accepted, stored.view.status.accepted, 'accepted after a restart')
     same(view.status.committed, stored.view.status.committed, 'committed after a restart')
   }

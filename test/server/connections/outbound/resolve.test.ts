@@ -1,9 +1,12 @@
 import { networkInterfaces } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { parseDestination } from '../../../../server/connections/outbound/destination.ts'
-import { isOwnListener, ownPorts } from '../../../../server/connections/outbound/resolve.ts'
+import { isOwnListener, type OwnPort } from '../../../../server/connections/outbound/resolve.ts'
 
-const own = ownPorts([{ port: 7650 }, undefined], [{ port: 8649 }])
+const own: OwnPort[] = [
+  { transport: 'tcp', port: 7650 },
+  { transport: 'udp', port: 8649 },
+]
 const here = Object.values(networkInterfaces()).flatMap((found) => (found ?? []).map(({ address }) => address))
 
 describe("the producer's own ports", () => {

@@ -1,7 +1,7 @@
 /** The tables `[[exec]]`: what they read to, and what is said of those that are not right. */
 import { describe, expect, test } from 'vitest'
-import { ConfigError } from '../../../../server/config/config.ts'
 import { wholePattern } from '../../../../server/controls/exec/config.ts'
+import { ConfigError } from '../../../../server/start/config.ts'
 import { execTables } from '../../../support/exec-tables.ts'
 
 function complaints(toml: string): string[] {
@@ -96,7 +96,7 @@ describe('a table that is not right', () => {
       `${head}environment = { "A-B" = "x" }\n${x}`,
       '4: `[[exec]]` exec.a: `environment`: expected a table of variables',
     ],
-    [head, '1: `[[exec]]` exec.a: {x} is no parameter of it: write {{x}} for the braces themselves'],
+    [head, '1: `[[exec]]` exec.a: {x} is not one of its parameters: write {{x}} for the braces themselves'],
     [`${head}${x}secret = true`, '1: `[[exec]]` exec.a: the secret {x} would show in the process list'],
     [
       `${head}stdin = "{x}"\n${x}`,

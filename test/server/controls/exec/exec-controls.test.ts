@@ -1,12 +1,12 @@
 /** What a program that runs as a control gives, what it gets, and that nothing is left of it. */
 import { describe, expect, it } from 'vitest'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
-import { ConfigError } from '../../../../server/config/config.ts'
 import type { ControlArguments, ControlContext, ControlResult } from '../../../../server/controls/control.ts'
 import { execControl, execControls } from '../../../../server/controls/exec/exec-controls.ts'
 import { locatePrograms, type Machine } from '../../../../server/controls/exec/program-lookup.ts'
 import { systemClock } from '../../../../server/core/clock.ts'
 import { StatusError } from '../../../../server/core/errors.ts'
+import { ConfigError } from '../../../../server/start/config.ts'
 import { timeouts } from '../../../chaos/timeouts.ts'
 import { execTables } from '../../../support/exec-tables.ts'
 import { leftOf, zombies } from '../../../support/processes.ts'

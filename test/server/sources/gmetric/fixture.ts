@@ -1,6 +1,6 @@
 /** A gmetric sensor with a clock that stands still, for the packets of test/vectors and for some made here by hand. */
 
-import type { Network } from '../../../../server/config/config.ts'
+import type { Network } from '../../../../server/core/address.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
 import type { GmetricHub } from '../../../../server/sources/gmetric/hub.ts'

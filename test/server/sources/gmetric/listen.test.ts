@@ -1,12 +1,12 @@
 /** What [gmetric] opens, in a whole server: who may read the XML, and whose hosts stand in it. */
 import { createSocket } from 'node:dgram'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Network } from '../../../../server/config/config.ts'
+import type { Network } from '../../../../server/core/address.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import { told } from '../../../support/ganglia.ts'
 import { hostsOf } from '../../../support/ganglia-xml.ts'
-import { TestProducer } from '../../../support/producer.ts'
+import { boundTo, TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import { text } from './fixture.ts'
 
@@ -20,11 +20,13 @@ afterEach(() => producer.stop())
 async function send(from: string, packet: Uint8Array): Promise<void> {
   const socket = createSocket('udp4')
   await new Promise<void>((resolve) => socket.bind(0, from, resolve))
-  await new Promise((resolve) => socket.send(packet, producer.server.gmetric?.port ?? 0, '127.0.0.1', resolve))
+  await new Promise((resolve) =>
+    socket.send(packet, boundTo(producer.server, 'gmetric.listen')?.port ?? 0, '127.0.0.1', resolve),
+  )
   socket.close()
 }
 
-const xml = () => told(producer.server.gmetricXml?.port ?? 0)
+const xml = () => told(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
 
 describe('the XML', () => {
   it("holds the hosts of the section's own tenant and no others, and each has a metric that says it is up", async () => {

@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram'
 import { afterEach, expect, test, vi } from 'vitest'
 import { GmetricSensor } from '../../../../server/sources/gmetric/sensor.ts'
-import { TestProducer } from '../../../support/producer.ts'
+import { boundTo, TestProducer } from '../../../support/producer.ts'
 import { text } from './fixture.ts'
 
 const GROUP = '239.2.11.71'
@@ -15,7 +15,7 @@ afterEach(() => producer.stop())
 test.each(['0.0.0.0', LOOPBACK])('with listen on %s', async (host) => {
   const gmetric = { listen: { host, port: 0 }, listenNamed: true, multicast: GROUP, multicastInterface: LOOPBACK }
   producer = await TestProducer.start({ config: { gmetric: { ...gmetric, requestMetadata: 'multicast' } } })
-  const port = producer.server.gmetric?.port ?? 0
+  const port = boundTo(producer.server, 'gmetric.listen')?.port ?? 0
   const socket = createSocket('udp4')
   await new Promise<void>((resolve) => socket.bind(0, LOOPBACK, resolve))
   socket.setMulticastInterface(LOOPBACK)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ConfigError, defaultConfig, loadConfig } from '../../../../server/config/config.ts'
+import { ConfigError, defaultConfig, loadConfig } from '../../../../server/start/config.ts'
 
 const load = (text: string, env: NodeJS.ProcessEnv = {}) =>
   loadConfig({ file: 'c.toml', env, readFile: () => new TextEncoder().encode(text) }).mono

@@ -1,7 +1,7 @@
 /** `mono.*`: what an operator asks an agent by hand, over real sockets. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, command, hex, join, str, type } from '../../../support/bytes.ts'
-import { TestProducer } from '../../../support/producer.ts'
+import { boundTo, TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
 import { ADD, ADDED, COLLECTIONS, HELLO, LIST, LOAD, SAMPLED } from './fixture.ts'
@@ -24,7 +24,7 @@ beforeEach(async () => {
   producer = await TestProducer.start({ config: { mono: { listeners } } })
   await producer.addUser('root', { role: 'admin' })
   root = await producer.seat('root')
-  agent = await ScriptedAgent.connect(producer.server.mono[0])
+  agent = await ScriptedAgent.connect(boundTo(producer.server, 'mono.'))
   agent.say(HELLO)
   await agent.asked('01')
 })

@@ -1,7 +1,7 @@
 /** An agent over a real socket that says what the test says, and keeps what it is asked. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import type { Address } from '../../../../server/config/config.ts'
+import type { Address } from '../../../../server/core/address.ts'
 
 export class ScriptedAgent {
   readonly socket: Socket

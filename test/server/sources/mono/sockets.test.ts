@@ -6,7 +6,7 @@ import { join as joinPath } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import { args, command, hex, join, str, type } from '../../../support/bytes.ts'
-import { TestProducer } from '../../../support/producer.ts'
+import { boundTo, TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
 import { ADD, ADDED, COLLECTIONS, HELLO, LIST, LOAD, le32, SAMPLED, sampling } from './fixture.ts'
@@ -30,7 +30,7 @@ async function start(mono: object = {}): Promise<void> {
   root = await producer.seat('root')
 }
 
-const agent = (listener = 0, from?: string) => ScriptedAgent.connect(producer.server.mono[listener], from)
+const agent = (listener = 0, from?: string) => ScriptedAgent.connect(boundTo(producer.server, 'mono.', listener), from)
 
 async function subscribed(metric = LOAD, name = '127.0.0.1'): Promise<number> {
   const id = await root.collect(metric, at(name))

@@ -3,8 +3,13 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { QmfTable } from '../../../../server/config/config.ts'
-import { BrokerLink, type Party, type Speaker, type Wire } from '../../../../server/sources/qmf/broker-link.ts'
+import {
+  type BrokerConnection,
+  type BrokerHandler,
+  type BrokerHandlerFactory,
+  BrokerLink,
+} from '../../../../server/sources/qmf/broker-link.ts'
+import type { QmfTable } from '../../../../server/sources/qmf/config.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 const NAMES = { ready: 'it is there', lost: 'it is not there' }
@@ -35,11 +40,11 @@ async function until(is: () => boolean): Promise<void> {
 }
 
 /** Notes what happens to it. */
-class Listener implements Speaker {
+class Listener implements BrokerHandler {
   readonly calls: string[] = []
-  readonly wire: Wire
+  readonly wire: BrokerConnection
 
-  constructor(wire: Wire) {
+  constructor(wire: BrokerConnection) {
     this.wire = wire
   }
 
@@ -61,12 +66,12 @@ interface Made {
   readonly down: string[]
 }
 
-function connect(given: Partial<QmfTable> = {}, feed?: Party['feed']): Made {
+function connect(given: Partial<QmfTable> = {}, feed?: BrokerHandlerFactory['feed']): Made {
   const made: Made = { listeners: [], down: [] }
   const port = given.port ?? (server.address() as { port: number }).port
   const at = { name: 'b1', host: '127.0.0.1', port, isTls: false, user: undefined, password: undefined }
-  const party: Party = {
-    said: NAMES,
+  const party: BrokerHandlerFactory = {
+    messages: NAMES,
     session: 'me',
     ...(feed && { feed }),
     open(wire) {
@@ -115,7 +120,7 @@ describe('a connection that is lost', () => {
     expect(logged.filter((text) => text === NAMES.lost)).toHaveLength(2)
   })
 
-  it('has another session behind it, with the same beginning', async () => {
+  it('has another session after it, whose name begins alike', async () => {
     const made = connect()
     const first = await opened(made, 1)
     peers[0]?.destroy()
@@ -128,7 +133,7 @@ describe('a connection that is lost', () => {
 
 describe('what arrived and has to wait', () => {
   /** Takes nothing. */
-  const stuck: Party['feed'] = () => ({ push: () => {}, end: () => {} })
+  const stuck: BrokerHandlerFactory['feed'] = () => ({ push: () => {}, end: () => {} })
 
   it('is a sign of life', async () => {
     let take = (): void => {}

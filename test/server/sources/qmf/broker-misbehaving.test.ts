@@ -159,7 +159,7 @@ describe('afterwards', () => {
       if (peer.socket.writableLength < 1 << 20) peer.write(completed)
       await new Promise((resolve) => setImmediate(resolve))
     }
-    await both.server.down('bad', 'the broker does not read what it is sent')
+    await both.server.down('bad', 'the broker does not read')
     await both.othersGoOn()
     await both.behave()
   })

@@ -1,7 +1,7 @@
 /** The tables `[[qmf]]`: what they read to, and what is said of those that are not right, never with a password. */
 import { describe, expect, test } from 'vitest'
-import { ConfigError, loadConfig } from '../../../../server/config/config.ts'
 import { parseBrokerUrl } from '../../../../server/sources/qmf/broker-url.ts'
+import { ConfigError, loadConfig } from '../../../../server/start/config.ts'
 
 const load = (text: string) =>
   loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) }).qmf
@@ -73,8 +73,8 @@ url = "amqp://guest:a%3Ab@[::1]:5673"`
       /^c\.toml:3: `\[\[qmf]]` b1: `url`: expected a URL .* \(not shown\)$/,
     ],
     [`${b1}url = "http://u:hunter2@h"`, /`url`: expected a URL/],
-    [`${b1}url = "amqp://u:hunter2@h"\npassword_file = "p"`, /b1: the password stands twice/],
-    [`${b1}url = "amqp://u@h"`, /b1: its user needs a password, or a `password_file`/],
+    [`${b1}url = "amqp://u:hunter2@h"\npassword_file = "p"`, /b1: the password is given twice/],
+    [`${b1}url = "amqp://u@h"`, /b1: the user needs a password, or a `password_file`/],
     [`${b1}url = "amqp://h"\npassword_file = "p"`, /b1: `password_file` is for a `url` with a user/],
     [`${b1}url = "amqp://h"\nca = "ca.pem"`, /b1: `ca` is for an `amqps:\/\/` url/],
     [b1, /b1: it needs `url`: a URL like/],

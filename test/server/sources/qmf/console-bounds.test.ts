@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ClassKey, Schema } from '../../../../protocol/qmf/types.ts'
-import { keyText, SchemaCache } from '../../../../server/sources/qmf/schemas.ts'
+import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
 import { ConsolePeer, done, queue } from './console-peer.ts'
 import { recordedBroadcasts, schemaOf, tableOf } from './recorded.ts'
 

@@ -1,12 +1,19 @@
 /** A console with what it stands between: an AMQP link that a test is the broker of, and the sensor that it tells. */
 import type { AmqpEvents } from '../../../../protocol/amqp/client.ts'
-import { decodeBody } from '../../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../../protocol/qmf/encode.ts'
-import type { ClassKey, Known, ObjectHeader, QmfMessage, QmfValue, Schema } from '../../../../protocol/qmf/types.ts'
-import { Console, type ObjectSample, type QmfEvent } from '../../../../server/sources/qmf/console.ts'
-import { type AmqpLink, type ConsoleLimits, consoleLimits } from '../../../../server/sources/qmf/console-options.ts'
-import { newCounters } from '../../../../server/sources/qmf/counters.ts'
-import { keyText, SchemaCache } from '../../../../server/sources/qmf/schemas.ts'
+import { decodeBody, encodeMessage } from '../../../../protocol/qmf/messages.ts'
+import type {
+  ClassKey,
+  ObjectHeader,
+  QmfMessage,
+  QmfValue,
+  Schema,
+  SchemaLookup,
+} from '../../../../protocol/qmf/types.ts'
+import type { AmqpLink } from '../../../../server/sources/qmf/console.ts'
+import { Console } from '../../../../server/sources/qmf/console.ts'
+import type { ObjectSample, QmfEvent } from '../../../../server/sources/qmf/console-events.ts'
+import { type ConsoleLimits, consoleLimits, newCounters } from '../../../../server/sources/qmf/console-events.ts'
+import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { recordedAnswers, recordedKnown, tableOf } from './recorded.ts'
 
@@ -72,7 +79,7 @@ export class ConsolePeer {
     })
   }
 
-  get known(): Known {
+  get known(): SchemaLookup {
     return {
       schema: (key) => this.#known.get(keyText(key)) ?? recordedKnown.schema(key),
       method: (sequence) => {

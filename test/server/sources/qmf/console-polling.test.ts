@@ -254,7 +254,7 @@ describe('a round, after a call, which may have made objects,', () => {
   })
 })
 
-describe('an agent behind the broker', () => {
+describe('an agent of the broker', () => {
   it('is asked for everything when it is found, each in a body of its own', () => {
     const peer = new ConsolePeer().ready()
     peer.tell(agent('0-1-1-0-300', 10))

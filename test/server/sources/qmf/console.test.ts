@@ -1,7 +1,7 @@
 /** Discovery, and what a broker tells: answers and broadcasts are the recorded ones wherever there are any. */
 import { describe, expect, it } from 'vitest'
 import { ProtocolError } from '../../../../protocol/errors.ts'
-import { keyText, SchemaCache } from '../../../../server/sources/qmf/schemas.ts'
+import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
 import { ConsolePeer, done, headerOf, queue } from './console-peer.ts'
 import { recordedAnswers, recordedBroadcasts, recordedSchemas, schemaOf, tableOf } from './recorded.ts'
@@ -130,7 +130,7 @@ describe('the console itself', () => {
     expect(OWN.filter((id) => seen.has(id))).toEqual(OWN)
   })
 
-  it('is recognised by a reference that was told of first', () => {
+  it('is recognised by a reference that was reported first', () => {
     const peer = new ConsolePeer({ session: 'me' }).ready()
     const [reference, other] = ['0-1-1-0-1000', '0-1-1-0-1001']
     const properties = ['0-0-1-0-5', reference, 'key', new Map(), undefined]
@@ -171,7 +171,7 @@ describe('a sample', () => {
 })
 
 describe('deletion', () => {
-  it('is told by the recorded delete times', () => {
+  it('is reported with the recorded delete times', () => {
     const peer = new ConsolePeer({ session: RECORDED }).ready()
     for (const { body, routingKey } of recordedBroadcasts) peer.deliver(body, { routingKey })
     // The queue 0-1-1-0-92 was deleted too, but told of in an answer to G alone.
@@ -195,7 +195,7 @@ describe('deletion', () => {
 })
 
 describe('the end', () => {
-  it('is told once, whatever comes to an end', () => {
+  it('is reported once, whatever comes to an end', () => {
     const peer = new ConsolePeer().ready()
     peer.closed('320 forced')
     peer.closed('again')

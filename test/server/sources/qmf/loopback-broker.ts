@@ -4,12 +4,17 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
-import { decodeCommand, encodeCommand } from '../../../../protocol/amqp/commands.ts'
-import { decodeDelivery, encodeHeader } from '../../../../protocol/amqp/content.ts'
-import { type Control, decodeControl, encodeControl } from '../../../../protocol/amqp/controls.ts'
-import { type Assembly, encodeFrames, FrameAssembler } from '../../../../protocol/amqp/frames.ts'
-import { PROTOCOL_HEADER } from '../../../../protocol/amqp/protocol-header.ts'
-import { decodeBody } from '../../../../protocol/qmf/decode.ts'
+import { type Assembly, encodeFrames, FrameAssembler, PROTOCOL_HEADER } from '../../../../protocol/amqp/frames.ts'
+import {
+  type AmqpControl,
+  decodeCommand,
+  decodeControl,
+  encodeCommand,
+  encodeControl,
+  encodeHeader,
+} from '../../../../protocol/amqp/methods.ts'
+import { deliveryOf } from '../../../../protocol/amqp/session.ts'
+import { decodeBody } from '../../../../protocol/qmf/messages.ts'
 import type { Issued } from '../../../support/certificates.ts'
 import { recordedAnswers, recordedKnown } from './recorded.ts'
 
@@ -92,7 +97,7 @@ class Peer {
     this.socket.write(encodeFrames(assembly, FRAME_BYTES))
   }
 
-  #control(control: Control, channel = 0): void {
+  #control(control: AmqpControl, channel = 0): void {
     this.#write({ channel, isControl: true, method: encodeControl(control) })
   }
 
@@ -105,12 +110,12 @@ class Peer {
       this.#assembler.push(chunk.subarray(8))
     } else this.#assembler.push(chunk)
     for (let next = this.#assembler.next(); next !== undefined; next = this.#assembler.next()) {
-      if (next.isControl) this.#take(decodeControl(next.method) as Control)
+      if (next.isControl) this.#take(decodeControl(next.method) as AmqpControl)
       else this.#command(next)
     }
   }
 
-  #take(control: Control): void {
+  #take(control: AmqpControl): void {
     const { refusal, logins } = this.#broker
     if (control.name === 'connection.start-ok') {
       logins.push(
@@ -136,7 +141,7 @@ class Peer {
     if (command.name === 'exchange.bind') asked.push(`bind ${command.key}`)
     if (command.name === 'exchange.unbind') asked.push(`unbind ${command.key}`)
     if (command.name !== 'message.transfer') return
-    const { replyTo, routingKey, body: request } = decodeDelivery(command.destination, header, body)
+    const { replyTo, routingKey, body: request } = deliveryOf(command.destination, header, body)
     const [first] = decodeBody(request, recordedKnown).messages
     if (replyTo?.routingKey.startsWith('qmfagent') || replyTo === undefined) told.push([routingKey, request])
     if (first?.op === 'A') this.deliver('qmfagent', replyTo?.routingKey ?? '', ATTACHED)

@@ -1,11 +1,11 @@
 /** The recorded broker as answers to whatever a console asks: the recorded bytes, with the sequence of the question. */
-import { decodeBody } from '../../../../protocol/qmf/decode.ts'
-import type { ClassKey, Known, QmfMessage, Schema, TableSchema } from '../../../../protocol/qmf/types.ts'
-import { keyText } from '../../../../server/sources/qmf/schemas.ts'
+import { decodeBody } from '../../../../protocol/qmf/messages.ts'
+import type { ClassKey, QmfMessage, Schema, SchemaLookup, TableSchema } from '../../../../protocol/qmf/types.ts'
+import { keyText } from '../../../../server/sources/qmf/discovery.ts'
 import { capturedTransfers } from '../../../support/qmf/capture.ts'
 
 const recording = capturedTransfers()
-const unknown: Known = { schema: () => undefined, method: () => undefined }
+const unknown: SchemaLookup = { schema: () => undefined, method: () => undefined }
 const schemas = new Map<string, Schema>()
 for (const { from, body } of recording) {
   const [message] = from === 'broker' ? decodeBody(body, unknown).messages : []
@@ -13,7 +13,7 @@ for (const { from, body } of recording) {
 }
 
 export const recordedSchemas: readonly Schema[] = [...schemas.values()]
-export const recordedKnown: Known = { schema: (key) => schemas.get(keyText(key)), method: () => undefined }
+export const recordedKnown: SchemaLookup = { schema: (key) => schemas.get(keyText(key)), method: () => undefined }
 
 export function schemaOf<K extends Schema['kind']>(kind: K, className: string): Schema & { kind: K } {
   const schema = recordedSchemas.find((candidate) => candidate.key.className === className && candidate.kind === kind)

@@ -1,18 +1,17 @@
-/** What stands in one body: a broker reads on behind most requests, but not behind a call. */
+/** The contents of one body: a broker reads on after most requests, but not after a call. */
 import { expect, it } from 'vitest'
-import { decodeBody } from '../../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../../protocol/qmf/encode.ts'
-import type { Known, QmfMessage } from '../../../../protocol/qmf/types.ts'
-import { newCounters } from '../../../../server/sources/qmf/counters.ts'
-import { Requests } from '../../../../server/sources/qmf/requests.ts'
+import { decodeBody, encodeMessage } from '../../../../protocol/qmf/messages.ts'
+import type { QmfMessage, SchemaLookup } from '../../../../protocol/qmf/types.ts'
+import { newCounters } from '../../../../server/sources/qmf/console-events.ts'
+import { QmfRequests } from '../../../../server/sources/qmf/requests.ts'
 import { recordedKnown, tableOf } from './recorded.ts'
 
-const known: Known = recordedKnown
+const known: SchemaLookup = recordedKnown
 const { key } = tableOf('broker')
 
 it('requests to a broker share a body, but each call has its own', () => {
   const bodies: string[] = []
-  const requests = new Requests({
+  const requests = new QmfRequests({
     encode: (message) => encodeMessage(message, known),
     send: (to, body) => {
       const { messages } = decodeBody(body, known)

@@ -174,7 +174,7 @@ describe('objects', () => {
     expect(said.wanted()).toEqual(['+queue', '-queue'])
   })
 
-  test('that are only told of by statistics wait for their properties', () => {
+  test('that are only reported by statistics wait for their properties', () => {
     const { said, series } = open()
     said.sample(queue, id(9), 1, undefined, [1, 1n, 1n])
     expect(series(DEPTH)).toHaveLength(1)
@@ -259,7 +259,7 @@ describe('events', () => {
     expect(sensor.status().counters).toMatchObject({ tooLong: 1 })
   })
 
-  test('are told of by series that say so, and have no last value', () => {
+  test('have series of their own, without a last value', () => {
     const { sensor, tapped } = open()
     const series = tapped(DELETED)
     expect([series.isEvent, sensor.last(series)]).toEqual([true, undefined])

@@ -1,7 +1,7 @@
 /** A whole server with Qpid brokers of tests behind real sockets, and a consumer. */
 import { expect, vi } from 'vitest'
-import { type Config, loadConfig } from '../../../../server/config/config.ts'
 import type { SensorStatus } from '../../../../server/metrics/metric.ts'
+import { type Config, loadConfig } from '../../../../server/start/config.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'

@@ -3,8 +3,8 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { loadConfig } from '../../../../server/config/config.ts'
 import type { SensorStatus } from '../../../../server/metrics/metric.ts'
+import { loadConfig } from '../../../../server/start/config.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../../support/certificates.ts'
 import { TestProducer } from '../../../support/producer.ts'
@@ -109,7 +109,7 @@ describe('a consumer', () => {
     expect(decoded(await root.value())).toMatchObject({ broker: 'b1', value: { qName: 'cinnabar-q' } })
   })
 
-  it('is told VOID when the broker goes, but not of events; ids go on, also over a restart', async () => {
+  it('gets VOID when the broker goes, but not for events; ids continue, also over a restart', async () => {
     await start()
     await up()
     await root.setChannel(await root.defChannel())

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../../protocol/monitor/value.ts'
 import { QmfType, type QmfValue } from '../../../../protocol/qmf/types.ts'
-import { eventValue } from '../../../../server/sources/qmf/events.ts'
-import { isSame, MAX_TEXT, toValue, unitOf } from '../../../../server/sources/qmf/values.ts'
+import { eventValue, isSame, MAX_TEXT, toValue, unitOf } from '../../../../server/sources/qmf/values.ts'
 import { queueDelete } from './sensor-fixture.ts'
 
 const { UINT32, UINT64, INT32, INT64, DOUBLE, BOOLEAN, STRING } = BasicType

@@ -1,4 +1,4 @@
-// Channels stand below sessions.
+// Channels are below sessions.
 import { session } from '../sessions/session.ts'
 
 export interface Queue {

@@ -1,11 +1,10 @@
 /** The agent towards its broker: how it attaches and is asked, with the bytes of others where there are some. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeBody } from '../../../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../../../protocol/qmf/encode.ts'
+import { decodeBody, encodeMessage } from '../../../../../protocol/qmf/messages.ts'
 import type { QmfMessage } from '../../../../../protocol/qmf/types.ts'
-import { known } from '../../../../../server/sources/qmf/agent/contents.ts'
-import { PACKAGE, producerSchema, schemas } from '../../../../../server/sources/qmf/agent/schema.ts'
+import { agentLookup } from '../../../../../server/sources/qmf/agent/agent.ts'
+import { AGENT_PACKAGE, agentSchemas, producerSchema } from '../../../../../server/sources/qmf/agent/schema.ts'
 import { noneKnown, vector } from '../../../../protocol/qmf/vectors.ts'
 import { hex, toHex } from '../../../../support/bytes.ts'
 import { AgentPeer } from './fixture.ts'
@@ -19,7 +18,7 @@ const call = (more: Partial<Extract<QmfMessage, { op: 'M' }>> = {}): QmfMessage 
 }
 const ok = (sequence: number): QmfMessage => ({ op: 'z', sequence, code: 0, text: 'OK' })
 
-const bytesOf = (message: QmfMessage): Uint8Array => encodeMessage(message, known)
+const bytesOf = (message: QmfMessage): Uint8Array => encodeMessage(message, agentLookup)
 const hexOf = (text: string): string => toHex(new TextEncoder().encode(text))
 
 /** Attached, and asked for its objects once. */
@@ -50,7 +49,7 @@ describe('attaching', () => {
     expect(toHex(first?.body as Uint8Array)).toBe(toHex(vector('A').bytes))
   })
 
-  it('ends with the answer of a broker: its bank is bound, its package and classes are told', () => {
+  it('ends with the answer of a broker: its bank is bound, its package and classes are reported', () => {
     const peer = new AgentPeer().open()
     peer.sent.length = 0
     peer.deliver(vector('a').bytes)
@@ -60,8 +59,8 @@ describe('attaching', () => {
       true,
     )
     expect(peer.messages()).toEqual([
-      { op: 'p', sequence: 0, packageName: PACKAGE },
-      ...schemas.map(({ kind, key }) => ({ op: 'q', sequence: 0, kind, key })),
+      { op: 'p', sequence: 0, packageName: AGENT_PACKAGE },
+      ...agentSchemas.map(({ kind, key }) => ({ op: 'q', sequence: 0, kind, key })),
     ])
   })
 
@@ -78,14 +77,14 @@ describe('attaching', () => {
     ],
     ['not answered', (peer: AgentPeer) => peer.pass(10), 'not attached within 10 seconds'],
     [
-      'answered with what cannot be',
+      'answered with an impossible bank',
       (peer: AgentPeer) => peer.tell(undefined, { op: 'a', sequence: 1, brokerBank: 1, agentBank: 1 << 28 }),
-      'the broker gave the agent banks that no agent has: 1.268435456',
+      'the broker gave the agent impossible banks: 1.268435456',
     ],
     [
       "answered with the broker's own bank",
       (peer: AgentPeer) => peer.tell(undefined, { op: 'a', sequence: 1, brokerBank: 1, agentBank: 0 }),
-      'the broker gave the agent banks that no agent has: 1.0',
+      'the broker gave the agent impossible banks: 1.0',
     ],
     ['cut off', (peer: AgentPeer) => peer.closed('gone'), 'gone'],
   ])('that is %s ends it, once', (_, happen, reason) => {
@@ -113,7 +112,7 @@ describe('attaching', () => {
 })
 
 describe('S', () => {
-  const [schema] = schemas
+  const [schema] = agentSchemas
   const ask: QmfMessage = { op: 'S', sequence: 4, key: producerSchema.key }
 
   it('of the broker, which names no reply-to, is answered to the broker, with its sequence', () => {
@@ -130,9 +129,9 @@ describe('S', () => {
     const question = call({ id: '0-3-1-10-99', arguments: [1, 'x'.repeat(1_000)] })
     for (let i = 0; i < 1_000; i++) peer.tell('r', question)
     expect(peer.counters.requestsFull).toBeGreaterThan(0)
-    for (const { key } of schemas) peer.tell(undefined, { op: 'S', sequence: 4, key })
+    for (const { key } of agentSchemas) peer.tell(undefined, { op: 'S', sequence: 4, key })
     peer.completeAll()
-    expect(peer.messages().filter(({ op }) => op === 's')).toHaveLength(schemas.length)
+    expect(peer.messages().filter(({ op }) => op === 's')).toHaveLength(agentSchemas.length)
   })
 
   it('of a console goes to the console; of a class that there is not, it says so', () => {
@@ -164,7 +163,7 @@ describe('G', () => {
 
   it.each([
     [{ _objectid: ID }, ['n1']],
-    [{ _class: 'producer', _package: PACKAGE }, ['n1']],
+    [{ _class: 'producer', _package: AGENT_PACKAGE }, ['n1']],
     [{ _class: 'producer', _package: 'another' }, []],
     [{ _class: 'queue' }, []],
     [{ _objectid: '0-3-1-10-99' }, []],

@@ -36,7 +36,7 @@ function settled(): AgentPeer {
 }
 
 describe('every ten seconds', () => {
-  it('all are told of everything at first, class by class, the heartbeat last', () => {
+  it('everything is broadcast at first, class by class, the heartbeat last', () => {
     const peer = new AgentPeer().attach()
     peer.producer.channel(17)
     peer.producer.channel(18)
@@ -98,7 +98,7 @@ describe('every ten seconds', () => {
     expect(times(statistics)).toMatchObject({ created: born, sampled: born + 20_000_000_000n })
   })
 
-  it('though somebody asked before, who is told it too', () => {
+  it('though somebody asked before, who is informed too', () => {
     const peer = settled()
     peer.producer.uptime = 6n
     peer.tell('r', { op: 'G', sequence: 1, query: new Map([['_class', 'producer']]) })
@@ -133,7 +133,7 @@ describe('ten thousand channels', () => {
     expect(messages.at(-1)?.op).toBe('z')
   })
 
-  it('are told to all in the same way', () => {
+  it('are broadcast in the same way', () => {
     const peer = many()
     peer.pass(10)
     peer.completeAll()
@@ -179,7 +179,7 @@ describe('ten thousand channels', () => {
     }
   })
 
-  it('do not keep the heartbeat waiting behind others, nor a broker that takes nothing', () => {
+  it('delay the heartbeat neither by other jobs nor by a broker that takes nothing', () => {
     const peer = many()
     for (let sequence = 1; sequence <= 64; sequence++) peer.tell('r', ask(sequence))
     peer.pass(9)
@@ -195,7 +195,7 @@ describe('ten thousand channels', () => {
 })
 
 describe('a broker that never says what it has taken', () => {
-  it('is told on, and nothing piles up for it', () => {
+  it('still gets broadcasts, and nothing piles up for it', () => {
     const peer = settled()
     peer.pass(3_600)
     expect(peer.messages().filter(({ op }) => op === 'h')).toHaveLength(360)

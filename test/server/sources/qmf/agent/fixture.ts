@@ -1,14 +1,12 @@
 /** What an agent shows, as a test says it, and an agent over a link that the test is the broker of. */
 
-import type { AmqpEvents, Delivery, Outgoing } from '../../../../../protocol/amqp/client.ts'
+import type { AmqpEvents, AmqpTransfer } from '../../../../../protocol/amqp/client.ts'
+import type { AmqpDelivery } from '../../../../../protocol/amqp/session.ts'
 import { ProtocolError } from '../../../../../protocol/errors.ts'
-import { decodeBody } from '../../../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../../../protocol/qmf/encode.ts'
-import type { QmfMessage } from '../../../../../protocol/qmf/types.ts'
-import { Agent } from '../../../../../server/sources/qmf/agent/agent.ts'
-import { known } from '../../../../../server/sources/qmf/agent/contents.ts'
-import { newAgentCounters } from '../../../../../server/sources/qmf/agent/counters.ts'
-import { type Banks, Inventory, type Row, type Shown } from '../../../../../server/sources/qmf/agent/objects.ts'
+import { decodeBody, encodeMessage } from '../../../../../protocol/qmf/messages.ts'
+import type { Banks, QmfMessage } from '../../../../../protocol/qmf/types.ts'
+import { agentLookup, newAgentCounters, QmfAgent } from '../../../../../server/sources/qmf/agent/agent.ts'
+import { Inventory, type ObjectSource, type ObjectValues } from '../../../../../server/sources/qmf/agent/inventory.ts'
 import { channelSchema, producerSchema, sensorSchema } from '../../../../../server/sources/qmf/agent/schema.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 
@@ -22,25 +20,25 @@ export interface FakeChannel {
 
 export class FakeProducer {
   readonly channels: FakeChannel[] = []
-  readonly shown: readonly Shown[]
+  readonly sources: readonly ObjectSource[]
   uptime = 5n
   /** How often something was read. */
   reads = 0
 
   constructor() {
-    const producer: Shown<FakeProducer> = {
+    const producer: ObjectSource<FakeProducer> = {
       schema: producerSchema,
       all: () => [this],
       read: () => this.#read(['n1', 'cinnabar/1', 'ok'], [this.uptime, 1n, 2n, 3n, 4n]),
     }
-    const channel: Shown<FakeChannel> = {
+    const channel: ObjectSource<FakeChannel> = {
       schema: channelSchema,
       all: () => this.channels.filter(({ isGone }) => isGone !== true),
       read: ({ id, owner, queued, isGone }) =>
         isGone ? undefined : this.#read([id, owner, true, 'connected'], [queued, 0n, queued, 0n, 0n, 0n]),
     }
-    const sensor: Shown = { schema: sensorSchema, all: () => [], read: () => undefined }
-    this.shown = [producer, channel, sensor]
+    const sensor: ObjectSource = { schema: sensorSchema, all: () => [], read: () => undefined }
+    this.sources = [producer, channel, sensor]
   }
 
   channel(id: number, queued = 0n): FakeChannel {
@@ -49,7 +47,7 @@ export class FakeProducer {
     return channel
   }
 
-  #read(properties: Row['properties'], statistics: Row['statistics']): Row {
+  #read(properties: ObjectValues['properties'], statistics: ObjectValues['statistics']): ObjectValues {
     this.reads++
     return { properties, statistics }
   }
@@ -63,10 +61,10 @@ export class AgentPeer {
   readonly counters = newAgentCounters()
   /** `declare q`, `bind q exchange key`, `subscribe q`, `close`. */
   readonly commands: string[] = []
-  readonly sent: { readonly to: Outgoing; readonly body: Uint8Array }[] = []
+  readonly sent: { readonly to: AmqpTransfer; readonly body: Uint8Array }[] = []
   readonly attached: Banks[] = []
   readonly down: string[] = []
-  readonly agent: Agent
+  readonly agent: QmfAgent
   isSilent = false
   /** Nothing can be written into its fields. */
   failing = false
@@ -80,12 +78,12 @@ export class AgentPeer {
       (...args: readonly unknown[]) => {
         this.commands.push([name, ...args.filter((arg) => typeof arg === 'string')].join(' '))
       }
-    this.agent = new Agent({
+    this.agent = new QmfAgent({
       session: 'me',
       label: 'agent-x',
       systemId: SYSTEM_ID,
       banks,
-      inventory: new Inventory(producer.shown, 3, () => BigInt(clock.microseconds()) * 1_000n),
+      inventory: new Inventory(producer.sources, 3, () => BigInt(clock.microseconds()) * 1_000n),
       counters,
       clock,
       events: { attached: (given) => this.attached.push(given), down: (reason) => this.down.push(reason) },
@@ -121,14 +119,14 @@ export class AgentPeer {
     return this
   }
 
-  deliver(body: Uint8Array, replyTo?: string, more: Partial<Delivery> = {}): void {
+  deliver(body: Uint8Array, replyTo?: string, more: Partial<AmqpDelivery> = {}): void {
     const address = replyTo === undefined ? {} : { replyTo: { exchange: 'amq.direct', routingKey: replyTo } }
     const rest = { destination: 'qmfagent', exchange: '', routingKey: '', headers: new Map() }
     this.#events?.delivered({ ...rest, ...address, body, ...more })
   }
 
   tell(replyTo: string | undefined, ...messages: QmfMessage[]): void {
-    this.deliver(Buffer.concat(messages.map((message) => encodeMessage(message, known))), replyTo)
+    this.deliver(Buffer.concat(messages.map((message) => encodeMessage(message, agentLookup))), replyTo)
   }
 
   closed(reason: string): void {
@@ -164,7 +162,7 @@ export class AgentPeer {
   /** What was sent since the last time, by where it went. */
   news(): [key: string, messages: readonly QmfMessage[]][] {
     return this.sent.splice(0).map(({ to, body }) => {
-      const { messages, stopped } = decodeBody(body, known)
+      const { messages, stopped } = decodeBody(body, agentLookup)
       if (stopped !== undefined) throw new Error(`it sent what cannot be read: ${stopped.detail}`)
       return [`${to.exchange} ${to.routingKey}`, messages]
     })

@@ -2,11 +2,11 @@
  * A broker in memory as qpidd routes QMF: queues, a topic and a direct exchange, its own part of the management (packages,
  * classes, schemas, agents), which says nothing where there is no reply-to. Over links without bytes; `run` delivers.
  */
-import type { AmqpEvents, Delivery, Outgoing } from '../../../../../protocol/amqp/client.ts'
-import { decodeBody } from '../../../../../protocol/qmf/decode.ts'
-import { encodeMessage } from '../../../../../protocol/qmf/encode.ts'
-import type { Known, QmfMessage, QmfValue, Schema } from '../../../../../protocol/qmf/types.ts'
-import { keyText } from '../../../../../server/sources/qmf/schemas.ts'
+import type { AmqpEvents, AmqpTransfer } from '../../../../../protocol/amqp/client.ts'
+import type { AmqpDelivery } from '../../../../../protocol/amqp/session.ts'
+import { decodeBody, encodeMessage } from '../../../../../protocol/qmf/messages.ts'
+import type { QmfMessage, QmfValue, Schema, SchemaLookup } from '../../../../../protocol/qmf/types.ts'
+import { keyText } from '../../../../../server/sources/qmf/discovery.ts'
 import { plain } from '../console-peer.ts'
 import { tableOf } from '../recorded.ts'
 
@@ -25,16 +25,16 @@ export class MemoryBroker {
   readonly packages = new Set<string>()
   readonly agents: Attached[] = []
   /** Bodies to a key, in order. */
-  readonly bodies: { readonly to: Outgoing; readonly body: Uint8Array }[] = []
+  readonly bodies: { readonly to: AmqpTransfer; readonly body: Uint8Array }[] = []
   /** Nothing is completed. */
   isStuck = false
   nextBank = 10
-  readonly #queues = new Map<string, { link: object; deliver(delivery: Delivery): void }>()
+  readonly #queues = new Map<string, { link: object; deliver(delivery: AmqpDelivery): void }>()
   #bindings: { readonly queue: string; readonly exchange: string; readonly key: string }[] = []
   #work: (() => void)[] = []
   #sequence = 100
 
-  readonly known: Known = {
+  readonly known: SchemaLookup = {
     schema: (key) => this.schemas.get(keyText(key)),
     method: () => undefined,
   }
@@ -65,7 +65,7 @@ export class MemoryBroker {
         )
       },
       subscribe: () => {},
-      transfer: (to: Outgoing, body: Uint8Array) => this.#later(() => this.#routed(link, to, body)),
+      transfer: (to: AmqpTransfer, body: Uint8Array) => this.#later(() => this.#routed(link, to, body)),
       sync: (done: () => void) => {
         if (!this.isStuck) this.#later(done)
       },
@@ -90,7 +90,7 @@ export class MemoryBroker {
     this.#work.push(work)
   }
 
-  #routed(link: object, to: Outgoing, body: Uint8Array): void {
+  #routed(link: object, to: AmqpTransfer, body: Uint8Array): void {
     this.bodies.push({ to, body })
     this.seen.push(`${to.exchange} ${to.routingKey} ${String.fromCharCode(body[3] ?? 0)}`)
     const isMine =
@@ -99,7 +99,7 @@ export class MemoryBroker {
     else if (to.replyTo !== undefined && body.length <= 65_536) this.#managed(link, to.replyTo.routingKey, body)
   }
 
-  #route({ exchange, routingKey, replyTo }: Outgoing, body: Uint8Array): void {
+  #route({ exchange, routingKey, replyTo }: AmqpTransfer, body: Uint8Array): void {
     const matches = (key: string) => (exchange === 'amq.direct' ? key === routingKey : isMatch(key, routingKey))
     for (const binding of this.#bindings.filter((one) => one.exchange === exchange && matches(one.key))) {
       const delivery = { destination: '', exchange, routingKey, headers: new Map(), body, ...(replyTo && { replyTo }) }

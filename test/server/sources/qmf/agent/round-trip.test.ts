@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { AgentPost } from '../../../../../server/sources/qmf/agent/post.ts'
-import { Remembered } from '../../../../../server/sources/qmf/agent/remembered.ts'
-import { producerSchema, schemas } from '../../../../../server/sources/qmf/agent/schema.ts'
-import { Console, type ObjectSample } from '../../../../../server/sources/qmf/console.ts'
-import { newCounters } from '../../../../../server/sources/qmf/counters.ts'
-import { SchemaCache } from '../../../../../server/sources/qmf/schemas.ts'
+import { AgentStateFile, BrokerAgent } from '../../../../../server/sources/qmf/agent/broker-agent.ts'
+import { agentSchemas, producerSchema } from '../../../../../server/sources/qmf/agent/schema.ts'
+import { Console } from '../../../../../server/sources/qmf/console.ts'
+import type { ObjectSample } from '../../../../../server/sources/qmf/console-events.ts'
+import { newCounters } from '../../../../../server/sources/qmf/console-events.ts'
+import { SchemaCache } from '../../../../../server/sources/qmf/discovery.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 import { FakeProducer } from './fixture.ts'
 import { MemoryBroker } from './memory-broker.ts'
@@ -62,12 +62,12 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 
-function post(): AgentPost {
-  const remembered = new Remembered(directory, quiet)
-  return new AgentPost({ broker: 'b1', tenant: 'default', label: 'n1', shown: producer.shown, remembered, clock })
+function post(): BrokerAgent {
+  const stateFile = new AgentStateFile(directory, quiet)
+  return new BrokerAgent({ broker: 'b1', tenant: 'default', label: 'n1', sources: producer.sources, stateFile, clock })
 }
 
-function open(from: AgentPost) {
+function open(from: BrokerAgent) {
   let link: object = {}
   const events = { attached: () => {}, down: (reason: string) => void down.push(reason) }
   const agent = from.open('agent-session', events, (amqp) => {
@@ -89,10 +89,11 @@ function pass(seconds: number, ...all: { tick(nowMs: number): void }[]): void {
 }
 
 describe('a broker', () => {
-  it('keeps the schemas of the agent, by their hashes, and hands them on as they are', () => {
+  it('keeps the agentSchemas of the agent, by their hashes, and hands them on as they are', () => {
     open(post())
     expect(broker.packages).toContain('cinnabar')
-    for (const { key } of schemas) expect(broker.known.schema(key)).toEqual(schemas.find((one) => one.key === key))
+    for (const { key } of agentSchemas)
+      expect(broker.known.schema(key)).toEqual(agentSchemas.find((one) => one.key === key))
   })
 
   it('gives the agent the banks it had, also after a restart, and knows it by the same id', () => {
@@ -106,7 +107,7 @@ describe('a broker', () => {
     expect(broker.agents).toMatchObject([{ agentBank: 31, label: 'n1' }])
   })
 
-  it('that was restarted is told everything again', () => {
+  it('that was restarted gets everything again', () => {
     const first = post()
     open(first)
     expect(first.status()).toMatchObject({ name: 'qmf-agent/b1', state: 'listening', detail: 'attached as 1.10' })
@@ -125,7 +126,7 @@ describe('a console', () => {
     producer.channel(17, 3n)
     const watcher = new Watcher(broker, clock)
     broker.run()
-    expect(watcher.learned).toEqual(expect.arrayContaining(schemas.map(({ key }) => `cinnabar.${key.className}`)))
+    expect(watcher.learned).toEqual(expect.arrayContaining(agentSchemas.map(({ key }) => `cinnabar.${key.className}`)))
     expect([...watcher.of('producer')]).toEqual([['0-1-1-10-1', ['n1', 'cinnabar/1', 'ok']]])
     expect([...watcher.of('channel').values()]).toEqual([[17, 'alice', true, 'connected']])
 
@@ -134,7 +135,7 @@ describe('a console', () => {
     broker.run()
     expect(await reply).toEqual({ status: 0, text: 'OK', arguments: [7, 'hello'] })
 
-    const channelSchema = schemas.find(({ key }) => key.className === 'channel')
+    const channelSchema = agentSchemas.find(({ key }) => key.className === 'channel')
     if (channelSchema !== undefined) watcher.console.want(channelSchema, true)
     const [channel] = producer.channels
     if (channel !== undefined) channel.queued = 42n
@@ -148,7 +149,7 @@ describe('a console', () => {
     expect(down).toEqual([])
   })
 
-  it('that came later is told everything by the next broadcast', () => {
+  it('that came later gets everything by the next broadcast', () => {
     const { agent } = open(post())
     pass(25, agent)
     broker.seen.length = 0

@@ -1,11 +1,11 @@
 /** The agent of a whole server: what it shows of it, and to a broker over a real socket. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { decodeBody } from '../../../../../protocol/qmf/decode.ts'
+import { decodeBody } from '../../../../../protocol/qmf/messages.ts'
 import type { QmfMessage } from '../../../../../protocol/qmf/types.ts'
-import { loadConfig } from '../../../../../server/config/config.ts'
 import type { SensorStatus } from '../../../../../server/metrics/metric.ts'
-import { known } from '../../../../../server/sources/qmf/agent/contents.ts'
-import { shownOf } from '../../../../../server/sources/qmf/agent/shown.ts'
+import { agentLookup } from '../../../../../server/sources/qmf/agent/agent.ts'
+import { objectSources } from '../../../../../server/sources/qmf/agent/schema.ts'
+import { loadConfig } from '../../../../../server/start/config.ts'
 import { TestProducer } from '../../../../support/producer.ts'
 import { decoded, type Json } from '../../../../support/records.ts'
 import { LoopbackBroker } from '../loopback-broker.ts'
@@ -32,7 +32,7 @@ describe('what is shown', () => {
       unstoredBytes: 4,
       residentBytes: 5,
     }
-    const shown = shownOf({
+    const shown = objectSources({
       tenant,
       stats: () => ({ ...stats, storage: 'ok' }),
       channels: () => registry.all(),
@@ -93,7 +93,7 @@ describe('a broker with `agent`', () => {
   /** What the agent sent, message by message, those of an op. */
   const told = <Op extends QmfMessage['op']>(op: Op) =>
     broker.told
-      .flatMap(([, body]) => decodeBody(body, known).messages)
+      .flatMap(([, body]) => decodeBody(body, agentLookup).messages)
       .filter((message): message is QmfMessage & { op: Op } => message.op === op)
 
   async function status(): Promise<SensorStatus> {

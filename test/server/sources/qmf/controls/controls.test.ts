@@ -95,13 +95,13 @@ describe('the broker', () => {
   it('has to be named where two have the method', async () => {
     fleet.connect('west', broker)
     fleet.object('west', broker, '0-0-1-0-2', 'amqp-broker')
-    expect(() => fleet.judge(ECHO, { sequence: 1, body: '' })).toThrow('name the broker: it can be east, west')
+    expect(() => fleet.judge(ECHO, { sequence: 1, body: '' })).toThrow('name the broker: one of east, west')
     await fleet.run(ECHO, { sequence: 1, body: '', broker: 'west' })
     expect(fleet.calls.map((call) => call.broker)).toEqual(['west'])
   })
 
   it.each(['', '*', 'north'])('is refused when it is "%s"', (name) => {
-    expect(() => fleet.judge(ECHO, { sequence: 1, body: '', broker: name })).toThrow('it can be east')
+    expect(() => fleet.judge(ECHO, { sequence: 1, body: '', broker: name })).toThrow('choose one of east')
   })
 
   it('that is not connected is BUSY, and keeps its controls', () => {
@@ -112,7 +112,7 @@ describe('the broker', () => {
 
 describe('arguments', () => {
   it.each([
-    [{ sequence: 1, body: 'x'.repeat(65_536) }, 'argument body: 65536 bytes; it may have 65535'],
+    [{ sequence: 1, body: 'x'.repeat(65_536) }, 'argument body: 65536 bytes; at most 65535 are allowed'],
     [{ sequence: 1, body: 'x'.repeat(65_500) }, /all arguments together: 65\d+ bytes, where a broker takes 65536/],
     [{ body: 'hi' }, 'needs the argument sequence'],
   ])('that do not fit are refused %#', (given, message) => {
@@ -167,7 +167,7 @@ describe('arguments', () => {
     expect(() => fleet.judge(set, { level: 0, small: -6 })).toThrow('argument small: at least -5')
     expect(() => fleet.judge(set, { level: 0, small: 40_000 })).toThrow('argument small: at most 32767')
     expect(() => fleet.judge(set, { level: 0, share: 1e39 })).toThrow('argument share: it does not fit a float')
-    expect(() => fleet.judge(set, { level: 0, word: 'äö' })).toThrow('argument word: 4 bytes; it may have 3')
+    expect(() => fleet.judge(set, { level: 0, word: 'äö' })).toThrow('argument word: 4 bytes; at most 3 are allowed')
   })
 })
 
@@ -193,9 +193,17 @@ describe('the result', () => {
     [{ status: 6, text: 'unauthorized', arguments: [] }, 'failed', 'unauthorized'],
     [{ status: 7, text: '', arguments: [] }, 'failed', 'east refused: status 7'],
     ['timeout' as const, 'timeout', 'east did not answer within 30 s'],
-    ['full' as const, 'failed', 'too many methods of east are under way: nothing was called'],
-    [undefined, 'unknown', 'the connection to east ended before an answer came: whether it was done cannot be known'],
-    ['unreadable' as const, 'unknown', 'east answered what cannot be read: whether it was done cannot be known'],
+    ['full' as const, 'failed', 'too many calls to east are pending: nothing was called'],
+    [
+      undefined,
+      'unknown',
+      'the connection to east ended before an answer came: it is not known whether the method was executed',
+    ],
+    [
+      'unreadable' as const,
+      'unknown',
+      'the answer of east cannot be read: it is not known whether the method was executed',
+    ],
   ])('of %j is %s', async (answer, outcome, detail) => {
     fleet.answer = answer
     expect(await run()).toMatchObject({ outcome, detail })

@@ -5,7 +5,7 @@ import type { Value } from '../../../../../protocol/monitor/value.ts'
 import type { QmfValue, Schema, TableSchema } from '../../../../../protocol/qmf/types.ts'
 import type { Control, ControlContext, ControlResult, ControlRun } from '../../../../../server/controls/control.ts'
 import { readInvocation } from '../../../../../server/controls/invocation.ts'
-import type { CallResult } from '../../../../../server/sources/qmf/console.ts'
+import type { CallResult } from '../../../../../server/sources/qmf/console-events.ts'
 import { QmfControls } from '../../../../../server/sources/qmf/controls/controls.ts'
 import { QmfSensor } from '../../../../../server/sources/qmf/sensor.ts'
 import { schemas } from '../../../../protocol/qmf/vectors.ts'
@@ -37,7 +37,7 @@ export class Fleet {
 
   constructor(...brokers: string[]) {
     this.sensor = new QmfSensor({ tenant: 'default', brokers }, nobody, new FakeClock())
-    this.controls = new QmfControls({ sensors: [this.sensor] })
+    this.controls = new QmfControls({ sensors: [this.sensor] }, ['default'])
   }
 
   /** A broker comes up with these classes. */
@@ -79,8 +79,8 @@ export class Fleet {
       const type = isInteger ? BasicType.INT64 : types[typeof value as keyof typeof types]
       return { name: key, type, value: isInteger ? BigInt(value) : value } as { name: string } & Value
     })
-    const { given } = readInvocation(list, control)
-    return { given, run: control.prepare(given, context) as ControlRun }
+    const { args } = readInvocation(list, control)
+    return { given: args, run: control.prepare(args, context) as ControlRun }
   }
 
   run(name: string, args: Readonly<Record<string, string | number | boolean>>): Promise<ControlResult> {

@@ -65,7 +65,7 @@ describe('two brokers with a method', () => {
   it('of classes whose names run together have to be told apart, and neither hides the other', async () => {
     connect('west', odd('b.set', [], undefined, { packageName: 'p', className: 'a' }))
     connect('east', odd('set', [], undefined, { packageName: 'p.a', className: 'b' }))
-    expect(() => fleet.judge('qmf.p.a.b.set', {})).toThrow('it can be east, west')
+    expect(() => fleet.judge('qmf.p.a.b.set', {})).toThrow('one of east, west')
     for (const broker of ['east', 'west']) await fleet.run('qmf.p.a.b.set', { broker })
     expect(fleet.calls.map(({ broker, method }) => [broker, method])).toEqual([
       ['east', 'set'],

@@ -1,8 +1,0 @@
-/** COMMIT: the value is processed and will not be sent again [MON 6.10]. Plain ones are read in place by the session. */
-import { noSuchTransaction } from '../core/errors.ts'
-import type { Handler } from '../sessions/handler.ts'
-
-export const commit: Handler<'COMMIT'> = (session, { transaction, through }) => {
-  if (session.channel.queue.commit(transaction, through)) return { result: 0, stored: true }
-  throw noSuchTransaction()
-}

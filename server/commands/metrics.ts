@@ -1,0 +1,103 @@
+/** COLLECT, SUBSCRIBE, BUFFER and STOP: metric instances and the channels that their values go to. */
+
+import { readerOf } from '../accounts/rights.ts'
+import type { Channel } from '../channels/channel.ts'
+import { noSuchChannel } from '../channels/registry.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
+import type { CommandHandler, CommandSession, Outcome, Reply } from '../sessions/handler.ts'
+import { endNarrower, type Lookup, noSuchId, withCurrentChannel } from './lookup.ts'
+import type { CommandServices } from './services.ts'
+
+/** COLLECT makes a metric instance; nothing is measured until it is bound or asked for [MON 6.5]. */
+export function collect({ instances }: Pick<CommandServices, 'instances'>, lookup: Lookup): CommandHandler<'COLLECT'> {
+  return (session, { metric, args }) => {
+    lookup.requireCover(session, metric, args)
+    const instance = instances.collect(readerOf(session), metric, withCurrentChannel(session, metric, args))
+    session.unboundInstances.add(instance)
+    instance.unbound = session.unboundInstances
+    return instance.id
+  }
+}
+
+/**
+ * SUBSCRIBE sends values to a channel as they arrive [MON 6.7]. Values of the id that the current channel holds are copied
+ * to another one, before any new value and in one transaction with the binding [MON 8 Binding].
+ */
+export function subscribe(
+  { bindings, instances, registry }: Pick<CommandServices, 'bindings' | 'instances' | 'registry'>,
+  lookup: Lookup,
+): CommandHandler<'SUBSCRIBE'> {
+  const bind = (instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): Reply => {
+    const hold = bindings.subscribe(instance, channel, frames)
+    endNarrower(channel)
+    return { result: 0, stored: true, onSent: () => hold?.release() }
+  }
+  const copyAndBind = async (session: CommandSession, instance: MetricInstance, to: Channel): Promise<Reply> => {
+    const frames = await session.channel.queue.framesOf(instance.id, (block) => registry.read(block))
+    // While frames were read back, another connection of this identity may have stopped the id or deleted the channel.
+    if (instances.find(session.identity, instance.id) !== instance) throw noSuchId()
+    if (to.deleted) throw noSuchChannel()
+    lookup.requireRoom(session, to)
+    return bind(instance, to, frames)
+  }
+  return (session, args) => {
+    const instance = lookup.instance(session, args.metric, 'SUBSCRIBE')
+    const channel = lookup.channel(session, args.channel, 'SUBSCRIBE')
+    if (channel.bindings.get(instance.id)?.mode === 'subscribe') return { result: 0, stored: true }
+    lookup.requireRoom(session, channel)
+    const current = session.channel
+    const copies = channel !== current && !channel.bindings.has(instance.id) && current.queue.mayHold(instance.id)
+    return copies ? copyAndBind(session, instance, channel) : bind(instance, channel, [])
+  }
+}
+
+/** BUFFER lets values wait on a channel until GET releases them [MON 6.7, 8 Binding]. */
+export function buffer({ bindings }: Pick<CommandServices, 'bindings'>, lookup: Lookup): CommandHandler<'BUFFER'> {
+  return (session, args) => {
+    const instance = lookup.instance(session, args.metric, 'BUFFER')
+    const channel = lookup.channel(session, args.channel, 'BUFFER')
+    if (channel.bindings.get(instance.id)?.mode !== 'buffer') {
+      lookup.requireRoom(session, channel)
+      bindings.buffer(instance, channel)
+      endNarrower(channel)
+    }
+    return { result: 0, stored: true }
+  }
+}
+
+/**
+ * STOP ends the values of an id on a channel [MON 6.6]. Values that wait there are lost, and an id that is bound nowhere
+ * dies. STOP of a result drops its value, but does not stop the control [MON 10].
+ */
+export function stop(
+  { bindings, answers }: Pick<CommandServices, 'bindings' | 'answers'>,
+  lookup: Lookup,
+): CommandHandler<'STOP'> {
+  return (session, args) => {
+    const id = args.metric
+    const instance = lookup.ownInstance(session, id)
+    const isResult = instance === undefined && lookup.isResult(session, id)
+    if (instance === undefined && !isResult && !answers.has(session.identity, id)) throw noSuchId()
+    const channels = lookup.channels(session, args.channel, id)
+    if (instance !== undefined) {
+      const stopped = channels.map((channel) => bindings.stop(instance, channel))
+      return whenAll(stopped, () => bindings.endUnbound(instance))
+    }
+    if (isResult) {
+      const holding = channels.filter(({ results }) => results.has(id))
+      return whenAll(holding.map((channel) => bindings.stopResult(id, channel)))
+    }
+    answers.close(id)
+    return 0
+  }
+}
+
+/** Replies when all bindings are stopped. Those that need no reading back are stopped at once. */
+function whenAll(stopped: readonly (Promise<void> | undefined)[], done = () => {}): Outcome | Promise<Outcome> {
+  const pending = stopped.filter((each) => each !== undefined)
+  const reply = (): Outcome => {
+    done()
+    return { result: 0, stored: true }
+  }
+  return pending.length === 0 ? reply() : Promise.all(pending).then(reply)
+}

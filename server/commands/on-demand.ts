@@ -1,0 +1,129 @@
+/** GET, QUERY and EXECUTE: commands that are answered with a value after their response. */
+import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { ALL_CHANNELS } from '../../protocol/monitor/constants.ts'
+import { writeValueMessage } from '../../protocol/monitor/message.ts'
+import { writeTyped } from '../../protocol/monitor/value.ts'
+import { readerOf } from '../accounts/rights.ts'
+import type { Channel } from '../channels/channel.ts'
+import { StatusError } from '../core/errors.ts'
+import type { MetricInstance } from '../metrics/instance.ts'
+import { framePrefix } from '../metrics/instance.ts'
+import type { Measurement } from '../metrics/metric.ts'
+import type { CommandHandler } from '../sessions/handler.ts'
+import { type Lookup, withCurrentChannel } from './lookup.ts'
+import type { CommandServices } from './services.ts'
+
+/** The cost of an answer that may be as large as a frame. */
+const LARGE_ANSWER_COST = 8
+
+/**
+ * GET releases the values that wait for the id into the sending order. A continuous metric is measured now, and the answer
+ * goes to that channel alone [MON 6.8, 8 Answers]; if the channel has no connection by then, it is queued like any value.
+ */
+export function get({ measurements }: Pick<CommandServices, 'measurements'>, lookup: Lookup): CommandHandler<'GET'> {
+  return (session, args) => {
+    const instance = lookup.instance(session, args.metric, 'GET')
+    const channels = lookup.channels(session, args.channel, args.metric).filter((channel) => {
+      return args.channel !== ALL_CHANNELS || channel.bindings.has(args.metric)
+    })
+    if (channels.some((channel) => channel !== session.channel && channel.connection?.behind)) {
+      throw new StatusError('BUSY', 'the connection of that channel does not take the answers that it was sent')
+    }
+    const { selection } = instance
+    const measuring = selection.kind === 'continuous' && channels.length > 0 ? measurements.begin(selection) : undefined
+    const effects: (() => void)[] = []
+    let isReleased = false
+    for (const channel of channels) {
+      if (channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)) {
+        const hold = channel.queue.holdBack()
+        channel.queue.release(instance.id)
+        isReleased = true
+        effects.push(() => hold.release())
+      }
+      if (measuring !== undefined) {
+        const expected = expectAnswer(channel, instance.id)
+        effects.push(() => measuring((measured) => answer(channel, instance, measured, expected)))
+      }
+    }
+    const onSent = (): void => {
+      for (const act of effects) act()
+    }
+    const cost = selection.isList || channels.length > 1 ? LARGE_ANSWER_COST : 1
+    return { result: 0, stored: isReleased, onSent, cost }
+  }
+}
+
+/** Notes that an answer is to come, so that STOP can cancel it. */
+function expectAnswer(channel: Channel, metric: number): object {
+  const token = {}
+  const expected = channel.gets.get(metric)
+  if (expected) expected.add(token)
+  else channel.gets.set(metric, new Set([token]))
+  return token
+}
+
+function answer(channel: Channel, instance: MetricInstance, { value, time }: Measurement, token: object): void {
+  const expected = channel.gets.get(instance.id)
+  if (!expected?.delete(token)) return
+  if (expected.size === 0) channel.gets.delete(instance.id)
+  if (channel.deleted) return
+  const message = { metric: instance.id, transaction: 0, time, value }
+  const queue = (): void => {
+    if (channel.deleted) return
+    const writer = new XdrWriter()
+    writeTyped(writer, value)
+    channel.queue.append(0, framePrefix(instance.id, {}, new Set()), writer.bytes(), time)
+  }
+  if (!channel.outbox.answer((writer) => writeValueMessage(writer, message), instance.id, queue)) queue()
+}
+
+/** QUERY is COLLECT, GET and STOP in one, for continuous metrics: at most one value, and its id dies with it [MON 6.11]. */
+export function query(
+  { instances, measurements, answers }: Pick<CommandServices, 'instances' | 'measurements' | 'answers'>,
+  lookup: Lookup,
+): CommandHandler<'QUERY'> {
+  return (session, { metric, args }) => {
+    lookup.requireCover(session, metric, args)
+    const selection = instances.select(readerOf(session), metric, withCurrentChannel(session, metric, args))
+    if (selection.kind === 'event') {
+      throw new StatusError(
+        'UNSUPPORTED',
+        `${metric} has a value only when something happens: COLLECT and SUBSCRIBE it`,
+      )
+    }
+    const measuring = measurements.begin(selection)
+    const { channel } = session
+    const id = answers.open(session.identity)
+    const onSent = (): void =>
+      measuring(({ value, time }) => {
+        // An answer that was stopped, or whose channel has no connection by then, is dropped.
+        if (!answers.close(id)) return
+        channel.outbox.answer((writer) => writeValueMessage(writer, { metric: id, transaction: 0, time, value }))
+      })
+    return { result: id, onSent, cost: selection.isList ? LARGE_ANSWER_COST : 1 }
+  }
+}
+
+/** EXECUTE runs a control; its result is a value of the channel that is current now [MON 10]. */
+export function execute({ executor }: Pick<CommandServices, 'executor'>, lookup: Lookup): CommandHandler<'EXECUTE'> {
+  return async (session, { control, args }) => {
+    const { identity, credential, address, channel } = session
+    if (session.isOutbound) {
+      throw new StatusError('PERMISSION_DENIED', 'nothing is executed on a connection that the producer made')
+    }
+    lookup.requireRoom(session, channel)
+    // A GAP reports what `channel.purge` removes. Like every effect of a command, it comes after the response.
+    const hold = channel.queue.holdBack()
+    try {
+      const { id, run } = await executor.execute(control, args, { identity, credential, address, channel })
+      const onSent = (): void => {
+        hold.release()
+        run()
+      }
+      return { result: id, stored: true, onSent }
+    } catch (error) {
+      hold.release()
+      throw error
+    }
+  }
+}

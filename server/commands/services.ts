@@ -1,0 +1,50 @@
+/** The parts of the server that commands use. Each command names those that it needs. */
+import type { ScramVerifier } from '../../auth/scram/keys.ts'
+import type { Refusals } from '../accounts/audit/refusals.ts'
+import type { Rights } from '../accounts/rights.ts'
+import type { Users } from '../accounts/users.ts'
+import type { Bindings } from '../channels/bindings.ts'
+import type { Channel } from '../channels/channel.ts'
+import type { Journal } from '../channels/journal.ts'
+import type { QueueHost } from '../channels/queue-host.ts'
+import type { Registry } from '../channels/registry.ts'
+import type { Executor } from '../controls/executor.ts'
+import type { QueryIds } from '../metrics/ids.ts'
+import type { Instances } from '../metrics/instances.ts'
+import type { PendingMeasurements } from '../metrics/pending-measurements.ts'
+
+export interface CommandServices {
+  readonly registry: Registry
+  readonly bindings: Bindings
+  readonly instances: Instances
+  readonly measurements: PendingMeasurements
+  readonly answers: QueryIds
+  readonly executor: Executor
+  readonly dialler: ChannelDialler
+  readonly accounts: Users
+  readonly rights: Rights
+  /** Commands that were not permitted, on their way to the audit log. */
+  readonly refusals: Refusals
+  readonly journal: Journal
+  readonly host: QueueHost
+}
+
+/** The destination of the URL of a DEF_CHANNEL. */
+export interface OutboundDestination {
+  /** The canonical form of the URL. */
+  readonly url: string
+  /** True if values are only sent there, without a session. */
+  readonly isPush: boolean
+}
+
+/** Channels whose connections the producer makes [MON 14], as commands see them. */
+export interface ChannelDialler {
+  /** Throws StatusError INVALID_ARGUMENT. */
+  destination(url: string): OutboundDestination
+  /** True if the operator's list has the URL. */
+  permits(url: string): boolean
+  /** The part of a secret that is kept. */
+  verifierOf(secret: Uint8Array): Promise<ScramVerifier>
+  /** Starts to connect a channel with a URL. Without a verifier nobody can log in on the connection. */
+  watch(channel: Channel, verifier: ScramVerifier | undefined): void
+}

@@ -1,0 +1,220 @@
+/**
+ * What the value of a key can be. A value type is a zod type together with the words that tell a person what is expected;
+ * zod's own messages are never shown. Integers arrive as bigint, so that the float `5.0` is not mistaken for one.
+ */
+import { isIPv4 } from 'node:net'
+import { z } from 'zod'
+import { parseAddress, parseNetwork, parsePeer } from '../core/address.ts'
+import { parseDestinationPattern } from './destination.ts'
+import { parseDuration } from './duration.ts'
+
+export interface KeyType<T extends z.ZodType> {
+  readonly type: T
+  readonly expected: string
+  /** Whether a value may hold a secret: then no message repeats it. */
+  readonly isSecret?: boolean
+}
+
+export interface KeyDocs {
+  readonly byDefault: unknown
+  /** The default as documentation shows it. */
+  readonly shown: string
+  readonly expected: string
+  readonly about: string
+  readonly isSecret: boolean
+}
+
+/** The documentation of each key, found by the key's zod type. */
+export const docs = z.registry<KeyDocs>()
+
+function document(type: z.ZodType, of: KeyType<z.ZodType>, about: string, byDefault: unknown, shown: string): void {
+  docs.add(type, { byDefault, shown, expected: of.expected, about, isSecret: of.isSecret ?? false })
+}
+
+/** A key with its value type, its default as it would stand in the file, and one sentence of documentation. */
+export function key<T extends z.ZodType>(of: KeyType<T>, byDefault: z.input<T>, about: string, shown?: string) {
+  const type = z.prefault(of.type, byDefault)
+  document(type, of, about, byDefault, shown ?? `\`${toml(byDefault)}\``)
+  return type
+}
+
+/** A key of a table that has no default: it has to be there. */
+export function needed<T extends z.ZodType>(of: KeyType<T>, about: string): T {
+  document(of.type, of, about, undefined, 'needed')
+  return of.type
+}
+
+/** A key that may be left out, and then is not there. */
+export function optional<T extends z.ZodType>(of: KeyType<T>, about: string) {
+  const type = of.type.optional()
+  document(type, of, about, undefined, 'none')
+  return type
+}
+
+export function toggle() {
+  return { type: z.boolean(), expected: 'true or false' }
+}
+
+export function integer(min: number, max: number) {
+  const type = z.bigint().min(BigInt(min)).max(BigInt(max)).transform(Number)
+  return { type, expected: `an integer from ${min} to ${max}` }
+}
+
+export function oneOf<const T extends readonly string[]>(...words: T) {
+  return { type: z.enum(words), expected: `one of ${words.map((word) => JSON.stringify(word)).join(', ')}` }
+}
+
+export function path() {
+  return { type: z.string().regex(/^[^\0]+$/), expected: 'a path, not empty' }
+}
+
+/** undefined if it is empty. */
+export function pathOrOff() {
+  return {
+    type: z
+      .string()
+      .regex(/^[^\0]*$/)
+      .transform(orOff),
+    expected: 'a path, or "" for none',
+  }
+}
+
+const orOff = (text: string): string | undefined => text || undefined
+
+/** A text that is not empty. */
+export function filledText() {
+  return { type: z.string().regex(/^\P{Cc}+$/u), expected: 'a text without control characters, not empty' }
+}
+
+export function plainText() {
+  return { type: z.string().regex(/^\P{Cc}*$/u), expected: 'a text without control characters' }
+}
+
+/** A name on the wire: 1 to 255 bytes of UTF-8, nothing below 0x20 [MON 1]. */
+export function wireName() {
+  const type = z.string().refine((text) => {
+    const bytes = new TextEncoder().encode(text)
+    return bytes.length >= 1 && bytes.length <= 255 && bytes.every((byte) => byte >= 0x20)
+  })
+  return { type, expected: 'a name of 1 to 255 bytes without control characters' }
+}
+
+/** The part of an identity before the slash [MON 11]. */
+export function tenant() {
+  return {
+    type: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+    expected: 'a tenant: 1 to 64 letters, digits, ".", "_" or "-", the first a letter or digit',
+  }
+}
+
+/** Milliseconds, from a duration between `min` and `max`, both written as durations. */
+export function duration(min: string, max: string) {
+  const type = decoded(parseDuration).refine((ms) => ms >= (parseDuration(min) ?? 0) && ms <= (parseDuration(max) ?? 0))
+  return { type, expected: `a duration from ${min} to ${max}: a whole number and ms, s, m, h or d, like "30s"` }
+}
+
+/** An address to listen on; undefined if it is empty. */
+export function addressOrOff() {
+  return {
+    type: z.union([z.literal('').transform(() => undefined), decoded(parseAddress)]),
+    expected: 'an address like "127.0.0.1:7650", "[::1]:7650" or "name:7650", or "" for off',
+  }
+}
+
+/** An address of this machine; undefined if it is empty. */
+export function ipv4OrOff() {
+  return { type: textOrOff(isIPv4), expected: 'an IPv4 address, or "" for none' }
+}
+
+export function multicastOrOff() {
+  return {
+    type: textOrOff((text) => isIPv4(text) && /^2(2[4-9]|3\d)[.]/.test(text)),
+    expected: 'an IPv4 multicast address like "239.2.11.71", or "" for off',
+  }
+}
+
+export function networks() {
+  return { type: z.array(decoded(parseNetwork)), expected: 'a list of networks like ["10.0.0.0/8", "::1/128"]' }
+}
+
+/** Tables that give peers a name: `[[section.key]]` with `name` and `address`. */
+export function peers() {
+  const table = z.strictObject({ name: wireName().type, address: decoded(parsePeer) })
+  return {
+    type: z
+      .array(table.transform(({ name, address }) => ({ name, ...address })))
+      .refine((list) => new Set(list.map(({ address, port }) => `${address} ${port}`)).size === list.length),
+    expected:
+      'tables with a `name` and an `address` each (an IP address, or "IPv4:port", or "[IPv6]:port"), no address twice',
+  }
+}
+
+/** Tables that give sources to a tenant: `[[section.feed]]` with `tenant` and `allow`. */
+export function feeds() {
+  const table = z.strictObject({ tenant: tenant().type, allow: networks().type })
+  return {
+    type: z
+      .array(table)
+      .refine((list) => new Set(list.map((feed) => feed.tenant)).size === list.length)
+      .refine((list) => list.every(({ allow }) => allow.length > 0)),
+    expected: 'tables with a `tenant` and an `allow` each (networks like ["10.1.0.0/16"]), no tenant twice',
+  }
+}
+
+/** Patterns of destinations, as they stand in the file. */
+export function destinations() {
+  return {
+    type: z.array(z.string().refine((text) => parseDestinationPattern(text) !== undefined)),
+    expected:
+      'a list of destinations like ["tls://*.example.org:7650", "tcp://10.0.0.0/8:*", "gmetric://[::1]:8649"], ' +
+      'with tcp, tls, ws, wss or gmetric',
+  }
+}
+
+export function origins() {
+  return {
+    // Browsers leave the port out where it is the scheme's own: an origin that does not come back unchanged never matches.
+    type: z.array(z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text)),
+    expected:
+      'a list of origins as browsers send them, like ["https://monitor.example:8443"]: no path, no default port',
+  }
+}
+
+/** A value as it would stand in the file. */
+export function toml(value: unknown): string {
+  return Array.isArray(value)
+    ? `[${value.map(toml).join(', ')}]`
+    : typeof value === 'string'
+      ? JSON.stringify(value)
+      : `${value}`
+}
+
+/** A value of the file in words: what was found where something else was expected. */
+export function described(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  if (value instanceof Date) return 'a date'
+  if (isTomlTable(value)) return 'a table'
+  if (typeof value === 'number') return `the float ${Number.isInteger(value) ? value.toFixed(1) : value}`
+  const text = toml(value)
+  return text.length <= 80 ? text : `${text.slice(0, 80)}...`
+}
+
+export function isTomlTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+}
+
+function textOrOff(isValid: (text: string) => boolean) {
+  return z
+    .string()
+    .refine((text) => text === '' || isValid(text))
+    .transform(orOff)
+}
+
+function decoded<T>(decode: (text: string) => T | undefined) {
+  return z.string().transform((text, context): T => {
+    const value = decode(text)
+    if (value !== undefined) return value
+    context.issues.push({ code: 'invalid_format', format: 'text', input: text })
+    return z.NEVER
+  })
+}

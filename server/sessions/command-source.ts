@@ -1,0 +1,132 @@
+/**
+ * The source of a session's commands, binary or JSON: one by one and in order. The command reader pulls. While it decides an
+ * AUTH it pulls nothing, and the commands that have arrived wait here.
+ */
+import { Framer, MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
+import { XdrReader } from '../../protocol/bytes/reader.ts'
+import { ProtocolError } from '../../protocol/errors.ts'
+import { type CommandName, commandName, commands, readCommand } from '../../protocol/monitor/commands.ts'
+import {
+  type JsonCommand,
+  jsonCommandArguments,
+  jsonCommandName,
+  parseJsonCommands,
+} from '../../protocol/monitor/json.ts'
+
+export interface CommandSource {
+  /** Moves to the next command. Returns false if it has not arrived. Throws ProtocolError for broken framing. */
+  next(): boolean
+  readonly seq: number
+  /** The name of the current command, or undefined if there is no such command. */
+  readonly name: CommandName | undefined
+  /** The transaction id of a plain COMMIT, read in place: the hottest command makes no object. It is -1 for any other command. */
+  readonly plainCommit: number
+  /** Decodes the fields of the current command. Throws ProtocolError. */
+  read(): Record<string, unknown>
+  /** True if nothing that has arrived waits. */
+  readonly isDrained: boolean
+  /** Allows longer frames, after AUTH. */
+  authenticated(): void
+  /** Gives up the receive buffer, at the end of a turn. */
+  settle(): void
+}
+
+const COMMIT = commands.COMMIT.code
+/** The length of a COMMIT with cmd, seq and transaction id, without `through`. */
+const COMMIT_BYTES = 16
+
+export class XdrCommandSource implements CommandSource {
+  readonly #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
+  readonly #reader = new XdrReader()
+  seq = 0
+  #code = 0
+
+  push(chunk: Uint8Array): void {
+    this.#framer.push(chunk)
+  }
+
+  next(): boolean {
+    const framer = this.#framer
+    if (!framer.next()) return false
+    this.#code = framer.view.getUint32(framer.start)
+    this.seq = framer.view.getUint32(framer.start + 4)
+    return true
+  }
+
+  get name(): CommandName | undefined {
+    return commandName(this.#code)
+  }
+
+  get plainCommit(): number {
+    const { start, end, view } = this.#framer
+    if (this.#code !== COMMIT || end - start !== COMMIT_BYTES) return -1
+    return view.getUint32(start + 8) * 0x100000000 + view.getUint32(start + 12)
+  }
+
+  read(): Record<string, unknown> {
+    const { bytes, start, end, view } = this.#framer
+    return readCommand(commands[this.name as CommandName], this.#reader.reset(bytes, start + 8, end, view))
+  }
+
+  get isDrained(): boolean {
+    return this.#framer.pending === 0
+  }
+
+  authenticated(): void {
+    this.#framer.maxFrameBytes = MAX_FRAME_BYTES
+  }
+
+  settle(): void {
+    this.#framer.settle()
+  }
+}
+
+export class JsonCommandSource implements CommandSource {
+  readonly #waiting: JsonCommand[] = []
+  #at = 0
+  #current: JsonCommand | undefined
+  /** The limit before AUTH. Afterwards only that of the WebSocket itself applies. */
+  #maxBytes = MAX_FRAME_BYTES_BEFORE_AUTH
+  readonly plainCommit = -1
+
+  /** Throws ProtocolError BAD_JSON, for close code 1007, or FRAME_TOO_LONG, for 1009. */
+  push(text: string): void {
+    if (text.length > this.#maxBytes || Buffer.byteLength(text) > this.#maxBytes) {
+      throw new ProtocolError('FRAME_TOO_LONG', `a message of more than ${this.#maxBytes} bytes before AUTH`)
+    }
+    this.#waiting.push(...parseJsonCommands(text))
+  }
+
+  next(): boolean {
+    this.#current = this.#waiting[this.#at]
+    if (this.#current === undefined) {
+      this.#waiting.length = 0
+      this.#at = 0
+      return false
+    }
+    this.#at++
+    return true
+  }
+
+  get seq(): number {
+    return this.#current?.seq ?? 0
+  }
+
+  get name(): CommandName | undefined {
+    return jsonCommandName(this.#current?.cmd)
+  }
+
+  read(): Record<string, unknown> {
+    return jsonCommandArguments(this.name as CommandName, this.#current?.object ?? {})
+  }
+
+  get isDrained(): boolean {
+    return this.#at >= this.#waiting.length
+  }
+
+  authenticated(): void {
+    this.#maxBytes = Number.POSITIVE_INFINITY
+  }
+
+  settle(): void {}
+}

@@ -1,0 +1,29 @@
+/** The parts of the server that sessions use themselves. Those that commands use are in server/commands/services.ts. */
+import type { Authenticator } from '../../auth/authenticator.ts'
+import type { AuthFailures } from '../accounts/audit/failures.ts'
+import type { Quotas } from '../accounts/quotas.ts'
+import type { Users } from '../accounts/users.ts'
+import type { Bindings } from '../channels/bindings.ts'
+import type { Journal } from '../channels/journal.ts'
+import type { QueueHost } from '../channels/queue-host.ts'
+import type { Registry } from '../channels/registry.ts'
+import type { TurnScheduler } from '../channels/turn-scheduler.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Logger } from '../core/log.ts'
+
+export interface SessionContext {
+  /** The name and version in PRODUCER_CAPS. */
+  readonly software: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly turn: TurnScheduler
+  readonly journal: Journal
+  readonly host: Pick<QueueHost, 'refusing'>
+  readonly registry: Registry
+  readonly bindings: Bindings
+  readonly quotas: Quotas
+  readonly accounts: Users
+  readonly authenticator: Authenticator
+  /** AUTH failures on their way to the audit log. */
+  readonly failures: AuthFailures
+}

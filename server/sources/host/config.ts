@@ -1,0 +1,16 @@
+/** The section [host]. */
+import { z } from 'zod'
+import { section } from '../../config/schema.ts'
+import { integer, key } from '../../config/value-types.ts'
+
+export const hostSection = section(
+  z
+    .strictObject({
+      interval_ms: key(
+        integer(10, 86_400_000),
+        1_000n,
+        'Milliseconds between two readings, where a consumer names none.',
+      ),
+    })
+    .describe('The metrics of this machine.'),
+)

@@ -1,0 +1,52 @@
+/** `mono.*`: counters of Mono agents, which connect or write files. */
+import { formatAddress } from '../../core/address.ts'
+import { sensorsByTenant } from '../by-tenant.ts'
+import { followFile } from '../io/file.ts'
+import { pacersOf } from '../io/pacer.ts'
+import { listenStreams } from '../io/tcp.ts'
+import type { Source } from '../source.ts'
+import type { monoSection } from './config.ts'
+import { monoControls } from './controls.ts'
+import { MonoSensor } from './sensor.ts'
+
+export const mono: Source<typeof monoSection> = {
+  open({ hub, clock, log, quotas, pacing }, config) {
+    const { listeners: wanted, files, tenant, feeds } = config
+    if (wanted.length === 0 && files.length === 0) return {}
+    const sensors = sensorsByTenant(config, quotas, (section, feed) => new MonoSensor(section, hub, clock, feed))
+    const tenants = [tenant, ...feeds.map((feed) => feed.tenant)]
+    return {
+      sensors: sensors.all(),
+      // A file cannot be asked for anything.
+      controls: wanted.length > 0 ? monoControls({ hub, clock, tenants }) : [],
+      async listen(listeners) {
+        const pacerOf = pacersOf(sensors.all(), pacing)
+        for (const { key, listen, ...through } of wanted) {
+          const listening = listeners.opened(
+            await listenStreams({
+              address: listen,
+              key,
+              open(from, _port, reply) {
+                const sensor = sensors.of(from)
+                const taker = sensor.open(from, through, reply)
+                return taker && { taker, pacer: pacerOf(sensor) }
+              },
+            }),
+          )
+          for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)
+          listeners.bound({ key, use: 'mono', transport: 'tcp' }, listening.address)
+        }
+        // Who writes a file is not known, so files belong to the section's own tenant.
+        for (const { path, agent, follow } of files) {
+          const open = () => sensors.own.openFile(agent)
+          const failed = (error: Error): void => log.warn({ err: error, path }, 'a file of a Mono agent cannot be read')
+          listeners.opened(followFile({ path, follow, clock, pacer: pacerOf(sensors.own), open, failed }))
+          sensors.own.listens(`file ${path}`)
+        }
+      },
+      sweep() {
+        for (const sensor of sensors.all()) sensor.sweep()
+      },
+    }
+  },
+}

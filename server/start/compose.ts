@@ -1,0 +1,272 @@
+/**
+ * Makes the parts of the server and joins them, from the store upwards: each is declared before it is used. Nothing is
+ * decided here; what a part does is said in its own file.
+ */
+import { Authenticator } from '../../auth/authenticator.ts'
+import type { PasswordHasher } from '../../auth/password.ts'
+import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
+import { Throttle } from '../../auth/throttle.ts'
+import type { Change, Recovered, StorageError, Store } from '../../storage/store.ts'
+import { AuthFailures } from '../accounts/audit/failures.ts'
+import { AuditLog } from '../accounts/audit/log.ts'
+import { Refusals } from '../accounts/audit/refusals.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import { Rights } from '../accounts/rights.ts'
+import { Rules } from '../accounts/rules.ts'
+import { Tenants } from '../accounts/tenants.ts'
+import { Tokens } from '../accounts/tokens.ts'
+import { Users } from '../accounts/users.ts'
+import { Bindings } from '../channels/bindings.ts'
+import { Journal } from '../channels/journal.ts'
+import { Pool } from '../channels/pool.ts'
+import type { QueueHost } from '../channels/queue-host.ts'
+import { Registry } from '../channels/registry.ts'
+import { RightsRevocation } from '../channels/rights-revocation.ts'
+import { TurnScheduler } from '../channels/turn-scheduler.ts'
+import { commandHandlers } from '../commands/index.ts'
+import type { CommandServices } from '../commands/services.ts'
+import { createDialler } from '../connections/outbound/create-dialler.ts'
+import type { Dialler } from '../connections/outbound/dialler.ts'
+import type { Resolver } from '../connections/outbound/resolve.ts'
+import type { OperatorFiles } from '../connections/tls/operator-files.ts'
+import { channelConfigure, channelPurge } from '../controls/channels.ts'
+import type { Control } from '../controls/control.ts'
+import { Executor } from '../controls/executor.ts'
+import { roleControls, roleExplain } from '../controls/roles.ts'
+import { sensorControls } from '../controls/sensors.ts'
+import { tenantControls } from '../controls/tenants.ts'
+import { tokenControls } from '../controls/tokens.ts'
+import { userControls } from '../controls/users.ts'
+import type { Clock } from '../core/clock.ts'
+import { ageClock } from '../core/clock.ts'
+import type { Logger } from '../core/log.ts'
+import { Fences } from '../metrics/fences.ts'
+import { Hub } from '../metrics/hub.ts'
+import { Ids, QueryIds } from '../metrics/ids.ts'
+import { Instances } from '../metrics/instances.ts'
+import { PendingMeasurements } from '../metrics/pending-measurements.ts'
+import type { SessionContext } from '../sessions/context.ts'
+import { Sessions } from '../sessions/sessions.ts'
+import { Notices } from '../sources/producer/notices.ts'
+import { statsOf } from '../sources/producer/stats.ts'
+import type { OpenedSource } from '../sources/source.ts'
+import { openSources } from '../sources/table.ts'
+import type { Config } from './config.ts'
+import { StorageState } from './storage-state.ts'
+
+export interface ComposeOptions {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Logger
+  readonly store: Store
+  readonly hasher: PasswordHasher
+  readonly software: string
+  readonly files: OperatorFiles
+  /** Controls that run programs. */
+  readonly programs: readonly Control[]
+  /** Looks up names to be dialled, instead of the system. */
+  readonly resolve?: Resolver | undefined
+  readonly onFailed: (error: StorageError) => void
+}
+
+/** Everything that sessions and commands use, and besides them recovery and the life of the server. */
+export interface Producer extends SessionContext, CommandServices {
+  readonly name: string
+  readonly host: QueueHost
+  readonly audit: AuditLog
+  readonly ids: Ids
+  readonly withdrawal: RightsRevocation
+}
+
+export interface ServerParts {
+  readonly recovered: Recovered
+  readonly storage: StorageState
+  readonly producer: Producer
+  readonly sessions: Sessions
+  readonly hub: Hub
+  readonly dialler: Dialler
+  readonly notices: Notices
+  readonly sources: readonly OpenedSource[]
+}
+
+/** Opens the store and joins the parts. Rejects with StorageError. */
+export async function composeServer(options: ComposeOptions): Promise<ServerParts> {
+  const { config, clock, log, store, hasher, software, files, programs, onFailed } = options
+  const { name, dataDir } = config.producer
+
+  const notices = new Notices(clock)
+  const storage = new StorageState({ log, notices, directory: dataDir, onFailed })
+  const recovered = await store.open(storage)
+  for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
+  const age = ageClock(clock, recovered)
+  const turn = new TurnScheduler()
+  const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
+  storage.follow(journal)
+  const change = (change: Change): void => journal.change(change)
+  const stored = (): Promise<void> => journal.whenStored()
+
+  const audit = new AuditLog({ journal, clock, store, audited: recovered.audited })
+  const failures = new AuthFailures(audit, clock)
+  const refusals = new Refusals(audit, () => clock.monotonicMs())
+  const tenants = new Tenants(recovered.tenants, config.quota, change)
+  const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
+  const accounts = new Users(recovered.users, tenants, recovered.nextUserId, change)
+  const tokens = new Tokens(recovered.tokens, recovered.nextTokenId, change)
+  const rules = new Rules(recovered.rules, recovered.nextRule, change)
+  const rights = new Rights(rules)
+  const authenticator = new Authenticator({
+    accounts,
+    hasher,
+    throttle: new Throttle(() => clock.monotonicMs()),
+    serverSecret: recovered.secret,
+    iterations: config.auth.scramIterations,
+    plainOnLoopback: config.auth.plainOnLoopback,
+    wallMs: () => clock.wallMs(),
+    tokens,
+    jwt: files.jwtKeys && { ...config.jwt, keys: files.jwtKeys },
+    certificates: files.tls,
+  })
+
+  const ids = new Ids()
+  const hub = new Hub(clock, new Fences(recovered.fences), (tenant) => quotas.of(tenant).instances)
+  hub.add(notices)
+  const defaults = { intervalMs: config.host.intervalMs, rights }
+  const instances = new Instances({ hub, ids, defaults, maxPerIdentity: config.limits.instancesPerIdentity })
+
+  const blockIds = counterFrom(recovered.nextBlockId)
+  const host: QueueHost = {
+    pool: new Pool(),
+    nextId: blockIds,
+    age,
+    stamp: turn.once(age),
+    unstored: 0,
+    get refusing() {
+      return storage.refusing(this.unstored)
+    },
+  }
+  const registry = new Registry({
+    host,
+    journal,
+    turn,
+    store,
+    clock,
+    ids,
+    defaults: { durable: true, ...config.channels },
+    maxPerIdentity: config.limits.channelsPerIdentity,
+    quotas,
+  })
+  const bindings = new Bindings({ hub, instances, registry, journal })
+  const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
+  const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, failed })
+
+  const dialler = createDialler({
+    config,
+    clock,
+    log,
+    audit,
+    journal,
+    accounts,
+    quotas,
+    registry,
+    hub,
+    rights,
+    serverSecret: recovered.secret,
+    resolve: options.resolve,
+  })
+  const executor = new Executor({
+    ids,
+    journal,
+    clock,
+    age,
+    log,
+    rights,
+    audit,
+    refusals,
+    // Those of an admin belong to every tenant: with one it raises what another has used up.
+    admit: ({ tenant, role }) => {
+      if (role !== ADMIN_ROLE) quotas.of(tenant).controls.take()
+    },
+    executions: recovered.executions,
+  })
+  const producer: Producer = {
+    name,
+    software,
+    clock,
+    log,
+    turn,
+    journal,
+    audit,
+    failures,
+    refusals,
+    host,
+    registry,
+    bindings,
+    instances,
+    measurements: new PendingMeasurements(clock, hub.fences),
+    answers: new QueryIds(ids),
+    ids,
+    quotas,
+    executor,
+    accounts,
+    dialler,
+    rights,
+    withdrawal,
+    authenticator,
+  }
+  const sessions = new Sessions(producer, commandHandlers(producer), config.limits.connections)
+
+  const context = {
+    producer: config.producer,
+    clock,
+    turnClock: { monotonicMs: turn.once(() => clock.monotonicMs()), microseconds: () => clock.microseconds() },
+    log,
+    hub,
+    quotas,
+    notices,
+    pacing: { clock, journal, behind: () => storage.isBehind(host.unstored) },
+    server: {
+      stats: statsOf({ software, name, clock, quotas, registry, sessions, host, storage }),
+      channels: () => registry.all(),
+      controls: (identity: Identity) => executor.visible(identity),
+      rights,
+      audit,
+      statuses: files.tls === undefined ? [] : [files.tls],
+    },
+  }
+  const sources = await openSources(context, config)
+  for (const { sensors = [] } of sources) for (const sensor of sensors) hub.add(sensor)
+
+  const iterations = config.auth.scramIterations
+  const reconsider = (): void => withdrawal.reapply()
+  const destination = (url: string) => dialler.destination(url)
+  const permits = (url: string): boolean => dialler.permits(url)
+  const tenantsOf = (control: string) => executor.tenantsOf(control)
+  const withdraw = ({ id }: { readonly id: number }): void => {
+    sessions.dismiss(id, 'the user was removed')
+    for (const channel of [...registry.of(id)]) registry.delete(channel)
+    for (const instance of instances.of(id)) bindings.endUnbound(instance)
+    tokens.forgetUser(id)
+    executor.forget(id)
+  }
+  executor.add(
+    [
+      channelConfigure(registry),
+      channelPurge(registry),
+      ...programs,
+      ...sensorControls({ hub, change, stored }),
+      ...sources.flatMap(({ controls = [] }) => controls),
+      ...userControls({ accounts, rules, hasher, iterations, withdraw, reconsider, stored }),
+      ...tokenControls({ accounts, tokens, clock, stored }),
+      ...tenantControls({ tenants, accounts, quotas, stored }),
+      ...roleControls({ rules, accounts, reconsider, destination, stored }),
+      roleExplain({ accounts, rights, hub, destination, permits, tenantsOf }),
+    ],
+    sources.flatMap(({ controlSource }) => controlSource ?? []),
+  )
+  return { recovered, storage, producer, sessions, hub, dialler, notices, sources }
+}
+
+function counterFrom(first: number): () => number {
+  let next = first
+  return () => next++
+}

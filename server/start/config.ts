@@ -1,0 +1,183 @@
+/**
+ * The whole configuration: the sections of the server itself, and those that others declare beside the code that uses them.
+ * A key that nothing honours yet must not stand here: to accept it would be a promise.
+ */
+import { hostname } from 'node:os'
+import { z } from 'zod'
+import { type LoadOptions, load } from '../config/load.ts'
+import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../config/schema.ts'
+import { duration, integer, key, oneOf, path, toggle, wireName } from '../config/value-types.ts'
+import { dialSection, httpSection, jwtSection, listenSection, tlsSection } from '../connections/config.ts'
+import { execSection } from '../controls/exec/config.ts'
+import { sourceSections } from '../sources/table.ts'
+
+export { ConfigError, type ConfigProblem } from '../config/errors.ts'
+export type { LoadOptions } from '../config/load.ts'
+
+const TEBIBYTE = 2 ** 40
+
+const producer = section(
+  z
+    .strictObject({
+      name: key(
+        wireName(),
+        hostname(),
+        'What this server calls itself, and the `host` of its own metrics.',
+        'the host name',
+      ),
+      data_dir: key(path(), './data', 'Where everything durable lies; made if missing, for the owner only.'),
+    })
+    .describe('The server itself. A relative `data_dir` starts at the directory the server is started in.'),
+)
+
+const auth = section(
+  z
+    .strictObject({
+      plain_on_loopback: key(toggle(), true, 'Whether a listener on loopback takes passwords and tokens without TLS.'),
+      scram_iterations: key(integer(4_096, 10_000_000), 600_000n, 'PBKDF2 iterations of passwords set from now on.'),
+    })
+    .describe('How consumers prove who they are.'),
+)
+
+const storage = section(
+  z
+    .strictObject({
+      synchronous: key(
+        oneOf('full', 'normal'),
+        'full',
+        '`full`: what is stored survives a power cut; `normal`: only a crash of the process.',
+      ),
+    })
+    .describe('The database.'),
+)
+
+const channelDefaults = z
+  .strictObject({
+    max_bytes: key(integer(4_096, TEBIBYTE), 67_108_864n, 'Bytes of values that may wait in one channel.'),
+    max_age: key(duration('1s', '3650d'), '7d', 'How long a value waits before it is dropped as expired.'),
+    overflow: key(
+      oneOf('drop-oldest', 'drop-newest', 'keep-latest'),
+      'drop-oldest',
+      'What gives way in a channel that is full. A consumer may choose any of the three.',
+    ),
+    window: key(integer(1, 16_777_216), 65_536n, 'Values that may be sent and not yet committed.'),
+    window_bytes: key(integer(4_096, TEBIBYTE), 8_388_608n, 'The same in bytes; not more than `max_bytes`.'),
+    expire: key(duration('1s', '3650d'), '7d', 'How long a channel without a connection is kept.'),
+  })
+  .superRefine((section, context) => {
+    const { window_bytes, max_bytes } = section
+    if (window_bytes <= max_bytes) return
+    context.addIssue({
+      code: 'custom',
+      path: ['window_bytes'],
+      params: { also: 'max_bytes' },
+      message: `${window_bytes} is more than \`channels.max_bytes\` (${max_bytes}): lower the one or raise the other`,
+    })
+  })
+  .describe(
+    'Each of these is the default of a new channel and, but for `overflow`, the most that a consumer may ask for.',
+  )
+
+const channels = {
+  type: channelDefaults,
+  read: ({ max_age, expire, ...rest }: z.output<typeof channelDefaults>) => {
+    return { ...camelCased(rest), maxAgeMs: max_age, expireMs: expire }
+  },
+} satisfies Section<typeof channelDefaults>
+
+const limits = section(
+  z
+    .strictObject({
+      connections: key(integer(1, 1_000_000), 10_000n, 'Open connections of all listeners together.'),
+      channels_per_identity: key(integer(1, 1_000_000), 1_024n, 'Channels that one identity may have.'),
+      instances_per_identity: key(integer(1, 16_777_216), 65_536n, 'Metric ids that one identity may hold.'),
+    })
+    .describe('What the server refuses to exceed.'),
+)
+
+const quota = section(
+  z
+    .strictObject({
+      connections: key(integer(0, 1_000_000), 0n, 'Authenticated connections.'),
+      channels: key(integer(0, 100_000_000), 0n, 'Channels that are kept.'),
+      queued_bytes: key(integer(0, TEBIBYTE), 0n, 'Bytes of values that wait in all channels together.'),
+      instances: key(
+        integer(0, 1_000_000_000),
+        0n,
+        'Metrics that are bound, each match of a pattern counted by itself.',
+      ),
+      values_per_second: key(integer(0, 1_000_000_000), 0n, 'Values that its feeds may bring in.'),
+      controls_per_minute: key(integer(0, 1_000_000), 0n, 'EXECUTEs.'),
+      dials_per_minute: key(integer(0, 1_000_000), 60n, 'Attempts to connect to consumers [MON 14].'),
+    })
+    .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
+)
+
+const auditLog = z
+  .strictObject({
+    keep: key(duration('1h', '36500d'), '365d', 'How long records of the audit log are kept.'),
+  })
+  .describe('The audit log.')
+
+const audit = {
+  type: auditLog,
+  read: ({ keep }: z.output<typeof auditLog>) => ({ keepMs: keep }),
+} satisfies Section<typeof auditLog>
+
+const log = section(
+  z
+    .strictObject({
+      level: key(
+        oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+        'info',
+        'The least to write down.',
+      ),
+    })
+    .describe('The log: JSON lines on standard error.'),
+)
+
+/** In the order of docs/configuration.md. */
+const sections = {
+  producer,
+  listen: listenSection,
+  tls: tlsSection,
+  auth,
+  jwt: jwtSection,
+  http: httpSection,
+  storage,
+  channels,
+  limits,
+  quota,
+  dial: dialSection,
+  audit,
+  exec: execSection,
+  ...sourceSections,
+  log,
+}
+
+export const schema = schemaOf(sections, ({ listen, tls }, context) => {
+  if (tls.cert !== undefined) return
+  for (const key of ['tls', 'https'] as const) {
+    if (listen[key] === undefined) continue
+    const message = 'needs a certificate: name `tls.cert` and `tls.key`, or leave this key out'
+    context.addIssue({ code: 'custom', path: ['listen', key], params: { also: key }, message })
+  }
+})
+
+/** The configuration as the server sees it: checked, complete and read-only. Units are in the names. */
+export type Config = ConfigOf<typeof sections>
+
+/**
+ * Reads the file (`file`, or CINNABAR_CONFIG) and the environment's overrides. Throws a ConfigError with every problem.
+ *
+ *     const config = loadConfig({ file: 'cinnabar.toml', env: process.env })
+ *     config.listen.tcp?.port
+ */
+export function loadConfig(options: LoadOptions): Config {
+  return load(schema, options).config
+}
+
+/** The configuration of a server without file and environment. */
+export function defaultConfig(): Config {
+  return loadConfig({ env: {} })
+}

@@ -1,0 +1,82 @@
+/** The state of the storage, as the store reports it; what takes values in asks for it. */
+import type { StorageError, StoreEvents } from '../../storage/store.ts'
+import type { Logger } from '../core/log.ts'
+import type { Notices } from '../sources/producer/notices.ts'
+
+/** Above this much that waits to be stored, or half of what there is room for, streams are not read. */
+const BACKLOG_BYTES = 16 << 20
+
+/** Above this much that waits to be stored, arriving values are dropped and reported: storage does not keep up. */
+const MAX_UNSTORED_BYTES = 256 << 20
+
+/** What is stored in batches. */
+interface BatchWriter {
+  onDurable(number: number): void
+  stop(): void
+}
+
+export interface StorageStateOptions {
+  readonly log: Logger
+  readonly notices: Pick<Notices, 'emit'>
+  /** For the log. */
+  readonly directory: string
+  readonly onFailed: (error: StorageError) => void
+}
+
+export class StorageState implements StoreEvents {
+  readonly #options: StorageStateOptions
+  #state: 'ok' | 'full' | 'failed' = 'ok'
+  /** Bytes of values that surely find room on the disk. */
+  #room = Number.POSITIVE_INFINITY
+  #writer: BatchWriter | undefined
+
+  constructor(options: StorageStateOptions) {
+    this.#options = options
+  }
+
+  get state(): 'ok' | 'full' | 'failed' {
+    return this.#state
+  }
+
+  /** Called once, before the first batch is written. */
+  follow(writer: BatchWriter): void {
+    this.#writer = writer
+  }
+
+  /** Whether streams have to wait. On a full disk they need not: their values are refused and reported. */
+  isBehind(unstored: number): boolean {
+    return this.#state !== 'full' && unstored > Math.min(BACKLOG_BYTES, this.#room / 2)
+  }
+
+  /** Why values are refused. More than fits on the disk would stop the COMMITs after it too. */
+  refusing(unstored: number): 'full' | 'overflow' | undefined {
+    if (this.#state === 'full' || unstored > this.#room) return 'full'
+    return unstored > MAX_UNSTORED_BYTES ? 'overflow' : undefined
+  }
+
+  onDurable(number: number, room = Number.POSITIVE_INFINITY): void {
+    this.#room = room
+    this.#writer?.onDurable(number)
+  }
+
+  onRoom(): void {
+    const { log, notices } = this.#options
+    this.#state = 'ok'
+    notices.emit({ severity: 'info', subject: 'storage', detail: 'there is room on the disk again' })
+    log.warn('there is room on the disk again: values are stored')
+  }
+
+  onFull(): void {
+    if (this.#state === 'full') return
+    const { log, notices, directory } = this.#options
+    this.#state = 'full'
+    notices.emit({ severity: 'error', subject: 'storage', detail: 'the disk is full: arriving values are dropped' })
+    log.error({ directory }, 'the disk is full: arriving values are dropped until there is room')
+  }
+
+  onFailed(error: StorageError): void {
+    this.#state = 'failed'
+    this.#writer?.stop()
+    this.#options.onFailed(error)
+  }
+}

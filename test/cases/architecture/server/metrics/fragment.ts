@@ -1,0 +1,2 @@
+// A short file that only the file beside it needs.
+export const fragment = 1

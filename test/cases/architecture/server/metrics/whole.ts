@@ -1,0 +1,3 @@
+import { fragment } from './fragment.ts'
+
+export const whole = [fragment]
