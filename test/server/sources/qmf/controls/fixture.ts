@@ -79,8 +79,8 @@ export class Fleet {
       const type = isInteger ? BasicType.INT64 : types[typeof value as keyof typeof types]
       return { name: key, type, value: isInteger ? BigInt(value) : value } as { name: string } & Value
     })
-    const { args } = readInvocation(list, control)
-    return { given: args, run: control.prepare(args, context) as ControlRun }
+    const { args: given } = readInvocation(list, control)
+    return { given, run: control.prepare(given, context) as ControlRun }
   }
 
   run(name: string, args: Readonly<Record<string, string | number | boolean>>): Promise<ControlResult> {
