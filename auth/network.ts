@@ -1,48 +1,25 @@
-/** Where somebody comes from, as far as it matters for trust and for guessing. Addresses as node:net writes them. */
-import { isIPv4, isIPv6 } from 'node:net'
+/** The network of an address, as far as it matters for trust and for guessing. Addresses are written as node:net writes them. */
+import { isIP, isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
 
-/** IPv4: /24, IPv6: /64, IPv4 mapped into IPv6: as IPv4; loopback and what is no IP address: as it is. */
+/** The /24 of an IPv4 address, the /64 of an IPv6 address; loopback addresses and text that is no address stay as they are. */
 export function networkPrefix(address: string): string {
   const plain = unmapped(address)
-  if (isLoopback(plain)) return plain
-  if (isIPv4(plain)) return `${plain.slice(0, plain.lastIndexOf('.'))}.0/24`
-  if (isIPv6(plain)) return `${groups(plain).slice(0, 4).join(':')}::/64`
-  return plain
+  if (isIP(plain) === 0 || isLoopback(plain)) return plain
+  const bytes = ipaddr.parse(plain).toByteArray()
+  if (bytes.length === 4) return `${bytes.slice(0, 3).join('.')}.0/24`
+  const groups = [0, 2, 4, 6].map((at) => ((bytes[at]! << 8) | bytes[at + 1]!).toString(16))
+  return `${groups.join(':')}::/64`
 }
 
-/** 127.0.0.0/8, also mapped into IPv6, and ::1. */
+/** Whether an address is in 127.0.0.0/8, also mapped into IPv6, or is ::1. */
 export function isLoopback(address: string): boolean {
-  const plain = unmapped(address)
-  if (isIPv4(plain)) return plain.startsWith('127.')
-  return isIPv6(plain) && groups(plain).join(':') === '0:0:0:0:0:0:0:1'
+  return isIP(address) !== 0 && ipaddr.process(address).range() === 'loopback'
 }
 
-function unmapped(address: string): string {
+/** The IPv4 address that is mapped into an IPv6 one; any other text as it is. */
+export function unmapped(address: string): string {
   if (!isIPv6(address)) return address
-  const all = groups(address)
-  if (all.slice(0, 6).join(':') !== '0:0:0:0:0:ffff') return address
-  return all
-    .slice(6)
-    .map((group) => Number.parseInt(group, 16))
-    .flatMap((group) => [group >> 8, group & 255])
-    .join('.')
-}
-
-/** The eight groups of a valid IPv6 address, in lower case without leading zeros. RFC 4291 2.2 */
-function groups(address: string): string[] {
-  const [text] = address.toLowerCase().split('%')
-  const [left = '', right] = text!.split('::')
-  const before = groupsOf(left)
-  if (right === undefined) return before
-  const after = groupsOf(right)
-  return [...before, ...new Array<string>(8 - before.length - after.length).fill('0'), ...after]
-}
-
-function groupsOf(text: string): string[] {
-  if (text === '') return []
-  return text.split(':').flatMap((group) => {
-    if (!group.includes('.')) return [Number.parseInt(group, 16).toString(16)]
-    const [a, b, c, d] = group.split('.').map(Number)
-    return [((a! << 8) | b!).toString(16), ((c! << 8) | d!).toString(16)]
-  })
+  const ip = ipaddr.IPv6.parse(address)
+  return ip.isIPv4MappedAddress() ? ip.toIPv4Address().toString() : address
 }

@@ -45,12 +45,10 @@ export interface TokenRow {
   /** Milliseconds since 1970; undefined: never. */
   readonly expires: number | undefined
 }
-/** The proof that is asked of a consumer which the producer dials [MON 14]. */
+/** What verifies a consumer that the producer connects to [MON 14]. */
 export interface DialRow {
   readonly channel: number
   readonly scram: ScramRow | undefined
-  /** When it last was connected, on the age clock, ms. */
-  readonly lastSuccess: number
 }
 /**
  * One line of the audit log. `hash` = SHA-256 over the hash of the record before it and this one (server/accounts/audit/record.ts).

@@ -66,7 +66,7 @@ export class Channel {
   }
 
   /** The producer sends its values on and nobody commits them: no consumer can take it [MON 14]. */
-  get isOneWay(): boolean {
+  get isPush(): boolean {
     return this.row.url.startsWith('gmetric:')
   }
 

@@ -1,16 +1,13 @@
 /** DEF_CHANNEL, SET_CHANNEL, DEL_CHANNEL and COMMIT: channels and what they have delivered. */
 import { ALL_CHANNELS, BasicType, NoticeCode } from '../../protocol/monitor/constants.ts'
-import { channelParameters, settingsOf } from '../controls/channel-settings.ts'
+import { channelParameters, settingsOf } from '../controls/channels.ts'
 import { noSuchTransaction, StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
 import type { CommandHandler, CommandSession, Reply } from '../sessions/handler.ts'
 import type { Lookup } from './lookup.ts'
 import type { CommandServices } from './services.ts'
 
-type DefChannelServices = Pick<
-  CommandServices,
-  'registry' | 'dialler' | 'rights' | 'refusals' | 'accounts' | 'journal' | 'host'
->
+type DefChannelServices = Pick<CommandServices, 'registry' | 'dialler' | 'rights' | 'refusals' | 'accounts' | 'journal'>
 
 const MIN_SECRET_BYTES = 16
 const MAX_SECRET_BYTES = 1024
@@ -45,14 +42,14 @@ interface OutboundDefinition {
 
 /** Checks the URL, the right and the operator's list. The name of the host is not resolved here. */
 async function defOutbound(
-  { registry, dialler, rights, refusals, accounts, journal, host }: DefChannelServices,
+  { registry, dialler, rights, refusals, accounts, journal }: DefChannelServices,
   lookup: Lookup,
   session: CommandSession,
   { url: text, settings, secret }: OutboundDefinition,
 ): Promise<Reply> {
   const { identity, address } = session
-  const { url, isOneWay } = dialler.destination(text)
-  checkSecret(secret, isOneWay)
+  const { url, isPush } = dialler.destination(text)
+  checkSecret(secret, isPush)
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // All refusals have the same text: which rule, list or address it was is for the operator only.
   if (!isAllowed || !dialler.permits(url)) {
@@ -65,15 +62,15 @@ async function defOutbound(
   lookup.requireRoom(session)
   if (accounts.byId(identity.userId) === undefined) throw new StatusError('PERMISSION_DENIED', 'the user was removed')
   const channel = registry.create(identity, true, { ...settings, url })
-  if (scram) journal.change({ put: 'dial', row: { channel: channel.id, scram, lastSuccess: host.age() } })
+  if (scram) journal.change({ put: 'dial', row: { channel: channel.id, scram } })
   return { result: channel.id, stored: true, onSent: () => dialler.watch(channel, scram) }
 }
 
-function checkSecret(secret: Uint8Array | undefined, isOneWay: boolean): void {
-  if (isOneWay && secret !== undefined) {
+function checkSecret(secret: Uint8Array | undefined, isPush: boolean): void {
+  if (isPush && secret !== undefined) {
     throw new StatusError('INVALID_ARGUMENT', 'nobody logs in on gmetric: leave `secret` out')
   }
-  if (isOneWay || (secret && secret.length >= MIN_SECRET_BYTES && secret.length <= MAX_SECRET_BYTES)) return
+  if (isPush || (secret && secret.length >= MIN_SECRET_BYTES && secret.length <= MAX_SECRET_BYTES)) return
   throw new StatusError(
     'INVALID_ARGUMENT',
     `\`secret\` is needed, an opaque of ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes: the consumer proves itself by it`,
@@ -88,7 +85,7 @@ export function setChannel(lookup: Lookup): CommandHandler<'SET_CHANNEL'> {
     }
     const channel = lookup.channel(session, args.channel, 'SET_CHANNEL')
     if (channel === session.channel) return 0
-    if (channel.isOneWay) {
+    if (channel.isPush) {
       throw new StatusError('UNSUPPORTED', 'the values of this channel go to its URL and nowhere else')
     }
     return { result: 0, stored: true, onSent: session.moveTo(channel) }

@@ -34,7 +34,7 @@ export interface OutboundDestination {
   /** The canonical form of the URL. */
   readonly url: string
   /** True if values are only sent there, without a session. */
-  readonly isOneWay: boolean
+  readonly isPush: boolean
 }
 
 /** Channels whose connections the producer makes [MON 14], as commands see them. */

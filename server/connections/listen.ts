@@ -1,11 +1,11 @@
-/** Opens what consumers connect to, the Monitoring Protocol over TCP last. */
+/** Opens the listeners that consumers connect to. The Monitoring Protocol over TCP comes last. */
 import type { Address } from '../core/address.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { HttpSection, ListenSection } from './config.ts'
 import { listenHttp } from './http/app.ts'
-import { type Listening, listenTcp } from './tcp.ts'
+import { listenTcp, type OpenListener } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
 
 export interface Listeners {
@@ -26,15 +26,15 @@ export interface ListenersOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly storage: { readonly state: string }
-  /** Takes what ends a listener as soon as it is open. */
+  /** Called with the function that ends a listener, as soon as the listener is open. */
   readonly opened: (end: () => Promise<void>) => void
 }
 
-/** Rejects with ListenError; those that are open by then stay open. */
+/** Rejects with ListenError; listeners that are open by then stay open. */
 export async function openListeners(options: ListenersOptions): Promise<Listeners> {
   const { config, tls, sessions, opened } = options
   const { listen } = config
-  const open = async (listening: Promise<Listening> | undefined): Promise<Address | undefined> => {
+  const open = async (listening: Promise<OpenListener> | undefined): Promise<Address | undefined> => {
     const listener = await listening
     if (listener) opened(() => listener.close())
     return listener?.address
@@ -54,7 +54,7 @@ function openHttp(
     readonly key: 'listen.http' | 'listen.https'
     readonly tls?: TlsFiles | undefined
   },
-): Promise<Listening> {
+): Promise<OpenListener> {
   return listenHttp({
     ...where,
     allowedOrigins: http.allowedOrigins,

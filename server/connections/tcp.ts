@@ -1,6 +1,6 @@
 /**
- * The Monitoring Protocol over TCP: `listen.tcp`, where TLS is a layer that may be asked for, and `listen.tls`, where it is
- * there from the first byte on. A connection counts, and its 10 s run, from the connect, not from the end of a handshake.
+ * The Monitoring Protocol over TCP: on `listen.tcp` a peer may ask for TLS as a layer, on `listen.tls` TLS begins with the
+ * first byte. A connection counts, and its 10 s begin, when it is made and not when the handshake ends.
  */
 import { createServer, type Socket } from 'node:net'
 import { isLoopback } from '../../auth/network.ts'
@@ -14,22 +14,22 @@ import { peerFacts } from './tls/peer.ts'
 
 const KEEP_ALIVE_MS = 15_000
 
-export interface Listening {
+export interface OpenListener {
   readonly address: Address
   close(): Promise<void>
 }
 
 export interface TcpOptions {
   readonly address: Address
-  /** Of the configuration. */
+  /** The key of the configuration. */
   readonly key: 'listen.tcp' | 'listen.tls'
   readonly tls: TlsFiles | undefined
   readonly accept: (arrival: IncomingConnection) => void
 }
 
 /** Rejects with ListenError. */
-export async function listenTcp({ address, key, tls, accept }: TcpOptions): Promise<Listening> {
-  // Half open: who sends commands and closes its side still gets its responses.
+export async function listenTcp({ address, key, tls, accept }: TcpOptions): Promise<OpenListener> {
+  // Half open, so that a peer that sends commands and closes its side still gets its responses.
   const server = createServer({
     allowHalfOpen: true,
     keepAlive: true,
@@ -41,15 +41,16 @@ export async function listenTcp({ address, key, tls, accept }: TcpOptions): Prom
   server.on('connection', (socket: Socket) => {
     const link = new StreamLink(socket)
     const peer = { address: socket.remoteAddress ?? '', loopback, encrypted: false }
-    accept({ link, format: 'xdr', peer, tls: tls && securable(link, tls, key === 'listen.tls') })
+    accept({ link, format: 'xdr', peer, tls: tls && tlsUpgradable(link, tls, key === 'listen.tls') })
   })
   return { address: bound, close: () => new Promise((resolve) => server.close(() => resolve())) }
 }
 
-/** `link` can be put under TLS, with the certificate in force at that moment. */
-export function securable(link: StreamLink, tls: TlsFiles, isImmediate: boolean): TlsUpgradable {
+/** Puts `link` under TLS, with the certificate that is in force at that moment. */
+export function tlsUpgradable(link: StreamLink, tls: TlsFiles, isImmediate: boolean): TlsUpgradable {
   return {
     isImmediate,
-    secure: (secured) => new TlsLink(link.release(), tls.handshake, (socket) => secured(peerFacts(socket, tls))),
+    secure: (established) =>
+      new TlsLink(link.release(), tls.handshake, (socket) => established(peerFacts(socket, tls))),
   }
 }

@@ -1,4 +1,4 @@
-/** A WebSocket becomes a session: `monitoring.xdr` or `monitoring.json`, with pings against dead peers [MON 13, 15]. */
+/** Turns a WebSocket into a session, over `monitoring.xdr` or `monitoring.json`. Pings find dead peers [MON 13, 15]. */
 import type { Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
@@ -8,11 +8,11 @@ import type { IncomingConnection } from '../sessions/incoming-connection.ts'
 import { JsonLink } from '../sessions/json-link.ts'
 
 const PING_MS = 15_000
-/** Of a message before AUTH [MON 1]; the chunk that ends one may hold as much of the next. */
+/** Bytes of messages before AUTH [MON 1]. The chunk that ends a message may contain as much of the next one. */
 const MAX_HELD_BEFORE_AUTH = 2 * MAX_FRAME_BYTES_BEFORE_AUTH
-const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
+export const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
 
-/** The subprotocol spoken of those offered, or false. */
+/** The first supported subprotocol among those offered, or false. */
 export function chooseSubprotocol(offered: ReadonlySet<string>): string | false {
   return SUBPROTOCOLS.find((name) => offered.has(name)) ?? false
 }
@@ -22,41 +22,44 @@ export interface WebSocketOptions {
   readonly accept: (arrival: IncomingConnection) => void
 }
 
-export interface ArrivedWebSocket {
+export interface IncomingWebSocket {
   readonly socket: WebSocket
-  /** What it came over. */
+  /** The connection below the WebSocket. */
   readonly stream: Readable
   readonly peer: IncomingConnection['peer']
 }
 
-export function acceptWebSocket({ socket, stream, peer }: ArrivedWebSocket, options: WebSocketOptions): void {
+export function acceptWebSocket({ socket, stream, peer }: IncomingWebSocket, options: WebSocketOptions): void {
   const { clock, accept } = options
   ping(socket, clock)
   const link = new WebSocketLink(socket)
-  const admitted = holdLittle(socket, stream)
+  const admitted = limitIncomplete(socket, stream)
   if (socket.protocol === 'monitoring.json') accept({ link: new JsonLink(link), format: 'json', peer, admitted })
   else accept({ link, format: 'xdr', peer, admitted })
 }
 
-/** The library has one limit for the whole life of a connection, and gives a message only when it is whole. */
-function holdLittle(socket: WebSocket, stream: Readable): () => void {
+/**
+ * Limits the bytes that the peer may send without completing a message; returns a function that lifts the limit. The
+ * library has one limit for the whole life of a connection, and passes a message on only when it is complete.
+ */
+function limitIncomplete(socket: WebSocket, stream: Readable): () => void {
   let held = 0
   const count = (chunk: Uint8Array): void => {
     held += chunk.length
     if (held > MAX_HELD_BEFORE_AUTH) socket.terminate()
   }
-  const whole = (): void => {
+  const complete = (): void => {
     held = 0
   }
   stream.on('data', count)
-  socket.on('message', whole)
+  socket.on('message', complete)
   return () => {
     stream.off('data', count)
-    socket.off('message', whole)
+    socket.off('message', complete)
   }
 }
 
-/** A peer that does not answer one ping before the next is dead, unless what was written before is still on its way. */
+/** A peer that does not answer a ping before the next one is dead, unless earlier bytes are still waiting to be sent. */
 function ping(socket: WebSocket, clock: WebSocketOptions['clock']): void {
   let answered = true
   socket.on('pong', () => {

@@ -1,6 +1,6 @@
 /**
- * What the controls about users and tokens have in common: whom one may administer. An admin everybody; whoever else a rule
- * allows one of them, the users of its own tenant that are no admins. What is another tenant's is answered as what is not there.
+ * The common part of the controls that administer users and tokens. An admin may administer everybody; another user whom a
+ * rule allows these controls may administer the users of its own tenant that are no admins. Other tenants do not exist for it.
  */
 import { AuthError } from '../../auth/errors.ts'
 import { DEFAULT_TENANT, formatIdentity, prepareName, type QualifiedName } from '../../auth/identity.ts'
@@ -10,7 +10,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
-import { type ControlParameter, type ControlResult, failed, type Given } from './control.ts'
+import { type ControlArguments, type ControlParameter, type ControlResult, failed } from './control.ts'
 
 const { ARRAY, REC, STRING } = BasicType
 
@@ -23,65 +23,62 @@ export const tenantParameter: ControlParameter = {
   name: 'tenant',
   type: STRING,
   optional: true,
-  description: 'Left out: default.',
+  description: 'If omitted: default.',
 }
 
-export function textOf(args: Given, name: string): string | undefined {
+export function stringArgument(args: ControlArguments, name: string): string | undefined {
   return args.get(name) as string | undefined
 }
 
 /** The user that `user` and `tenant` name. Throws StatusError INVALID_ARGUMENT. */
-export function nameOf(args: Given): QualifiedName {
-  return judged(() => ({
-    tenant: prepareName('tenant', textOf(args, 'tenant') ?? DEFAULT_TENANT),
-    name: prepareName('user', textOf(args, 'user') ?? ''),
+export function userNameArgument(args: ControlArguments): QualifiedName {
+  return asInvalidArgument(() => ({
+    tenant: prepareName('tenant', stringArgument(args, 'tenant') ?? DEFAULT_TENANT),
+    name: prepareName('user', stringArgument(args, 'user') ?? ''),
   }))
 }
 
-/** What auth refuses is an invalid argument here; its sentences never hold a secret. */
-export function judged<T>(judge: () => T): T {
+/** Turns an AuthError into StatusError INVALID_ARGUMENT. The messages of AuthError never contain a secret. */
+export function asInvalidArgument<T>(read: () => T): T {
   try {
-    return judge()
+    return read()
   } catch (error) {
     if (error instanceof AuthError) throw new StatusError('INVALID_ARGUMENT', error.message)
     throw error
   }
 }
 
-/** Whether what belongs to a tenant is there at all for whoever asks. */
-export function reaches({ role, tenant }: Identity, of: string): boolean {
+/** Whether a tenant exists at all as far as a user can see. */
+export function seesTenant({ role, tenant }: Identity, of: string): boolean {
   return role === ADMIN_ROLE || tenant === of
 }
 
 /**
- * A password, or the role admin, opens more than a login that is narrower than its user: with such a one nobody gives them.
- * Throws StatusError PERMISSION_DENIED.
+ * A login with a scope may not set passwords or roles, because they would give more rights than the login has. Throws
+ * StatusError PERMISSION_DENIED.
  */
-export function needsAll({ scope }: Credential): void {
+export function requireUnscopedLogin({ scope }: Credential): void {
   if (scope === undefined) return
-  throw new StatusError(
-    'PERMISSION_DENIED',
-    'this login is for less than its user may: it gives no passwords and roles',
-  )
+  throw new StatusError('PERMISSION_DENIED', 'this login has a scope, so it may not set passwords or roles')
 }
 
 export function noSuchUser(name: QualifiedName): ControlResult {
   return failed(`there is no user ${formatIdentity(name)}`)
 }
 
-/** Goes on with the account of a name, if the asker may administer it. */
-export function administered(
+/** Calls `action` with the account of a name, if the caller may administer it. */
+export function withAdministeredAccount(
   accounts: Users,
-  asker: Identity,
+  caller: Identity,
   name: QualifiedName,
-  goOn: (account: Account) => ControlResult | Promise<ControlResult>,
+  action: (account: Account) => ControlResult | Promise<ControlResult>,
 ): ControlResult | Promise<ControlResult> {
-  const account = reaches(asker, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
+  const account = seesTenant(caller, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
   if (account === undefined) return noSuchUser(name)
-  if (account.role === ADMIN_ROLE && asker.role !== ADMIN_ROLE) {
+  if (account.role === ADMIN_ROLE && caller.role !== ADMIN_ROLE) {
     return failed(`${formatIdentity(name)} is an admin: only an admin may do that`)
   }
-  return goOn(account)
+  return action(account)
 }
 
 /** An ARRAY of RECs. */
@@ -89,6 +86,6 @@ export function records(items: readonly (readonly Field[])[]): Value {
   return { type: ARRAY, value: { element: REC, items } }
 }
 
-export function text(name: string, value: string): Field {
+export function textField(name: string, value: string): Field {
   return { name, type: STRING, value }
 }

@@ -1,4 +1,4 @@
-/** What a control is [MON 10]: declared as data, judged before the response, run after it. */
+/** A control [MON 10]: declared as data, checked before the response of EXECUTE, run after it. */
 import type { Credential } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -9,19 +9,19 @@ export interface ControlParameter {
   readonly name: string
   readonly type: BasicType
   readonly optional?: boolean
-  /** Its value where it is left out. */
+  /** The value if the argument is omitted. */
   readonly default?: Value['value'] | undefined
-  /** In no log and no audit record. */
+  /** Hidden in every log and audit record. */
   readonly secret?: boolean
-  /** The value as these may have it, where something inside it is secret. */
+  /** Hides the secret parts of a value for logs and audit records. */
   readonly masked?: (value: Value['value']) => Value['value']
   readonly description: string
 }
 
-/** What stands in the place of a secret. */
+/** Replaces a secret in logs and audit records. */
 export const HIDDEN = '***'
 
-/** What every control takes beside its own. */
+/** The parameters of every control. */
 export const KEY_PARAMETER = 'idempotency_key'
 export const DRY_RUN_PARAMETER = 'dry_run'
 export const commonParameters: readonly ControlParameter[] = [
@@ -31,7 +31,12 @@ export const commonParameters: readonly ControlParameter[] = [
     optional: true,
     description: 'EXECUTEs of this control with the same key within 24 hours run once and get the same result.',
   },
-  { name: DRY_RUN_PARAMETER, type: BasicType.BOOLEAN, optional: true, description: 'Judges, and runs nothing.' },
+  {
+    name: DRY_RUN_PARAMETER,
+    type: BasicType.BOOLEAN,
+    optional: true,
+    description: 'Checks everything, and runs nothing.',
+  },
 ]
 
 export interface ControlResult {
@@ -43,41 +48,47 @@ export interface ControlResult {
 export interface ControlContext {
   readonly identity: Identity
   readonly credential: Credential
-  /** Of the peer. */
+  /** The address of the peer. */
   readonly address: string
   /** The current channel of the connection when EXECUTE arrived. */
   readonly channel: Channel
 }
 
-/** The arguments by name, of the declared types, with the defaults of those that were left out. */
-export type Given = ReadonlyMap<string, Value['value']>
+/** The arguments by name, converted to the declared types, with defaults for omitted ones. */
+export type ControlArguments = ReadonlyMap<string, Value['value']>
 
-/** What a control does. `signal`: the producer stops, and whatever goes on beyond that has to end. */
-export type Run = (signal: AbortSignal) => ControlResult | Promise<ControlResult>
+/** Runs a control. `signal` is aborted when the producer stops, and everything that the control has started must then end. */
+export type ControlRun = (signal: AbortSignal) => ControlResult | Promise<ControlResult>
 
 export interface Control {
   readonly name: string
   readonly description: string
   readonly parameters: readonly ControlParameter[]
-  /** The tenants whose users may ever run it, whatever rules say; left out: all. */
+  /** The only tenants whose users may run it, whatever the rules say; undefined for all tenants. */
   readonly tenants?: readonly string[]
-  /** So many at once; left out: any number. */
+  /** How many may run at the same time; undefined for any number. */
   readonly maxRunning?: number
-  /** What it does is stored when OK is answered: it runs before the response [MON 8 Configuring]. A StatusError of its refuses. */
+  /**
+   * True if the control runs before the response, so that OK means that its effect is stored [MON 8 Configuring]. Its
+   * StatusError refuses the EXECUTE.
+   */
   readonly immediate?: true
-  /** Fills in what was left out and can be only one thing, before rights are judged. `given` is changed. */
-  complete?(given: Map<string, Value['value']>): void
-  /** Judges the arguments and changes nothing; gives what runs once "a result is to come" is stored. Throws StatusError. */
-  prepare(args: Given, context: ControlContext): Run
+  /** Adds omitted arguments that have only one possible value to `args`, before the rights are checked. */
+  complete?(args: Map<string, Value['value']>): void
+  /**
+   * Checks the arguments and changes nothing. Returns the function that is run when the announcement of the result is stored.
+   * Throws StatusError.
+   */
+  prepare(args: ControlArguments, context: ControlContext): ControlRun
 }
 
-/** Controls that come and go, as the methods of a broker do with its schemas. */
+/** Controls that appear and disappear at run time, for example the methods of a broker. */
 export interface ControlSource {
-  /** What the names of all of them begin with. */
+  /** The common prefix of their names. */
   readonly prefix: string
-  /** The tenants that may have some. */
+  /** The tenants that may have such controls. */
   readonly tenants: readonly string[]
-  /** Those of an identity's tenant. */
+  /** The controls of the tenant of an identity. */
   of(identity: Identity): Iterable<Control>
   find(name: string, identity: Identity): Control | undefined
 }

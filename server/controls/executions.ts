@@ -1,7 +1,7 @@
 /**
- * What runs, and what has run under an idempotency key [MON 10]. A row is stored with the audit record before a control
- * starts, and again with its result: after a crash a row without one is a control of which nobody knows the outcome.
- * Controls without a key have rows too, under slots that are used again: the name of a slot no key can have.
+ * The controls that run, and those that have run under an idempotency key [MON 10]. A row is stored with the audit record
+ * before a control starts, and again with its result; after a crash, the outcome of a control whose row has no result is
+ * unknown. Controls without a key have rows too, under numbered slots that are reused; no key can have the name of a slot.
  */
 import type { Change, ExecutionRow } from '../../storage/store.ts'
 import { StatusError } from '../core/errors.ts'
@@ -9,29 +9,29 @@ import { StatusError } from '../core/errors.ts'
 const KEPT_MS = 86_400_000
 const MINUTE_MS = 60_000
 const MAX_KEYS = 10_000
-/** Of the results kept for one user. */
+/** Bytes of the results that are kept for one user. */
 const MAX_KEPT_BYTES = 16 << 20
-/** Of one key. */
+/** EXECUTEs that may wait for the result of one key. */
 const MAX_WAITING = 1024
 const SLOT = '\0'
-/** The result of a control without a key, which nobody asks for again; and of what was refused while it ran. */
+/** Stored as the result of a control without a key, which nobody can request again, and of a control that was refused while it ran. */
 const NOTHING = new Uint8Array(0)
 
 export interface Execution {
   readonly user: number
   readonly control: string
-  /** A key, or a slot. */
+  /** An idempotency key, or the name of a slot. */
   readonly key: string
   readonly digest: Uint8Array
-  /** Also of the arguments that are secret; known only as long as the process lives. */
+  /** A digest that includes the secret arguments; undefined after a restart, because it is never stored. */
   readonly proof: string | undefined
   readonly at: number
   result: Uint8Array | undefined
   readonly waiting: ((result: Uint8Array) => void)[]
 }
 
-/** What was asked for under a key. */
-export interface Keyed {
+/** An idempotency key, with digests of the arguments with which it was used. */
+export interface IdempotencyKey {
   readonly key: string
   readonly digest: Uint8Array
   readonly proof: string
@@ -40,11 +40,11 @@ export interface Keyed {
 export interface ExecutionsOptions {
   readonly rows: readonly ExecutionRow[]
   readonly change: (change: Change) => void
-  /** Milliseconds: setting the wall clock forgets no key. */
+  /** Milliseconds of the age clock, so that no key is forgotten when the wall clock is set. */
   readonly age: () => number
 }
 
-interface Kept {
+interface UserKeys {
   readonly keys: Map<string, Execution>
   bytes: number
 }
@@ -52,12 +52,12 @@ interface Kept {
 export class Executions {
   readonly #options: ExecutionsOptions
   /** By user id. */
-  readonly #users = new Map<number, Kept>()
+  readonly #users = new Map<number, UserKeys>()
   readonly #freeSlots: number[] = []
   #slots = 0
-  /** When the oldest row was made; Infinity while there is none. */
+  /** When the oldest row was made; Infinity if there is none. */
   #oldest = Number.POSITIVE_INFINITY
-  /** Rows without a result when the process began. */
+  /** Rows that had no result when the process began. */
   readonly #open: Execution[] = []
 
   constructor(options: ExecutionsOptions) {
@@ -75,30 +75,30 @@ export class Executions {
     kept.bytes += row.result?.length ?? 0
   }
 
-  /** What ended with the process before: `result` is theirs from now on. */
+  /** Gives `result` to the controls that ended with the previous process, and returns them. */
   recover(result: Uint8Array): Execution[] {
     for (const execution of this.#open) this.end(execution, result)
     return this.#open.splice(0)
   }
 
   /**
-   * What was run under a key, or is running. Throws StatusError INVALID_ARGUMENT if that was with other arguments, BUSY if
-   * too many wait for it.
+   * Returns the execution that has run or is running under a key. Throws StatusError INVALID_ARGUMENT if it has other arguments,
+   * BUSY if too many EXECUTEs wait for its result.
    */
-  find(user: number, control: string, { key, digest, proof }: Keyed): Execution | undefined {
+  find(user: number, control: string, { key, digest, proof }: IdempotencyKey): Execution | undefined {
     const known = this.#users.get(user)?.keys.get(nameOf({ control, key }))
     if (known === undefined || this.#isOver(known)) return undefined
     if (!Buffer.from(known.digest).equals(digest) || (known.proof !== undefined && known.proof !== proof)) {
       throw new StatusError('INVALID_ARGUMENT', 'this idempotency_key was used with other arguments')
     }
     if (known.waiting.length >= MAX_WAITING) {
-      throw new StatusError('BUSY', 'too many wait for the result of this idempotency_key')
+      throw new StatusError('BUSY', 'too many EXECUTEs wait for the result of this idempotency_key')
     }
     return known
   }
 
-  /** A control is to start. */
-  begin(user: number, control: string, keyed: Keyed | undefined): Execution {
+  /** Stores that a control is about to start. */
+  begin(user: number, control: string, keyed: IdempotencyKey | undefined): Execution {
     const key = keyed?.key ?? `${SLOT}${this.#freeSlots.pop() ?? this.#slots++}`
     const at = this.#options.age()
     const digest = keyed?.digest ?? NOTHING
@@ -108,7 +108,7 @@ export class Executions {
     return execution
   }
 
-  /** In the place of one that is over, if its key was used before. */
+  /** Replaces an earlier execution of the same key, which has expired. */
   #keep(execution: Execution): void {
     const kept = this.#of(execution.user)
     const name = nameOf(execution)
@@ -116,30 +116,29 @@ export class Executions {
     kept.keys.set(name, execution)
   }
 
-  /** Throws StatusError QUOTA_EXCEEDED if no further key can be kept. */
+  /** Throws StatusError QUOTA_EXCEEDED if no more keys can be kept for the user. */
   needsRoom(user: number): void {
     const kept = this.#of(user)
     if (kept.keys.size >= MAX_KEYS) this.#forgetOld(kept)
     if (kept.keys.size >= MAX_KEYS || kept.bytes >= MAX_KEPT_BYTES) {
-      const what = `${kept.keys.size} keys with ${kept.bytes} bytes of results`
       throw new StatusError(
         'QUOTA_EXCEEDED',
-        `${what} of yours are kept, and no more: each is forgotten after 24 hours`,
+        `${kept.keys.size} of your keys with ${kept.bytes} bytes of results are kept, which is the maximum; a key expires after 24 hours`,
       )
     }
   }
 
-  /** The result is there: it is stored, and whoever waits gets it. */
+  /** Stores the result and hands it to everyone who waits for it. */
   end(execution: Execution, result: Uint8Array): void {
-    const isSlot = keyOf(execution) === undefined
+    const isSlot = keyIfGiven(execution) === undefined
     if (isSlot) this.#free(execution)
     else if (this.#isKept(execution)) this.#of(execution.user).bytes += result.length
     this.#settle(execution, isSlot ? NOTHING : result, result)
   }
 
-  /** It was refused after all, and nothing ran: the key is free. `result`: of whoever was promised the same one. */
+  /** Frees the key of a control that was refused after all. `result` goes to those who wait for the same key. */
   cancel(execution: Execution, result: Uint8Array): void {
-    if (keyOf(execution) === undefined) this.#free(execution)
+    if (keyIfGiven(execution) === undefined) this.#free(execution)
     else if (this.#isKept(execution)) this.#of(execution.user).keys.delete(nameOf(execution))
     this.#settle(execution, NOTHING, result)
   }
@@ -150,15 +149,15 @@ export class Executions {
     for (const waiting of execution.waiting.splice(0)) waiting(result)
   }
 
-  /** A user is removed; its rows go with it. */
+  /** Forgets the keys of a removed user; the storage removes its rows with the user. */
   forget(user: number): void {
     this.#users.delete(user)
   }
 
-  /** Forgets what is older than 24 hours; to be called every second or so. */
+  /** Forgets what is older than 24 hours; must be called about every second. */
   sweep(): void {
     const before = this.#options.age() - KEPT_MS
-    // Not for each row by itself: a minute more does no harm.
+    // Rows are removed in groups: up to a minute later does no harm.
     if (this.#oldest >= before - MINUTE_MS) return
     this.#oldest = Number.POSITIVE_INFINITY
     for (const [user, kept] of this.#users) {
@@ -179,7 +178,7 @@ export class Executions {
     if (slot < this.#slots) this.#freeSlots.push(slot)
   }
 
-  #of(user: number): Kept {
+  #of(user: number): UserKeys {
     let kept = this.#users.get(user)
     if (kept === undefined) {
       kept = { keys: new Map(), bytes: 0 }
@@ -196,7 +195,7 @@ export class Executions {
     return result !== undefined && at < this.#options.age() - KEPT_MS
   }
 
-  #forgetOld(kept: Kept): void {
+  #forgetOld(kept: UserKeys): void {
     for (const [name, execution] of kept.keys) {
       if (!this.#isOver(execution)) continue
       kept.keys.delete(name)
@@ -205,8 +204,8 @@ export class Executions {
   }
 }
 
-/** Its idempotency key, if it has one. */
-export function keyOf({ key }: Execution): string | undefined {
+/** The idempotency key of an execution; undefined if it has none. */
+export function keyIfGiven({ key }: Execution): string | undefined {
   return key.startsWith(SLOT) ? undefined : key
 }
 

@@ -1,7 +1,8 @@
 /**
- * Runs controls [MON 10]. Judged before the response: name, rights, arguments, and then whether it may run now. Begun when
- * its audit record and "a result is to come" are stored; its result is stored in one batch with a second audit record. What
- * ended with the process has the outcome `unknown`, and under an idempotency key for as long as the key is kept.
+ * Runs controls [MON 10]. Before the response it checks the name, the rights, the arguments, and whether the control may run
+ * now. The control starts when its audit record and the announcement of its result are stored; its result is stored in one
+ * batch with a second audit record. A control that had not ended when the process ended has the outcome `unknown`, which is
+ * also the result of its idempotency key for as long as the key is kept.
  */
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
@@ -11,6 +12,7 @@ import type { Request } from '../../auth/rules.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { ExecutionRow } from '../../storage/store.ts'
+import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Refusals } from '../accounts/audit/refusals.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
@@ -18,24 +20,24 @@ import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { Ids } from '../metrics/ids.ts'
-import { type Audit, Audited } from './audited.ts'
 import {
   type Control,
+  type ControlArguments,
   type ControlContext,
   type ControlResult,
+  type ControlRun,
   type ControlSource,
   failed,
-  type Given,
-  type Run,
 } from './control.ts'
-import { Controls } from './controls.ts'
-import { type Execution, Executions, type Keyed, keyOf } from './executions.ts'
-import { checkGiven, keyedOf, readGiven, textOf } from './given.ts'
-import { type Expected, encoded, Results, UNKNOWN } from './results.ts'
+import { ControlAudit } from './control-audit.ts'
+import { ControlCatalogue } from './control-catalogue.ts'
+import { type Execution, Executions, type IdempotencyKey, keyIfGiven } from './executions.ts'
+import { argumentText, checkInvocation, idempotencyKeyOf, readInvocation } from './invocation.ts'
+import { encodeResult, type PendingResult, Results, UNKNOWN_RESULT } from './results.ts'
 
-/** Who may run what. */
+/** The rights to run controls. */
 export interface ControlRights {
-  /** Whether there are arguments with which they may run it: then the catalogue shows it. */
+  /** Whether the identity may run the control with some arguments; only then the catalogue shows it. */
   isShown(identity: Identity, control: string): boolean
   may(who: ControlContext, request: Request): boolean
 }
@@ -48,69 +50,69 @@ export interface ExecutorOptions {
   readonly age: () => number
   readonly log: Logger
   readonly rights: ControlRights
-  readonly audit: Audit
+  readonly audit: Pick<AuditLog, 'record'>
   readonly refusals: Pick<Refusals, 'record'>
-  /** Counts an EXECUTE of somebody; throws StatusError QUOTA_EXCEEDED. */
+  /** Counts an EXECUTE; throws StatusError QUOTA_EXCEEDED. */
   readonly admit: (identity: Identity) => void
   readonly executions: readonly ExecutionRow[]
 }
 
-/** Of all controls together. */
+/** Controls that run at the same time. */
 const MAX_RUNNING = 1024
-/** A stop waits so long for what runs: a program that ignores SIGTERM has been killed by then. */
+/** How long a stop waits for running controls; a program that ignores SIGTERM has been killed by then. */
 const STOP_MS = 3_000
-const DRY_RUN: ControlResult = { outcome: 'dry-run', detail: 'judged only: nothing ran', value: VOID }
+const DRY_RUN: ControlResult = { outcome: 'dry-run', detail: 'checked only: nothing ran', value: VOID }
 
-/** An EXECUTE that may run. */
-interface Judged {
+/** An EXECUTE that has passed all checks. */
+interface CheckedExecute {
   readonly control: Control
-  /** As given, with the key and the like: for the audit log. */
-  readonly shown: Given
+  /** All arguments, for the audit log. */
+  readonly all: ControlArguments
   readonly context: ControlContext
-  readonly keyed: Keyed | undefined
+  readonly key: IdempotencyKey | undefined
   readonly isDryRun: boolean
-  /** What it repeats. */
+  /** The execution that it repeats; undefined if it is the first one. */
   readonly known: Execution | undefined
-  readonly run: Run
+  readonly run: ControlRun
 }
 
-/** A control that was begun. */
-interface Begun extends Judged {
-  readonly expected: Expected
+/** An EXECUTE whose control has started. */
+interface StartedExecute extends CheckedExecute {
+  readonly pending: PendingResult
   readonly execution: Execution
 }
 
-/** The result id, and what is to be called when the response is out. */
-export interface Answered {
+/** The id of the result, and a function to call when the response was sent. */
+export interface ExecuteResponse {
   readonly id: number
   readonly run: () => void
 }
 
 export class Executor {
   readonly #options: ExecutorOptions
-  readonly #controls: Controls
+  readonly #controls: ControlCatalogue
   readonly #results: Results
   readonly #executions: Executions
-  readonly #audited: Audited
+  readonly #audit: ControlAudit
   readonly #secret = randomBytes(32)
   readonly #stopping = new AbortController()
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #unfinished = new Set<Promise<void>>()
   readonly #running = new Map<string, number>()
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
     const { rights, journal, age, audit, refusals, executions } = options
     this.#options = options
-    // One for each program that runs.
+    // Each program that runs has a listener.
     setMaxListeners(0, this.#stopping.signal)
-    this.#controls = new Controls((identity, control) => rights.isShown(identity, control))
+    this.#controls = new ControlCatalogue((identity, control) => rights.isShown(identity, control))
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
     this.#executions = new Executions({ rows: executions, change, age })
-    this.#audited = new Audited(audit, refusals)
+    this.#audit = new ControlAudit(audit, refusals)
   }
 
-  /** Adds controls, and sources of controls that come and go. */
+  /** Adds controls, and sources of controls that appear and disappear at run time. */
   add(controls: readonly Control[], sources: readonly ControlSource[] = []): void {
     this.#controls.add(controls, sources)
   }
@@ -120,129 +122,138 @@ export class Executor {
     return this.#controls.tenantsOf(control)
   }
 
-  /** Those an identity is shown. */
+  /** The controls that an identity can see. */
   visible(identity: Identity): Control[] {
     return this.#controls.visible(identity)
   }
 
-  /** Judges an EXECUTE, which is begun then. Throws StatusError, and then nothing ran. */
-  async execute(name: string, list: ArgumentList, context: ControlContext): Promise<Answered> {
+  /** Checks an EXECUTE and prepares its start. Throws StatusError if nothing runs. */
+  async execute(name: string, list: ArgumentList, context: ControlContext): Promise<ExecuteResponse> {
     const control = this.#controls.find(name, context.identity)
-    let judged: Judged
+    let checked: CheckedExecute
     try {
-      judged = this.#judge(name, control, list, context)
+      checked = this.#check(name, control, list, context)
     } catch (error) {
-      if (error instanceof StatusError) this.#audited.refused(name, control, list, error, context)
+      if (error instanceof StatusError) this.#audit.refused(name, control, list, error, context)
       throw error
     }
-    if (judged.isDryRun || judged.known !== undefined) return this.#answer(judged)
-    return control?.immediate ? this.#now(judged) : this.#later(judged)
+    if (checked.isDryRun || checked.known !== undefined) return this.#respondOnly(checked)
+    return control?.immediate ? this.#runBeforeResponse(checked) : this.#runAfterResponse(checked)
   }
 
-  #judge(name: string, control: Control | undefined, list: ArgumentList, context: ControlContext): Judged {
+  #check(name: string, control: Control | undefined, list: ArgumentList, context: ControlContext): CheckedExecute {
     if (control === undefined) {
-      throw new StatusError('NO_SUCH_CONTROL', `no control ${name}: \`producer.controls\` lists what there is`)
+      throw new StatusError('NO_SUCH_CONTROL', `no control ${name}: \`producer.controls\` lists the controls`)
     }
-    const asked = readGiven(list, control)
-    const { given, key, isDryRun } = asked
-    const argument = (of: string): string | undefined => textOf(given.get(of))
+    const invocation = readInvocation(list, control)
+    const { args, isDryRun } = invocation
+    const argument = (of: string): string | undefined => argumentText(args.get(of))
     if (!this.#options.rights.may(context, { command: 'EXECUTE', object: name, argument })) {
       throw new StatusError('PERMISSION_DENIED', `you may not run ${name} with these arguments`)
     }
     this.#options.admit(context.identity)
-    checkGiven(asked, control)
-    const keyed = key === undefined || isDryRun ? undefined : keyedOf(key, asked.own, control, this.#secret)
+    checkInvocation(invocation, control)
+    const key =
+      invocation.key === undefined || isDryRun
+        ? undefined
+        : idempotencyKeyOf(invocation.key, invocation.given, control, this.#secret)
     const user = context.identity.userId
-    const known = keyed && this.#executions.find(user, name, keyed)
-    if (known === undefined && !isDryRun) this.#needsRoom(control, user, keyed)
-    const run = known === undefined ? control.prepare(given, context) : () => DRY_RUN
-    return { control, shown: asked.shown, context, keyed, isDryRun, known, run }
+    const known = key && this.#executions.find(user, name, key)
+    if (known === undefined && !isDryRun) this.#checkCapacity(control, user, key)
+    const run = known === undefined ? control.prepare(args, context) : () => DRY_RUN
+    return { control, all: invocation.all, context, key, isDryRun, known, run }
   }
 
-  #needsRoom({ name, maxRunning = Number.POSITIVE_INFINITY }: Control, user: number, keyed: Keyed | undefined): void {
-    if (keyed !== undefined) this.#executions.needsRoom(user)
+  #checkCapacity(
+    { name, maxRunning = Number.POSITIVE_INFINITY }: Control,
+    user: number,
+    key: IdempotencyKey | undefined,
+  ): void {
+    if (key !== undefined) this.#executions.needsRoom(user)
     const running = this.#running.get(name) ?? 0
-    if (running >= maxRunning) throw new StatusError('BUSY', `${name} is running, ${running} times; try again`)
-    if (this.#runningAll >= MAX_RUNNING) throw new StatusError('BUSY', `${MAX_RUNNING} controls are running; try again`)
+    if (running >= maxRunning)
+      throw new StatusError('BUSY', `${name} is already running, ${running} times: try again later`)
+    if (this.#runningAll >= MAX_RUNNING)
+      throw new StatusError('BUSY', `${MAX_RUNNING} controls are already running: try again later`)
   }
 
-  /** Nothing is to run: it is only judged, or its key has run. */
-  #answer({ control, shown, context, known }: Judged): Answered {
-    const expected = this.#results.announce(control.name, context.identity.userId, context.channel)
-    this.#audited.execute(known === undefined ? 'dry-run' : 'repeat', control, shown, expected.id, context)
-    const finish = (result: Uint8Array): void => this.#results.finish(expected, result)
+  /** Responds to an EXECUTE for which nothing runs: a dry run, or the repetition of a key. */
+  #respondOnly({ control, all, context, known }: CheckedExecute): ExecuteResponse {
+    const pending = this.#results.announce(control.name, context.identity.userId, context.channel)
+    this.#audit.execute(known === undefined ? 'dry-run' : 'repeat', control, all, pending.id, context)
+    const finish = (result: Uint8Array): void => this.#results.deliver(pending, result)
     const run = (): void => {
-      if (known === undefined) finish(encoded(DRY_RUN))
+      if (known === undefined) finish(encodeResult(DRY_RUN))
       else if (known.result === undefined) known.waiting.push(finish)
       else finish(known.result)
     }
-    return { id: expected.id, run }
+    return { id: pending.id, run }
   }
 
-  /** Its audit record and "a result is to come" are one batch; it starts when that is stored and the response is out. */
-  #later(judged: Judged): Answered {
-    const { control, shown, context, keyed } = judged
+  /** The audit record and the announcement of the result are one batch; the control starts when it is stored and the response was sent. */
+  #runAfterResponse(checked: CheckedExecute): ExecuteResponse {
+    const { control, all, context, key } = checked
     const user = context.identity.userId
-    const expected = this.#results.announce(control.name, user, context.channel)
-    this.#audited.execute('execute', control, shown, expected.id, context)
-    const begun = { ...judged, expected, execution: this.#executions.begin(user, control.name, keyed) }
+    const pending = this.#results.announce(control.name, user, context.channel)
+    this.#audit.execute('execute', control, all, pending.id, context)
+    const started = { ...checked, pending, execution: this.#executions.begin(user, control.name, key) }
     this.#count(control.name, 1)
-    return { id: expected.id, run: () => this.#watch(this.#run(begun)) }
+    return { id: pending.id, run: () => this.#watch(this.#run(started)) }
   }
 
-  /** A control that acts before the response: its effect is in the same batch as its audit record, or in a later one. */
-  async #now(judged: Judged): Promise<Answered> {
-    const { control, shown, context, keyed, run } = judged
+  /** Runs a control before the response. Its effect is in the same batch as its audit record, or in a later one. */
+  async #runBeforeResponse(checked: CheckedExecute): Promise<ExecuteResponse> {
+    const { control, all, context, key, run } = checked
     const user = context.identity.userId
     const id = this.#options.ids.take()
-    this.#audited.execute('execute', control, shown, id, context)
-    const execution = this.#executions.begin(user, control.name, keyed)
+    this.#audit.execute('execute', control, all, id, context)
+    const execution = this.#executions.begin(user, control.name, key)
     try {
       const result = await run(this.#stopping.signal)
-      // Deleted meanwhile, and this connection with it: nobody reads the refusal.
+      // If the channel was deleted meanwhile, its connection was closed too, and nobody reads the refusal.
       if (context.channel.deleted) throw new StatusError('NO_SUCH_CHANNEL', 'the channel is gone')
-      const expected = this.#results.announce(control.name, user, context.channel, id)
-      return { id, run: () => this.#end({ ...judged, expected, execution }, result) }
+      const pending = this.#results.announce(control.name, user, context.channel, id)
+      return { id, run: () => this.#end({ ...checked, pending, execution }, result) }
     } catch (error) {
       this.#options.ids.free(id)
       if (error instanceof StatusError) {
-        this.#audited.withdrawn(control.name, id, error, context)
-        this.#executions.cancel(execution, encoded(failed(`nothing ran: ${error.message}`)))
+        this.#audit.withdrawn(control.name, id, error, context)
+        this.#executions.cancel(execution, encodeResult(failed(`nothing ran: ${error.message}`)))
       } else {
-        const result = failed('the producer failed; its log says how')
-        this.#audited.outcome(control.name, id, result, context)
-        this.#executions.end(execution, encoded(result))
+        const result = failed('the producer failed; its log has the details')
+        this.#audit.outcome(control.name, id, result, context)
+        this.#executions.end(execution, encodeResult(result))
       }
       throw error
     }
   }
 
-  async #run(begun: Begun): Promise<void> {
-    const { control, run } = begun
+  async #run(started: StartedExecute): Promise<void> {
+    const { control, run } = started
     const { signal } = this.#stopping
     let result: ControlResult
     try {
-      result = signal.aborted ? failed('the producer stopped before it began') : await run(signal)
+      result = signal.aborted ? failed('the producer stopped before the control started') : await run(signal)
     } catch (error) {
       result = this.#failure(error, control.name)
     }
     this.#count(control.name, -1)
-    this.#end(begun, result)
+    this.#end(started, result)
   }
 
   /** The result, its audit record and the end of its execution are one batch. */
-  #end({ control, context, expected, execution }: Begun, result: ControlResult): void {
-    const bytes = encoded(result)
-    this.#audited.outcome(control.name, expected.id, result, context)
-    this.#results.finish(expected, bytes)
+  #end({ control, context, pending, execution }: StartedExecute, result: ControlResult): void {
+    const bytes = encodeResult(result)
+    this.#audit.outcome(control.name, pending.id, result, context)
+    this.#results.deliver(pending, bytes)
     this.#executions.end(execution, bytes)
   }
 
-  /** What auth says (too many passwords are being set at once) is for the consumer; all else is ours. */
+  /** An AuthError (too many passwords are being set at once) is for the consumer; any other error is a defect of the server. */
   #failure(error: unknown, control: string): ControlResult {
     if (error instanceof AuthError) return failed(error.message)
     this.#options.log.error({ err: error, control }, 'a control failed')
-    return failed('the producer failed; its log says how')
+    return failed('the producer failed; its log has the details')
   }
 
   #count(control: string, more: 1 | -1): void {
@@ -253,41 +264,41 @@ export class Executor {
   }
 
   #watch(running: Promise<void>): void {
-    this.#underWay.add(running)
-    void running.finally(() => this.#underWay.delete(running))
+    this.#unfinished.add(running)
+    void running.finally(() => this.#unfinished.delete(running))
   }
 
-  /** A result that was to come when the process ended. Its audit record is `recover`'s. */
+  /** Delivers an announced result that was not ready when the process ended; `recover` writes the audit record. */
   unknown(id: number, control: string, user: number, channel: Channel): void {
     channel.results.add(id)
-    this.#results.finish({ id, control, user, channel }, encoded(UNKNOWN))
+    this.#results.deliver({ id, control, user, channel }, encodeResult(UNKNOWN_RESULT))
   }
 
-  /** What was begun and not ended when the process ended: the audit log and the keys learn that nobody knows. */
+  /** Records the outcome `unknown` of all controls that had not ended when the process ended. */
   recover(identityOf: (user: number) => Identity | undefined): void {
-    for (const execution of this.#executions.recover(encoded(UNKNOWN))) {
-      this.#audited.unknown(execution.control, keyOf(execution), identityOf(execution.user), UNKNOWN)
+    for (const execution of this.#executions.recover(encodeResult(UNKNOWN_RESULT))) {
+      this.#audit.unknown(execution.control, keyIfGiven(execution), identityOf(execution.user), UNKNOWN_RESULT)
     }
   }
 
-  /** Forgets keys that are too old; to be called every second or so. */
+  /** Forgets keys that are too old; must be called about every second. */
   sweep(): void {
     this.#executions.sweep()
   }
 
-  /** A user is removed: its keys are worth nothing. */
+  /** Forgets the keys of a removed user. */
   forget(user: number): void {
     this.#executions.forget(user)
   }
 
-  /** Ends what runs, and waits for it for a while. What does not end by then is `unknown` after the next start. */
+  /** Ends running controls and waits for them for a while. Those that do not end by then are `unknown` after the next start. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    if (this.#underWay.size === 0) return
+    if (this.#unfinished.size === 0) return
     const { clock } = this.#options
     await new Promise<void>((resolve) => {
       const timer = clock.setTimeout(resolve, STOP_MS)
-      void Promise.all(this.#underWay).then(() => {
+      void Promise.all(this.#unfinished).then(() => {
         clock.clear(timer)
         resolve()
       })

@@ -1,4 +1,4 @@
-/** The results of EXECUTEs as values of channels [MON 10]: subject to no limit, sent only when they are stored. */
+/** Delivers the results of EXECUTEs as values of channels [MON 10]. They are subject to no limit, and sent only when they are stored. */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { VOID, writeTyped } from '../../protocol/monitor/value.ts'
@@ -15,8 +15,8 @@ export interface ResultsOptions {
   readonly clock: Pick<Clock, 'microseconds'>
 }
 
-/** A result that is to come, or came. */
-export interface Expected {
+/** A result that was announced. */
+export interface PendingResult {
   readonly id: number
   readonly control: string
   readonly user: number
@@ -30,8 +30,8 @@ export class Results {
     this.#options = options
   }
 
-  /** "A result is to come", in the batch under way. */
-  announce(control: string, user: number, channel: Channel, id = this.#options.ids.take()): Expected {
+  /** Announces a result in the current batch. */
+  announce(control: string, user: number, channel: Channel, id = this.#options.ids.take()): PendingResult {
     const { journal } = this.#options
     channel.results.add(id)
     if (channel.row.durable) {
@@ -41,8 +41,8 @@ export class Results {
     return { id, control, user, channel }
   }
 
-  /** Puts a result on its channel, unless it was stopped or the channel deleted meanwhile. */
-  finish({ id, control, user, channel }: Expected, result: Uint8Array): void {
+  /** Appends a result to its channel, unless the result was stopped or the channel deleted meanwhile. */
+  deliver({ id, control, user, channel }: PendingResult, result: Uint8Array): void {
     if (channel.deleted || !channel.results.has(id)) return
     const { clock, journal } = this.#options
     const { queue } = channel
@@ -51,13 +51,13 @@ export class Results {
     const transaction = queue.appendResult(prefix, result, clock.microseconds())
     if (hold === undefined) return
     journal.change({ put: 'result', row: { id, channel: channel.id, user, control, transaction } })
-    // Sent only when it is stored: after a crash the consumer would get `unknown` as a second result.
+    // Sent only when it is stored: otherwise the consumer could get `unknown` as a second result after a crash.
     void journal.whenStored().then(() => hold.release())
   }
 }
 
-/** The value of a result, as it is sent and kept. */
-export function encoded({ outcome, detail, value }: ControlResult): Uint8Array {
+/** Encodes the value of a result as it is sent and stored. */
+export function encodeResult({ outcome, detail, value }: ControlResult): Uint8Array {
   const writer = new XdrWriter()
   writeTyped(writer, {
     type: BasicType.REC,
@@ -70,8 +70,8 @@ export function encoded({ outcome, detail, value }: ControlResult): Uint8Array {
   return writer.copy()
 }
 
-/** Of whatever the process did not live to see the end of. */
-export const UNKNOWN: ControlResult = {
+/** The result of a control that had not ended when the process ended. */
+export const UNKNOWN_RESULT: ControlResult = {
   outcome: 'unknown',
   detail: 'the producer ended before the result was stored; whether the control took effect is not known',
   value: VOID,

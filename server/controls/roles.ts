@@ -1,46 +1,76 @@
-/** `role.*`: the rules of roles [MON 10]. A change is in force at once: what is not allowed any more ends in the same turn. */
-
+/** `role.*`: the rules of roles [MON 10]. A change is in force at once: whatever is no longer allowed ends in the same turn. */
+import { DEFAULT_TENANT, parseIdentity } from '../../auth/identity.ts'
 import { overlaps } from '../../auth/pattern.ts'
-import { ADMIN_ROLE, CONSUMER_ROLE, formatRule, formatWhere } from '../../auth/permissions.ts'
+import { ADMIN_ROLE, CONSUMER_ROLE, formatRule, formatWhere, mayRead } from '../../auth/permissions.ts'
+import type { RuledCommand } from '../../auth/rules.ts'
 import { isRuleCommand, type Rule, ruleCommands } from '../../auth/rules.ts'
+import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Rights } from '../accounts/rights.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
 import type { IsAffected } from '../channels/rights-revocation.ts'
 import { StatusError } from '../core/errors.ts'
+import type { Hub } from '../metrics/hub.ts'
 import { isPattern } from '../metrics/pattern.ts'
-import { records, text, textOf } from './administration.ts'
-import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
+import { asInvalidArgument, noSuchUser, records, seesTenant, stringArgument, textField } from './administration.ts'
+import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
 export interface RoleControlsOptions {
   readonly rules: Rules
   readonly accounts: Pick<Users, 'list'>
-  /** Ends what users may not do any more. */
+  /** Ends what users may no longer do. */
   readonly reconsider: (isConcerned: IsAffected) => void
-  /** Where a URL leads: its one spelling. Throws StatusError INVALID_ARGUMENT. */
+  /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
-  /** Resolves when everything changed so far is stored. */
+  /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
 
-const { STRING, UINT32 } = BasicType
+export interface ExplainOptions {
+  readonly accounts: Users
+  readonly rights: Rights
+  readonly hub: Pick<Hub, 'sensors'>
+  /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
+  readonly destination: (url: string) => { readonly url: string }
+  /** Whether the operator's list permits a URL. */
+  readonly permits: (url: string) => boolean
+  /** The tenants that a control is for; undefined if it is for all of them. */
+  readonly tenantsOf: (control: string) => readonly string[] | undefined
+}
+
+const { BOOLEAN, REC, STRING, UINT32 } = BasicType
 const MAX_CHARACTERS = 1024
 const MAX_CONDITIONS = 16
-/** Of all roles: each is looked at whenever something is judged. */
+/** Rules of all roles together, because every check goes through all of them. */
 const MAX_RULES = 10_000
 
-const roleParameter: ControlParameter = { name: 'role', type: STRING, description: 'operator, or a name of your own.' }
-/** What a rule is about; `role.explain` asks for the same. */
-export const objectParameter: ControlParameter = {
+/** The command under whose rules a command is checked. All others concern only what the user itself has made. */
+const ruled: Partial<Record<CommandName, RuledCommand>> = {
+  COLLECT: 'COLLECT',
+  QUERY: 'COLLECT',
+  SUBSCRIBE: 'COLLECT',
+  BUFFER: 'COLLECT',
+  GET: 'COLLECT',
+  EXECUTE: 'EXECUTE',
+  DEF_CHANNEL: 'DEF_CHANNEL',
+}
+
+const roleParameter: ControlParameter = {
+  name: 'role',
+  type: STRING,
+  description: 'operator, or a name of your choice.',
+}
+const objectParameter: ControlParameter = {
   name: 'object',
   type: STRING,
-  description: 'A metric, a control or a destination; * is any run of characters.',
+  description: 'A metric, a control or a destination; * matches any characters.',
 }
-export const whereParameter: ControlParameter = {
+const whereParameter: ControlParameter = {
   name: 'where',
   type: STRING,
   optional: true,
-  description: 'Arguments that have to match: "name=pattern name2=pattern".',
+  description: 'Arguments that must match: "name=pattern name2=pattern".',
 }
 
 export function roleControls(options: RoleControlsOptions): Control[] {
@@ -54,7 +84,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 
   const adding = (effect: Rule['effect']): Control => ({
     name: `role.${effect}`,
-    description: `Adds a rule: the users of a role may${effect === 'deny' ? ' not' : ''} do this. Gives its number.`,
+    description: `Adds a rule: the users of a role may${effect === 'deny' ? ' not' : ''} do this. Returns its number.`,
     parameters: [
       roleParameter,
       { name: 'command', type: STRING, description: `${ruleCommands.join(', ')} or *.` },
@@ -63,10 +93,11 @@ export function roleControls(options: RoleControlsOptions): Control[] {
     ],
     prepare(args) {
       const command = commandOf(args)
-      const object = spelled(command, objectOf(args), destination)
+      const object = canonicalObject(command, objectOf(args), destination)
       const rule = { role: roleOf(args), effect, command, object, where: whereOf(args) }
       return async () => {
-        if (rules.list().length >= MAX_RULES) return failed(`there are ${MAX_RULES} rules, and no more are taken`)
+        if (rules.list().length >= MAX_RULES)
+          return failed(`there are already ${MAX_RULES} rules, which is the maximum: remove some first`)
         const added = rules.add(rule)
         await changed(added)
         return ok(formatRule(added), { type: UINT32, value: added.number })
@@ -100,7 +131,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
         const mine = rules.of(role)
         if (mine.length === 0) return failed(`the role ${role} has no rules`)
         const users = accounts.list().filter((account) => account.role === role).length
-        if (users > 0) return failed(`${users} users have the role ${role}: give them another one first`)
+        if (users > 0) return failed(`${users} users have the role ${role}: give them another role first`)
         for (const rule of [...mine]) rules.remove(rule)
         await stored()
         return ok(`role ${role} removed`)
@@ -118,41 +149,97 @@ export function roleControls(options: RoleControlsOptions): Control[] {
   return [adding('allow'), adding('deny'), forget, remove, list]
 }
 
+/** Explains a decision; it uses the same checks as the commands themselves. */
+export function roleExplain({ accounts, rights, hub, destination, permits, tenantsOf }: ExplainOptions): Control {
+  return {
+    name: 'role.explain',
+    description: 'Explains whether a user may do something, and by which rule.',
+    parameters: [
+      { name: 'user', type: STRING, description: `tenant/user, or user for the tenant ${DEFAULT_TENANT}.` },
+      { name: 'command', type: STRING, description: `One of ${Object.keys(commands).join(', ')}.` },
+      objectParameter,
+      whereParameter,
+    ],
+    prepare(args, { identity: asker }) {
+      const name = asInvalidArgument(() => parseIdentity(stringArgument(args, 'user') ?? ''))
+      const command = commandNamed(stringArgument(args, 'command') ?? '')
+      const ruledAs = ruled[command]
+      const given = stringArgument(args, 'object') ?? ''
+      const object = ruledAs === undefined || given === '' ? given : canonicalObject(ruledAs, given, destination)
+      const where = new Map(Object.entries(whereOf(args)))
+      return () => {
+        const account = seesTenant(asker, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
+        if (account === undefined) return noSuchUser(name)
+        const identity = accounts.identity(account)
+        const answer = (allowed: boolean, because: string) =>
+          ok('', {
+            type: REC,
+            value: [{ name: 'allowed', type: BOOLEAN, value: allowed }, textField('because', because)],
+          })
+        if (ruledAs === undefined) return answer(true, 'the user needs no rule for what it has made itself')
+        if (ruledAs === 'COLLECT' && !isPattern(object)) {
+          const isTheirs = hub.sensors.some((sensor) => {
+            return object.startsWith(sensor.family) && sensor.metric(object) && mayRead(identity, sensor.owner)
+          })
+          if (!isTheirs) return answer(false, 'neither the tenant nor the producer has such a metric')
+        }
+        // To a user who is no admin, controls of another tenant do not exist.
+        const only = ruledAs === 'EXECUTE' && asker.role === ADMIN_ROLE ? tenantsOf(object) : undefined
+        if (only?.includes(identity.tenant) === false) return answer(false, 'the control is for other tenants')
+        const verdict = rights.judge(identity, { command: ruledAs, object, argument: (of) => where.get(of) })
+        const isDialled = ruledAs === 'DEF_CHANNEL' && object !== '' && !isPattern(object)
+        if (verdict.allowed && isDialled && !permits(object)) {
+          return answer(false, `${verdict.because}; but \`dial.allow\` in the configuration does not permit it`)
+        }
+        return answer(verdict.allowed, verdict.because)
+      }
+    },
+  }
+}
+
+function commandNamed(name: string): CommandName {
+  if (Object.hasOwn(commands, name)) return name as CommandName
+  throw new StatusError(
+    'INVALID_ARGUMENT',
+    `there is no command ${name}; the commands are ${Object.keys(commands).join(', ')}`,
+  )
+}
+
 function describe({ role, number, effect, command, object, where }: Rule) {
   return [
-    text('role', role),
+    textField('role', role),
     { name: 'rule', type: UINT32, value: number } as const,
-    text('effect', effect),
-    text('command', command),
-    text('object', object),
-    text('where', formatWhere(where)),
+    textField('effect', effect),
+    textField('command', command),
+    textField('object', object),
+    textField('where', formatWhere(where)),
   ]
 }
 
-function roleOf(args: Given): string {
-  const role = textOf(args, 'role') ?? ''
+function roleOf(args: ControlArguments): string {
+  const role = stringArgument(args, 'role') ?? ''
   if (role === ADMIN_ROLE || role === CONSUMER_ROLE) {
-    throw new StatusError('INVALID_ARGUMENT', `the role ${role} takes no rules: it is what it is`)
+    throw new StatusError('INVALID_ARGUMENT', `the role ${role} cannot have rules`)
   }
   if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(role)) return role
-  throw new StatusError('INVALID_ARGUMENT', 'a role is named with at most 64 letters, digits, "_", "." and "-"')
+  throw new StatusError('INVALID_ARGUMENT', 'the name of a role is at most 64 letters, digits, "_", "." and "-"')
 }
 
-function commandOf(args: Given): Rule['command'] {
-  const command = textOf(args, 'command') ?? ''
+function commandOf(args: ControlArguments): Rule['command'] {
+  const command = stringArgument(args, 'command') ?? ''
   if (isRuleCommand(command)) return command
   throw new StatusError('INVALID_ARGUMENT', `command is one of ${ruleCommands.join(', ')} and *, not ${command}`)
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */
-export function objectOf(args: Given): string {
-  const object = textOf(args, 'object') ?? ''
+function objectOf(args: ControlArguments): string {
+  const object = stringArgument(args, 'object') ?? ''
   if (object.length >= 1 && object.length <= MAX_CHARACTERS && !/[\s\p{Cc}]/u.test(object)) return object
   throw new StatusError('INVALID_ARGUMENT', `object is 1 to ${MAX_CHARACTERS} characters without spaces`)
 }
 
-/** A destination as it is judged: a denial of any other spelling of it would deny nothing. Throws StatusError INVALID_ARGUMENT. */
-export function spelled(
+/** The canonical spelling of a destination, because a denial of another spelling would deny nothing. Throws StatusError INVALID_ARGUMENT. */
+function canonicalObject(
   command: Rule['command'],
   object: string,
   destination: RoleControlsOptions['destination'],
@@ -161,8 +248,8 @@ export function spelled(
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */
-export function whereOf(args: Given): Record<string, string> {
-  const words = (textOf(args, 'where') ?? '').split(/\s+/).filter((word) => word !== '')
+function whereOf(args: ControlArguments): Record<string, string> {
+  const words = (stringArgument(args, 'where') ?? '').split(/\s+/).filter((word) => word !== '')
   const conditions = new Map<string, string>()
   for (const word of words) {
     const at = word.indexOf('=')

@@ -1,4 +1,4 @@
-/** `sensor.fence` and `sensor.resume`: keeps the values of a sensor out, and lets them in again [MON 10]. Outlives the server. */
+/** `sensor.fence` and `sensor.resume`: drop the values of a sensor, and accept them again [MON 10]. A fence survives restarts. */
 import { ADMIN_ROLE, type Identity, mayRead } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Change } from '../../storage/store.ts'
@@ -6,12 +6,12 @@ import { StatusError } from '../core/errors.ts'
 import { sensorName } from '../metrics/fences.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
-import { type Control, type ControlParameter, type Given, ok } from './control.ts'
+import { type Control, type ControlArguments, type ControlParameter, ok } from './control.ts'
 
 export interface SensorControlsOptions {
   readonly hub: Hub
   readonly change: (change: Change) => void
-  /** Resolves when everything changed so far is stored. */
+  /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
 
@@ -24,12 +24,12 @@ const parameter: ControlParameter = {
 export function sensorControls({ hub, change, stored }: SensorControlsOptions): Control[] {
   const fence: Control = {
     name: 'sensor.fence',
-    description: 'Keeps the values of a sensor out: none is sent, and GET gives VOID, until `sensor.resume`.',
+    description: 'Drops the values of a sensor until `sensor.resume`: none is sent, and GET returns VOID.',
     parameters: [parameter],
     prepare(args, { identity }) {
       const { sensor, name } = sensorOf(hub, args, identity)
       return async () => {
-        if (hub.fences.has(sensor)) return ok(`${name} was fenced already`)
+        if (hub.fences.has(sensor)) return ok(`${name} is fenced already`)
         hub.fence(sensor)
         change({ put: 'fence', row: { sensor: name } })
         await stored()
@@ -39,28 +39,31 @@ export function sensorControls({ hub, change, stored }: SensorControlsOptions): 
   }
   const resume: Control = {
     name: 'sensor.resume',
-    description: 'Lets the values of a fenced sensor in again, from the next one on.',
+    description: 'Accepts the values of a fenced sensor again, from the next one on.',
     parameters: [parameter],
     prepare(args, { identity }) {
       const { sensor, name } = sensorOf(hub, args, identity)
       return async () => {
-        if (!hub.fences.has(sensor)) return ok(`${name} was not fenced`)
+        if (!hub.fences.has(sensor)) return ok(`${name} is not fenced`)
         hub.resume(sensor)
         change({ remove: 'fence', sensor: name })
         await stored()
-        return ok(`${name} goes on`)
+        return ok(`${name} is resumed`)
       }
     },
   }
   return [fence, resume]
 }
 
-/** Throws StatusError: another tenant's is as absent; what is the producer's own is everybody's, and so no tenant's to fence. */
-function sensorOf(hub: Hub, args: Given, identity: Identity): { sensor: Sensor; name: string } {
+/**
+ * Throws StatusError. A sensor of another tenant does not exist for the caller; the producer's own sensors serve every tenant,
+ * so only an admin may fence them.
+ */
+function sensorOf(hub: Hub, args: ControlArguments, identity: Identity): { sensor: Sensor; name: string } {
   const name = args.get('sensor') as string
   const sensor = hub.sensors.find((one) => mayRead(identity, one.owner) && sensorName(one) === name)
   if (sensor === undefined) {
-    throw new StatusError('INVALID_ARGUMENT', `no sensor ${name}: \`producer.sensors\` lists what there is`)
+    throw new StatusError('INVALID_ARGUMENT', `no sensor ${name}: \`producer.sensors\` lists the sensors`)
   }
   if (sensor.owner === 'producer' && identity.role !== ADMIN_ROLE) {
     throw new StatusError('PERMISSION_DENIED', `${name} is the producer's own: only the role admin may do this`)

@@ -1,4 +1,4 @@
-/** `tenant.*`: the tenants and what each may have. */
+/** `tenant.*`: the tenants and their quotas. */
 import { prepareName } from '../../auth/identity.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field } from '../../protocol/monitor/value.ts'
@@ -6,26 +6,26 @@ import type { Quota, Quotas } from '../accounts/quotas.ts'
 import type { Tenants } from '../accounts/tenants.ts'
 import type { Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
-import { judged, records, tenantParameter, text, textOf } from './administration.ts'
-import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
+import { asInvalidArgument, records, stringArgument, tenantParameter, textField } from './administration.ts'
+import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
 export interface TenantControlsOptions {
   readonly tenants: Tenants
   readonly accounts: Pick<Users, 'list'>
   readonly quotas: Pick<Quotas, 'of' | 'changed'>
-  /** Resolves when everything changed so far is stored. */
+  /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
 
 const { REC, UINT32, UINT64 } = BasicType
 
-/** By their names on the wire. */
+/** The limits of a quota, by their names on the wire. */
 const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly description: string }>> = {
   connections: { key: 'connections', description: 'Authenticated connections.' },
   channels: { key: 'channels', description: 'Channels that are kept.' },
   queued_bytes: { key: 'queuedBytes', description: 'Bytes of values that wait in all channels together.' },
-  instances: { key: 'instances', description: 'Metrics that are bound, each match of a pattern by itself.' },
-  values_per_second: { key: 'valuesPerSecond', description: 'Values that its feeds may bring in.' },
+  instances: { key: 'instances', description: 'Metrics that are bound; each match of a pattern counts.' },
+  values_per_second: { key: 'valuesPerSecond', description: 'Values that its feeds may deliver.' },
   controls_per_minute: { key: 'controlsPerMinute', description: 'EXECUTEs.' },
   dials_per_minute: { key: 'dialsPerMinute', description: 'Attempts to connect to consumers.' },
 }
@@ -42,13 +42,13 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
 
   const add: Control = {
     name: 'tenant.add',
-    description: 'Adds a tenant. What is left out is as the configuration has it for all.',
+    description: 'Adds a tenant. An omitted limit is the one of the configuration.',
     parameters,
     prepare(args) {
       const name = tenantOf(args)
       const quota = quotaOf(args)
       return async () => {
-        if (tenants.has(name)) return failed(`there is a tenant ${name} already`)
+        if (tenants.has(name)) return failed(`the tenant ${name} exists already`)
         tenants.set(name, quota)
         quotas.changed(name)
         await stored()
@@ -59,7 +59,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
 
   const set: Control = {
     name: 'tenant.set',
-    description: 'Changes what a tenant may have. What it has already stays.',
+    description: 'Changes the limits of a tenant. What it already has stays.',
     parameters,
     prepare(args) {
       const name = tenantOf(args)
@@ -94,14 +94,14 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
 
   const list: Control = {
     name: 'tenant.list',
-    description: 'Lists the tenants with what each may have and has.',
+    description: 'Lists the tenants with their limits and what they use.',
     parameters: [],
     prepare() {
       return () => {
         const items = tenants
           .list()
           .map((name): Field[] => [
-            text('tenant', name),
+            textField('tenant', name),
             { name: 'users', type: UINT32, value: usersOf(name) },
             { name: 'quota', type: REC, value: fieldsOf(tenants.quotaOf(name)) },
             { name: 'used', type: REC, value: fieldsOf(usedBy(quotas, name)) },
@@ -114,11 +114,11 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
   return [add, set, remove, list]
 }
 
-function tenantOf(args: Given): string {
-  return judged(() => prepareName('tenant', textOf(args, 'tenant') ?? ''))
+function tenantOf(args: ControlArguments): string {
+  return asInvalidArgument(() => prepareName('tenant', stringArgument(args, 'tenant') ?? ''))
 }
 
-function quotaOf(args: Given): Partial<Quota> {
+function quotaOf(args: ControlArguments): Partial<Quota> {
   const quota: { -readonly [K in keyof Quota]?: number } = {}
   for (const [name, { key }] of Object.entries(limits)) {
     const limit = args.get(name) as bigint | undefined

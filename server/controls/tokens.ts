@@ -1,4 +1,4 @@
-/** `token.*`: opaque tokens of users [MON 11]. Whoever will use one makes it; only its hash ever comes here. */
+/** `token.*`: opaque tokens of users [MON 11]. The user of a token generates it; the producer only ever gets its hash. */
 import { formatIdentity } from '../../auth/identity.ts'
 import { covers, formatScope, parseScope, type Scope } from '../../auth/scope.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -8,23 +8,23 @@ import type { Users } from '../accounts/users.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import {
-  administered,
-  judged,
-  nameOf,
-  reaches,
+  asInvalidArgument,
   records,
+  seesTenant,
+  stringArgument,
   tenantParameter,
-  text,
-  textOf,
+  textField,
+  userNameArgument,
   userParameter,
+  withAdministeredAccount,
 } from './administration.ts'
-import { type Control, failed, type Given, ok } from './control.ts'
+import { type Control, type ControlArguments, failed, ok } from './control.ts'
 
 export interface TokenControlsOptions {
   readonly accounts: Users
   readonly tokens: Tokens
   readonly clock: Pick<Clock, 'wallMs'>
-  /** Resolves when everything changed so far is stored. */
+  /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
 
@@ -36,43 +36,43 @@ const tokenParameter = { name: 'token', type: UINT32, description: 'Its number, 
 export function tokenControls({ accounts, tokens, clock, stored }: TokenControlsOptions): Control[] {
   const add: Control = {
     name: 'token.add',
-    description: 'Lets a user log in with a token; gives its number.',
+    description: 'Lets a user log in with a token; returns its number.',
     parameters: [
       userParameter,
       tenantParameter,
       { name: 'hash', type: STRING, secret: true, description: 'SHA-256 of the token, 64 hexadecimal digits.' },
-      { name: 'name', type: STRING, optional: true, description: 'What it is for, to know it again.' },
+      { name: 'name', type: STRING, optional: true, description: 'What it is for.' },
       {
         name: 'scope',
         type: STRING,
         optional: true,
-        description: 'What it may be used for: lines like "COLLECT host.*", separated by ";". Left out: everything.',
+        description: 'What it may be used for: lines like "COLLECT host.*", separated by ";". If omitted: everything.',
       },
-      { name: 'expires_in_s', type: UINT64, optional: true, description: 'Left out: it does not expire.' },
+      { name: 'expires_in_s', type: UINT64, optional: true, description: 'If omitted, it does not expire.' },
     ],
     prepare(args, { identity, credential }) {
-      const who = nameOf(args)
+      const who = userNameArgument(args)
       const hash = hashOf(args)
       const name = labelOf(args)
-      const scope = judged(() => parseScope(textOf(args, 'scope') ?? ''))
-      needsNarrower(scope, credential.scope)
+      const scope = asInvalidArgument(() => parseScope(stringArgument(args, 'scope') ?? ''))
+      requireNarrower(scope, credential.scope)
       const seconds = secondsOf(args)
       return () =>
-        administered(accounts, identity, who, async (account) => {
+        withAdministeredAccount(accounts, identity, who, async (account) => {
           if (account.loopbackOnly) return failed(`${formatIdentity(who)} is the command line's own user`)
-          if (tokens.find(hash)) return failed('this token is known already: make another one')
+          if (tokens.find(hash)) return failed('this token exists already: generate another one')
           const made = clock.wallMs()
           const expires = seconds === undefined ? undefined : made + seconds * 1000
           const { id } = tokens.add({ user: account.id, name, hash, scope: formatScope(scope), made, expires })
           await stored()
-          return ok(`token ${id} of ${formatIdentity(who)} is good`, { type: UINT32, value: id })
+          return ok(`token ${id} of ${formatIdentity(who)} added`, { type: UINT32, value: id })
         })
     },
   }
 
   const revoke: Control = {
     name: 'token.revoke',
-    description: 'Takes a token back; sessions that were opened with it end within a second.',
+    description: 'Revokes a token; sessions that were opened with it end within a second.',
     parameters: [tokenParameter],
     prepare(args, { identity }) {
       const id = args.get('token') as number
@@ -80,8 +80,8 @@ export function tokenControls({ accounts, tokens, clock, stored }: TokenControls
         const token = tokens.byId(id)
         const account = token && accounts.byId(token.user)
         const none = failed(`there is no token ${id}`)
-        if (token === undefined || account === undefined || !reaches(identity, account.tenant)) return none
-        return administered(accounts, identity, account, async () => {
+        if (token === undefined || account === undefined || !seesTenant(identity, account.tenant)) return none
+        return withAdministeredAccount(accounts, identity, account, async () => {
           tokens.revoke(token)
           await stored()
           return ok(`token ${id} of ${formatIdentity(account)} is revoked`)
@@ -95,15 +95,15 @@ export function tokenControls({ accounts, tokens, clock, stored }: TokenControls
     description: 'Lists the tokens: an admin sees all, others those of their tenant. `expires` 0: never.',
     parameters: [
       { ...userParameter, optional: true, description: 'Only those of this user.' },
-      { ...tenantParameter, description: 'Only those of this tenant; of `user` left out: default.' },
+      { ...tenantParameter, description: 'Only those of this tenant; with `user`, if omitted: default.' },
     ],
     prepare(args, { identity }) {
-      const only = args.has('user') ? nameOf(args) : undefined
-      const tenant = only?.tenant ?? textOf(args, 'tenant')
+      const only = args.has('user') ? userNameArgument(args) : undefined
+      const tenant = only?.tenant ?? stringArgument(args, 'tenant')
       return () => {
         const items = tokens.list().flatMap((token) => {
           const account = accounts.byId(token.user)
-          if (account === undefined || !reaches(identity, account.tenant)) return []
+          if (account === undefined || !seesTenant(identity, account.tenant)) return []
           if (tenant !== undefined && account.tenant !== tenant) return []
           if (only !== undefined && account.name !== only.name) return []
           return [describe(token, account)]
@@ -119,43 +119,43 @@ export function tokenControls({ accounts, tokens, clock, stored }: TokenControls
 function describe({ id, name, scope, made, expires }: TokenRow, account: { tenant: string; name: string }) {
   return [
     { name: 'token', type: UINT32, value: id },
-    text('tenant', account.tenant),
-    text('user', account.name),
-    text('name', name),
-    text('scope', scope),
+    textField('tenant', account.tenant),
+    textField('user', account.name),
+    textField('name', name),
+    textField('scope', scope),
     { name: 'made', type: UINT64, value: BigInt(Math.round(made * 1000)) },
     { name: 'expires', type: UINT64, value: BigInt(Math.round((expires ?? 0) * 1000)) },
   ] as const
 }
 
-function hashOf(args: Given): Uint8Array {
-  const digits = textOf(args, 'hash') ?? ''
+function hashOf(args: ControlArguments): Uint8Array {
+  const digits = stringArgument(args, 'hash') ?? ''
   if (!/^[0-9a-f]{64}$/i.test(digits)) {
     throw new StatusError('INVALID_ARGUMENT', 'hash is the SHA-256 of the token, 64 hexadecimal digits')
   }
   return Uint8Array.from(Buffer.from(digits, 'hex'))
 }
 
-function labelOf(args: Given): string {
-  const name = textOf(args, 'name') ?? ''
+function labelOf(args: ControlArguments): string {
+  const name = stringArgument(args, 'name') ?? ''
   if ([...name].length <= MAX_NAME_CHARACTERS && !/\p{Cc}/u.test(name)) return name
-  throw new StatusError('INVALID_ARGUMENT', `name is at most ${MAX_NAME_CHARACTERS} characters that can be shown`)
+  throw new StatusError('INVALID_ARGUMENT', `name is at most ${MAX_NAME_CHARACTERS} printable characters`)
 }
 
-function secondsOf(args: Given): number | undefined {
+function secondsOf(args: ControlArguments): number | undefined {
   const seconds = args.get('expires_in_s') as bigint | undefined
   if (seconds === undefined) return undefined
   if (seconds >= 1n && seconds <= MAX_SECONDS) return Number(seconds)
   throw new StatusError('INVALID_ARGUMENT', `expires_in_s is 1 to ${MAX_SECONDS}`)
 }
 
-/** Nobody makes out of what was lent to it something that is good for more. */
-function needsNarrower(scope: Scope | undefined, own: Scope | undefined): void {
+/** A login may not create a token that permits more than the login itself. Throws StatusError PERMISSION_DENIED. */
+function requireNarrower(scope: Scope | undefined, own: Scope | undefined): void {
   if (own === undefined) return
   const isNarrower = scope?.every(({ command, object }) => {
     const entries = command === '*' ? own.filter((entry) => entry.command === '*') : own
     return covers(entries, { command: command === '*' ? 'COLLECT' : command, object })
   })
   if (isNarrower) return
-  throw new StatusError('PERMISSION_DENIED', 'the scope of a token has to lie within the one of the login that adds it')
+  throw new StatusError('PERMISSION_DENIED', 'the scope of a token must lie within the scope of the login that adds it')
 }

@@ -1,4 +1,4 @@
-/** `user.*`: who may log in, and with which role. Passwords are in no log and no error. */
+/** `user.*`: who may log in, and with which role. No log and no error contains a password. */
 import { formatIdentity } from '../../auth/identity.ts'
 import type { Account } from '../../auth/mechanism.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
@@ -10,20 +10,20 @@ import type { Users } from '../accounts/users.ts'
 import type { IsAffected } from '../channels/rights-revocation.ts'
 import { StatusError } from '../core/errors.ts'
 import {
-  administered,
-  judged,
-  nameOf,
-  needsAll,
-  reaches,
+  asInvalidArgument,
   records,
+  requireUnscopedLogin,
+  seesTenant,
+  stringArgument,
   tenantParameter,
-  text,
-  textOf,
+  textField,
+  userNameArgument,
   userParameter,
+  withAdministeredAccount,
 } from './administration.ts'
-import { type Control, type ControlParameter, failed, type Given, ok } from './control.ts'
+import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
-/** The CLI's own user, made at the first start. */
+/** The user of the CLI, which is made at the first start. */
 export const LOCAL_USER = 'local'
 
 export interface UserControlsOptions {
@@ -31,11 +31,11 @@ export interface UserControlsOptions {
   readonly rules: Pick<Rules, 'hasRole'>
   readonly hasher: PasswordHasher
   readonly iterations: number
-  /** Ends what a removed user has: sessions, channels, metric instances, tokens. */
+  /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
   readonly withdraw: (account: Account) => void
-  /** Ends what a user may not do any more by its new role. */
+  /** Ends what a user may no longer do in its new role. */
   readonly reconsider: (isConcerned: IsAffected) => void
-  /** Resolves when everything changed so far is stored. */
+  /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
 
@@ -52,26 +52,26 @@ export function userControls(options: UserControlsOptions): Control[] {
 
   const add: Control = {
     name: 'user.add',
-    description: 'Adds a user, and its tenant if that is new.',
+    description: 'Adds a user, and its tenant if it does not exist.',
     parameters: [
       userParameter,
       tenantParameter,
       {
         ...password,
         optional: true,
-        description: 'At most 72 bytes; left out: it logs in with tokens and certificates alone.',
+        description: 'At most 72 bytes. If omitted, the user logs in with tokens and certificates only.',
       },
-      { ...role, optional: true, description: `${role.description} Left out: consumer.` },
+      { ...role, optional: true, description: `${role.description} If omitted: consumer.` },
     ],
     prepare(args, { identity, credential }) {
-      const name = nameOf(args)
+      const name = userNameArgument(args)
       const secret = args.has('password') ? passwordOf(args) : undefined
       const given = roleOf(args, identity, options.rules)
-      if (secret !== undefined || given === ADMIN_ROLE) needsAll(credential)
+      if (secret !== undefined || given === ADMIN_ROLE) requireUnscopedLogin(credential)
       return async () => {
-        if (!reaches(identity, name.tenant)) return failed(`there is no tenant ${name.tenant}`)
+        if (!seesTenant(identity, name.tenant)) return failed(`there is no tenant ${name.tenant}`)
         const isTaken = (): boolean => accounts.find(name.tenant, name.name) !== undefined
-        const taken = `there is a user ${formatIdentity(name)} already`
+        const taken = `the user ${formatIdentity(name)} exists already`
         if (isTaken()) return failed(taken)
         const none = { bcrypt: undefined, scram: undefined }
         const verifiers = secret === undefined ? none : await makeVerifiers(secret, hasher, iterations)
@@ -88,11 +88,11 @@ export function userControls(options: UserControlsOptions): Control[] {
     description: 'Sets the password of a user.',
     parameters: [userParameter, tenantParameter, password],
     prepare(args, { identity, credential }) {
-      const name = nameOf(args)
+      const name = userNameArgument(args)
       const secret = passwordOf(args)
-      needsAll(credential)
+      requireUnscopedLogin(credential)
       return () =>
-        administered(accounts, identity, name, async (account) => {
+        withAdministeredAccount(accounts, identity, name, async (account) => {
           if (account.loopbackOnly)
             return failed(`${formatIdentity(name)} has no password: the command line uses its secret file`)
           const verifiers = await makeVerifiers(secret, hasher, iterations)
@@ -107,15 +107,15 @@ export function userControls(options: UserControlsOptions): Control[] {
 
   const setRole: Control = {
     name: 'user.role',
-    description: 'Gives a user another role. What it may not do any more ends at once.',
+    description: 'Gives a user another role. What it may no longer do ends at once.',
     parameters: [userParameter, tenantParameter, role],
     prepare(args, { identity, credential }) {
-      const name = nameOf(args)
+      const name = userNameArgument(args)
       const given = roleOf(args, identity, options.rules)
-      needsAll(credential)
+      requireUnscopedLogin(credential)
       return () =>
-        administered(accounts, identity, name, async (account) => {
-          if (account.id === identity.userId) return failed('nobody can change its own role: let another admin do it')
+        withAdministeredAccount(accounts, identity, name, async (account) => {
+          if (account.id === identity.userId) return failed('nobody can change their own role: ask another admin')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (given !== ADMIN_ROLE && isLastAdmin(accounts, account)) return failed(lastAdmin(account))
           accounts.setRole(account, given)
@@ -131,11 +131,11 @@ export function userControls(options: UserControlsOptions): Control[] {
     description: 'Removes a user with its channels, metric ids and tokens; its sessions end at once.',
     parameters: [userParameter, tenantParameter],
     prepare(args, { identity }) {
-      const name = nameOf(args)
+      const name = userNameArgument(args)
       return () =>
-        administered(accounts, identity, name, async (account) => {
-          // Its result would have nobody to go to, and the last admin would lock everybody out.
-          if (account.id === identity.userId) return failed('a user cannot remove itself: let another admin do it')
+        withAdministeredAccount(accounts, identity, name, async (account) => {
+          // Nobody would receive the result, and the last admin would lock everybody out.
+          if (account.id === identity.userId) return failed('a user cannot remove itself: ask another admin')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (isLastAdmin(accounts, account)) return failed(lastAdmin(account))
           accounts.remove(account)
@@ -152,11 +152,11 @@ export function userControls(options: UserControlsOptions): Control[] {
     parameters: [],
     prepare(_, { identity }) {
       return () => {
-        const seen = accounts.list().filter(({ tenant }) => reaches(identity, tenant))
+        const seen = accounts.list().filter(({ tenant }) => seesTenant(identity, tenant))
         const items = seen.map(({ tenant, name, role }) => [
-          text('tenant', tenant),
-          text('user', name),
-          text('role', role),
+          textField('tenant', tenant),
+          textField('user', name),
+          textField('role', role),
         ])
         return ok('', records(items))
       }
@@ -166,7 +166,7 @@ export function userControls(options: UserControlsOptions): Control[] {
   return [add, passwd, setRole, remove, list]
 }
 
-/** Two admins may remove each other in the same moment: looked at when it is done, not when it is asked for. */
+/** Checked when the control runs and not before, because two admins may remove each other at the same time. */
 function isLastAdmin(accounts: Users, { id, role }: Account): boolean {
   const isOther = (other: Account): boolean => other.id !== id && other.role === ADMIN_ROLE && !other.loopbackOnly
   return role === ADMIN_ROLE && !accounts.list().some(isOther)
@@ -176,20 +176,20 @@ function lastAdmin(account: Account): string {
   return `${formatIdentity(account)} is the last admin: make another one first`
 }
 
-/** Throws StatusError INVALID_ARGUMENT, or PERMISSION_DENIED for the role admin if the asker has it not. */
-function roleOf(args: Given, asker: Identity, rules: Pick<Rules, 'hasRole'>): string {
-  const given = textOf(args, 'role') ?? CONSUMER_ROLE
+/** Throws StatusError INVALID_ARGUMENT, or PERMISSION_DENIED for the role admin if the caller is no admin. */
+function roleOf(args: ControlArguments, caller: Identity, rules: Pick<Rules, 'hasRole'>): string {
+  const given = stringArgument(args, 'role') ?? CONSUMER_ROLE
   if (!rules.hasRole(given)) {
-    throw new StatusError('INVALID_ARGUMENT', `there is no role ${given}: \`role.allow\` makes one`)
+    throw new StatusError('INVALID_ARGUMENT', `there is no role ${given}: create it with \`role.allow\``)
   }
-  if (given === ADMIN_ROLE && asker.role !== ADMIN_ROLE) {
+  if (given === ADMIN_ROLE && caller.role !== ADMIN_ROLE) {
     throw new StatusError('PERMISSION_DENIED', 'only an admin may give the role admin')
   }
   return given
 }
 
-function passwordOf(args: Given): string {
-  const secret = textOf(args, 'password') ?? ''
-  judged(() => preparePassword(secret))
+function passwordOf(args: ControlArguments): string {
+  const secret = stringArgument(args, 'password') ?? ''
+  asInvalidArgument(() => preparePassword(secret))
   return secret
 }

@@ -3,7 +3,8 @@
  * ranges, and every form in which an IPv6 address can carry an IPv4 one. They follow IANA's registries (RFC 6890); addresses
  * outside 2000::/3 that the registries do not list are unassigned.
  */
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import type { Network } from './address.ts'
 
 const IPV4 = [
@@ -51,23 +52,7 @@ const IPV6 = [
   'ff00::/8',
 ]
 
-interface Range {
-  readonly prefix: number
-  readonly list: BlockList
-}
-
-// One BlockList for both families would treat IPv4 addresses as mapped ones and find all of them in ::/3.
-const ranges: Readonly<Record<Network['family'], readonly Range[]>> = {
-  ipv4: IPV4.map((text) => rangeOf(text, 'ipv4')),
-  ipv6: IPV6.map((text) => rangeOf(text, 'ipv6')),
-}
-
-function rangeOf(text: string, family: Network['family']): Range {
-  const [address = '', digits] = text.split('/')
-  const list = new BlockList()
-  list.addSubnet(address, Number(digits), family)
-  return { prefix: Number(digits), list }
-}
+const ranges = [...IPV4, ...IPV6].map((text) => ipaddr.parseCIDR(text))
 
 export function familyOf(address: string): Network['family'] {
   return isIPv4(address) ? 'ipv4' : 'ipv6'
@@ -76,11 +61,12 @@ export function familyOf(address: string): Network['family'] {
 /** Whether connections to an address are allowed only if the operator named it as an address. Text that is no address counts as special, because it would be resolved again. */
 export function isSpecial(address: string): boolean {
   if (isIP(address) === 0) return true
-  const family = familyOf(address)
-  return ranges[family].some(({ list }) => list.check(address, family))
+  const ip = ipaddr.parse(address)
+  return ranges.some(([base, bits]) => base.kind() === ip.kind() && ip.match(base, bits))
 }
 
 /** Whether a whole network lies in one special range: 10.1.0.0/16 does, 0.0.0.0/0 does not. */
-export function isSpecialNetwork({ address, prefix, family }: Network): boolean {
-  return ranges[family].some((range) => range.prefix <= prefix && range.list.check(address, family))
+export function isSpecialNetwork({ address, prefix }: Network): boolean {
+  const ip = ipaddr.parse(address)
+  return ranges.some(([base, bits]) => bits <= prefix && base.kind() === ip.kind() && ip.match(base, bits))
 }

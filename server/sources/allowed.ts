@@ -2,12 +2,12 @@
  * The senders that a source takes packets from. The address of a datagram may be an IPv4 address written as IPv6 (on a
  * socket bound to `::`), and must come out the same as over IPv4: it is the identity of the host.
  */
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { BlockList, isIP } from 'node:net'
+import { unmapped } from '../../auth/network.ts'
 import type { Network } from '../core/address.ts'
 
 /** How many answers are remembered: `BlockList.check` costs a microsecond, and forged addresses cost memory. */
 const REMEMBERED = 4096
-const MAPPED = '::ffff:'
 
 export interface Sender {
   readonly address: string
@@ -33,8 +33,7 @@ export class AllowedSenders {
   }
 
   #judge(given: string): Sender {
-    const mapped = given.startsWith(MAPPED) ? given.slice(MAPPED.length) : ''
-    const address = isIPv4(mapped) ? mapped : given
+    const address = unmapped(given)
     // A link-local address comes with its interface, `%eth0`, which distinguishes equal ones but is not part of a network.
     const [bare = ''] = address.split('%')
     const version = isIP(bare)

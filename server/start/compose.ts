@@ -25,16 +25,14 @@ import { RightsRevocation } from '../channels/rights-revocation.ts'
 import { TurnScheduler } from '../channels/turn-scheduler.ts'
 import { commandHandlers } from '../commands/index.ts'
 import type { CommandServices } from '../commands/services.ts'
+import { createDialler } from '../connections/outbound/create-dialler.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
-import { makeDialler } from '../connections/outbound/make.ts'
 import type { Resolver } from '../connections/outbound/resolve.ts'
 import type { OperatorFiles } from '../connections/tls/operator-files.ts'
-import { channelConfigure } from '../controls/channel-configure.ts'
-import { channelPurge } from '../controls/channel-purge.ts'
+import { channelConfigure, channelPurge } from '../controls/channels.ts'
 import type { Control } from '../controls/control.ts'
 import { Executor } from '../controls/executor.ts'
-import { explain } from '../controls/explain.ts'
-import { roleControls } from '../controls/roles.ts'
+import { roleControls, roleExplain } from '../controls/roles.ts'
 import { sensorControls } from '../controls/sensors.ts'
 import { tenantControls } from '../controls/tenants.ts'
 import { tokenControls } from '../controls/tokens.ts'
@@ -161,7 +159,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
   const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, failed })
 
-  const dialler = makeDialler({
+  const dialler = createDialler({
     config,
     clock,
     log,
@@ -261,7 +259,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...tokenControls({ accounts, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
-      explain({ accounts, rights, hub, destination, permits, tenantsOf }),
+      roleExplain({ accounts, rights, hub, destination, permits, tenantsOf }),
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
   )

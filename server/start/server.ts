@@ -9,7 +9,7 @@ import type { Store } from '../../storage/store.ts'
 import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
-import { execControls } from '../controls/exec/control.ts'
+import { execControls } from '../controls/exec/exec-controls.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
@@ -155,7 +155,7 @@ function ownPorts({ tcp, tls, http, https }: Listeners, sources: readonly BoundA
 
 /** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */
 function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerParts, files: OperatorFiles): void {
-  files.look(notices)
+  files.reloadChanged(notices)
   sessions.sweep()
   dialler.review()
   for (const source of sources) source.sweep?.()

@@ -12,7 +12,7 @@ export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights]
+export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers]
 
 /** Each step is one transaction together with its number: a crash between two leaves a version that exists. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
@@ -156,6 +156,11 @@ function rights(database: Database): void {
       detail text not null, hash blob not null
     ) strict;
   `)
+}
+
+/** The time of the last connection was stored with a dial and never read. */
+function outboundVerifiers(database: Database): void {
+  database.exec('alter table dial drop column last_success')
 }
 
 /** The last column is for the checksum of those before it. */

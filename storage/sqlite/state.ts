@@ -44,7 +44,6 @@ interface StoredMeta {
 }
 interface StoredDial extends StoredScram {
   readonly channel: number
-  readonly last_success: number
 }
 interface StoredExecution extends Omit<ExecutionRow, 'result'> {
   readonly result: Uint8Array | null
@@ -111,7 +110,7 @@ export class State {
     this.#putPlace = put('place', '@channel, @metric, @reached')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
-    this.#putDial = put('dial', '@channel, @salt, @iterations, @storedKey, @serverKey, @lastSuccess')
+    this.#putDial = put('dial', '@channel, @salt, @iterations, @storedKey, @serverKey')
     this.#putExecution = put('execution', '@user, @control, @key, @digest, @at, @result')
     this.#putFence = put('fence', '@sensor')
     this.#putGap = put('gap', `${Array(GAP_WIDTH + 1).fill('?')}`)
@@ -166,8 +165,8 @@ export class State {
         this.#putResult.run(change.row)
         return
       case 'dial': {
-        const { channel, scram, lastSuccess } = change.row
-        this.#putDial.run({ channel, lastSuccess, ...scramColumns(scram) })
+        const { channel, scram } = change.row
+        this.#putDial.run({ channel, ...scramColumns(scram) })
         return
       }
       case 'execution':
@@ -273,5 +272,5 @@ export class State {
 }
 
 function dialOf(row: StoredDial): DialRow {
-  return { channel: row.channel, scram: scramOf(row), lastSuccess: row.last_success }
+  return { channel: row.channel, scram: scramOf(row) }
 }

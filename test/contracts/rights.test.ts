@@ -31,7 +31,7 @@ const token: TokenRow = {
   expires: 1_800_000_000_000,
 }
 const scram = { salt: frames(2, 16), iterations: 4096, storedKey: frames(3, 32), serverKey: frames(4, 32) }
-const dial: DialRow = { channel: 1, scram, lastSuccess: 77.25 }
+const dial: DialRow = { channel: 1, scram }
 const execution: ExecutionRow = {
   user: 3,
   control: 'exec.restart',
@@ -105,8 +105,11 @@ describe.each(implementations)('a store ($name) of rights', ({ make }) => {
   })
 
   test('what is needed to dial comes back, and goes with its channel', async () => {
-    const plainDial: DialRow = { channel: 2, scram: undefined, lastSuccess: 0 }
-    await write({ put: 'dial', row: { ...dial, lastSuccess: 1 } }, { put: 'dial', row: plainDial })
+    const plainDial: DialRow = { channel: 2, scram: undefined }
+    await write(
+      { put: 'dial', row: { ...dial, scram: { ...scram, iterations: 8192 } } },
+      { put: 'dial', row: plainDial },
+    )
     await write({ put: 'dial', row: dial })
     expect(plain((await subject.reopen()).dials)).toEqual(plain([dial, plainDial]))
     await write({ remove: 'channel', id: 1 })

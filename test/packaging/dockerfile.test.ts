@@ -122,7 +122,7 @@ describe('the health check', () => {
 
   it('asks the route that the server has, with node, since there is no curl', () => {
     expect([program, flag]).toEqual(['node', '-e'])
-    expect(read('server/connections/http/health.ts')).toContain("app.get('/readyz'")
+    expect(read('server/connections/http/app.ts')).toContain("app.get('/readyz'")
   })
 
   it('is content with a server that is ready, and with no other', async () => {

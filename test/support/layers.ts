@@ -6,7 +6,7 @@ import { Duplex, duplexPair } from 'node:stream'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { constants, createDeflateRaw, createInflateRaw } from 'node:zlib'
 import { StreamLink } from '../../protocol/link/stream.ts'
-import { securable } from '../../server/connections/tcp.ts'
+import { tlsUpgradable } from '../../server/connections/tcp.ts'
 import type { TlsFiles } from '../../server/connections/tls/files.ts'
 import { command, type, u32 } from './bytes.ts'
 import type { TestProducer } from './producer.ts'
@@ -98,7 +98,7 @@ export function connectSecurable(producer: TestProducer, tls: TlsFiles, atOnce =
   far.once('close', () => near.destroy())
   const link = new StreamLink(far)
   const peer = { address: '192.0.2.7', loopback: false, encrypted: false }
-  producer.server.sessions.accept({ link, format: 'xdr', peer, tls: securable(link, tls, atOnce) })
+  producer.server.sessions.accept({ link, format: 'xdr', peer, tls: tlsUpgradable(link, tls, atOnce) })
   return near
 }
 

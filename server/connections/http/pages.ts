@@ -1,6 +1,6 @@
 /**
- * Static files: `/client.js`, the consumer library as one module for browsers, and the operator's own pages. A page from
- * here may open the WebSocket without further permission, since it is of the same host [MON 13].
+ * Static files: `/client.js`, the consumer library as one module for browsers, and the operator's own pages. These pages may
+ * open the WebSocket without further permission, because they come from the same host [MON 13].
  */
 import { realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
@@ -9,31 +9,31 @@ import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 import { ListenError } from '../../core/listen.ts'
 
-/** Made by the build. Sources stand two folders below the package, compiled files three. */
+/** The build writes it. This path is relative to a source file or to a compiled file, which is one folder deeper. */
 const BUNDLE = import.meta.url.endsWith('.ts') ? '../../../dist/web' : '../../../web'
 
 export interface PagesOptions {
-  /** Of the operator's pages; undefined: none. */
+  /** The operator's pages; undefined if there are none. */
   readonly directory: string | undefined
-  /** What must never be served. */
+  /** The data directory, which must never be served. */
   readonly dataDir: string
 }
 
-/** Throws ListenError where the directory is none, or what it holds is not for everybody. */
+/** Throws ListenError if `directory` does not exist, or shares files with the data directory. */
 export async function servePages(app: FastifyInstance, { directory, dataDir }: PagesOptions): Promise<void> {
   const bundle = fileURLToPath(new URL(BUNDLE, import.meta.url))
-  // The library first: a page must not be given another one under its name.
+  // The library comes first, so that no file of the operator can replace it.
   const roots = directory === undefined ? [bundle] : [bundle, checked(directory, dataDir)]
   await app.register(fastifyStatic, {
     root: roots,
-    // What begins with a dot was not put there to be shown.
+    // Files whose name begins with a dot are not meant to be published.
     dotfiles: 'ignore',
-    // A link that leads out of the directory may lead anywhere.
+    // A symbolic link that leaves the directory could lead anywhere.
     ...(directory === undefined ? {} : { allowedPath: (path) => roots.some((root) => isFileBelow(root, path)) }),
   })
 }
 
-/** `path` as it stands in the URL. */
+/** `path` is the encoded path of the URL. */
 function isFileBelow(root: string, path: string): boolean {
   try {
     return isWithin(realpathSync(join(root, decodeURIComponent(path))), realpathSync(root))
@@ -50,13 +50,13 @@ function checked(directory: string, dataDir: string): string {
   const [pages, data] = [realpathSync(path), realpathSync(dataDir)]
   if (!isWithin(data, pages) && !isWithin(pages, data)) return pages
   throw new ListenError(
-    `${path} and the data directory ${data} lie in each other: everybody could read the secrets there. ` +
+    `${path} and the data directory ${data} contain one another, so everybody could read the secrets there. ` +
       'Move the pages to a directory of their own (the key is `http.pages`)',
   )
 }
 
 function isWithin(path: string, directory: string): boolean {
   const way = relative(directory, path)
-  // A name may begin with two dots.
+  // The name of a file may begin with two dots.
   return way.split(sep)[0] !== '..' && !isAbsolute(way)
 }

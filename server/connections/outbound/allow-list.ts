@@ -1,45 +1,43 @@
 /**
- * The operator's allow-list [MON 14]: nothing is dialled that it does not name. A name on it, even `*`, opens only addresses
- * of the outside world; what is special (this machine, its networks) has to stand there as an address or network besides,
- * and a network opens it only if all of it is: 0.0.0.0/0 never means 127.0.0.1.
+ * The operator's allow-list [MON 14]: the producer connects only to destinations that it names. A name, even `*`, permits
+ * public addresses only. A special address (this machine, private networks) must also be listed as an address or network,
+ * and a network permits it only if the whole network is special: 0.0.0.0/0 never includes 127.0.0.1.
  */
 import { BlockList } from 'node:net'
 import { type DestinationPattern, parseDestinationPattern } from '../../config/destination.ts'
 import { familyOf, isSpecial, isSpecialNetwork } from '../../core/special-addresses.ts'
 import type { Destination } from './destination.ts'
 
-type Host = Pick<Destination, 'host' | 'isAddress'>
-
 interface Entry {
   readonly scheme: string
-  /** undefined: any. */
+  /** undefined if any port is permitted. */
   readonly port: number | undefined
-  readonly opensName: (name: string) => boolean
-  readonly opensAddress: (address: string, special: boolean) => boolean
+  readonly permitsName: (name: string) => boolean
+  readonly coversAddress: (address: string, special: boolean) => boolean
 }
 
 export class AllowList {
   readonly #entries: readonly Entry[]
 
-  /** `patterns`: as in the configuration, which has checked them. */
+  /** `patterns` come from the configuration, which has checked them. */
   constructor(patterns: readonly string[]) {
     this.#entries = patterns.flatMap((text) => parseDestinationPattern(text) ?? []).map(entryOf)
   }
 
-  /** Whether a destination may be tried, as far as the URL alone says. */
+  /** Whether the URL alone permits a connection. */
   permits(destination: Destination): boolean {
     return destination.isAddress
       ? this.permitsAddress(destination, destination.host)
-      : this.#for(destination).some(({ opensName }) => opensName(destination.host))
+      : this.#for(destination).some(({ permitsName }) => permitsName(destination.host))
   }
 
-  /** Whether a connection to it may go to `address`, which is one that it has. */
-  permitsAddress(destination: Destination & Host, address: string): boolean {
+  /** Whether a connection to `destination` may go to `address`, to which its host resolves. */
+  permitsAddress(destination: Destination, address: string): boolean {
     const special = isSpecial(address)
     const entries = this.#for(destination)
-    const opened = entries.some(({ opensAddress }) => opensAddress(address, special))
-    if (destination.isAddress) return opened
-    return entries.some(({ opensName }) => opensName(destination.host)) && (!special || opened)
+    const isCovered = entries.some(({ coversAddress }) => coversAddress(address, special))
+    if (destination.isAddress) return isCovered
+    return entries.some(({ permitsName }) => permitsName(destination.host)) && (!special || isCovered)
   }
 
   #for({ scheme, port }: Destination): Entry[] {
@@ -48,16 +46,16 @@ export class AllowList {
 }
 
 function entryOf({ scheme, host, port }: DestinationPattern): Entry {
-  if (host === '*') return { scheme, port, opensName: () => true, opensAddress: (_, special) => !special }
+  if (host === '*') return { scheme, port, permitsName: () => true, coversAddress: (_, special) => !special }
   if (typeof host === 'string') {
     const ending = host.startsWith('*') ? host.slice(1) : undefined
-    const opensName = (name: string): boolean => (ending === undefined ? name === host : name.endsWith(ending))
-    return { scheme, port, opensName, opensAddress: () => false }
+    const permitsName = (name: string): boolean => (ending === undefined ? name === host : name.endsWith(ending))
+    return { scheme, port, permitsName, coversAddress: () => false }
   }
   const list = new BlockList()
   list.addSubnet(host.address, host.prefix, host.family)
   const allSpecial = isSpecialNetwork(host)
-  const opensAddress = (address: string, special: boolean): boolean =>
+  const coversAddress = (address: string, special: boolean): boolean =>
     (!special || allSpecial) && familyOf(address) === host.family && list.check(address, host.family)
-  return { scheme, port, opensName: () => false, opensAddress }
+  return { scheme, port, permitsName: () => false, coversAddress }
 }

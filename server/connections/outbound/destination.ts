@@ -1,7 +1,7 @@
 /**
- * The URL of DEF_CHANNEL [MON 14]. Its host is read the way browsers read one, so that every spelling of an address comes
- * out as that address: `0x7f.1`, `2130706433`, `１２７.0.0.1` and `%31%32%37.0.0.1` are all 127.0.0.1. What is judged, stored
- * and dialled is what comes out.
+ * The URL of DEF_CHANNEL [MON 14]. Its host is parsed as browsers parse it, so that every spelling of an address becomes that
+ * address: `0x7f.1`, `2130706433`, `１２７.0.0.1` and `%31%32%37.0.0.1` are all 127.0.0.1. The parsed form is the one that is
+ * checked, stored and connected to.
  */
 import { isIP } from 'node:net'
 import { MAX_URL_BYTES } from '../../../protocol/monitor/constants.ts'
@@ -10,30 +10,31 @@ import { StatusError } from '../../core/errors.ts'
 
 export interface Destination {
   readonly scheme: DialScheme
-  /** A name in lower case without a dot at its end, or an address without brackets. */
+  /** A name in lower case without a trailing dot, or an address without brackets. */
   readonly host: string
   readonly isAddress: boolean
   readonly port: number
-  /** Of ws and wss; else empty. */
+  /** Empty unless the scheme is ws or wss. */
   readonly path: string
-  /** The one spelling of it, with its port. */
+  /** The canonical spelling, with the port. */
   readonly url: string
-  /** Values go one way only, and nobody answers: there is no session. */
-  readonly isOneWay: boolean
+  /** True if values are only pushed: the peer never answers, so there is no session. */
+  readonly isPush: boolean
 }
 
 const SHAPE = /^(tcp|tls|wss?|gmetric):\/\/(\[[^\]]*\]|[^[\]:/]+)(?::(\d{1,5}))?(\/.*)?$/i
 const NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/
 
-/** Throws StatusError INVALID_ARGUMENT, which does not repeat the URL: a secret may stand in it. */
+/** Throws StatusError INVALID_ARGUMENT, which does not repeat the URL because it may contain a secret. */
 export function parseDestination(text: string): Destination {
   if (Buffer.byteLength(text) > MAX_URL_BYTES) throw refused(`it is longer than ${MAX_URL_BYTES} bytes`)
-  if (text.includes('@')) throw refused('it names a user or password: `secret` is the proof that is asked for')
+  if (text.includes('@'))
+    throw refused('it contains a user or password; the consumer proves its identity with `secret` instead')
   if (/[?#]/.test(text)) throw refused('it has a query or fragment')
-  if (/[\s\\\p{Cc}]/u.test(text)) throw refused('it holds spaces, backslashes or control characters')
+  if (/[\s\\\p{Cc}]/u.test(text)) throw refused('it contains spaces, backslashes or control characters')
   const [, givenScheme, givenHost, digits, givenPath = ''] = SHAPE.exec(text) ?? []
   if (givenScheme === undefined || givenHost === undefined) {
-    throw refused('it has to be like tls://host:7650, with tcp, tls, ws, wss or gmetric')
+    throw refused('it must have the form tls://host:7650, with tcp, tls, ws, wss or gmetric')
   }
   const scheme = givenScheme.toLowerCase() as DialScheme
   const host = hostOf(givenHost)
@@ -42,10 +43,10 @@ export function parseDestination(text: string): Destination {
   if (port < 1 || port > 65_535) throw refused('its port is not 1 to 65535')
   const path = pathOf(scheme, givenPath)
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
-  return { scheme, host, isAddress: isIP(host) !== 0, port, path, url, isOneWay: scheme === 'gmetric' }
+  return { scheme, host, isAddress: isIP(host) !== 0, port, path, url, isPush: scheme === 'gmetric' }
 }
 
-/** Only of the schemes that browsers know does URL read a host as one; of all others it takes the text as it is. */
+/** Parses the host under a scheme that browsers know: under any other one, URL takes the text as it is. */
 function hostOf(text: string): string | undefined {
   if (!URL.canParse(`ws://${text}/`)) return undefined
   const { hostname } = new URL(`ws://${text}/`)

@@ -1,8 +1,8 @@
 /**
- * Connections that the producer makes [MON 14]: for each dialled channel one attempt after the other, while nobody else has
- * the channel. Everything is judged again at each: the owner, its right, the operator's list, every address of the name.
- * An attempt is in the audit log before a packet of it leaves. Why one came to nothing is in the log and the audit log; the
- * owner of the channel sees `waiting` or `failed`, so that nobody learns from it what answers where.
+ * Connections that the producer makes [MON 14]: each channel with a URL gets one attempt after another while no connection
+ * has it. Every attempt checks everything again: the owner, its rights, the operator's list, and every address of the name.
+ * An attempt is in the audit log before its first packet leaves. Why it failed is in the log and the audit log only; the
+ * owner of the channel sees `waiting` or `failed`, so that nobody can use channels to find out which hosts answer.
  */
 import type { Account } from '../../../auth/mechanism.ts'
 import type { Identity } from '../../../auth/permissions.ts'
@@ -12,53 +12,93 @@ import type { AuditEntry } from '../../accounts/audit/log.ts'
 import type { Channel } from '../../channels/channel.ts'
 import type { ChannelConnection } from '../../channels/outbox.ts'
 import type { ChannelDialler } from '../../commands/services.ts'
-import type { Clock } from '../../core/clock.ts'
+import type { Clock, Timer } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
-import type { IncomingConnection } from '../../sessions/incoming-connection.ts'
+import type { AuthProvider, IncomingConnection } from '../../sessions/incoming-connection.ts'
 import type { AllowList } from './allow-list.ts'
-import type { Reached } from './connect.ts'
+import { channelAuth, secretVerifier, untilAborted } from './channel-auth.ts'
 import { type Destination, parseDestination } from './destination.ts'
-import { Dial } from './dial.ts'
-import { channelDoor, secretVerifier, whileWanted } from './door.ts'
-import { isOwn, type OwnPort, type Resolver } from './resolve.ts'
+import type { OpenedConnection } from './open-connection.ts'
+import { isOwnListener, type OwnPort, type Resolver } from './resolve.ts'
 
-/** From the question for addresses to an open connection; the session gives the peer 10 s more. */
+/** From resolving the name to an open connection; after that the session gives the peer another 10 s to log in. */
 const OPEN_MS = 10_000
 const MAX_ATTEMPTS = 64
-/** A way without answers is looked for anew so often: names move, and rights are judged again. */
+/** A connection without a session is renewed this often, to resolve the name and check the rights again. */
 const RENEW_MS = 3_600_000
+
+const FIRST_BACKOFF_MS = 1_000
+const MAX_BACKOFF_MS = 60_000
 
 export interface DiallerOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly audit: { record(entry: AuditEntry): void }
-  /** Everything changed so far is stored. */
+  /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
   readonly allow: AllowList
-  /** By the rules that are in force. */
+  /** Whether the current rules permit the URL. */
   readonly mayDial: (identity: Identity, url: string) => boolean
   readonly account: (userId: number) => Account | undefined
-  /** Of the owner's tenant: how long the next attempt has to wait, ms, and that it is made. */
+  /** The rate limit of a tenant: the delay before its next attempt, ms; `take` counts an attempt. */
   readonly rate: (tenant: string) => { readonly waitMs: number; take(): void }
   readonly resolve: Resolver
-  readonly reach: (destination: Destination, address: string, signal: AbortSignal) => Promise<Reached>
-  /** A way to send a channel's values without a session; `ended` is told once. */
-  readonly oneWay: (channel: Channel, destination: Destination, address: string) => Promise<ChannelConnection>
+  readonly connect: (destination: Destination, address: string, signal: AbortSignal) => Promise<OpenedConnection>
+  /** Opens a connection that sends the values of a channel without a session. */
+  readonly openPush: (channel: Channel, destination: Destination, address: string) => Promise<ChannelConnection>
   readonly attach: (channel: Channel, connection: ChannelConnection) => void
   readonly serverSecret: Uint8Array
   /** 0..1 */
   readonly random: () => number
 }
 
-/** Refused here, before anything was sent. */
+/** A channel whose connections the producer makes, and the state of its attempts. */
+class OutboundTarget {
+  readonly channel: Channel
+  readonly destination: Destination
+  /** undefined if the target has no session, in which case nobody logs in. */
+  readonly auth: AuthProvider | undefined
+  timer: Timer | undefined
+  /** The attempt in progress: from resolving the name until the peer has logged in. */
+  attempt: AbortController | undefined
+  /** True while it waits for a free attempt. */
+  isQueued = false
+  /** True from when a connection that the producer made is ready until it takes the channel. */
+  willAttach = false
+  /** True while such a connection has the channel. */
+  isAttached = false
+  /** The connection of a target without a session, which must be ended from here. */
+  push: ChannelConnection | undefined
+  /** Failed attempts since the last successful one. */
+  failures = 0
+  /** All attempts; they use the addresses of a name in rotation. */
+  attempts = 0
+
+  constructor(channel: Channel, destination: Destination, auth: AuthProvider | undefined) {
+    this.channel = channel
+    this.destination = destination
+    this.auth = auth
+  }
+
+  get isIdle(): boolean {
+    return this.timer === undefined && this.attempt === undefined && !this.isQueued
+  }
+
+  /** Delay until the next attempt: 1 s, doubled up to 60 s, and reduced by up to a half at random (0..1). */
+  backoffMs(random: number): number {
+    return Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(this.failures, 16), MAX_BACKOFF_MS) * (1 - random / 2)
+  }
+}
+
+/** The producer itself refused the destination, before anything was sent. */
 class Refused extends Error {}
 
 export class Dialler implements ChannelDialler {
   readonly #options: DiallerOptions
-  readonly #dials = new Map<number, Dial>()
-  readonly #queue: Dial[] = []
+  readonly #targets = new Map<number, OutboundTarget>()
+  readonly #queue: OutboundTarget[] = []
   #own: readonly OwnPort[] = []
-  #accept: (arrival: IncomingConnection) => void = ({ link }) => link.destroy()
+  #accept: (connection: IncomingConnection) => void = ({ link }) => link.destroy()
   #running = false
   #attempts = 0
 
@@ -66,12 +106,12 @@ export class Dialler implements ChannelDialler {
     this.#options = options
   }
 
-  /** Where a URL leads. Throws StatusError INVALID_ARGUMENT. */
+  /** Throws StatusError INVALID_ARGUMENT. */
   destination(url: string): Destination {
     return parseDestination(url)
   }
 
-  /** By the operator's list. No name is asked for. */
+  /** Whether the operator's list permits a URL; its name is not resolved. */
   permits(url: string): boolean {
     return this.#options.allow.permits(parseDestination(url))
   }
@@ -80,42 +120,42 @@ export class Dialler implements ChannelDialler {
     return secretVerifier(secret)
   }
 
-  /** A channel with a URL is there. `verifier`: of its secret; undefined where it has none. */
+  /** Starts to connect a channel that has a URL. `verifier` is undefined if the channel has no secret. */
   watch(channel: Channel, verifier: ScramVerifier | undefined): void {
     const { clock, account, serverSecret } = this.#options
     const destination = parseDestination(channel.row.url)
     const owner = (): Account | undefined => account(channel.owner.userId)
     const now = (): number => clock.monotonicMs()
-    const door = verifier && channelDoor({ owner, verifier, serverSecret, now })
-    const dial = new Dial(channel, destination, door)
-    this.#dials.set(channel.id, dial)
-    channel.onConnectionChange = () => this.#moved(dial)
-    if (this.#running) this.#due(dial)
+    const auth = verifier && channelAuth({ owner, verifier, serverSecret, now })
+    const target = new OutboundTarget(channel, destination, auth)
+    this.#targets.set(channel.id, target)
+    channel.onConnectionChange = () => this.#connectionChanged(target)
+    if (this.#running) this.#enqueue(target)
   }
 
-  /** Begins to dial. `own`: the producer's own ports, which are never dialled; `accept` takes the connections. */
-  start(own: readonly OwnPort[], accept: (arrival: IncomingConnection) => void): void {
+  /** Begins to connect. `own` are the producer's own ports, to which it never connects; `accept` takes the connections. */
+  start(own: readonly OwnPort[], accept: (connection: IncomingConnection) => void): void {
     this.#own = own
     this.#accept = accept
     this.#running = true
-    for (const dial of this.#dials.values()) this.#due(dial)
+    for (const target of this.#targets.values()) this.#enqueue(target)
   }
 
-  /** Ends every attempt, and what was made without a session; sessions end by themselves. */
+  /** Ends every attempt and every connection without a session; sessions are ended elsewhere. */
   stop(): void {
     this.#running = false
-    for (const dial of this.#dials.values()) {
-      this.#rest(dial)
-      dial.oneWay?.end()
+    for (const target of this.#targets.values()) {
+      this.#cancel(target)
+      target.push?.end()
     }
   }
 
-  /** Rules or accounts have changed: connections that would not be made now end. */
+  /** Ends connections that would not be permitted any more, after rules or accounts have changed. */
   review(): void {
-    for (const dial of this.#dials.values()) {
-      const { channel, destination } = dial
-      if (!dial.isOurs || channel.connection === undefined || this.#mayDial(channel, destination)) continue
-      channel.connection.notice(NoticeCode.WITHDRAWN, channel.id, 'this destination may not be dialled any more')
+    for (const target of this.#targets.values()) {
+      const { channel, destination } = target
+      if (!target.isAttached || channel.connection === undefined || this.#mayDial(channel, destination)) continue
+      channel.connection.notice(NoticeCode.WITHDRAWN, channel.id, 'this destination may no longer be dialled')
       channel.connection.end()
     }
   }
@@ -125,134 +165,137 @@ export class Dialler implements ChannelDialler {
     return account(owner.userId) !== undefined && mayDial(owner, destination.url) && allow.permits(destination)
   }
 
-  /** A connection took the channel or left it, or it is gone. */
-  #moved(dial: Dial): void {
-    const { channel } = dial
-    this.#rest(dial)
-    dial.isOurs = dial.isAboutToHave && channel.connection !== undefined
-    dial.isAboutToHave = false
-    if (channel.deleted) dial.oneWay?.end()
-    if (channel.deleted) this.#dials.delete(channel.id)
-    else this.#later(dial)
+  /** A connection took or left the channel, or the channel was deleted. */
+  #connectionChanged(target: OutboundTarget): void {
+    const { channel } = target
+    this.#cancel(target)
+    target.isAttached = target.willAttach && channel.connection !== undefined
+    target.willAttach = false
+    if (channel.deleted) target.push?.end()
+    if (channel.deleted) this.#targets.delete(channel.id)
+    else this.#schedule(target)
   }
 
-  #rest(dial: Dial): void {
-    this.#options.clock.clear(dial.timer)
-    dial.timer = undefined
-    dial.attempt?.abort(new Error('given up: the channel was taken or deleted, or the producer stops'))
+  #cancel(target: OutboundTarget): void {
+    this.#options.clock.clear(target.timer)
+    target.timer = undefined
+    target.attempt?.abort(
+      new Error('given up: another connection took the channel, it was deleted, or the producer stops'),
+    )
   }
 
-  #later(dial: Dial, delayMs = dial.backoffMs(this.#options.random())): void {
-    if (!this.#running || !dial.isIdle || dial.channel.deleted || dial.channel.connection !== undefined) return
-    dial.timer = this.#options.clock.setTimeout(() => {
-      dial.timer = undefined
-      this.#due(dial)
+  #schedule(target: OutboundTarget, delayMs = target.backoffMs(this.#options.random())): void {
+    if (!this.#running || !target.isIdle || target.channel.deleted || target.channel.connection !== undefined) return
+    target.timer = this.#options.clock.setTimeout(() => {
+      target.timer = undefined
+      this.#enqueue(target)
     }, delayMs)
   }
 
-  /** Lets it wait for its tenant's rate, then for its turn. */
-  #due(dial: Dial): void {
-    if (!dial.isIdle || dial.channel.deleted || dial.channel.connection !== undefined) return
-    const rate = this.#options.rate(dial.channel.owner.tenant)
+  /** Waits for the rate limit of the tenant, then for a free attempt. */
+  #enqueue(target: OutboundTarget): void {
+    if (!target.isIdle || target.channel.deleted || target.channel.connection !== undefined) return
+    const rate = this.#options.rate(target.channel.owner.tenant)
     const { waitMs } = rate
     if (waitMs > 0) {
-      this.#later(dial, waitMs)
+      this.#schedule(target, waitMs)
       return
     }
     rate.take()
-    dial.queued = true
-    this.#queue.push(dial)
-    this.#next()
+    target.isQueued = true
+    this.#queue.push(target)
+    this.#startNext()
   }
 
-  #next(): void {
+  #startNext(): void {
     while (this.#attempts < MAX_ATTEMPTS) {
-      const dial = this.#queue.shift()
-      if (dial === undefined) return
-      dial.queued = false
-      if (!this.#running || dial.channel.deleted || dial.channel.connection !== undefined) continue
+      const target = this.#queue.shift()
+      if (target === undefined) return
+      target.isQueued = false
+      if (!this.#running || target.channel.deleted || target.channel.connection !== undefined) continue
       this.#attempts++
-      void this.#attempt(dial).finally(() => {
+      void this.#attempt(target).finally(() => {
         this.#attempts--
-        this.#later(dial)
-        this.#next()
+        this.#schedule(target)
+        this.#startNext()
       })
     }
   }
 
   /** Never rejects. */
-  async #attempt(dial: Dial): Promise<void> {
+  async #attempt(target: OutboundTarget): Promise<void> {
     const { clock, log, stored } = this.#options
-    const { channel, destination } = dial
+    const { channel, destination } = target
     const attempt = new AbortController()
     const { signal } = attempt
-    dial.attempt = attempt
-    const timer = clock.setTimeout(() => attempt.abort(new Error('it took too long')), OPEN_MS)
+    target.attempt = attempt
+    const timer = clock.setTimeout(() => attempt.abort(new Error('the attempt took too long')), OPEN_MS)
     let address = ''
     log.debug({ channel: channel.id, url: destination.url }, 'dialling begins')
     try {
-      address = await this.#addressFor(dial, signal)
-      this.#record(dial, address, 'begun')
+      address = await this.#addressFor(target, signal)
+      this.#record(target, address, 'begun')
       await stored()
       signal.throwIfAborted()
       channel.refused = false
-      if (destination.isOneWay) await this.#openOneWay(dial, address, signal)
-      else await this.#openSession(dial, address, signal, () => clock.clear(timer))
-      dial.failures = 0
-      this.#record(dial, address, 'ok')
+      if (destination.isPush) await this.#openPush(target, address, signal)
+      else await this.#openSession(target, address, signal, () => clock.clear(timer))
+      target.failures = 0
+      this.#record(target, address, 'ok')
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error)
       const isRefused = error instanceof Refused
-      if (address !== '') this.#record(dial, address, 'failed', detail)
-      else if (isRefused && !channel.refused) this.#record(dial, address, 'refused', detail)
+      if (address !== '') this.#record(target, address, 'failed', detail)
+      else if (isRefused && !channel.refused) this.#record(target, address, 'refused', detail)
       if (!channel.deleted && channel.connection === undefined) {
-        dial.failures++
+        target.failures++
         channel.refused = isRefused
       }
-      log.info({ channel: channel.id, url: destination.url, address, detail }, 'dialling came to nothing')
+      log.info({ channel: channel.id, url: destination.url, address, detail }, 'dialling failed')
     } finally {
       clock.clear(timer)
-      dial.attempt = undefined
+      target.attempt = undefined
     }
   }
 
-  /** Judges everything, and gives the address to go to. Throws Refused; or what the resolver throws. */
-  async #addressFor(dial: Dial, signal: AbortSignal): Promise<string> {
+  /** Checks everything and returns the address to connect to. Throws Refused, or an error of the resolver. */
+  async #addressFor(target: OutboundTarget, signal: AbortSignal): Promise<string> {
     const { allow, resolve } = this.#options
-    const { channel, destination } = dial
-    if (!this.#mayDial(channel, destination)) throw new Refused('the owner may not dial this any more')
+    const { channel, destination } = target
+    if (!this.#mayDial(channel, destination)) throw new Refused('the owner may no longer dial this destination')
     const addresses = destination.isAddress
       ? [destination.host]
       : await unlessAborted(resolve(destination.host), signal)
     for (const address of addresses) {
-      if (!allow.permitsAddress(destination, address)) throw new Refused(`\`dial.allow\` does not open ${address}`)
-      if (isOwn(destination, address, this.#own)) throw new Refused(`${address} is a listener of the producer itself`)
+      if (!allow.permitsAddress(destination, address)) throw new Refused(`\`target.allow\` does not permit ${address}`)
+      if (isOwnListener(destination, address, this.#own))
+        throw new Refused(`${address} is a listener of the producer itself`)
     }
-    const address = addresses[dial.attempts++ % addresses.length]
+    const address = addresses[target.attempts++ % addresses.length]
     if (address === undefined) throw new Error('the name has no address')
     return address
   }
 
-  /** Until the peer has proven who it is. Rejects if it does not. */
-  async #openSession(dial: Dial, address: string, signal: AbortSignal, opened: () => void): Promise<void> {
-    const { reach } = this.#options
-    const { channel, destination } = dial
-    const door = dial.door && whileWanted(dial.door, signal)
-    if (door === undefined) throw new Refused('the proof of its secret is lost')
-    const reached = await reach(destination, address, signal)
-    opened()
+  /** Resolves when the peer has logged in. Rejects if it does not. */
+  async #openSession(target: OutboundTarget, address: string, signal: AbortSignal, onOpen: () => void): Promise<void> {
+    const { connect } = this.#options
+    const { channel, destination } = target
+    const auth = target.auth && untilAborted(target.auth, signal)
+    if (auth === undefined) throw new Refused('the verifier of its secret is missing')
+    const opened = await connect(destination, address, signal)
+    onOpen()
     await new Promise<void>((resolve, reject) => {
-      const { socket } = reached
-      socket.once('close', () => reject(signal.aborted ? signal.reason : new Error('it did not prove who it is')))
-      reached.arrive((arrival) =>
+      const { socket } = opened
+      socket.once('close', () => reject(signal.aborted ? signal.reason : new Error('the peer did not log in')))
+      opened.handOver((connection) =>
         this.#accept({
-          ...arrival,
-          outbound: { auth: door, channel },
+          ...connection,
+          outbound: { auth, channel },
           admitted: () => {
-            arrival.admitted?.()
-            // From here on the connection is a session like any other, and has the channel.
-            dial.attempt = undefined
-            dial.isAboutToHave = true
+            connection.admitted?.()
+            // From here on the connection is a session like any other and takes the channel.
+            target.attempt = undefined
+            target.willAttach = true
             resolve()
           },
         }),
@@ -260,22 +303,22 @@ export class Dialler implements ChannelDialler {
     })
   }
 
-  async #openOneWay(dial: Dial, address: string, signal: AbortSignal): Promise<void> {
-    const { clock, oneWay, attach } = this.#options
-    const connection = await oneWay(dial.channel, dial.destination, address)
+  async #openPush(target: OutboundTarget, address: string, signal: AbortSignal): Promise<void> {
+    const { clock, openPush, attach } = this.#options
+    const connection = await openPush(target.channel, target.destination, address)
     if (signal.aborted) {
       connection.end()
       throw signal.reason
     }
-    dial.attempt = undefined
-    dial.isAboutToHave = true
-    dial.oneWay = connection
-    attach(dial.channel, connection)
-    dial.timer = clock.setTimeout(() => connection.end(), RENEW_MS)
+    target.attempt = undefined
+    target.willAttach = true
+    target.push = connection
+    attach(target.channel, connection)
+    target.timer = clock.setTimeout(() => connection.end(), RENEW_MS)
   }
 
-  #record(dial: Dial, address: string, outcome: string, detail = ''): void {
-    const { channel, destination } = dial
+  #record(target: OutboundTarget, address: string, outcome: string, detail = ''): void {
+    const { channel, destination } = target
     const args = { channel: channel.id }
     const entry = { action: 'dial', identity: channel.owner, address, object: destination.url, args, outcome, detail }
     this.#options.audit.record(entry)

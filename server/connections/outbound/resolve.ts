@@ -1,11 +1,11 @@
-/** From a destination to the addresses that a connection to it would go to, and which of them are this machine's own. */
+/** Resolves the host of a destination, and recognizes the producer's own listeners among its addresses. */
 import { lookup } from 'node:dns/promises'
 import { BlockList } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { familyOf } from '../../core/special-addresses.ts'
 import type { Destination } from './destination.ts'
 
-/** All addresses of a name, as the system resolves it. */
+/** Resolves a name to all its addresses. */
 export type Resolver = (name: string) => Promise<readonly string[]>
 
 export const systemResolver: Resolver = async (name) => {
@@ -19,11 +19,11 @@ export interface OwnPort {
   readonly port: number
 }
 
-/** Whether a connection would reach a listener of the producer itself: its own port on any address of this machine. */
-export function isOwn({ scheme, port }: Destination, address: string, own: readonly OwnPort[]): boolean {
+/** Whether a connection would reach the producer itself: one of its own ports, on any address of this machine. */
+export function isOwnListener({ scheme, port }: Destination, address: string, own: readonly OwnPort[]): boolean {
   const transport = scheme === 'gmetric' ? 'udp' : 'tcp'
   if (!own.some((one) => one.transport === transport && one.port === port)) return false
-  // IPv4 written as IPv6 is found too: a BlockList knows that form.
+  // A BlockList also recognizes IPv4 addresses that are written as IPv6.
   const here = new BlockList()
   here.addSubnet('127.0.0.0', 8, 'ipv4')
   here.addSubnet('0.0.0.0', 8, 'ipv4')

@@ -1,17 +1,19 @@
 /**
- * The certificates in force. Good new files are used for every handshake from then on, while connections that are open stay
- * as they are; a bad one is told, and what was read before goes on.
+ * The certificates in force. When the files change, new handshakes use the new ones and open connections stay as they are. A
+ * file that cannot be used is reported, and the previous ones stay in force.
  */
 import type { Duplex } from 'node:stream'
-import type { TLSSocket, TlsOptions } from 'node:tls'
+import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { Certificates, PeerCertificate } from '../../../auth/mechanism.ts'
 import type { Owner } from '../../../auth/permissions.ts'
 import type { Clock } from '../../core/clock.ts'
 import { type FileChange, readAgain, WatchedFile } from '../../core/watched-file.ts'
 import type { SensorStatus } from '../../metrics/metric.ts'
 import type { TlsSection } from '../config.ts'
-import { Handshakes } from './handshakes.ts'
 import { type Material, type MaterialFiles, readMaterial } from './material.ts'
+
+/** Servers of Node's that are kept for the next handshake. */
+const MAX_IDLE_SERVERS = 64
 
 export class TlsFiles implements Certificates {
   readonly owner: Owner = 'producer'
@@ -30,7 +32,7 @@ export class TlsFiles implements Certificates {
     this.#handshakes = new Handshakes(this.#material.options)
   }
 
-  /** Undefined where `[tls]` names no certificate. Throws FileError where a file is no good. */
+  /** Returns undefined if `[tls]` names no certificate. Throws FileError if a file cannot be used. */
   static open(tls: TlsSection, clock: Pick<Clock, 'wallMs'>): TlsFiles | undefined {
     if (tls.cert === undefined || tls.key === undefined) return undefined
     const files: MaterialFiles = {
@@ -43,11 +45,11 @@ export class TlsFiles implements Certificates {
     return new TlsFiles(files, clock)
   }
 
-  /** What can be used and should not stay so. */
+  /** Reports files that can be used but should be corrected. */
   warnings(): string[] {
     const { key, cert } = this.#files
     return [
-      ...(key.isPublic ? [`everybody on this machine can read the private key ${key.path}: chmod 600`] : []),
+      ...(key.isPublic ? [`everybody on this machine can read the private key ${key.path}; run chmod 600 on it`] : []),
       ...(this.#isExpired ? [`the certificate in ${cert.path} has expired: clients will refuse it`] : []),
     ]
   }
@@ -56,25 +58,25 @@ export class TlsFiles implements Certificates {
     return this.#clock.wallMs() >= this.#material.validUntil
   }
 
-  /** For handshakes from now on. */
+  /** The options of new handshakes. */
   get options(): TlsOptions {
     return this.#material.options
   }
 
-  /** Calls whenever new files are in force. */
-  follow(listener: (options: TlsOptions) => void): void {
+  /** Calls `listener` whenever new files come into force. */
+  onRenewal(listener: (options: TlsOptions) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** For `TlsLink`. */
+  /** The handshake of `TlsLink`. */
   readonly handshake = (raw: Duplex, done: (socket: TLSSocket) => void): void => this.#handshakes.begin(raw, done)
 
   isTrusted(certificate: PeerCertificate): boolean {
     return this.#material.trust.isTrusted(certificate, this.#clock.wallMs())
   }
 
-  /** Looks at the files, and reads them again if one has changed; to be called every second. */
-  look(): FileChange | undefined {
+  /** Reads the files again if one has changed; must be called every second. */
+  reloadIfChanged(): FileChange | undefined {
     const { cert, key, clientCa, clientRevoked } = this.#files
     const watched = [cert, key, clientCa, clientRevoked].filter((file) => file !== undefined)
     const change = readAgain(watched, () => {
@@ -92,10 +94,44 @@ export class TlsFiles implements Certificates {
     for (const listener of this.#listeners) listener(this.#material.options)
   }
 
-  /** For `producer.sensors`. */
+  /** The status for `producer.sensors`. */
   status(): SensorStatus {
-    const until = `the certificate is good until ${new Date(this.#material.validUntil).toISOString()}`
-    const isGood = this.#problem === undefined && !this.#isExpired
-    return { name: 'tls', state: isGood ? 'ok' : 'failed', detail: this.#problem ?? until, counters: this.#counters }
+    const until = `the certificate is valid until ${new Date(this.#material.validUntil).toISOString()}`
+    const isValid = this.#problem === undefined && !this.#isExpired
+    return { name: 'tls', state: isValid ? 'ok' : 'failed', detail: this.#problem ?? until, counters: this.#counters }
+  }
+}
+
+/**
+ * Handshakes with one certificate, over streams that are already open. A server of Node's performs one at a time, because it
+ * does not report whose handshake has ended. Idle servers are reused, because creating one takes as long as a handshake.
+ */
+export class Handshakes {
+  readonly #options: TlsOptions
+  readonly #idle: Server[] = []
+
+  constructor(options: TlsOptions) {
+    this.#options = options
+  }
+
+  /** Calls `done` when the handshake has succeeded; destroys `raw` if it fails. */
+  begin(raw: Duplex, done: (socket: TLSSocket) => void): void {
+    const server = this.#idle.pop() ?? createServer(this.#options)
+    const release = (): void => {
+      server.off('secureConnection', succeeded)
+      server.off('tlsClientError', failed)
+      if (this.#idle.length < MAX_IDLE_SERVERS) this.#idle.push(server)
+    }
+    const succeeded = (socket: TLSSocket): void => {
+      release()
+      done(socket)
+    }
+    const failed = (): void => {
+      release()
+      raw.destroy()
+    }
+    server.on('secureConnection', succeeded)
+    server.on('tlsClientError', failed)
+    server.emit('connection', raw)
   }
 }

@@ -1,8 +1,10 @@
-/** The files of `[tls]`, read and checked together: what new handshakes are led with, and whom to trust. */
-import { constants, createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto'
+/** Reads and checks the files of `[tls]` together: the options of new handshakes, and the client certificates to trust. */
+import { constants, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext, type TlsOptions } from 'node:tls'
+import type { PeerCertificate } from '../../../auth/mechanism.ts'
 import type { WatchedFile } from '../../core/watched-file.ts'
-import { ClientTrust, readCertificates, readRevoked } from './client-trust.ts'
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
 
 export interface MaterialFiles {
   readonly cert: WatchedFile
@@ -14,17 +16,17 @@ export interface MaterialFiles {
 export interface Material {
   readonly options: TlsOptions
   readonly trust: ClientTrust
-  /** When the server's own certificate ends, milliseconds since 1970. */
+  /** When the server's own certificate expires, milliseconds since 1970. */
   readonly validUntil: number
 }
 
-/** Throws FileError: the first file that is no good. */
+/** Throws FileError for the first file that cannot be used. */
 export function readMaterial({ cert, key, clientCa, clientRevoked }: MaterialFiles): Material {
   const certPem = cert.text()
   const own = certificatesOf(cert, certPem)[0]
   const keyPem = key.text()
   if (own?.checkPrivateKey(keyOf(key, keyPem)) !== true) {
-    throw key.error(`does not belong to the certificate in ${cert.path}; put there the key it was made with`)
+    throw key.error(`does not belong to the certificate in ${cert.path}; install the key with which it was made`)
   }
   const caPem = clientCa?.text()
   const authorities = clientCa && caPem !== undefined ? certificatesOf(clientCa, caPem) : []
@@ -33,10 +35,10 @@ export function readMaterial({ cert, key, clientCa, clientRevoked }: MaterialFil
     cert: certPem,
     key: keyPem,
     ...(caPem === undefined ? {} : { ca: caPem, requestCert: true }),
-    // Who has no certificate, or one of somebody else's, may still log in by another method.
+    // A client without a certificate, or with an unknown one, may still log in by another method.
     rejectUnauthorized: false,
     minVersion: 'TLSv1.2',
-    // No tickets: a session that is taken up again would bring a certificate that nobody has looked at since.
+    // No tickets: a resumed session would present a certificate that was not checked again.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   }
   try {
@@ -52,9 +54,9 @@ function certificatesOf(file: WatchedFile, pem: string): X509Certificate[] {
   try {
     found = readCertificates(pem)
   } catch (error) {
-    throw file.error('holds a certificate that is damaged; write it anew', error)
+    throw file.error('contains a damaged certificate; write it again', error)
   }
-  if (found.length === 0) throw file.error('holds no certificate; a PEM file is needed')
+  if (found.length === 0) throw file.error('contains no certificate; a PEM file is needed')
   return found
 }
 
@@ -62,14 +64,69 @@ function keyOf(file: WatchedFile, pem: string): KeyObject {
   try {
     return createPrivateKey(pem)
   } catch (error) {
-    throw file.error('holds no private key that can be used; a PEM file without a passphrase is needed', error)
+    throw file.error('contains no usable private key; a PEM file without a passphrase is needed', error)
   }
 }
 
 function revokedOf(file: WatchedFile): Set<string> {
   const read = readRevoked(file.text())
   if (typeof read !== 'number') return read
-  throw file.error(
-    `has something else than a serial number or SHA-256 fingerprint in line ${read}; hexadecimal is needed`,
-  )
+  throw file.error(`contains no serial number or SHA-256 fingerprint in line ${read}; hexadecimal is needed`)
+}
+
+/**
+ * Decides which client certificates are valid now: issued by one of the operator's authorities, not revoked, not expired. It
+ * is asked again every second for each certificate with which somebody logged in, so the costly part is cached.
+ */
+export class ClientTrust {
+  readonly #authorities: readonly X509Certificate[]
+  readonly #revoked: ReadonlySet<string>
+  readonly #issued = new WeakMap<PeerCertificate, boolean>()
+
+  constructor(authorities: readonly X509Certificate[], revoked: ReadonlySet<string>) {
+    this.#authorities = authorities
+    this.#revoked = revoked
+  }
+
+  isTrusted(certificate: PeerCertificate, nowMs: number): boolean {
+    if (nowMs >= certificate.validUntil) return false
+    const { serial, fingerprint } = certificate
+    if (this.#revoked.has(digitsOf(serial)) || this.#revoked.has(digitsOf(fingerprint))) return false
+    let isIssued = this.#issued.get(certificate)
+    if (isIssued === undefined) {
+      isIssued = this.#isIssued(new X509Certificate(certificate.raw))
+      this.#issued.set(certificate, isIssued)
+    }
+    return isIssued
+  }
+
+  #isIssued(certificate: X509Certificate): boolean {
+    return this.#authorities.some(
+      (authority) => certificate.checkIssued(authority) && certificate.verify(authority.publicKey),
+    )
+  }
+}
+
+/** Reads the certificates of a PEM file. Throws if one cannot be parsed. */
+export function readCertificates(pem: string): X509Certificate[] {
+  return (pem.match(CERTIFICATE) ?? []).map((text) => new X509Certificate(text))
+}
+
+/**
+ * Reads serial numbers and SHA-256 fingerprints, one per line, in hexadecimal digits of any case and with or without colons;
+ * `#` begins a comment. Returns the number of the first invalid line instead.
+ */
+export function readRevoked(text: string): Set<string> | number {
+  const revoked = new Set<string>()
+  for (const [index, line] of text.split('\n').entries()) {
+    const entry = line.replace(/#.*/, '').trim()
+    if (entry === '') continue
+    if (!/^[0-9A-Fa-f][0-9A-Fa-f:]*$/.test(entry)) return index + 1
+    revoked.add(digitsOf(entry))
+  }
+  return revoked
+}
+
+function digitsOf(hex: string): string {
+  return hex.replaceAll(':', '').replace(/^0+/, '').toUpperCase()
 }

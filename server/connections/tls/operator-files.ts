@@ -1,14 +1,14 @@
-/** Certificates and keys of the operator's, read at the start and looked at every second. */
+/** The operator's certificates and keys, which are read at the start and again when they change. */
+import { AuthError } from '../../../auth/errors.ts'
 import type { Certificates } from '../../../auth/mechanism.ts'
-import type { JwtKeys } from '../../../auth/token/jwt-keys.ts'
+import { JwtKeys } from '../../../auth/token/jwt-keys.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
-import { FileError, WatchedFile } from '../../core/watched-file.ts'
+import { type FileChange, FileError, readAgain, WatchedFile } from '../../core/watched-file.ts'
 import type { Notices } from '../../sources/producer/notices.ts'
 import type { DialSection, JwtSection, TlsSection } from '../config.ts'
-import { readCertificates } from './client-trust.ts'
 import { TlsFiles } from './files.ts'
-import { JwtKeysFile } from './jwt-keys-file.ts'
+import { readCertificates } from './material.ts'
 
 export interface OperatorFilesOptions {
   readonly tls: TlsSection
@@ -21,7 +21,7 @@ export class OperatorFiles {
   readonly #jwt: JwtKeysFile | undefined
   readonly #log: Logger
 
-  /** Throws FileError where one is no good. */
+  /** Throws FileError if a file cannot be used. */
   constructor({ tls, jwt, dial }: OperatorFilesOptions, clock: Pick<Clock, 'wallMs'>, log: Logger) {
     this.#log = log
     this.tls = TlsFiles.open(tls, clock)
@@ -38,10 +38,10 @@ export class OperatorFiles {
     return this.#jwt?.keys
   }
 
-  /** Reads again what has changed, and tells. */
-  look(notices: Pick<Notices, 'emit'>): void {
+  /** Reads changed files again and reports the result. */
+  reloadChanged(notices: Pick<Notices, 'emit'>): void {
     for (const file of [this.tls, this.#jwt]) {
-      const change = file?.look()
+      const change = file?.reloadIfChanged()
       if (change === undefined) continue
       this.#log[change.severity](change.detail)
       notices.emit({ ...change, subject: 'files' })
@@ -49,13 +49,39 @@ export class OperatorFiles {
   }
 }
 
-/** It is read at each attempt to dial; one that is no good from the start is a mistake. */
+/** Each outbound connection reads the file again, but a file that cannot be used from the start is a mistake. */
 function checkAuthorities(file: WatchedFile): void {
   try {
     if (readCertificates(file.text()).length > 0) return
   } catch (error) {
     if (error instanceof FileError) throw error
-    throw file.error('holds a certificate that cannot be read', error)
+    throw file.error('contains a certificate that cannot be read', error)
   }
-  throw file.error('holds no certificate in PEM form')
+  throw file.error('contains no certificate in PEM form')
+}
+
+/** The file of `jwt.keys`. A file that cannot be used is reported, and the previous keys stay in force. */
+export class JwtKeysFile {
+  readonly keys = new JwtKeys()
+  readonly #file: WatchedFile
+
+  /** Throws FileError if the file cannot be used. */
+  constructor(path: string) {
+    this.#file = new WatchedFile(path, 'jwt.keys')
+    this.#read()
+  }
+
+  /** Must be called every second. */
+  reloadIfChanged(): FileChange | undefined {
+    return readAgain([this.#file], () => this.#read())
+  }
+
+  #read(): void {
+    try {
+      this.keys.reload(this.#file.text())
+    } catch (error) {
+      if (error instanceof AuthError) throw this.#file.error(`cannot be used: ${error.message}`, error)
+      throw error
+    }
+  }
 }

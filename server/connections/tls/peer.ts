@@ -1,4 +1,4 @@
-/** What a peer has shown in a handshake, as the methods of login need it [MON 11]. */
+/** The facts that a TLS handshake shows of a peer, as the login methods need them [MON 11]. */
 import type { TLSSocket } from 'node:tls'
 import type { Certificates, Peer, PeerCertificate } from '../../../auth/mechanism.ts'
 
@@ -10,7 +10,7 @@ export function peerFacts(socket: TLSSocket, certificates: Certificates): Partia
   const certificate = socket.authorized ? certificateOf(socket) : undefined
   return {
     encrypted: true,
-    // Below TLS 1.3 it would not be unique to the connection without more (RFC 9266 section 3).
+    // Before TLS 1.3 the exporter alone is not unique to the connection (RFC 9266 section 3).
     exporter:
       socket.getProtocol() === 'TLSv1.3'
         ? socket.exportKeyingMaterial(EXPORTER_BYTES, LABEL, Buffer.alloc(0))
@@ -23,7 +23,7 @@ function certificateOf(socket: TLSSocket): PeerCertificate | undefined {
   const certificate = socket.getPeerX509Certificate()
   if (certificate === undefined) return undefined
   const { subject } = certificate.toLegacyObject()
-  // One name and no other: several would be anybody's choice.
+  // Exactly one name, because among several the choice would be arbitrary.
   if (typeof subject.CN !== 'string') return undefined
   return {
     subject: subject.CN,

@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
 import { duration, integer, key, needed, oneOf, optional, plainText, tenant, toggle } from '../../config/value-types.ts'
-import { parametersOf, parseTemplate, type Template } from './template.ts'
+import { parseTemplate, type Template, templateParameters } from './template.ts'
 
 /** A value of a parameter is never longer, whatever the table says: it is matched against a pattern. */
 export const MAX_VALUE_BYTES = 4096
@@ -211,12 +211,13 @@ interface Parts {
 function* tableProblems({ argv, stdin, environment, parameter }: Parts): Generator<string> {
   const declared = new Map(parameter.map((one) => [one.name, one]))
   const [path, ...rest] = argv
-  if (path !== undefined && parametersOf(path).length > 0) yield '`argv`: the program itself cannot hold a parameter'
-  const hidden = [parseTemplate(stdin), ...environment.map(({ value }) => value)].flatMap(parametersOf)
-  for (const name of [...argv.flatMap(parametersOf), ...hidden]) {
+  if (path !== undefined && templateParameters(path).length > 0)
+    yield '`argv`: the program itself cannot hold a parameter'
+  const hidden = [parseTemplate(stdin), ...environment.map(({ value }) => value)].flatMap(templateParameters)
+  for (const name of [...argv.flatMap(templateParameters), ...hidden]) {
     if (!declared.has(name)) yield `{${name}} is not one of its parameters: write {{${name}}} for the braces themselves`
   }
-  for (const name of rest.flatMap(parametersOf)) {
+  for (const name of rest.flatMap(templateParameters)) {
     if (declared.get(name)?.secret)
       yield `the secret {${name}} would show in the process list: give it to \`stdin\` or \`environment\``
   }
@@ -224,6 +225,6 @@ function* tableProblems({ argv, stdin, environment, parameter }: Parts): Generat
     if (declared.get(name)?.secret === false)
       yield `{${name}} is no secret: \`stdin\` and \`environment\` take secrets only`
   }
-  const used = new Set([...argv.flatMap(parametersOf), ...hidden])
+  const used = new Set([...argv.flatMap(templateParameters), ...hidden])
   for (const name of declared.keys()) if (!used.has(name)) yield `the parameter ${name} is used nowhere`
 }

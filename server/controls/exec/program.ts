@@ -1,31 +1,31 @@
 /**
- * One run of a program: in a process group of its own, that ends as a whole. Whatever is left of the group when the program
- * has ended, or its time is over, is killed; nobody waits for a pipe that somebody has taken along.
+ * Runs a program in a process group of its own. Whatever is left of the group after the program has ended or timed out is
+ * killed, and a pipe that another process holds open is not waited for.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Clock } from '../../core/clock.ts'
 
-/** From SIGTERM to SIGKILL. */
+/** Time between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000
-/** What is still in the pipes when the program has ended comes at once, or somebody else holds them. */
+/** Time to read the rest of the pipes after the program has ended; they stay open longer only if another process holds them. */
 const DRAIN_MS = 250
 
 export interface Program {
-  /** From `/` on. */
+  /** An absolute path. */
   readonly path: string
   readonly argv: readonly string[]
   readonly environment: Readonly<Record<string, string>>
   readonly directory: string
-  /** Undefined: the server's own. */
+  /** undefined for the server's own user. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined
   readonly stdin: string | undefined
   readonly timeoutMs: number
-  /** Bytes of both outputs together. */
+  /** Maximum bytes of both outputs together. */
   readonly maxOutput: number
 }
 
 export interface Ended {
-  /** The code, or the signal that ended it, or why it never began. */
+  /** The exit code, the signal that ended the program, or the reason why it was not started. */
   readonly end: { readonly exit: number } | { readonly signal: string } | { readonly error: string }
   readonly cause: 'itself' | 'timeout' | 'stop'
   readonly stdout: string
@@ -33,7 +33,7 @@ export interface Ended {
   readonly truncated: boolean
 }
 
-/** Never rejects. `signal`: the server stops. */
+/** Never rejects. `signal` is aborted when the server stops. */
 export function runProgram(
   program: Program,
   clock: Pick<Clock, 'setTimeout' | 'clear'>,
@@ -80,9 +80,9 @@ class Running {
     child.once('exit', (code, by) => this.#exited(code === null ? { signal: by ?? 'unknown' } : { exit: code }))
     child.once('close', () => this.#finish())
     for (const name of ['stdout', 'stderr'] as const) {
-      child[name]?.on('data', (chunk: Buffer) => this.#take(name, chunk))
+      child[name]?.on('data', (chunk: Buffer) => this.#collect(name, chunk))
     }
-    // It need not read what it is given.
+    // The program need not read its input.
     child.stdin?.on('error', () => {})
     child.stdin?.end(stdin)
     if (child.pid === undefined) return
@@ -90,7 +90,7 @@ class Running {
     signal.addEventListener('abort', this.#onStop)
   }
 
-  #take(name: 'stdout' | 'stderr', chunk: Buffer): void {
+  #collect(name: 'stdout' | 'stderr', chunk: Buffer): void {
     const kept = chunk.subarray(0, this.#room)
     if (kept.length < chunk.length) this.#truncated = true
     if (kept.length === 0) return
@@ -112,7 +112,7 @@ class Running {
     try {
       process.kill(-pid, signal)
     } catch (error) {
-      // Nobody is left; or what is left has become another user, whom the system keeps from us.
+      // No process is left, or it now belongs to a user whose processes the server may not signal.
       if (!(error instanceof Error && 'code' in error && (error.code === 'ESRCH' || error.code === 'EPERM')))
         throw error
     }
@@ -125,7 +125,7 @@ class Running {
     this.#timer = this.#clock.setTimeout(() => this.#finish(), DRAIN_MS)
   }
 
-  /** It could not be started. */
+  /** The program could not be started. */
   #failed(error: Error): void {
     if (this.#child.pid !== undefined) return
     this.#end = { error: error.message }

@@ -1,21 +1,21 @@
 /**
- * Text with places for parameters: `--since={since}`. `{{` and `}}` are the braces themselves, and a brace that encloses no
- * name is only a brace. A value never makes two texts of one: what a template gives is one argument of a program.
+ * Text with placeholders for parameters: `--since={since}`. `{{` and `}}` stand for single braces, and braces that do not
+ * enclose a name stand for themselves. A filled template is always exactly one argument of a program, whatever the values.
  */
 
-export interface Place {
+export interface Placeholder {
   readonly parameter: string
 }
 
 export interface Template {
-  /** In their order; never two texts behind each other, never an empty one. */
-  readonly pieces: readonly (string | Place)[]
+  /** In order, without empty texts and without two consecutive texts. */
+  readonly pieces: readonly (string | Placeholder)[]
 }
 
 const PIECE = /\{\{|\}\}|\{([a-z][a-z0-9_]*)\}/g
 
 export function parseTemplate(text: string): Template {
-  const pieces: (string | Place)[] = []
+  const pieces: (string | Placeholder)[] = []
   let plain = ''
   let end = 0
   const flush = (): void => {
@@ -36,12 +36,15 @@ export function parseTemplate(text: string): Template {
   return { pieces }
 }
 
-export function parametersOf({ pieces }: Template): string[] {
+export function templateParameters({ pieces }: Template): string[] {
   return pieces.flatMap((piece) => (typeof piece === 'string' ? [] : [piece.parameter]))
 }
 
-/** The text with its values; undefined if one of them was not given. */
-export function fill({ pieces }: Template, valueFor: (parameter: string) => string | undefined): string | undefined {
+/** Returns the text with its values; undefined if one of the parameters was omitted. */
+export function fillTemplate(
+  { pieces }: Template,
+  valueFor: (parameter: string) => string | undefined,
+): string | undefined {
   let text = ''
   for (const piece of pieces) {
     const part = typeof piece === 'string' ? piece : valueFor(piece.parameter)

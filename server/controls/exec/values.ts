@@ -1,12 +1,12 @@
 /**
- * What a parameter of an `[[exec]]` control takes, and its value as the text that stands in an argument. Every value is judged
- * as a whole, and stays one argument: there is no shell that could take it apart.
+ * Validates the arguments of an `[[exec]]` control and converts them to text. Every value is checked as a whole and stays one
+ * argument of the program: no shell could split it.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { ExecParameter } from '../../controls/exec/config.ts'
 import { StatusError } from '../../core/errors.ts'
-import type { ControlParameter, Given } from '../control.ts'
+import type { ControlArguments, ControlParameter } from '../control.ts'
+import type { ExecParameter } from './config.ts'
 import { MAX_VALUE_BYTES, wholePattern } from './config.ts'
 import type { Template } from './template.ts'
 
@@ -17,11 +17,11 @@ const types = {
   boolean: BasicType.BOOLEAN,
 } as const satisfies Record<ExecParameter['type'], BasicType>
 
-/** Line ends of Unicode too: whoever reads the output of the program line by line must not be led astray. */
+/** Includes the line ends of Unicode, which could mislead a reader of the program's output. */
 const CONTROL_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
-/** As it stands in the catalogue. */
-export function declared(parameter: ExecParameter): ControlParameter {
+/** The parameter as the catalogue shows it. */
+export function declaredParameter(parameter: ExecParameter): ControlParameter {
   const { name, type, optional, secret, description, default: byDefault } = parameter
   return {
     name,
@@ -33,11 +33,11 @@ export function declared(parameter: ExecParameter): ControlParameter {
   }
 }
 
-/** Turns one value into its text. Throws StatusError INVALID_ARGUMENT. */
-export type Judge = (value: Value['value']) => string
+/** Converts a value to text. Throws StatusError INVALID_ARGUMENT. */
+export type ArgumentValidator = (value: Value['value']) => string
 
-/** The pattern is compiled once. */
-export function judgeOf(parameter: ExecParameter): Judge {
+/** Returns the validator of a parameter, with its pattern compiled. */
+export function validatorOf(parameter: ExecParameter): ArgumentValidator {
   const { name, type, values, maxLength, min, max, secret } = parameter
   const refuse = (why: string): never => {
     throw new StatusError('INVALID_ARGUMENT', `argument ${name}: ${why}`)
@@ -56,26 +56,28 @@ export function judgeOf(parameter: ExecParameter): Judge {
   return (value) => {
     const text = value as string
     const bytes = Buffer.byteLength(text)
-    if (bytes === 0) refuse('empty; leave it out instead')
-    // Before the pattern: one that is slow stays bounded.
+    if (bytes === 0) refuse('empty; omit it instead')
+    // Checked before the pattern, to bound the time that a slow pattern takes.
     if (bytes > Math.min(maxLength, MAX_VALUE_BYTES)) refuse(`longer than ${maxLength} bytes`)
-    if (CONTROL_CHARACTERS.test(text)) refuse('holds control characters')
-    // What a secret may be is half of it.
-    if (values.length > 0 && !values.includes(text)) refuse(secret ? 'not right' : `one of ${values.join(', ')}`)
-    if (pattern !== undefined && !pattern.test(text))
-      refuse(secret ? 'not right' : `does not match ${parameter.pattern}`)
+    if (CONTROL_CHARACTERS.test(text)) refuse('contains control characters')
+    // A list of the permitted values would reveal much of a secret.
+    if (values.length > 0 && !values.includes(text)) refuse(secret ? 'invalid' : `one of ${values.join(', ')}`)
+    if (pattern !== undefined && !pattern.test(text)) refuse(secret ? 'invalid' : `does not match ${parameter.pattern}`)
     return text
   }
 }
 
-/** Judges all that was given. */
-export function textsOf(given: Given, judges: ReadonlyMap<string, Judge>): Map<string, string> {
-  return new Map([...given].map(([name, value]) => [name, (judges.get(name) as Judge)(value)]))
+/** Validates all arguments and converts them to text. */
+export function textsOf(
+  given: ControlArguments,
+  validators: ReadonlyMap<string, ArgumentValidator>,
+): Map<string, string> {
+  return new Map([...given].map(([name, value]) => [name, (validators.get(name) as ArgumentValidator)(value)]))
 }
 
 /**
- * A value at the start of an argument could be taken for an option: unless it may, it must not begin with a dash. An empty
- * piece in front of it does not hide it.
+ * A value at the start of an argument must not begin with a dash unless its parameter allows it, because the program could
+ * take it for an option. Empty values before it do not count.
  */
 export function checkDash(
   { pieces }: Template,

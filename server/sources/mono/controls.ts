@@ -8,10 +8,10 @@ import { VOID } from '../../../protocol/monitor/value.ts'
 import { type MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
 import {
   type Control,
+  type ControlArguments,
   type ControlParameter,
   type ControlResult,
   failed,
-  type Given,
   ok,
 } from '../../controls/control.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -104,7 +104,7 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
 }
 
 /** Throws StatusError: another tenant's is as absent. */
-function agentOf(hub: Pick<Hub, 'sensors'>, args: Given, identity: Identity): MonoAgent {
+function agentOf(hub: Pick<Hub, 'sensors'>, args: ControlArguments, identity: Identity): MonoAgent {
   const name = args.get('agent') as string
   const sensors = hub.sensors.filter((sensor): sensor is MonoSensor => sensor instanceof MonoSensor)
   const theirs = sensors.filter(({ owner }) => mayRead(identity, owner))
@@ -119,7 +119,7 @@ function agentOf(hub: Pick<Hub, 'sensors'>, args: Given, identity: Identity): Mo
   return agent
 }
 
-function calledOf(args: Given): MonoName {
+function calledOf(args: ControlArguments): MonoName {
   return { category: args.get('category') as string, name: args.get('counter') as string }
 }
 

@@ -280,7 +280,7 @@ describe('new files', () => {
     for (const bad of ['', 'no PEM', good.slice(0, 60), (await authority.server()).key]) {
       directory.write('server.key', bad)
       producer.clock.advance(1_000)
-      expect((await watcher.value()).value.toString('latin1')).toMatch(/server\.key.*tls\.key.*goes on/s)
+      expect((await watcher.value()).value.toString('latin1')).toMatch(/server\.key.*tls\.key.*stay in force/s)
       expect(await everyListener()).toEqual(before)
     }
     const sensors = await watcher.query('producer.sensors')

@@ -1,6 +1,6 @@
 /** How long keys are kept, what they take, and what becomes of who waits for one; on the wire: section-10-execute.test.ts. */
 import { describe, expect, it } from 'vitest'
-import { Executions, type Keyed } from '../../../server/controls/executions.ts'
+import { Executions, type IdempotencyKey } from '../../../server/controls/executions.ts'
 import { ageClock } from '../../../server/core/clock.ts'
 import type { Change } from '../../../storage/store.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -10,7 +10,7 @@ const USER = 7
 const RESULT = new Uint8Array(8)
 const LARGE = new Uint8Array(1 << 20)
 
-function keyed(key: string): Keyed {
+function keyed(key: string): IdempotencyKey {
   return { key, digest: new Uint8Array(32), proof: '' }
 }
 

@@ -65,7 +65,7 @@ describe('a fenced sensor', () => {
     own.take(3)
     own.take(4, 'default.b')
     expect(await values(id)).toEqual([2, undefined])
-    expect(await act('resume', 'default')).toMatchObject({ outcome: 'ok', detail: 'default goes on' })
+    expect(await act('resume', 'default')).toMatchObject({ outcome: 'ok', detail: 'default is resumed' })
     own.take(5)
     expect(await values(id)).toEqual([5])
   })
@@ -143,9 +143,9 @@ describe('a fenced sensor', () => {
 
   it('said twice is no mistake', async () => {
     await act('fence', 'default')
-    expect(await act('fence', 'default')).toMatchObject({ outcome: 'ok', detail: 'default was fenced already' })
+    expect(await act('fence', 'default')).toMatchObject({ outcome: 'ok', detail: 'default is fenced already' })
     await act('resume', 'default')
-    expect(await act('resume', 'default')).toMatchObject({ outcome: 'ok', detail: 'default was not fenced' })
+    expect(await act('resume', 'default')).toMatchObject({ outcome: 'ok', detail: 'default is not fenced' })
   })
 
   it('is nobody’s without a rule; with one it is of the own tenant alone', async () => {

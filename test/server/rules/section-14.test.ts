@@ -115,7 +115,7 @@ describe('a destination that may not be dialled', () => {
       { ...refused, actor: 'boss', object: 'tcp://10.0.0.1:7650' },
     ])
     expect(records.at(-1)).toMatchObject({ ...refused, actor: 'worker', object: 'tcp://127.0.0.1:9' })
-    expect(records.at(-1)?.detail).toContain('41 more')
+    expect(records.at(-1)?.detail).toContain('41 earlier refusals')
   })
 })
 

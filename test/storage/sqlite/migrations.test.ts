@@ -101,7 +101,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(3)
+    expect(look.pragma('user_version', { simple: true })).toBe(4)
     look.close()
   })
 
@@ -169,5 +169,47 @@ describe('a database of format 2', () => {
     expect([rules, tokens, dials, executions, fences, places, audited]).toEqual([[], [], [], [], [], [], undefined])
     expect(await store.audit(0, 10)).toEqual([])
     await store.close()
+  })
+})
+
+describe('a database of format 3', () => {
+  let directory = ''
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'migrations-'))
+    const old = new Database(join(directory, 'cinnabar.db'))
+    old.exec(readFileSync(new URL('format-3.sql', import.meta.url), 'utf8'))
+    old.close()
+  })
+  afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+  test('keeps everything but the time of the last connection of its dialled channels', async () => {
+    for (let time = 1; time <= 2; time++) {
+      const store = new SqliteStore({ directory, reserveBytes: 0 })
+      const recovered = await store.open(new EventLog())
+      expect(recovered.warnings).toBeUndefined()
+      const [dial, plainDial] = recovered.dials
+      expect(recovered.dials).toHaveLength(2)
+      expect(plainDial).toEqual({ channel: 2, scram: undefined })
+      expect(Object.keys(dial ?? {})).toEqual(['channel', 'scram'])
+      expect([dial?.channel, dial?.scram?.iterations]).toEqual([1, 4096])
+      const keys = [dial?.scram?.salt, dial?.scram?.storedKey, dial?.scram?.serverKey]
+      expect(keys.map((key) => [...(key ?? [])])).toEqual([[...frames(1, 16)], [...frames(2, 32)], [...frames(3, 32)]])
+      expect(recovered.places).toEqual([{ channel: 1, metric: 40, reached: 7 }])
+      expect(recovered.fences).toEqual(['host'])
+      const [execution] = recovered.executions
+      expect(recovered.executions).toHaveLength(1)
+      expect([execution?.user, execution?.control, execution?.key, execution?.at]).toEqual([1, 'user.list', 'key', 5.5])
+      expect([...(execution?.result ?? [])]).toEqual([...frames(5, 8)])
+      expect(recovered.channels.map(({ id, user }) => [id, user])).toEqual([
+        [1, 1],
+        [2, 6],
+      ])
+      await store.close()
+    }
+    const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+    const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
+    expect(columns).toEqual(['channel', 'scram_salt', 'scram_iterations', 'scram_stored_key', 'scram_server_key'])
+    expect(look.pragma('user_version', { simple: true })).toBe(4)
+    look.close()
   })
 })

@@ -11,11 +11,11 @@ import { inputsOf } from '../../../../protocol/qmf/schema.ts'
 import { QmfStatus, type QmfValue, type Schema, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
 import {
   type Control,
+  type ControlArguments,
   type ControlParameter,
   type ControlResult,
   type ControlSource,
   failed,
-  type Given,
   HIDDEN,
   ok,
 } from '../../../controls/control.ts'
@@ -212,7 +212,7 @@ function completeTarget(brokers: readonly QmfBroker[], control: string, given: M
 }
 
 /** Throws StatusError: INVALID_ARGUMENT for no object or several, BUSY while the broker is not connected. */
-function targetOf(brokers: readonly QmfBroker[], control: string, given: Given): CallTarget {
+function targetOf(brokers: readonly QmfBroker[], control: string, given: ControlArguments): CallTarget {
   const broker = brokerOf(brokers, control, given.get(BROKER_PARAMETER) as string | undefined)
   if (!broker.isUp) throw new StatusError('BUSY', `${broker.name} is not connected: ${broker.detail}`)
   const object = objectOf(broker, control, given.get(OBJECT_PARAMETER) as string | undefined)

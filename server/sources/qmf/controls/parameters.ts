@@ -12,9 +12,9 @@ import { inputsOf, outputsOf } from '../../../../protocol/qmf/schema.ts'
 import { QmfType, type QmfValue, type SchemaArgument, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
 import { parseObjectId } from '../../../../protocol/qmf/values.ts'
 import {
+  type ControlArguments,
   type ControlParameter,
   DRY_RUN_PARAMETER,
-  type Given,
   HIDDEN,
   KEY_PARAMETER,
 } from '../../../controls/control.ts'
@@ -182,7 +182,7 @@ type Refuse = (why: string) => StatusError
  * Returns the values of the input arguments; `given` has the types of this version. Throws StatusError
  * INVALID_ARGUMENT.
  */
-export function toQmfArguments(method: SchemaMethod, given: Given): QmfValue[] {
+export function toQmfArguments(method: SchemaMethod, given: ControlArguments): QmfValue[] {
   return inputsOf(method).map((argument) => {
     const name = parameterName(argument.name)
     const value = given.get(name) ?? defaultOf(argument)

@@ -104,9 +104,9 @@ interface Dialling {
   readonly clock: { advance(ms: number): void }
 }
 
-/** Attempts that came to nothing so far. */
+/** Attempts that have failed so far. */
 export function failed({ logged }: Dialling): number {
-  return logged.filter((line) => line.includes('dialling came to nothing')).length
+  return logged.filter((line) => line.includes('dialling failed')).length
 }
 
 /** Lets time go on until the next attempt begins, and hardly further: an attempt has 10 s. Gives how long it took, ms. */

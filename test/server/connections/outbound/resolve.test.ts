@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { parseDestination } from '../../../../server/connections/outbound/destination.ts'
-import { isOwn, type OwnPort } from '../../../../server/connections/outbound/resolve.ts'
+import { isOwnListener, type OwnPort } from '../../../../server/connections/outbound/resolve.ts'
 
 const own: OwnPort[] = [
   { transport: 'tcp', port: 7650 },
@@ -13,7 +13,7 @@ describe("the producer's own ports", () => {
   it.each([...here, '127.0.0.1', '127.9.9.9', '::1', '::', '0.0.0.0', '::ffff:127.0.0.1'])(
     'are found at %s',
     (address) => {
-      const isIt = (url: string): boolean => isOwn(parseDestination(url), address, own)
+      const isIt = (url: string): boolean => isOwnListener(parseDestination(url), address, own)
       expect(['tcp://x:7650', 'wss://x:7650', 'gmetric://x:8649'].map(isIt)).toEqual([true, true, true])
       expect(['tcp://x:7651', 'tcp://x:8649', 'gmetric://x:7650'].map(isIt)).toEqual([false, false, false])
     },
@@ -21,7 +21,7 @@ describe("the producer's own ports", () => {
 
   it('are not those of other machines', () => {
     for (const address of ['8.8.8.8', '2001:4860:4860::8888']) {
-      expect(isOwn(parseDestination('tcp://x:7650'), address, own)).toBe(false)
+      expect(isOwnListener(parseDestination('tcp://x:7650'), address, own)).toBe(false)
     }
   })
 })

@@ -29,12 +29,12 @@ function shown({ cert }: Issued): PeerCertificate {
 
 describe('files that are no good at the start', () => {
   it.each<[string, keyof typeof paths, string | undefined, RegExp]>([
-    ['no certificate', 'cert', 'nothing', /server.pem holds no certificate; a PEM file is needed .*`tls.cert`/],
-    ['a damaged one', 'cert', first.cert.replace(/\n.{10}/, '\n----------'), /holds a certificate that is damaged/],
-    ['no key', 'key', 'nothing', /holds no private key that can be used.*`tls.key`/],
+    ['no certificate', 'cert', 'nothing', /server.pem contains no certificate; a PEM file is needed .*`tls.cert`/],
+    ['a damaged one', 'cert', first.cert.replace(/\n.{10}/, '\n----------'), /contains a damaged certificate/],
+    ['no key', 'key', 'nothing', /contains no usable private key.*`tls.key`/],
     ['the key of another', 'key', second.key, /does not belong to the certificate in .*server.pem.*`tls.key`/],
-    ['a public key', 'key', first.cert, /holds no private key/],
-    ['no authority', 'clientCa', '', /holds no certificate.*`tls.client_ca`/],
+    ['a public key', 'key', first.cert, /contains no usable private key/],
+    ['no authority', 'clientCa', '', /contains no certificate.*`tls.client_ca`/],
     ['no numbers', 'clientRevoked', '01\n# fine\n\nxyz\n', /line 4; hexadecimal is needed .*`tls.client_revoked`/],
     ['a file that is not there', 'key', undefined, /cannot be read: ENOENT.*`tls.key`/],
   ])('(%s: %s) are named, with what to do', (_, which, text, message) => {
@@ -59,7 +59,7 @@ describe('what can be used but should not stay so', () => {
   it('is a key that everybody can read', () => {
     expect(open().warnings()).toEqual([])
     chmodSync(paths.key, 0o644)
-    expect(open().warnings()).toEqual([expect.stringMatching(/everybody.*server\.key: chmod 600/)])
+    expect(open().warnings()).toEqual([expect.stringMatching(/everybody.*server\.key; run chmod 600/)])
   })
 
   it('is a certificate that has expired', () => {
@@ -82,7 +82,7 @@ describe('a change', () => {
     symlinkSync('a.pem', cert)
     symlinkSync(paths.key, key)
     const files = open({ cert, key })
-    expect(files.look()).toBeUndefined()
+    expect(files.reloadIfChanged()).toBeUndefined()
     for (const [target, link] of [
       ['b.pem', cert],
       ['b.key', key],
@@ -90,25 +90,25 @@ describe('a change', () => {
       symlinkSync(target, `${link}.new`)
       renameSync(`${link}.new`, link)
     }
-    expect(files.look()).toMatchObject({ severity: 'info' })
+    expect(files.reloadIfChanged()).toMatchObject({ severity: 'info' })
     expect(inForce(files)).toBe(second.cert)
-    expect(files.look()).toBeUndefined()
+    expect(files.reloadIfChanged()).toBeUndefined()
   })
 
   it('that is no good is told once, shows until it is mended, and the previous contents stay in force', () => {
     const files = open()
     const followed: unknown[] = []
-    files.follow(({ cert }) => followed.push(cert))
+    files.onRenewal(({ cert }) => followed.push(cert))
     directory.write('server.pem', second.cert)
-    expect(files.look()).toEqual({
+    expect(files.reloadIfChanged()).toEqual({
       severity: 'error',
       detail: expect.stringMatching(/does not belong.*; the previous contents stay in force$/),
     })
-    expect(files.look()).toBeUndefined()
+    expect(files.reloadIfChanged()).toBeUndefined()
     expect(files.status()).toMatchObject({ state: 'failed', counters: { read: 1, refused: 1 } })
     expect([inForce(files), followed]).toEqual([first.cert, []])
     directory.write('server.key', second.key)
-    expect(files.look()).toMatchObject({ severity: 'info' })
+    expect(files.reloadIfChanged()).toMatchObject({ severity: 'info' })
     expect(files.status()).toMatchObject({ state: 'ok', counters: { read: 2, refused: 1 } })
     expect([inForce(files), followed]).toEqual([second.cert, [second.cert]])
   })
@@ -116,7 +116,10 @@ describe('a change', () => {
   it('that takes a file away is no good', () => {
     const files = open()
     rmSync(paths.clientRevoked)
-    expect(files.look()).toMatchObject({ severity: 'error', detail: expect.stringContaining('cannot be read') })
+    expect(files.reloadIfChanged()).toMatchObject({
+      severity: 'error',
+      detail: expect.stringContaining('cannot be read'),
+    })
     expect(readFileSync(paths.cert, 'utf8')).toBe(inForce(files))
   })
 })
@@ -144,7 +147,7 @@ describe('a client certificate', () => {
     const [bad, other] = [shown(await authority.client('a')), shown(await authority.client('a'))]
     expect(files.isTrusted(bad)).toBe(true)
     directory.write('revoked.txt', `# these are gone\n\n${line(bad)}\n`)
-    files.look()
+    files.reloadIfChanged()
     expect([files.isTrusted(bad), files.isTrusted(other)]).toEqual([false, true])
   })
 })

@@ -3,8 +3,8 @@ import type { Identity } from '../../../../../auth/permissions.ts'
 import { BasicType } from '../../../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../../../protocol/monitor/value.ts'
 import type { QmfValue, Schema, TableSchema } from '../../../../../protocol/qmf/types.ts'
-import type { Control, ControlContext, ControlResult, Run } from '../../../../../server/controls/control.ts'
-import { readGiven } from '../../../../../server/controls/given.ts'
+import type { Control, ControlContext, ControlResult, ControlRun } from '../../../../../server/controls/control.ts'
+import { readInvocation } from '../../../../../server/controls/invocation.ts'
 import type { CallResult } from '../../../../../server/sources/qmf/console-events.ts'
 import { QmfControls } from '../../../../../server/sources/qmf/controls/controls.ts'
 import { QmfSensor } from '../../../../../server/sources/qmf/sensor.ts'
@@ -79,8 +79,8 @@ export class Fleet {
       const type = isInteger ? BasicType.INT64 : types[typeof value as keyof typeof types]
       return { name: key, type, value: isInteger ? BigInt(value) : value } as { name: string } & Value
     })
-    const { given } = readGiven(list, control)
-    return { given, run: control.prepare(given, context) as Run }
+    const { args: given } = readInvocation(list, control)
+    return { given, run: control.prepare(given, context) as ControlRun }
   }
 
   run(name: string, args: Readonly<Record<string, string | number | boolean>>): Promise<ControlResult> {

@@ -1,11 +1,11 @@
-/** The controls that there are for an identity: those of the server, and those that come and go with what is watched. */
+/** The controls that an identity can see: those of the server, and those that appear and disappear at run time. */
 import type { Identity } from '../../auth/permissions.ts'
 import type { Control, ControlSource } from './control.ts'
 
-/** Whether there are arguments with which somebody may run a control: then the catalogue shows it. */
+/** Whether an identity may run a control with some arguments; only then the catalogue shows it. */
 export type IsShown = (identity: Identity, control: string) => boolean
 
-export class Controls {
+export class ControlCatalogue {
   readonly #own = new Map<string, Control>()
   readonly #sources: ControlSource[] = []
   readonly #isShown: IsShown
@@ -25,20 +25,20 @@ export class Controls {
     return source === undefined ? this.#own.get(name)?.tenants : source.tenants
   }
 
-  /** Those an identity is shown. */
+  /** The controls that an identity can see. */
   visible(identity: Identity): Control[] {
     const all = [...this.#own.values(), ...this.#sources.flatMap((source) => [...source.of(identity)])]
-    return all.filter((control) => this.#mayKnow(control, identity))
+    return all.filter((control) => this.#isVisible(control, identity))
   }
 
-  /** undefined: there is none, or it is not shown. */
+  /** Returns undefined if the control does not exist or is not shown to the identity. */
   find(name: string, identity: Identity): Control | undefined {
     let control = this.#own.get(name)
     for (const source of this.#sources) control ??= source.find(name, identity)
-    return control && this.#mayKnow(control, identity) ? control : undefined
+    return control && this.#isVisible(control, identity) ? control : undefined
   }
 
-  #mayKnow({ name, tenants }: Control, identity: Identity): boolean {
+  #isVisible({ name, tenants }: Control, identity: Identity): boolean {
     if (tenants !== undefined && !tenants.includes(identity.tenant)) return false
     return this.#isShown(identity, name)
   }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { AuthStep, Peer } from '../../../../auth/mechanism.ts'
-import { whileWanted } from '../../../../server/connections/outbound/door.ts'
+import { untilAborted } from '../../../../server/connections/outbound/channel-auth.ts'
 
 const peer: Peer = { address: '127.0.0.1', loopback: true, encrypted: false }
 
@@ -8,7 +8,7 @@ it('whoever has proven itself when the attempt was given up meanwhile is not let
   let decide: (step: AuthStep) => void = () => {}
   const step = (): Promise<AuthStep> => new Promise((resolve) => (decide = resolve))
   const attempt = new AbortController()
-  const door = whileWanted({ methods: () => ['scram-sha-256'], begin: () => ({ step }) }, attempt.signal)
+  const door = untilAborted({ methods: () => ['scram-sha-256'], begin: () => ({ step }) }, attempt.signal)
   const challenge: AuthStep = { outcome: 'continue', data: new Uint8Array(1) }
   const first = door.begin(peer).step('scram-sha-256', new Uint8Array(0))
   decide(challenge)

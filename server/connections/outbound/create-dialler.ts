@@ -1,4 +1,4 @@
-/** Joins the dialler to the rest of the server. */
+/** Connects the dialler to the rest of the server. */
 import { mayRead } from '../../../auth/permissions.ts'
 import type { AuditLog } from '../../accounts/audit/log.ts'
 import type { Rights } from '../../accounts/rights.ts'
@@ -10,23 +10,24 @@ import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
 import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
 import type { DialSection } from '../config.ts'
 import { AllowList } from './allow-list.ts'
-import { reach } from './connect.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
+import { openConnection } from './open-connection.ts'
 import { type Resolver, systemResolver } from './resolve.ts'
 
-export interface DialParts extends Pick<SessionContext, 'clock' | 'log' | 'journal' | 'accounts' | 'quotas'> {
+export interface CreateDiallerOptions
+  extends Pick<SessionContext, 'clock' | 'log' | 'journal' | 'accounts' | 'quotas'> {
   readonly audit: AuditLog
   readonly config: { readonly dial: DialSection; readonly producer: { readonly name: string } }
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>
   readonly rights: Rights
   readonly serverSecret: Uint8Array
-  /** Instead of the system's. */
+  /** undefined for the resolver of the system. */
   readonly resolve?: Resolver | undefined
 }
 
-export function makeDialler(parts: DialParts): Dialler {
-  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, serverSecret } = parts
+export function createDialler(options: CreateDiallerOptions): Dialler {
+  const { config, clock, log, audit, journal, accounts, quotas, registry, rights, serverSecret } = options
   const { ca } = config.dial
   return new Dialler({
     clock,
@@ -39,23 +40,24 @@ export function makeDialler(parts: DialParts): Dialler {
     },
     account: (id) => accounts.byId(id),
     rate: (tenant) => quotas.of(tenant).dials,
-    resolve: parts.resolve ?? systemResolver,
-    reach: (destination, address, signal) => reach(destination, address, { clock, ca }, signal),
-    oneWay: oneWayOf(parts),
+    resolve: options.resolve ?? systemResolver,
+    connect: (destination, address, signal) => openConnection(destination, address, { clock, ca }, signal),
+    openPush: pushConnector(options),
     attach: (channel, connection) => registry.attach(channel, connection),
     serverSecret,
     random: Math.random,
   })
 }
 
-function oneWayOf({ config, clock, log, registry, hub }: DialParts): DiallerOptions['oneWay'] {
+function pushConnector({ config, clock, log, registry, hub }: CreateDiallerOptions): DiallerOptions['openPush'] {
   return async (channel, { port, url }, address) => {
     const packets = new GmetricPackets({
       name: config.producer.name,
       now: () => clock.monotonicMs(),
       metric: (name) => {
-        const isIts = ({ family, owner }: Sensor): boolean => name.startsWith(family) && mayRead(channel.owner, owner)
-        return hub.sensors.find(isIts)?.metric(name)
+        const isReadable = ({ family, owner }: Sensor): boolean =>
+          name.startsWith(family) && mayRead(channel.owner, owner)
+        return hub.sensors.find(isReadable)?.metric(name)
       },
     })
     const datagrams = await openDatagrams(address, port)

@@ -1,9 +1,9 @@
 /** What a program that runs as a control gives, what it gets, and that nothing is left of it. */
 import { describe, expect, it } from 'vitest'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
-import type { ControlContext, ControlResult, Given } from '../../../../server/controls/control.ts'
-import { execControl, execControls } from '../../../../server/controls/exec/control.ts'
-import { findAll, type Machine } from '../../../../server/controls/exec/found.ts'
+import type { ControlArguments, ControlContext, ControlResult } from '../../../../server/controls/control.ts'
+import { execControl, execControls } from '../../../../server/controls/exec/exec-controls.ts'
+import { locatePrograms, type Machine } from '../../../../server/controls/exec/program-lookup.ts'
 import { systemClock } from '../../../../server/core/clock.ts'
 import { StatusError } from '../../../../server/core/errors.ts'
 import { ConfigError } from '../../../../server/start/config.ts'
@@ -20,7 +20,7 @@ const clock = systemClock()
 const table = (line: string, more = ''): string =>
   `[[exec]]\nname = "exec.a"\nargv = ["/bin/sh", "-c", ${JSON.stringify(line)}]\n${more}\n`
 
-async function run(toml: string, given: Given = new Map(), signal = going): Promise<ControlResult> {
+async function run(toml: string, given: ControlArguments = new Map(), signal = going): Promise<ControlResult> {
   const [control] = execControls(execTables(toml), clock)
   return (control as NonNullable<typeof control>).prepare(given, context)(signal)
 }
@@ -90,7 +90,7 @@ describe('a program', () => {
     const secret = (more: string) =>
       table('true', `stdin = "{x}"\n[[exec.parameter]]\nname = "x"\nsecret = true\n${more}`)
     for (const more of ['values = ["canary"]', 'pattern = "canary"']) {
-      await expect(run(secret(more), new Map([['x', 'y']]))).rejects.toThrow(/^argument x: not right$/)
+      await expect(run(secret(more), new Map([['x', 'y']]))).rejects.toThrow(/^argument x: invalid$/)
     }
   })
 
@@ -120,7 +120,7 @@ describe('a program', () => {
     const stopping = new AbortController()
     const result = run(table('echo $$; sleep 300 & wait'), new Map(), stopping.signal)
     setTimeout(() => stopping.abort(), 200)
-    expect(await result).toMatchObject({ outcome: 'failed', detail: 'ended: the producer stopped' })
+    expect(await result).toMatchObject({ outcome: 'failed', detail: 'ended because the producer stopped' })
     expect(await leftOf(new Set([Number(fields(await result)['stdout'])]))).toEqual([])
   })
 
@@ -174,7 +174,7 @@ describe('at the start', () => {
   }
   const find = (toml: string, on: Partial<Machine> = {}): unknown => {
     try {
-      return findAll(execTables(`[[exec]]\nname = "exec.a"\n${toml}`), { ...machine, ...on })
+      return locatePrograms(execTables(`[[exec]]\nname = "exec.a"\n${toml}`), { ...machine, ...on })
     } catch (error) {
       return error instanceof ConfigError ? error.message : error
     }
@@ -198,7 +198,7 @@ describe('at the start', () => {
       { uid: 0 },
       '[[exec]] exec.a: `user`: there is no user nobody in /etc/passwd',
     ],
-    ['argv = ["/bin/missing"]', {}, '[[exec]] exec.a: `argv`: /bin/missing is no file that may be executed'],
+    ['argv = ["/bin/missing"]', {}, '[[exec]] exec.a: `argv`: /bin/missing is not an executable file'],
     [
       'argv = ["./there"]',
       {},
@@ -214,6 +214,9 @@ describe('at the start', () => {
     const [tableOf] = execTables('[[exec]]\nname = "exec.a"\nargv = ["/bin/gone"]')
     const control = execControl(tableOf as NonNullable<typeof tableOf>, { path: '/bin/gone', user: undefined }, clock)
     const result = await control.prepare(new Map(), context)(going)
-    expect(result).toMatchObject({ outcome: 'failed', detail: expect.stringContaining('it could not be started: ') })
+    expect(result).toMatchObject({
+      outcome: 'failed',
+      detail: expect.stringContaining('the program could not be started: '),
+    })
   })
 })

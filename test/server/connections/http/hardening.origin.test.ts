@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { originProblem } from '../../../../server/connections/http/origin.ts'
+import { originProblem } from '../../../../server/connections/http/hardening.ts'
 
 const HOST = 'monitor.example:7651'
 const ALLOWED = ['https://pages.example:8443', 'https://other.example', 'http://[2001:db8::1]:9000']

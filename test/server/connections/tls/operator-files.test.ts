@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, expect, it } from 'vitest'
-import { JwtKeysFile } from '../../../../server/connections/tls/jwt-keys-file.ts'
+import { JwtKeysFile } from '../../../../server/connections/tls/operator-files.ts'
 import { OperatorDirectory } from '../../../support/certificates.ts'
 
 const directory = new OperatorDirectory()
@@ -16,12 +16,15 @@ const has = (file: JwtKeysFile, kid: string) => file.keys.find('EdDSA', kid) !==
 it('the file of JWT keys is read again when it changes, and a bad one keeps the keys read before', () => {
   const path = directory.write('jwks.json', jwks('a'))
   const file = new JwtKeysFile(path)
-  expect([has(file, 'a'), file.look()]).toEqual([true, undefined])
+  expect([has(file, 'a'), file.reloadIfChanged()]).toEqual([true, undefined])
   directory.write('jwks.json', jwks('b'))
-  expect(file.look()).toMatchObject({ severity: 'info' })
+  expect(file.reloadIfChanged()).toMatchObject({ severity: 'info' })
   expect([has(file, 'a'), has(file, 'b')]).toEqual([false, true])
   directory.write('jwks.json', '{"keys": 1}')
-  expect(file.look()).toEqual({ severity: 'error', detail: expect.stringMatching(/jwks\.json.*`jwt.keys`.*goes on/) })
+  expect(file.reloadIfChanged()).toEqual({
+    severity: 'error',
+    detail: expect.stringMatching(/jwks\.json.*`jwt.keys`.*stay in force/),
+  })
   expect(has(file, 'b')).toBe(true)
 })
 

@@ -1,31 +1,35 @@
-/** A program as a control [MON 10]: from an `[[exec]]` table, which no command can change. */
+/** Programs as controls [MON 10], from the `[[exec]]` tables of the configuration, which no command can change. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { ExecTable } from '../../controls/exec/config.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Control, ControlResult } from '../control.ts'
-import { FIXED_PATH, type Found, findAll } from './found.ts'
 import { type Ended, type Program, runProgram } from './program.ts'
-import { fill } from './template.ts'
-import { checkDash, declared, judgeOf, textsOf } from './values.ts'
+import { FIXED_PATH, type LocatedProgram, locatePrograms } from './program-lookup.ts'
+import { fillTemplate } from './template.ts'
+import { checkDash, declaredParameter, textsOf, validatorOf } from './values.ts'
 
 /** Throws ConfigError for programs and users that are not there. */
 export function execControls(tables: readonly ExecTable[], clock: Pick<Clock, 'setTimeout' | 'clear'>): Control[] {
-  const found = findAll(tables)
-  return tables.map((table, index) => execControl(table, found[index] as Found, clock))
+  const found = locatePrograms(tables)
+  return tables.map((table, index) => execControl(table, found[index] as LocatedProgram, clock))
 }
 
-export function execControl(table: ExecTable, found: Found, clock: Pick<Clock, 'setTimeout' | 'clear'>): Control {
+export function execControl(
+  table: ExecTable,
+  found: LocatedProgram,
+  clock: Pick<Clock, 'setTimeout' | 'clear'>,
+): Control {
   const { parameters } = table
-  const judges = new Map(parameters.map((parameter) => [parameter.name, judgeOf(parameter)]))
+  const validators = new Map(parameters.map((parameter) => [parameter.name, validatorOf(parameter)]))
   return {
     name: table.name,
     description: table.description,
-    parameters: parameters.map(declared),
+    parameters: parameters.map(declaredParameter),
     tenants: table.tenants,
     maxRunning: table.maxRunning,
     prepare(given) {
-      const texts = textsOf(given, judges)
+      const texts = textsOf(given, validators)
       for (const template of table.argv.slice(1)) checkDash(template, texts, parameters)
       const program = programOf(table, found, texts)
       return async (signal) => resultOf(await runProgram(program, clock, signal), table)
@@ -33,21 +37,21 @@ export function execControl(table: ExecTable, found: Found, clock: Pick<Clock, '
   }
 }
 
-function programOf(table: ExecTable, { path, user }: Found, texts: ReadonlyMap<string, string>): Program {
+function programOf(table: ExecTable, { path, user }: LocatedProgram, texts: ReadonlyMap<string, string>): Program {
   const textFor = (name: string): string | undefined => texts.get(name)
   const environment: Record<string, string> = { PATH: FIXED_PATH, LANG: 'C.UTF-8' }
   for (const { name, value } of table.environment) {
-    const text = fill(value, textFor)
+    const text = fillTemplate(value, textFor)
     if (text !== undefined) environment[name] = text
   }
   return {
     path,
-    // An argument of which a parameter was left out is left out.
-    argv: table.argv.slice(1).flatMap((template) => fill(template, textFor) ?? []),
+    // An argument that contains an omitted parameter is omitted.
+    argv: table.argv.slice(1).flatMap((template) => fillTemplate(template, textFor) ?? []),
     environment,
     directory: table.directory,
     user,
-    stdin: table.stdin && fill(table.stdin, textFor),
+    stdin: table.stdin && fillTemplate(table.stdin, textFor),
     timeoutMs: table.timeoutMs,
     maxOutput: table.maxOutput,
   }
@@ -57,8 +61,8 @@ function resultOf(ended: Ended, { timeoutMs }: ExecTable): ControlResult {
   const { end, cause } = ended
   const value = valueFrom(ended)
   if (cause === 'timeout') return { outcome: 'timeout', detail: `ended after ${timeoutMs} ms`, value }
-  if (cause === 'stop') return { outcome: 'failed', detail: 'ended: the producer stopped', value }
-  if ('error' in end) return { outcome: 'failed', detail: `it could not be started: ${end.error}`, value }
+  if (cause === 'stop') return { outcome: 'failed', detail: 'ended because the producer stopped', value }
+  if ('error' in end) return { outcome: 'failed', detail: `the program could not be started: ${end.error}`, value }
   if ('signal' in end) return { outcome: 'failed', detail: `ended by ${end.signal}`, value }
   return end.exit === 0
     ? { outcome: 'ok', detail: '', value }

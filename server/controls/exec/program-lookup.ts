@@ -1,30 +1,30 @@
-/** What an `[[exec]]` table names and only the machine knows: the program and the user. Judged once, when the server starts. */
+/** Looks up the program and the user that an `[[exec]]` table names, once when the server starts. */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type ConfigProblem } from '../../config/errors.ts'
-import type { ExecTable } from '../../controls/exec/config.ts'
-import { fill } from './template.ts'
+import type { ExecTable } from './config.ts'
+import { fillTemplate } from './template.ts'
 
 export const FIXED_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-export interface FoundUser {
+export interface ProgramUser {
   readonly uid: number
   readonly gid: number
 }
 
-export interface Found {
+export interface LocatedProgram {
   readonly path: string
-  /** Undefined: the server's own. */
-  readonly user: FoundUser | undefined
+  /** undefined for the server's own user. */
+  readonly user: ProgramUser | undefined
 }
 
-/** What it is looked up in; tests have their own. */
+/** The machine on which programs and users are looked up; tests have their own. */
 export interface Machine {
   readonly uid: number
   readonly userName: string
-  /** Of a line `name:x:uid:gid:...`; undefined if there is none. */
-  user(name: string): FoundUser | undefined
+  /** Reads a user from its line `name:x:uid:gid:...`; returns undefined if there is none. */
+  user(name: string): ProgramUser | undefined
   isProgram(path: string): boolean
   isDirectory(path: string): boolean
 }
@@ -52,42 +52,42 @@ export const thisMachine: Machine = {
   isDirectory: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false,
 }
 
-/** All of them, in their order. Throws ConfigError with every problem. */
-export function findAll(tables: readonly ExecTable[], machine: Machine = thisMachine): Found[] {
+/** Locates the programs of all tables, in order. Throws ConfigError with all problems. */
+export function locatePrograms(tables: readonly ExecTable[], machine: Machine = thisMachine): LocatedProgram[] {
   const problems: ConfigProblem[] = []
   const found = tables.map((table) => {
-    const tell = (message: string): void => {
+    const report = (message: string): void => {
       problems.push({ source: `[[exec]] ${table.name}`, message })
     }
-    return { path: findProgram(table, machine, tell), user: findUser(table, machine, tell) }
+    return { path: findProgram(table, machine, report), user: findUser(table, machine, report) }
   })
   if (problems.length > 0) throw new ConfigError(problems)
   return found
 }
 
-type Tell = (message: string) => void
+type Report = (message: string) => void
 
-function findProgram({ argv, directory }: ExecTable, machine: Machine, tell: Tell): string {
-  const name = fill(argv[0], () => undefined) ?? ''
-  if (!machine.isDirectory(directory)) tell(`\`directory\`: there is no directory ${directory}`)
+function findProgram({ argv, directory }: ExecTable, machine: Machine, report: Report): string {
+  const name = fillTemplate(argv[0], () => undefined) ?? ''
+  if (!machine.isDirectory(directory)) report(`\`directory\`: there is no directory ${directory}`)
   if (name.startsWith('/')) {
-    if (!machine.isProgram(name)) tell(`\`argv\`: ${name} is no file that may be executed`)
+    if (!machine.isProgram(name)) report(`\`argv\`: ${name} is not an executable file`)
     return name
   }
   const paths = name === '' || name.includes('/') ? [] : FIXED_PATH.split(':').map((folder) => join(folder, name))
   const path = paths.find((candidate) => machine.isProgram(candidate))
   if (path === undefined)
-    tell(`\`argv\`: no program ${JSON.stringify(name)} in ${FIXED_PATH}; write its path from / on`)
+    report(`\`argv\`: no program ${JSON.stringify(name)} in ${FIXED_PATH}; write its absolute path`)
   return path ?? ''
 }
 
-function findUser({ user }: ExecTable, machine: Machine, tell: Tell): FoundUser | undefined {
+function findUser({ user }: ExecTable, machine: Machine, report: Report): ProgramUser | undefined {
   if (user === '' || user === machine.userName) return undefined
   if (machine.uid !== 0) {
-    tell(`\`user\`: the server runs as ${machine.userName} and cannot become ${user}; only root can`)
+    report(`\`user\`: the server runs as ${machine.userName} and cannot become ${user}; only root can`)
     return undefined
   }
   const found = machine.user(user)
-  if (found === undefined) tell(`\`user\`: there is no user ${user} in /etc/passwd`)
+  if (found === undefined) report(`\`user\`: there is no user ${user} in /etc/passwd`)
   return found
 }

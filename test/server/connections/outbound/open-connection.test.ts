@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, it } from 'vitest'
-import { reach } from '../../../../server/connections/outbound/connect.ts'
 import { parseDestination } from '../../../../server/connections/outbound/destination.ts'
+import { openConnection } from '../../../../server/connections/outbound/open-connection.ts'
 import { hex } from '../../../support/bytes.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
@@ -32,9 +32,9 @@ it('a consumer that answers with a broken frame right behind the handshake loses
   const destination = parseDestination(`ws://127.0.0.1:${port}/`)
   const caller = { clock: new FakeClock(), ca: undefined }
   // An error that nobody hears would end the test run.
-  const reached = await reach(destination, '127.0.0.1', caller, new AbortController().signal)
+  const reached = await openConnection(destination, '127.0.0.1', caller, new AbortController().signal)
   const closed = new Promise<void>((resolve) => {
-    reached.arrive(({ link }) => link.listen({ data() {}, finished() {}, closed: resolve }))
+    reached.handOver(({ link }) => link.listen({ data() {}, finished() {}, closed: resolve }))
   })
   await closed
   expect(reached.socket.destroyed).toBe(true)

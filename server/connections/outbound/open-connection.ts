@@ -1,6 +1,6 @@
 /**
- * Makes a connection to an address that was checked, and to no other: nothing here asks for a name again, and no answer
- * can send it elsewhere. Certificates are verified against the name that the channel was defined with.
+ * Connects to an address that was checked, and to no other: names are not resolved again here, and redirects are not
+ * followed. Certificates are verified against the name with which the channel was defined.
  */
 import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
@@ -13,43 +13,42 @@ import { StreamLink } from '../../../protocol/link/stream.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { IncomingConnection } from '../../sessions/incoming-connection.ts'
 import { peerFacts } from '../tls/peer.ts'
-import { acceptWebSocket } from '../websocket.ts'
+import { acceptWebSocket, SUBPROTOCOLS } from '../websocket.ts'
 import type { Destination } from './destination.ts'
 
 /** An idle dead peer is noticed in about 25 s [MON 15]. */
 const KEEP_ALIVE_MS = 15_000
-/** What a peer may answer before it is a WebSocket. */
+/** Header bytes in the answer to a WebSocket handshake. */
 const MAX_HEADER_BYTES = 16 << 10
-const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
-/** What the other end shows here is a server's certificate, which is no login. */
+/** The peer shows a server certificate here, which is not a login. */
 const NO_LOGINS = { isTrusted: () => false }
 
-export interface Caller {
+export interface OpenConnectionOptions {
   readonly clock: Pick<Clock, 'setInterval' | 'clear'>
-  /** Authorities for certificates, a PEM file; undefined: those of Node. */
+  /** Path of a PEM file with certificate authorities; undefined for Node's own list. */
   readonly ca: string | undefined
 }
 
-/** A connection that nobody has spoken on. */
-export interface Reached {
+/** A connection on which no byte of the protocol was sent yet. */
+export interface OpenedConnection {
   readonly socket: Socket
-  /** Gives it away as an arrival, at once. */
-  arrive(accept: (arrival: IncomingConnection) => void): void
+  /** Hands the connection over to `accept`, synchronously. */
+  handOver(accept: (connection: IncomingConnection) => void): void
 }
 
-/** Rejects when `signal` is aborted, and leaves nothing open then. */
-export async function reach(
+/** Rejects when `signal` is aborted, and then leaves nothing open. */
+export async function openConnection(
   destination: Destination,
   address: string,
-  caller: Caller,
+  options: OpenConnectionOptions,
   signal: AbortSignal,
-): Promise<Reached> {
+): Promise<OpenedConnection> {
   const { scheme, port } = destination
   const isTls = scheme === 'tls' || scheme === 'wss'
-  const ca = isTls && caller.ca !== undefined ? await readFile(caller.ca) : undefined
+  const ca = isTls && options.ca !== undefined ? await readFile(options.ca) : undefined
   signal.throwIfAborted()
   const tcp = { host: address, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
-  // Half open: who sends commands and closes its side still gets its responses.
+  // Half open, so that a peer that sends commands and closes its side still gets its responses.
   const socket = isTls
     ? connectTls({ ...tcp, ...nameOf(destination), ca, minVersion: 'TLSv1.2' })
     : connect({ ...tcp, allowHalfOpen: true })
@@ -59,16 +58,17 @@ export async function reach(
   await opened(socket, isTls ? 'secureConnect' : 'connect', signal)
   const peer = peerOf(socket, address)
   if (scheme === 'tcp' || scheme === 'tls') {
-    return { socket, arrive: (accept) => accept({ link: new StreamLink(socket), format: 'xdr', peer }) }
+    return { socket, handOver: (accept) => accept({ link: new StreamLink(socket), format: 'xdr', peer }) }
   }
   const webSocket = await upgraded(destination, socket, signal)
   return {
     socket,
-    arrive: (accept) => acceptWebSocket({ socket: webSocket, stream: socket, peer }, { clock: caller.clock, accept }),
+    handOver: (accept) =>
+      acceptWebSocket({ socket: webSocket, stream: socket, peer }, { clock: options.clock, accept }),
   }
 }
 
-/** An address is no server name; the certificate has to name it all the same, since it is the host. */
+/** An address is not sent as the server name, but the certificate must still name it, because it is the host. */
 function nameOf({ host, isAddress }: Destination): { readonly servername?: string } {
   return isAddress ? {} : { servername: host }
 }
@@ -82,7 +82,7 @@ function opened(socket: Socket, event: string, signal: AbortSignal): Promise<voi
   return new Promise((resolve, reject) => {
     const failed = (error?: Error): void => {
       socket.destroy()
-      reject(signal.aborted ? signal.reason : (error ?? new Error('it ended before it was open')))
+      reject(signal.aborted ? signal.reason : (error ?? new Error('the peer closed the connection before it was open')))
     }
     const ended = (): void => failed()
     socket.once('error', failed)
@@ -90,14 +90,14 @@ function opened(socket: Socket, event: string, signal: AbortSignal): Promise<voi
     socket.once(event, () => {
       socket.off('error', failed)
       socket.off('close', ended)
-      // Between here and a session nobody listens; `close` follows and is heard.
+      // No session listens for errors yet; the `close` that follows is handled.
       socket.on('error', () => {})
       resolve()
     })
   })
 }
 
-/** The handshake of a WebSocket over a connection that is there. Redirects are answers like any other: not the right one. */
+/** Performs a WebSocket handshake over an open connection. A redirect fails like any other unexpected answer. */
 function upgraded({ url }: Destination, socket: Socket, signal: AbortSignal): Promise<WebSocket> {
   return new Promise((resolve, reject) => {
     const webSocket = new WebSocket(url, SUBPROTOCOLS, {
@@ -114,7 +114,7 @@ function upgraded({ url }: Destination, socket: Socket, signal: AbortSignal): Pr
     webSocket.once('error', failed)
     webSocket.once('open', () => {
       webSocket.off('error', failed)
-      // A broken frame may stand right behind the answer, before anybody listens: the library closes by itself then.
+      // A broken frame may follow the answer before a session listens; the library then closes the connection by itself.
       webSocket.on('error', () => {})
       resolve(webSocket)
     })

@@ -1,48 +1,43 @@
 /**
- * EXECUTEs in the audit log [MON 10]: `execute` before a control starts and `outcome` with its result; `repeat` for a key
- * that was used, `dry-run`, and `refused`, which is bounded: who is refused over and over must not fill the log.
+ * EXECUTEs in the audit log [MON 10]: `execute` before a control starts and `outcome` with its result; `repeat` for a key that
+ * was used before; `dry-run`; and `refused`, whose records are limited so that repeated refusals cannot fill the log.
  */
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
-import type { AuditEntry } from '../accounts/audit/log.ts'
+import type { AuditEntry, AuditLog } from '../accounts/audit/log.ts'
 import type { Refusals } from '../accounts/audit/refusals.ts'
 import type { StatusError } from '../core/errors.ts'
 import {
   type Control,
+  type ControlArguments,
   type ControlContext,
   type ControlParameter,
   type ControlResult,
   commonParameters,
-  type Given,
   HIDDEN,
   KEY_PARAMETER,
 } from './control.ts'
 
-/** The audit log, as far as it is needed here. */
-export interface Audit {
-  record(entry: AuditEntry): void
-}
-
-export class Audited {
-  readonly #audit: Audit
+export class ControlAudit {
+  readonly #audit: Pick<AuditLog, 'record'>
   readonly #refusals: Pick<Refusals, 'record'>
 
-  constructor(audit: Audit, refusals: Pick<Refusals, 'record'>) {
+  constructor(audit: Pick<AuditLog, 'record'>, refusals: Pick<Refusals, 'record'>) {
     this.#audit = audit
     this.#refusals = refusals
   }
 
-  /** `id`: of the result. */
+  /** `id` is the id of the result. */
   execute(
     action: 'execute' | 'repeat' | 'dry-run',
     control: Control,
-    given: Given,
+    args: ControlArguments,
     id: number,
     who: ControlContext,
   ): void {
     const outcome = action === 'execute' ? 'started' : action
-    const args = shown(control, given)
-    this.#audit.record({ action, ...actor(who), object: control.name, args, outcome, detail: `result ${id}` })
+    const loggable = loggableArguments(control, args)
+    this.#audit.record({ action, ...actor(who), object: control.name, args: loggable, outcome, detail: `result ${id}` })
   }
 
   outcome(control: string, id: number, { outcome, detail }: ControlResult, who: ControlContext): void {
@@ -50,19 +45,19 @@ export class Audited {
     this.#audit.record({ action: 'outcome', ...actor(who), object: control, outcome, detail: text })
   }
 
-  /** It was started by a process that ended before it. `key`: its idempotency key. */
+  /** The control was started by a process that ended before it. `key` is its idempotency key. */
   unknown(control: string, key: string | undefined, identity: AuditEntry['identity'], { detail }: ControlResult): void {
     const args = key === undefined ? {} : { [KEY_PARAMETER]: key }
     this.#audit.record({ action: 'outcome', identity, address: '', object: control, args, outcome: 'unknown', detail })
   }
 
-  /** It began and was refused then: nothing ran. */
+  /** The control was started and then refused, so nothing ran. */
   withdrawn(control: string, id: number, error: StatusError, who: ControlContext): void {
     const detail = `result ${id}: ${error.message}`
     this.#audit.record({ action: 'outcome', ...actor(who), object: control, outcome: error.status, detail })
   }
 
-  /** `control`: undefined where it is not shown to them. */
+  /** `control` is undefined if the caller cannot see it. */
   refused(
     name: string,
     control: Control | undefined,
@@ -71,7 +66,7 @@ export class Audited {
     who: ControlContext,
   ): void {
     const given = new Map(list.map((argument) => [argument.name, argument.value]))
-    const args = control === undefined ? {} : shown(control, given)
+    const args = control === undefined ? {} : loggableArguments(control, given)
     const { status: outcome, message: detail } = error
     this.#refusals.record({ identity: who.identity, address: who.address, object: name, args, outcome, detail })
   }
@@ -81,12 +76,12 @@ function actor({ identity, address }: ControlContext): Pick<AuditEntry, 'identit
   return { identity, address }
 }
 
-/** What is not declared may be a secret under a misspelt name. */
-function shown(control: Control, given: Given): Record<string, Value['value']> {
+/** Hides secrets, and arguments that are not declared: they may be secrets under a misspelt name. */
+function loggableArguments(control: Control, args: ControlArguments): Record<string, Value['value']> {
   const declared = new Map<string, ControlParameter>()
   for (const parameter of [...control.parameters, ...commonParameters]) declared.set(parameter.name, parameter)
   return Object.fromEntries(
-    [...given].map(([name, value]) => {
+    [...args].map(([name, value]) => {
       const parameter = declared.get(name)
       if (parameter === undefined || parameter.secret) return [name, HIDDEN]
       return [name, parameter.masked === undefined ? value : parameter.masked(value)]

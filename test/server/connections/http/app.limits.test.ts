@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { makeHttpServer } from '../../../../server/connections/http/http-server.ts'
+import { createHttpServer } from '../../../../server/connections/http/app.ts'
 
-const server = makeHttpServer(() => {}, undefined)
+const server = createHttpServer(() => {}, undefined)
 beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)))
 afterAll(() => server.close())
 

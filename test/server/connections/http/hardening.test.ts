@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import Fastify from 'fastify'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import { keepClean } from '../../../../server/connections/http/hygiene.ts'
+import { hardenHttp } from '../../../../server/connections/http/hardening.ts'
 import { TestProducer } from '../../../support/producer.ts'
 
 const address = { host: '127.0.0.1', port: 0 }
@@ -173,7 +173,7 @@ describe('requests per minute', () => {
     ['2001:db8:0:1::1', '2001:db8:0:1:ffff::2', '2001:db8:0:2::1'],
   ])('from %s are those from %s, not those from %s, whatever the path and headers', async (one, same, other) => {
     const app = Fastify()
-    await keepClean(app, { encrypted: false, hasPages: false, requestsPerMinute: 1, healthPaths: ['/healthz'] })
+    await hardenHttp(app, { encrypted: false, hasPages: false, requestsPerMinute: 1, healthPaths: ['/healthz'] })
     app.get('/healthz', () => ({}))
     const from = async (remoteAddress: string): Promise<number> => {
       const headers = { 'x-forwarded-for': '127.0.0.1', 'x-real-ip': '127.0.0.1', forwarded: 'for=127.0.0.1' }

@@ -1,7 +1,7 @@
 import { type Duplex, duplexPair } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { describe, expect, it } from 'vitest'
-import { Handshakes } from '../../../../server/connections/tls/handshakes.ts'
+import { Handshakes } from '../../../../server/connections/tls/files.ts'
 import { Authority } from '../../../support/certificates.ts'
 import { secure } from '../../../support/layers.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Whom a connection lets in that the producer made [MON 14]: nobody but the owner of its channel, by that channel's secret,
- * by SCRAM. So the owner's password is never shown to whoever answers there, and is worth nothing if it is.
+ * The login on a connection that the producer made [MON 14]: only the owner of the channel may log in, by SCRAM with the
+ * secret of that channel. The peer never sees the owner's password, and cannot log in with it.
  */
 import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -14,28 +14,28 @@ import type { AuthProvider } from '../../sessions/incoming-connection.ts'
 const SALT_BYTES = 16
 const KEY_BYTES = 32
 
-/** What is kept of a secret. Its bytes are what SCRAM calls the password, as they are: it need not be text. */
+/** The verifier of a secret, which is stored instead of it. SCRAM takes the bytes of the secret as the password; they need not be text. */
 export async function secretVerifier(secret: Uint8Array): Promise<ScramVerifier> {
   const salt = randomBytes(SALT_BYTES)
-  // A copy: what it lies in is used again before this is done.
+  // A copy, because the buffer that holds the secret is reused before this ends.
   const salted = await promisify(pbkdf2)(Uint8Array.from(secret), salt, MIN_ITERATIONS, KEY_BYTES, 'sha256')
   const key = (use: string): Uint8Array => new Uint8Array(createHmac('sha256', salted).update(use).digest())
   const storedKey = new Uint8Array(createHash('sha256').update(key('Client Key')).digest())
   return { salt: new Uint8Array(salt), iterations: MIN_ITERATIONS, storedKey, serverKey: key('Server Key') }
 }
 
-export interface DoorOptions {
-  /** The owner as it is now; undefined: removed. */
+export interface ChannelAuthOptions {
+  /** The owner as it is now; undefined if it was removed. */
   readonly owner: () => Account | undefined
   readonly verifier: ScramVerifier
-  /** For guesses at other names: see ScramMechanism. */
+  /** Answers logins under other names: see ScramMechanism. */
   readonly serverSecret: Uint8Array
   /** Monotonic, ms. */
   readonly now: () => number
 }
 
-/** One for each channel: guesses at one never throttle another. */
-export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions): AuthProvider {
+/** Each channel has its own, so that guesses at one never throttle another. */
+export function channelAuth({ owner, verifier, serverSecret, now }: ChannelAuthOptions): AuthProvider {
   const find = (tenant: string, name: string): Account | undefined => {
     const account = owner()
     if (account === undefined || account.tenant !== tenant || account.name !== name) return undefined
@@ -45,12 +45,12 @@ export function channelDoor({ owner, verifier, serverSecret, now }: DoorOptions)
   return new Methods([new ScramMechanism('scram-sha-256-plus', options), new ScramMechanism('scram-sha-256', options)])
 }
 
-/** Nobody gets in any more by an attempt that was given up: the channel may be another's by now. */
-export function whileWanted(door: AuthProvider, signal: AbortSignal): AuthProvider {
+/** Lets nobody log in once the attempt was aborted, because the channel may belong to another connection by then. */
+export function untilAborted(auth: AuthProvider, signal: AbortSignal): AuthProvider {
   return {
-    methods: (peer) => door.methods(peer),
+    methods: (peer) => auth.methods(peer),
     begin(peer) {
-      const exchange = door.begin(peer)
+      const exchange = auth.begin(peer)
       return {
         async step(method, data) {
           const step = await exchange.step(method, data)

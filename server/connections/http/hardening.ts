@@ -1,0 +1,86 @@
+/**
+ * Rules for every request: headers that restrict browsers, the number of requests from one address, and the origins that may
+ * open the WebSocket.
+ */
+import { isIPv6 } from 'node:net'
+import helmet from '@fastify/helmet'
+import rateLimit from '@fastify/rate-limit'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isLoopback, networkPrefix, unmapped } from '../../../auth/network.ts'
+
+const MINUTE_MS = 60_000
+/** Addresses that are counted at the same time; the least recently seen ones are forgotten. */
+const MAX_ADDRESSES = 16_384
+/** 180 days. */
+const HSTS_SECONDS = 15_552_000
+
+export interface HardeningOptions {
+  readonly encrypted: boolean
+  /** True if the operator serves pages, which may contain inline scripts. */
+  readonly hasPages: boolean
+  readonly requestsPerMinute: number
+  /** Requests for these paths from this machine, made by what supervises the server, are never limited. */
+  readonly healthPaths: readonly string[]
+}
+
+/** Must be called before routes are registered: it does not apply to routes that exist already. */
+export async function hardenHttp(app: FastifyInstance, options: HardeningOptions): Promise<void> {
+  const { encrypted, hasPages, requestsPerMinute, healthPaths } = options
+  const inline = hasPages ? ["'unsafe-inline'"] : []
+  await app.register(helmet, {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'self'"],
+        scriptSrc: ["'self'", ...inline],
+        styleSrc: ["'self'", ...inline],
+        imgSrc: ["'self'", 'data:'],
+        // "self" includes the WebSocket of the same host.
+        connectSrc: ["'self'"],
+        objectSrc: ["'none'"],
+        baseUri: ["'none'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'self'"],
+      },
+    },
+    strictTransportSecurity: encrypted && { maxAge: HSTS_SECONDS, includeSubDomains: false },
+  })
+  await app.register(rateLimit, {
+    max: requestsPerMinute,
+    timeWindow: MINUTE_MS,
+    cache: MAX_ADDRESSES,
+    keyGenerator: (request) => countedAs(request.ip),
+    allowList: (request: FastifyRequest) => healthPaths.includes(request.url) && isLoopback(request.ip),
+    errorResponseBuilder: (_request, { statusCode }) =>
+      Object.assign(new Error('too many requests from this address within a minute; wait, and send fewer requests'), {
+        statusCode,
+      }),
+  })
+  app.setNotFoundHandler({ preHandler: app.rateLimit() }, (_request, reply) => {
+    reply.code(404).send({ error: 'there is nothing here' })
+  })
+}
+
+/** An IPv4 address counts by itself; an IPv6 address counts as its network, in which a host may have any number of addresses. */
+function countedAs(address: string): string {
+  const plain = unmapped(address)
+  return isIPv6(plain) ? networkPrefix(plain) : plain
+}
+
+/**
+ * The reason why a page of an origin may not open the WebSocket [MON 13]; undefined if it may. Pages of the same host may, and
+ * those on the operator's list. A request without an origin does not come from a page, because browsers always send it. `host`
+ * is the Host header. Without TLS (`encrypted` is false) both schemes count as the same host, because a proxy may add TLS.
+ */
+export function originProblem(
+  origin: string | undefined,
+  host: string | undefined,
+  encrypted: boolean,
+  allowed: readonly string[],
+): string | undefined {
+  if (origin === undefined) return undefined
+  if (allowed.includes(origin)) return undefined
+  const schemes = encrypted ? ['https'] : ['http', 'https']
+  const isSameHost = host !== undefined && host !== '' && schemes.some((scheme) => origin === `${scheme}://${host}`)
+  return isSameHost ? undefined : 'pages of this origin may not connect; see `http.allowed_origins`'
+}

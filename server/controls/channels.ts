@@ -1,0 +1,142 @@
+/** `channel.configure` and `channel.purge`, and the settings of a channel as DEF_CHANNEL takes them too [MON 8 Configuring, Limits]. */
+import { BasicType, CURRENT_CHANNEL } from '../../protocol/monitor/constants.ts'
+import type { Overflow } from '../../storage/store.ts'
+import type { Channel } from '../channels/channel.ts'
+import type { ChannelSettings } from '../channels/queue-host.ts'
+import type { Registry } from '../channels/registry.ts'
+import { StatusError } from '../core/errors.ts'
+import { type Control, type ControlArguments, type ControlContext, type ControlParameter, ok } from './control.ts'
+
+const { BOOLEAN, STRING, UINT32, UINT64 } = BasicType
+/** The values of a channel that is not durable are in memory. */
+const MAX_VOLATILE_BYTES = 1 << 20
+const overflows: readonly string[] = ['drop-oldest', 'drop-newest', 'keep-latest'] satisfies Overflow[]
+
+export const channelParameters: readonly ControlParameter[] = [
+  { name: 'durable', type: BOOLEAN, optional: true, description: 'Whether values survive a restart of the producer.' },
+  {
+    name: 'window',
+    type: UINT32,
+    optional: true,
+    description: 'Values that may be sent and not yet committed; 0: the maximum.',
+  },
+  { name: 'window_bytes', type: UINT64, optional: true, description: 'The same in bytes; 0: the maximum.' },
+  {
+    name: 'max_bytes',
+    type: UINT64,
+    optional: true,
+    description: 'Bytes of values that may be queued; 0: the maximum.',
+  },
+  { name: 'max_age_ms', type: UINT64, optional: true, description: 'How long a value waits, ms; 0: the maximum.' },
+  {
+    name: 'expire_ms',
+    type: UINT64,
+    optional: true,
+    description: 'How long the channel waits for its consumer, ms; 0: the maximum.',
+  },
+  { name: 'overflow', type: STRING, optional: true, description: 'drop-oldest, drop-newest or keep-latest.' },
+]
+
+const channelParameter: ControlParameter = { name: 'channel', type: UINT32, description: 'Its id; 0: the current one.' }
+
+/** The change is in force and stored when OK is answered. */
+export function channelConfigure(registry: Registry): Control {
+  return {
+    name: 'channel.configure',
+    description: 'Changes the settings of one of your channels.',
+    parameters: [channelParameter, ...channelParameters],
+    immediate: true,
+    prepare(args, context) {
+      const channel = channelOf(registry, args, context)
+      const settings = settingsOf(args, channel.row, registry.defaults)
+      if (settings.durable !== channel.row.durable && !channel.queue.empty) {
+        throw new StatusError('BUSY', '`durable` can be changed only while nothing is queued or in flight')
+      }
+      // The result may go to another channel, for which there is room already.
+      if (settings.durable && !channel.stored) registry.needsRoom(context.identity)
+      return () => {
+        registry.configure(channel, settings)
+        return ok()
+      }
+    },
+  }
+}
+
+/** Drops values that wait in a channel; a GAP reports them to the consumer. */
+export function channelPurge(registry: Registry): Control {
+  return {
+    name: 'channel.purge',
+    description:
+      'Drops the values of one of your channels: all of them, those of one metric id, or those up to a transaction id.',
+    parameters: [
+      channelParameter,
+      { name: 'metric', type: UINT32, optional: true, description: 'Only values of this metric id.' },
+      {
+        name: 'through',
+        type: UINT64,
+        optional: true,
+        description: 'Only values up to this transaction id.',
+      },
+    ],
+    immediate: true,
+    prepare(args, context) {
+      const channel = channelOf(registry, args, context)
+      const metric = args.get('metric') as number | undefined
+      const through = args.get('through') as bigint | undefined
+      const only = {
+        ...(metric === undefined ? {} : { metric }),
+        ...(through === undefined ? {} : { through: Number(through) }),
+      }
+      return async () => {
+        const count = await channel.queue.purge(only, (block) => registry.read(block))
+        return ok(`${count} values dropped`, { type: UINT64, value: BigInt(count) })
+      }
+    },
+  }
+}
+
+function channelOf(registry: Registry, args: ControlArguments, context: ControlContext): Channel {
+  const id = args.get('channel') as number
+  return id === CURRENT_CHANNEL ? context.channel : registry.find(context, id)
+}
+
+/**
+ * Returns the settings after a change; `most` are the operator's limits. Throws StatusError QUOTA_EXCEEDED if a setting exceeds
+ * them, INVALID_ARGUMENT if settings contradict each other.
+ */
+export function settingsOf(args: ControlArguments, now: ChannelSettings, most: ChannelSettings): ChannelSettings {
+  const durable = (args.get('durable') as boolean | undefined) ?? now.durable
+  const mostBytes = durable ? most.maxBytes : Math.min(most.maxBytes, MAX_VOLATILE_BYTES)
+  const bytesNow = durable === now.durable ? now.maxBytes : mostBytes
+  const maxBytes = limit(args, 'max_bytes', bytesNow, mostBytes)
+  const windowBytes = limit(
+    args,
+    'window_bytes',
+    Math.min(durable ? Math.max(now.windowBytes, 1) : most.windowBytes, maxBytes),
+    most.windowBytes,
+  )
+  if (windowBytes > maxBytes) {
+    throw new StatusError('INVALID_ARGUMENT', `window_bytes (${windowBytes}) is above max_bytes (${maxBytes})`)
+  }
+  const overflow = (args.get('overflow') as string | undefined) ?? now.overflow
+  if (!overflows.includes(overflow)) {
+    throw new StatusError('INVALID_ARGUMENT', `overflow is one of ${overflows.join(', ')}, not ${overflow}`)
+  }
+  return {
+    durable,
+    window: limit(args, 'window', now.window, most.window),
+    windowBytes,
+    maxBytes,
+    maxAgeMs: limit(args, 'max_age_ms', now.maxAgeMs, most.maxAgeMs),
+    expireMs: limit(args, 'expire_ms', now.expireMs, most.expireMs),
+    overflow: overflow as Overflow,
+  }
+}
+
+function limit(args: ControlArguments, name: string, now: number, most: number): number {
+  const value = args.get(name)
+  if (value === undefined) return now
+  const number = Number(value)
+  if (number > most) throw new StatusError('QUOTA_EXCEEDED', `${name} is at most ${most} here, not ${String(value)}`)
+  return number === 0 ? most : number
+}
