@@ -39,8 +39,8 @@ const qmfTable = z
     const say = (message: string): void => context.addIssue({ code: 'custom', message })
     const isFile = password_file !== undefined
     if (user === undefined && isFile) say('`password_file` is for a `url` with a user')
-    if (user !== undefined && password === undefined && !isFile) say('its user needs a password, or a `password_file`')
-    if (password !== undefined && isFile) say('the password stands twice: in `url` and in `password_file`')
+    if (user !== undefined && password === undefined && !isFile) say('the user needs a password, or a `password_file`')
+    if (password !== undefined && isFile) say('the password is given twice: in `url` and in `password_file`')
     if (ca !== undefined && !isTls) say('`ca` is for an `amqps://` url')
   })
   .transform(({ name, url, password_file, ca, interval_ms, tenant, max_objects, agent }) => ({

@@ -33,7 +33,7 @@ describe('connections', () => {
     await started({ connections: 2 })
     const first = await bob()
     await eve()
-    await expect(bob()).rejects.toThrow('AUTH was answered with status 16: tenant acme: connections: 2 are there')
+    await expect(bob()).rejects.toThrow('AUTH was answered with status 16: tenant acme: connections: 2 exist')
     await producer.seat('ann')
     await producer.addUser('boss', { tenant: 'acme', role: 'admin' })
     await producer.seat('boss', 'acme')

@@ -113,7 +113,7 @@ describe('verifying the audit log', () => {
     edit(`update meta set audit_start = ${RECORDS}, audit_start_hash = audit_hash`)
     expect(found()).toMatchObject({ at: RECORDS, problem: `record ${RECORDS} and all before it are missing` })
     edit('delete from meta')
-    expect(found().problem).toContain('where the log begins and ends')
+    expect(found().problem).toContain('the beginning and the end of the log')
   })
 
   test('records that changed places are found', () => {
