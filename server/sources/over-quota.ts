@@ -6,7 +6,7 @@ import type { Notices } from './producer/notices.ts'
 
 const MINUTE_MS = 60_000
 
-export class OverQuota {
+export class QuotaNotices {
   readonly #quotas: Quotas
   readonly #notices: Pick<Notices, 'emit'>
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -19,7 +19,7 @@ export class OverQuota {
   }
 
   /** To be called every second or so. */
-  tell(): void {
+  report(): void {
     for (const [tenant, { values, instances }] of this.#quotas.all()) {
       this.#tell(tenant, 'values', values, (more) => {
         return `the feeds of tenant ${tenant} bring in more than ${values.limit} values a second: ${more} were kept out`

@@ -5,7 +5,7 @@
 const MAX_SOURCES = 4096
 const WINDOW_MS = 1000
 
-export class Budgets {
+export class RateLimits {
   readonly #perSecond: number
   readonly #taken = new Map<string, { packets: number }>()
   #elsewhere = 0

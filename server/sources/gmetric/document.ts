@@ -12,8 +12,8 @@ import {
   metricElement,
   safeName,
 } from '../../../protocol/gmetric/xml.ts'
-import type { Extras } from './extras.ts'
-import { DEFAULT_TMAX_SECONDS, type Host, type Reading, type Series } from './host.ts'
+import type { ShownExtraElements } from './extras.ts'
+import { DEFAULT_TMAX_SECONDS, type GmetricHost, type LastValue, type HostMetric } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import { shownHost } from './series.ts'
 
@@ -39,13 +39,13 @@ export interface DocumentOptions {
 
 interface Scope extends DocumentOptions {
   readonly hosts: Hosts
-  readonly extras: Extras
+  readonly extras: ShownExtraElements
   /** Characters so far. */
   length: number
 }
 
 /** Of the hosts that are there when it begins, and of each its metrics when it comes to it: it may be read over many turns. */
-export function* documentOf(hosts: Hosts, extras: Extras, options: DocumentOptions): Generator<string> {
+export function* documentOf(hosts: Hosts, extras: ShownExtraElements, options: DocumentOptions): Generator<string> {
   extras.forget(options.nowMs)
   yield documentStart(options.cluster, options.localTime)
   const scope: Scope = { ...options, hosts, extras, length: 0 }
@@ -60,7 +60,7 @@ export function* documentOf(hosts: Hosts, extras: Extras, options: DocumentOptio
   yield DOCUMENT_END
 }
 
-function* hostElement(scope: Scope, host: Host, name: string): Generator<string> {
+function* hostElement(scope: Scope, host: GmetricHost, name: string): Generator<string> {
   const { hosts, nowMs, localTime } = scope
   const tn = seconds(nowMs - host.heardMs)
   const { hostTmaxMs, hostDmaxMs } = hosts.limits
@@ -90,11 +90,11 @@ function* hostElement(scope: Scope, host: Host, name: string): Generator<string>
   yield HOST_END
 }
 
-function metricOf({ metric: name, metadata = UNDECLARED }: Series, latest: Reading, scope: Scope): string {
+function metricOf({ metric: name, metadata = UNDECLARED }: HostMetric, latest: LastValue, scope: Scope): string {
   const { nowMs, extras, length } = scope
   const { units, tmax, dmax, slope } = metadata
   const tn = seconds(nowMs - latest.timeMs)
-  const extra = extras.of(safeName(name), metadata.extra, nowMs)
+  const extra = extras.shown(safeName(name), metadata.extra, nowMs)
   const metric = { name, value: textOf(latest), type: typeOf(metadata, latest), units, tn, tmax, dmax, slope, extra }
   return length < IN_FULL_LENGTH ? metricElement(metric) : metricElement(metric, SHORT_BYTES)
 }
@@ -103,13 +103,13 @@ function metricOf({ metric: name, metadata = UNDECLARED }: Series, latest: Readi
  * The declared one, if the value has it: metadata may have changed since the value came. What would spoil or overflow the
  * sum of all hosts is no number for gmetad.
  */
-function typeOf({ type }: Metadata, { sent, value }: Reading): string {
+function typeOf({ type }: Metadata, { sent, value }: LastValue): string {
   const isText = typeof value.value !== 'number' || !(Math.abs(value.value) <= MAX_NUMBER)
   if (TYPES.has(type) && (type === 'string') === isText) return type
   return isText ? 'string' : sent === 'string' ? 'double' : sent
 }
 
-function textOf(reading: Reading | undefined): string {
+function textOf(reading: LastValue | undefined): string {
   if (reading === undefined) return ''
   const { value, sent, format } = reading
   if (typeof value.value === 'number') {
@@ -120,7 +120,7 @@ function textOf(reading: Reading | undefined): string {
 }
 
 /** Seconds since 1970; 0 where what was sent cannot be that. */
-function startedOf(heartbeat: Reading | undefined): number {
+function startedOf(heartbeat: LastValue | undefined): number {
   const started = heartbeat?.value.value
   return typeof started === 'number' && started >= 0 && started <= 0xffff_ffff ? Math.floor(started) : 0
 }

@@ -20,12 +20,12 @@ interface Shown {
   usedMs: number
 }
 
-export class Extras {
+export class ShownExtraElements {
   readonly #byName = new Map<string, Shown>()
   #heldBytes = 0
 
   /** Those of `extra` that may be shown for a metric of that name. */
-  of(metric: string, extra: readonly ExtraElement[], nowMs: number): readonly ExtraElement[] {
+  shown(metric: string, extra: readonly ExtraElement[], nowMs: number): readonly ExtraElement[] {
     if (extra.length === 0) return extra
     let shown = this.#byName.get(metric)
     if (shown === undefined) {

@@ -5,9 +5,9 @@
  */
 import type { GmetricPacket, PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { basicValue } from '../../../protocol/gmetric/value.ts'
-import type { Host, HostState, Reading, Series, SeriesState } from './host.ts'
+import type { GmetricHost, GmetricHostState, LastValue, HostMetric, HostMetricState } from './host.ts'
 import { bytesOf, isSilent, tmaxMs } from './host.ts'
-import { type Amount, Room } from './room.ts'
+import { type Amount, Capacity } from './room.ts'
 import { Tally } from './tally.ts'
 
 export interface HostLimits {
@@ -36,18 +36,18 @@ export const DEFAULT_LIMITS: HostLimits = {
 const FRESH_TMAXES = 4
 /** How long a changed name stays as it is: every change ends all series of its host and begins new ones. */
 const NAME_HELD_MS = 60_000
-const NONE: readonly Host[] = []
+const NONE: readonly GmetricHost[] = []
 const FULL = { hosts: 'hostsFull', metrics: 'metricsFull', bytes: 'bytesFull' } as const
 
 /** `renamed`: the hosts that this packet gave a name, or took it from, and that are to be looked at anew by name. */
 interface Taken {
-  readonly series: Series
+  readonly series: HostMetric
   readonly born: boolean
-  readonly renamed: readonly Host[]
+  readonly renamed: readonly GmetricHost[]
 }
 
 export type Accepted =
-  | (Taken & { readonly kind: 'value'; readonly reading: Reading })
+  | (Taken & { readonly kind: 'value'; readonly reading: LastValue })
   | (Taken & { readonly kind: 'metadata' })
   | { readonly kind: 'request' }
   | { readonly kind: 'refused'; readonly reason: 'spoof' | 'unparsable' | 'full' }
@@ -55,13 +55,13 @@ export type Accepted =
 export class Hosts {
   readonly tally: Tally
   readonly #limits: HostLimits
-  readonly #byAddress = new Map<string, HostState>()
-  readonly #byName = new Map<string, HostState>()
-  readonly #room: Room
+  readonly #byAddress = new Map<string, GmetricHostState>()
+  readonly #byName = new Map<string, GmetricHostState>()
+  readonly #room: Capacity
 
   constructor(limits: HostLimits = DEFAULT_LIMITS, tally = new Tally()) {
     this.#limits = limits
-    this.#room = new Room({ hosts: limits.maxHosts, metrics: limits.maxMetrics, bytes: limits.maxBytes })
+    this.#room = new Capacity({ hosts: limits.maxHosts, metrics: limits.maxMetrics, bytes: limits.maxBytes })
     this.tally = tally
   }
 
@@ -83,31 +83,31 @@ export class Hosts {
     return this.#limits
   }
 
-  hosts(): Iterable<Host> {
+  hosts(): Iterable<GmetricHost> {
     return this.#byAddress.values()
   }
 
-  isUp(host: Host, nowMs: number): boolean {
+  isUp(host: GmetricHost, nowMs: number): boolean {
     return nowMs - host.heardMs <= FRESH_TMAXES * this.#limits.hostTmaxMs
   }
 
   /** By address or, where no host has that address, by spoofed name. */
-  find(host: string): Host | undefined {
+  find(host: string): GmetricHost | undefined {
     return this.#find(host)
   }
 
-  series(host: string, metric: string): Series | undefined {
+  series(host: string, metric: string): HostMetric | undefined {
     return this.#find(host)?.series.get(metric)
   }
 
   /** Every series there is, or those of one host. */
-  *all(host?: Host): Generator<Series> {
+  *all(host?: GmetricHost): Generator<HostMetric> {
     if (host) yield* this.#byAddress.get(host.address)?.series.values() ?? []
     else for (const each of this.#byAddress.values()) yield* each.series.values()
   }
 
   /** The last value, unless older than the metric's dmax or four times its tmax (60 s where that is 0 or not known). */
-  fresh(series: Series, nowMs: number): Reading | undefined {
+  fresh(series: HostMetric, nowMs: number): LastValue | undefined {
     const { latest } = series
     return latest && nowMs - latest.timeMs <= FRESH_TMAXES * tmaxMs(series) && !isSilent(series, nowMs)
       ? latest
@@ -133,7 +133,7 @@ export class Hosts {
       const sent = packet.kind === 'value' ? packet.type : 'string'
       const value = basicValue(metadata?.type ?? undeclaredType(packet.metric), sent, packet.value)
       if (!value) {
-        this.tally.bad('unparsable', sourceAddress)
+        this.tally.countBad('unparsable', sourceAddress)
         return { kind: 'refused', reason: 'unparsable' }
       }
       latest = { value, timeMs: nowMs, sent, format: packet.kind === 'value' ? packet.format : '' }
@@ -141,14 +141,14 @@ export class Hosts {
     const bytes = bytesOf(packet.metric, metadata, latest)
     const maker = known?.source ?? sourceAddress
     const more = this.#more(address, known, bytes)
-    const lacking = more && this.#room.lacks(maker, more)
+    const lacking = more && this.#room.findFull(maker, more)
     if (lacking) {
-      this.tally.bad(FULL[lacking], sourceAddress)
+      this.tally.countBad(FULL[lacking], sourceAddress)
       return { kind: 'refused', reason: 'full' }
     }
     const shadowed = this.#byAddress.has(address) ? undefined : this.#byName.get(address)
     const series = known ?? this.#create(address, packet.metric, maker)
-    if (more) this.#room.take(maker, more)
+    if (more) this.#room.book(maker, more)
     series.metadata = metadata
     series.latest = latest
     series.bytes = bytes
@@ -164,35 +164,35 @@ export class Hosts {
   }
 
   /** Forgets the metrics that were silent for longer than their dmax, and silent hosts with all of theirs. */
-  expire(nowMs: number): Series[] {
-    const gone: Series[] = []
+  expire(nowMs: number): HostMetric[] {
+    const gone: HostMetric[] = []
     for (const host of this.#byAddress.values()) {
       const hostGone = nowMs - host.heardMs > this.#limits.hostDmaxMs
       for (const series of host.series.values()) {
         if (!hostGone && !isSilent(series, nowMs)) continue
         host.series.delete(series.metric)
-        this.#room.take(series.source, { hosts: 0, metrics: -1, bytes: -series.bytes })
+        this.#room.book(series.source, { hosts: 0, metrics: -1, bytes: -series.bytes })
         gone.push(series)
       }
       if (!hostGone) continue
       this.#byAddress.delete(host.address)
       this.#byName.delete(host.name)
-      this.#room.take(host.source, { hosts: -1, metrics: 0, bytes: 0 })
+      this.#room.book(host.source, { hosts: -1, metrics: 0, bytes: 0 })
     }
     return gone
   }
 
-  #find(host: string): HostState | undefined {
+  #find(host: string): GmetricHostState | undefined {
     return this.#byAddress.get(host) ?? this.#byName.get(host)
   }
 
   /** What it would take; undefined: nothing, as most values. */
-  #more(address: string, known: SeriesState | undefined, bytes: number): Amount | undefined {
+  #more(address: string, known: HostMetricState | undefined, bytes: number): Amount | undefined {
     if (known) return bytes === known.bytes ? undefined : { hosts: 0, metrics: 0, bytes: bytes - known.bytes }
     return { hosts: this.#byAddress.has(address) ? 0 : 1, metrics: 1, bytes }
   }
 
-  #create(address: string, metric: string, source: string): SeriesState {
+  #create(address: string, metric: string, source: string): HostMetricState {
     let host = this.#byAddress.get(address)
     if (!host) {
       host = {
@@ -217,19 +217,19 @@ export class Hosts {
    * new for its name, and loses it.
    */
   #identify(
-    host: HostState,
+    host: GmetricHostState,
     said: PacketHost,
-    shadowed: HostState | undefined,
+    shadowed: GmetricHostState | undefined,
     isNew: boolean,
     nowMs: number,
-  ): readonly Host[] {
+  ): readonly GmetricHost[] {
     if (shadowed) this.#unname(shadowed, nowMs)
     const renamed = shadowed ? [shadowed] : NONE
     if (!said.spoofed) {
       if (host.name === '') host.label = said.label || host.address
       return renamed
     }
-    const isHeld = ({ namedMs }: HostState): boolean => nowMs - namedMs <= NAME_HELD_MS
+    const isHeld = ({ namedMs }: GmetricHostState): boolean => nowMs - namedMs <= NAME_HELD_MS
     const previous = this.#byName.get(said.name)
     if (previous === host || this.#isOther(said.name, host)) return renamed
     if (isHeld(host) || (previous && isHeld(previous))) return renamed
@@ -242,12 +242,12 @@ export class Hosts {
     return [host, ...(previous ? [previous] : []), ...renamed]
   }
 
-  #isOther(address: string, host: HostState): boolean {
+  #isOther(address: string, host: GmetricHostState): boolean {
     const other = this.#byAddress.get(address)
     return other !== undefined && other !== host
   }
 
-  #unname(host: HostState, nowMs: number): void {
+  #unname(host: GmetricHostState, nowMs: number): void {
     this.#byName.delete(host.name)
     host.name = ''
     host.label = host.address

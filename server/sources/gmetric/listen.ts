@@ -96,7 +96,7 @@ function tell(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xml, fai
     const isShown = xml !== undefined && sensor === sensors.own
     const detail = [...heard, ...(isShown ? [`xml ${formatAddress(xml.address)}`] : [])].join(', ')
     if (detail !== '') sensor.listens(detail, kernelDrops)
-    if (isShown) sensor.shows(xml.counts)
+    if (isShown) sensor.servesXml(xml.counts)
     if (failure && heard.length === 0) sensor.failed(failure.message)
   }
 }
@@ -110,5 +110,5 @@ function ask(
   if (requestMetadata === 'off' || from === undefined) return
   const isGroup = requestMetadata === 'multicast' && multicast !== undefined
   for (const sensor of sensors.all())
-    sensor.asks((request, source) => from.send(request, isGroup ? multicast : source, port))
+    sensor.sendRequestsBy((request, source) => from.send(request, isGroup ? multicast : source, port))
 }

@@ -15,7 +15,7 @@ import type {
   Series,
   Subscription,
 } from '../../metrics/metric.ts'
-import { type Host, isLate, type Origin } from './host.ts'
+import { type GmetricHost, isLate, type ValueOrigin } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import type { GmetricHub } from './hub.ts'
 import { HOST_PARAMETERS, isHost, shownHost } from './series.ts'
@@ -35,10 +35,10 @@ class LiveSeries implements Series {
   readonly name: string
   readonly labels: Labels
   readonly subscriptions: Subscription[] = []
-  readonly host: Host
+  readonly host: GmetricHost
   measured: Measurement
 
-  constructor({ name }: Metric, host: Host, measured: Measurement) {
+  constructor({ name }: Metric, host: GmetricHost, measured: Measurement) {
     this.name = name
     this.host = host
     this.labels = { name, host: shownHost(host) }
@@ -69,7 +69,7 @@ export class HostLiveness implements ListeningSensor {
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #isFenced: () => boolean
-  readonly #watched = new Map<Host, Watched>()
+  readonly #watched = new Map<GmetricHost, Watched>()
 
   constructor({ owner, hosts, hub, clock, isFenced }: LivenessOptions) {
     this.owner = owner
@@ -98,7 +98,7 @@ export class HostLiveness implements ListeningSensor {
   }
 
   /** Whose `name` is; `host` as its label has it. */
-  origin(_name: string, host: string): Origin | undefined {
+  origin(_name: string, host: string): ValueOrigin | undefined {
     const found = this.#hosts.find(host)
     return found && { host: found, metadata: undefined }
   }
@@ -115,7 +115,7 @@ export class HostLiveness implements ListeningSensor {
     for (const host of there) this.#judge(host, now)
   }
 
-  #judge(host: Host, now: number): void {
+  #judge(host: GmetricHost, now: number): void {
     const time = this.#clock.microseconds()
     const up: Value = { type: BOOLEAN, value: this.#hosts.isUp(host, now) }
     const late: Value = { type: UINT32, value: this.#late(host, now) }
@@ -143,7 +143,7 @@ export class HostLiveness implements ListeningSensor {
     if (before !== measured.value.value) this.#hub.emit(series, measured.value, measured.time)
   }
 
-  #late(host: Host, now: number): number {
+  #late(host: GmetricHost, now: number): number {
     let count = 0
     for (const series of this.#hosts.all(host)) if (isLate(series, now)) count++
     return count

@@ -9,7 +9,7 @@ const KINDS = ['hosts', 'metrics', 'bytes'] as const
 export type Amount = Readonly<Record<(typeof KINDS)[number], number>>
 const NOTHING: Amount = { hosts: 0, metrics: 0, bytes: 0 }
 
-export class Room {
+export class Capacity {
   readonly #limits: Amount
   readonly #bySource = new Map<string, Amount>()
   #taken = NOTHING
@@ -23,7 +23,7 @@ export class Room {
   }
 
   /** Of what there is not enough for `more` from a source; what shrinks there is always room for. */
-  lacks(source: string, more: Amount): keyof Amount | undefined {
+  findFull(source: string, more: Amount): keyof Amount | undefined {
     const own = this.#bySource.get(source) ?? NOTHING
     return KINDS.find((kind) => {
       const limit = this.#limits[kind]
@@ -33,7 +33,7 @@ export class Room {
   }
 
   /** Below 0: it is given back, by who took it. */
-  take(source: string, more: Amount): void {
+  book(source: string, more: Amount): void {
     this.#taken = sum(this.#taken, more)
     const own = sum(this.#bySource.get(source) ?? NOTHING, more)
     if (KINDS.every((kind) => own[kind] === 0)) this.#bySource.delete(source)

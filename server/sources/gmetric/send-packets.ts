@@ -11,8 +11,8 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { MetricInstance } from '../../metrics/instance.ts'
 import { type LabelName, labelNames, type Metric } from '../../metrics/metric.ts'
-import { Extras } from './extras.ts'
-import type { Host, Origin } from './host.ts'
+import { ShownExtraElements } from './extras.ts'
+import type { GmetricHost, ValueOrigin } from './host.ts'
 import { HostLiveness } from './liveness.ts'
 import { GmetricSensor } from './sensor.ts'
 
@@ -71,7 +71,7 @@ export class GmetricPackets {
   readonly #options: PacketOptions
   /** As what each metric told of itself last, and when. */
   readonly #known = new Map<string, { readonly type: string; readonly toldMs: number }>()
-  readonly #extras = new Extras()
+  readonly #extras = new ShownExtraElements()
 
   constructor(options: PacketOptions) {
     this.#options = options
@@ -119,7 +119,7 @@ export class GmetricPackets {
     const key = JSON.stringify([host, metric])
     const known = this.#known.get(key)
     if (known?.type === about.type && now - known.toldMs < METADATA_MS) return []
-    const extra = this.#extras.of(metric, about.extra, now)
+    const extra = this.#extras.shown(metric, about.extra, now)
     const packet = metadataPacket(host, metric, { ...about, extra })
     if (packet.length > MAX_PACKET_BYTES) return undefined
     if (this.#known.size >= MAX_KNOWN) this.#known.clear()
@@ -228,7 +228,7 @@ function doubleText(value: number): string {
 }
 
 /** Where a value came from, if it is one of Ganglia's and its host is still known. */
-function originOf({ selection }: MetricInstance, name: string, host = ''): Origin | undefined {
+function originOf({ selection }: MetricInstance, name: string, host = ''): ValueOrigin | undefined {
   for (const sensor of selection.listening()) {
     const isGanglia = sensor instanceof GmetricSensor || sensor instanceof HostLiveness
     const origin = isGanglia && name.startsWith(sensor.family) ? sensor.origin(name, host) : undefined
@@ -238,7 +238,7 @@ function originOf({ selection }: MetricInstance, name: string, host = ''): Origi
 }
 
 /** gmond parts address and name at the first colon. */
-function spoofed({ address, name }: Pick<Host, 'address' | 'name'>): PacketHost {
+function spoofed({ address, name }: Pick<GmetricHost, 'address' | 'name'>): PacketHost {
   return { spoofed: true, address: safe(address).replaceAll(':', '_'), name: safe(name || address) }
 }
 

@@ -41,7 +41,7 @@ export interface SenderOptions {
 export interface SentCounts {
   readonly values: number
   /** Values that gmetric has no form for. */
-  readonly unsayable: number
+  readonly unsupported: number
   /** Datagrams that the system did not take. */
   readonly errors: number
 }

@@ -14,15 +14,15 @@ import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
 import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
-import { Budgets } from './budget.ts'
+import { RateLimits } from './budget.ts'
 import type { GmetricSection } from './config.ts'
 import { documentOf } from './document.ts'
-import { Extras } from './extras.ts'
-import type { Host, Origin, Series as Received } from './host.ts'
+import { ShownExtraElements } from './extras.ts'
+import type { GmetricHost, ValueOrigin, HostMetric as Received } from './host.ts'
 import { DEFAULT_LIMITS, Hosts } from './hosts.ts'
 import type { GmetricHub } from './hub.ts'
 import { HostLiveness } from './liveness.ts'
-import { Requests } from './requests.ts'
+import { MetadataRequests } from './requests.ts'
 import { detailsOf, GmetricSeries, HOST_PARAMETERS } from './series.ts'
 
 export type GmetricConfig = Pick<
@@ -31,7 +31,7 @@ export type GmetricConfig = Pick<
 >
 
 /** Sends a request for metadata on its way, on account of a packet from `source`. */
-export type Ask = (request: Uint8Array, source: string) => void
+export type SendRequest = (request: Uint8Array, source: string) => void
 
 export interface XmlCounts {
   readonly served: number
@@ -60,10 +60,10 @@ export class GmetricSensor implements ListeningSensor {
   readonly #hosts: Hosts
   readonly #catalogue = new Catalogue(METRIC_PREFIX, HOST_PARAMETERS, detailsOf)
   readonly #series = new Map<Received, GmetricSeries>()
-  readonly #budgets: Budgets
-  readonly #requests = new Requests()
-  readonly #extras = new Extras()
-  #ask: Ask | undefined
+  readonly #budgets: RateLimits
+  readonly #requests = new MetadataRequests()
+  readonly #extras = new ShownExtraElements()
+  #ask: SendRequest | undefined
   #asked = 0
   #xml: XmlCounts | undefined
   #state: GmetricStatus['state'] = 'off'
@@ -84,7 +84,7 @@ export class GmetricSensor implements ListeningSensor {
     this.#clock = clock
     this.#sources = new AllowedSenders(allow)
     this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs })
-    this.#budgets = new Budgets(config.packetsPerSecond)
+    this.#budgets = new RateLimits(config.packetsPerSecond)
     const isFenced = (): boolean => this.isFenced
     this.liveness = new HostLiveness({ owner: this.owner, hosts: this.#hosts, hub, clock, isFenced })
   }
@@ -113,7 +113,7 @@ export class GmetricSensor implements ListeningSensor {
   }
 
   /** Whose `name` is, and what its sender says of it; `host` as its label has it. */
-  origin(name: string, host: string): Origin | undefined {
+  origin(name: string, host: string): ValueOrigin | undefined {
     const found = this.#hosts.find(host)
     if (found === undefined) return undefined
     return { host: found, metadata: this.#hosts.series(found.address, name.slice(METRIC_PREFIX.length))?.metadata }
@@ -130,7 +130,7 @@ export class GmetricSensor implements ListeningSensor {
     }
     const nowMs = this.#clock.monotonicMs()
     if (!this.#budgets.take(source.address, nowMs)) {
-      tally.bad('rateLimited', source.address)
+      tally.countBad('rateLimited', source.address)
       return
     }
     let packet: GmetricPacket
@@ -138,7 +138,7 @@ export class GmetricSensor implements ListeningSensor {
       packet = decodePacket(bytes)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      tally.bad(error.code === 'UNKNOWN_MESSAGE' ? 'unknownId' : 'malformed', source.address)
+      tally.countBad(error.code === 'UNKNOWN_MESSAGE' ? 'unknownId' : 'malformed', source.address)
       return
     }
     this.#accept(packet, source.address, nowMs)
@@ -159,7 +159,7 @@ export class GmetricSensor implements ListeningSensor {
   }
 
   /** From now on asks for the metadata of values that come without. */
-  asks(ask: Ask): void {
+  sendRequestsBy(ask: SendRequest): void {
     this.#ask = ask
   }
 
@@ -171,7 +171,7 @@ export class GmetricSensor implements ListeningSensor {
   }
 
   /** Its XML is served: what became of who came for it. */
-  shows(counts: XmlCounts): void {
+  servesXml(counts: XmlCounts): void {
     this.#xml = counts
   }
 
@@ -212,7 +212,7 @@ export class GmetricSensor implements ListeningSensor {
       this.#ask &&
       packet.kind === 'value' &&
       packet.format !== '' &&
-      this.#requests.due(accepted.series, source, nowMs)
+      this.#requests.isDue(accepted.series, source, nowMs)
     ) {
       this.#asked++
       this.#ask(encodeRequest(packet.host, packet.metric), source)
@@ -220,7 +220,7 @@ export class GmetricSensor implements ListeningSensor {
     for (const host of accepted.renamed) this.#rename(host)
     const known = this.#series.get(accepted.series)
     const series = known ?? new GmetricSeries(accepted.series)
-    if (known) this.#catalogue.update(series, series.says())
+    if (known) this.#catalogue.update(series, series.reportedMetadata())
     else this.#add(series)
     if (accepted.kind !== 'value') return
     series.time = this.#clock.microseconds()
@@ -228,7 +228,7 @@ export class GmetricSensor implements ListeningSensor {
   }
 
   /** What a consumer of several hosts tells them by has changed: the old series ends for it, and another one begins. */
-  #rename(host: Host): void {
+  #rename(host: GmetricHost): void {
     for (const received of this.#hosts.all(host)) {
       const before = this.#series.get(received)
       if (!before) continue
@@ -246,7 +246,7 @@ export class GmetricSensor implements ListeningSensor {
   #add(series: GmetricSeries): void {
     this.#series.set(series.received, series)
     this.#catalogue.add(series)
-    this.#catalogue.update(series, series.says())
+    this.#catalogue.update(series, series.reportedMetadata())
     this.#hub.born(this, series)
   }
 

@@ -9,7 +9,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Parameter, Subscription } from '../../metrics/metric.ts'
-import type { Host, Series as Received } from './host.ts'
+import type { GmetricHost, HostMetric as Received } from './host.ts'
 
 const { STRING, UINT32, ARRAY } = BasicType
 
@@ -43,7 +43,7 @@ export class GmetricSeries implements CataloguedSeries {
   }
 
   /** What its host says of the metric now. */
-  says(): MetricMetadata {
+  reportedMetadata(): MetricMetadata {
     const { latest, metadata } = this.received
     return {
       type: latest?.value.type,
@@ -72,11 +72,11 @@ export function detailsOf({ received: { metadata } }: GmetricSeries): readonly F
 }
 
 /** Not `host.label`: what an unspoofed sender calls itself may be anything, also the name of another. */
-export function shownHost({ name, address }: Host): string {
+export function shownHost({ name, address }: GmetricHost): string {
   return name || address
 }
 
-export function isHost({ address, name }: Host, matcher: (text: string) => boolean): boolean {
+export function isHost({ address, name }: GmetricHost, matcher: (text: string) => boolean): boolean {
   return matcher(address) || (name !== '' && matcher(name))
 }
 

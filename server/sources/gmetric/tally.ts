@@ -5,7 +5,7 @@
  * so many sources: a forged sender address must not cost memory.
  */
 
-export interface Counters {
+export interface GmetricCounters {
   /** Datagrams that arrived, whatever became of them. */
   packets: number
   /** Refused before decoding: the source is not among the allowed. */
@@ -38,7 +38,7 @@ export interface Counters {
 type Bad = 'rateLimited' | 'malformed' | 'unknownId' | 'unparsable' | 'hostsFull' | 'metricsFull' | 'bytesFull'
 
 export class Tally {
-  readonly counters: Counters = {
+  readonly counters: GmetricCounters = {
     packets: 0,
     refusedSource: 0,
     rateLimited: 0,
@@ -68,12 +68,12 @@ export class Tally {
   }
 
   /** Those of all other sources. */
-  get badElsewhere(): number {
+  get badFromOthers(): number {
     return this.#badElsewhere
   }
 
   /** Counts a datagram that its sender got wrong, or one too many, against that sender. */
-  bad(counter: Bad, source: string): void {
+  countBad(counter: Bad, source: string): void {
     this.counters[counter]++
     const count = this.#badBySource.get(source)
     if (count !== undefined) this.#badBySource.set(source, count + 1)

@@ -6,7 +6,7 @@ import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
 import type { Arguments, Labels, Measurement, Metric, Parameter, PolledSensor } from '../../metrics/metric.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
-import { UnknownSource } from './errors.ts'
+import { UnknownHostObject } from './errors.ts'
 import type { HostArgs, HostReader, HostValue } from './reader.ts'
 
 const hostParameter: Parameter = {
@@ -75,7 +75,7 @@ export class HostSensor implements PolledSensor {
     try {
       this.#reader.check(metric.name, argsOf(args), this.#clock.monotonicMs())
     } catch (error) {
-      if (error instanceof UnknownSource) throw new StatusError('INVALID_ARGUMENT', error.message)
+      if (error instanceof UnknownHostObject) throw new StatusError('INVALID_ARGUMENT', error.message)
       throw error
     }
   }

@@ -9,7 +9,7 @@ import { MonoDecoder, type MonoLimits, type MonoSink } from '../../../protocol/m
 import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/encode.ts'
 import { microsecondsOf, readSample } from '../../../protocol/mono/sample.ts'
 import type { StreamReply } from '../io/tcp.ts'
-import { KnownCounters } from './known.ts'
+import { AgentCounters } from './known.ts'
 import { basicType, counterName } from './names.ts'
 import type { MonoReceiver } from './receiver.ts'
 import { MonoRequests } from './requests.ts'
@@ -39,7 +39,7 @@ export class MonoAgent implements MonoSink {
   readonly #receiver: MonoReceiver
   readonly #back: StreamReply | undefined
   readonly #decoder: MonoDecoder
-  readonly #known: KnownCounters
+  readonly #known: AgentCounters
   readonly #requests = new MonoRequests()
   /** Series about which something has to be asked when earlier requests are answered. */
   readonly #pending = new Set<MonoSeries>()
@@ -57,7 +57,7 @@ export class MonoAgent implements MonoSink {
     this.#dialect = dialect
     this.#receiver = receiver
     this.#back = back
-    this.#known = new KnownCounters(name, receiver, (series) => this.#settle(series))
+    this.#known = new AgentCounters(name, receiver, (series) => this.#settle(series))
     this.#decoder = new MonoDecoder(this, dialect, limits)
     this.#deadlineMs = receiver.clock.monotonicMs() + PATIENCE_MS
   }
@@ -120,19 +120,19 @@ export class MonoAgent implements MonoSink {
 
   /** Makes the agent send it, whether anybody wants it or not. `answered` as by `list`; not to be called while the series is asked for. */
   add(called: MonoName, answered: Answered): void {
-    const series = this.#known.enter(called)
+    const series = this.#known.findOrCreate(called)
     if (series === undefined) {
       answered(MonoStatus.NOK)
       return
     }
-    series.isKept = true
+    series.isRequired = true
     if (series.header !== undefined) answered(MonoStatus.EXISTING)
     else this.#ask(series, answered)
   }
 
   /** It is sent only as long as somebody wants it. The same of `answered`. */
   remove(series: MonoSeries, answered: Answered): void {
-    series.isKept = false
+    series.isRequired = false
     if (series.header === undefined) answered(MonoStatus.NOTFOUND)
     else this.#ask(series, answered)
   }
@@ -145,14 +145,14 @@ export class MonoAgent implements MonoSink {
   hello(): void {}
 
   counter(header: MonoHeader): void {
-    const series = this.#known.enter(counterName(header))
+    const series = this.#known.findOrCreate(counterName(header))
     if (series === undefined) return
     if (series.header !== undefined) {
       this.#receiver.counters.badName++
       return
     }
-    series.isKept = true
-    this.#known.sent(series, header)
+    series.isRequired = true
+    this.#known.started(series, header)
   }
 
   greeted(): void {
@@ -166,7 +166,7 @@ export class MonoAgent implements MonoSink {
 
   listed(counter: MonoName): void {
     this.#requests.expect('list')
-    this.#known.offer(counter)
+    this.#known.addListed(counter)
     // Only a control asks for it again, and wants to see it.
     if (this.#isOffered) this.#listed.push(counter)
   }
@@ -210,13 +210,13 @@ export class MonoAgent implements MonoSink {
         `a sample of ${bytes.length} bytes for ${header.name}, of type ${header.type}`,
       )
     }
-    this.#receiver.took(series, { type: basicType(header), value } as Value, this.#time)
+    this.#receiver.received(series, { type: basicType(header), value } as Value, this.#time)
   }
 
   /** Asks for what a series should be and is not. */
   #settle(series: MonoSeries): void {
     if (this.#back === undefined || this.#isOver || series.isAsked || series.isRefused) return
-    const shouldBeSent = series.isWanted || series.isKept
+    const shouldBeSent = series.isWanted || series.isRequired
     if (shouldBeSent === (series.header !== undefined)) return
     if (!this.#isGreeted || this.#requests.count >= MOST_UNDER_WAY || this.#requests.isLate) this.#pending.add(series)
     else this.#ask(series, () => {})
@@ -232,7 +232,7 @@ export class MonoAgent implements MonoSink {
 
   /** Forgets a series that nothing but a control has ever known. */
   #notAdded(series: MonoSeries): void {
-    series.isKept = false
+    series.isRequired = false
     if (!series.isListed && !series.isWanted) this.#known.forget(series)
   }
 
@@ -252,19 +252,19 @@ export class MonoAgent implements MonoSink {
       this.#requests.ask('add', clock.monotonicMs(), (answer) => {
         if (answer === undefined) return answered(undefined)
         if (answer.header !== undefined) {
-          this.#known.sent(series, answer.header)
+          this.#known.started(series, answer.header)
           counters.added++
         }
         done(answer.status, answer.header !== undefined)
         if (answer.header === undefined) this.#notAdded(series)
       })
-      this.#back?.write(encodeAdd(this.#dialect, series.called))
+      this.#back?.write(encodeAdd(this.#dialect, series.counter))
     } else {
       this.#requests.ask('remove', clock.monotonicMs(), (answer) => {
         if (answer === undefined) return answered(undefined)
         const isGone = answer.status === MonoStatus.OK || answer.status === MonoStatus.NOTFOUND
         if (isGone) {
-          this.#known.unsent(series, header)
+          this.#known.stopped(series, header)
           counters.removed++
         }
         done(answer.status, isGone)

@@ -5,7 +5,7 @@ import { isHeaderOf, metricName } from './names.ts'
 import type { MonoReceiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
-export class KnownCounters {
+export class AgentCounters {
   #agent: string
   readonly #receiver: MonoReceiver
   readonly #changed: (series: MonoSeries) => void
@@ -28,7 +28,7 @@ export class KnownCounters {
   }
 
   /** The series of a counter, made if there is none; undefined if there can be none. */
-  enter(called: MonoName): MonoSeries | undefined {
+  findOrCreate(called: MonoName): MonoSeries | undefined {
     const name = metricName(called)
     if (name === undefined) {
       this.#receiver.counters.badName++
@@ -44,36 +44,36 @@ export class KnownCounters {
   }
 
   /** The agent says that it has a counter: it is known now how to ask for it. */
-  offer(called: MonoName): void {
-    const series = this.enter(called)
+  addListed(called: MonoName): void {
+    const series = this.findOrCreate(called)
     if (series === undefined) return
-    const isAnother = series.called.category !== called.category || series.called.name !== called.name
+    const isAnother = series.counter.category !== called.category || series.counter.name !== called.name
     if (series.isListed && isAnother) {
       this.#receiver.counters.badName++
       return
     }
     series.isListed = true
-    series.called = called
+    series.counter = called
   }
 
   /** It is sent from now on. Throws ProtocolError if its index is another's, or the header is not its own. */
-  sent(series: MonoSeries, header: MonoHeader): void {
-    if (!isHeaderOf(header, series.called)) {
-      throw new ProtocolError('BAD_NAME', `the header of ${header.name} for ${series.called.name}, which was asked for`)
+  started(series: MonoSeries, header: MonoHeader): void {
+    if (!isHeaderOf(header, series.counter)) {
+      throw new ProtocolError('BAD_NAME', `the header of ${header.name} for ${series.counter.name}, which was asked for`)
     }
     if (this.#byIndex.has(header.index)) {
       throw new ProtocolError('BAD_NUMBER', `a second counter with the index ${header.index}: ${header.name}`)
     }
     series.header = header
     this.#byIndex.set(header.index, series)
-    this.#receiver.described(series)
+    this.#receiver.metadataChanged(series)
   }
 
-  unsent(series: MonoSeries, { index }: MonoHeader): void {
+  stopped(series: MonoSeries, { index }: MonoHeader): void {
     this.#byIndex.delete(index)
     series.header = undefined
     series.last = undefined
-    this.#receiver.described(series)
+    this.#receiver.metadataChanged(series)
   }
 
   /** There is no such counter. */
@@ -90,7 +90,7 @@ export class KnownCounters {
       series.labels = { name: series.name, agent }
       series.isWanted = false
       this.#receiver.born(series)
-      if (series.last !== undefined) this.#receiver.took(series, series.last.value, series.last.time)
+      if (series.last !== undefined) this.#receiver.received(series, series.last.value, series.last.time)
       this.#changed(series)
     }
   }

@@ -63,7 +63,7 @@ export function basicType({ type }: MonoHeader): (typeof TYPES)[MonoType] {
 }
 
 /** Of a counter that is only offered nothing is known but its name. */
-export function saidOf({ category, name }: MonoName, header: MonoHeader | undefined): MetricMetadata {
+export function metadataOf({ category, name }: MonoName, header: MonoHeader | undefined): MetricMetadata {
   return {
     type: header && basicType(header),
     unit: header && UNITS[header.unit],

@@ -27,7 +27,7 @@ export interface MonoReceiver {
   hasRoom(): boolean
   born(series: MonoSeries): void
   /** It is known, or not known any more, what the series is. */
-  described(series: MonoSeries): void
-  took(series: MonoSeries, value: Value, time: number): void
+  metadataChanged(series: MonoSeries): void
+  received(series: MonoSeries, value: Value, time: number): void
   died(series: MonoSeries): void
 }

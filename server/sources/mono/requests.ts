@@ -6,16 +6,16 @@
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { MonoHeader, MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
 
-export interface MonoAnswers {
+export interface MonoResponses {
   readonly list: readonly MonoName[]
   readonly add: { readonly status: MonoStatus; readonly header: MonoHeader | undefined }
   readonly remove: { readonly status: MonoStatus }
 }
-export type MonoRequestKind = keyof MonoAnswers
+export type MonoRequestKind = keyof MonoResponses
 
 interface Request<K extends MonoRequestKind> {
   readonly askedMs: number
-  readonly answered: (answer: MonoAnswers[K] | undefined) => void
+  readonly answered: (answer: MonoResponses[K] | undefined) => void
   isLate: boolean
 }
 
@@ -35,7 +35,7 @@ export class MonoRequests {
   }
 
   /** `answered` gets undefined if the connection ends before. */
-  ask<K extends MonoRequestKind>(kind: K, nowMs: number, answered: (answer: MonoAnswers[K] | undefined) => void): void {
+  ask<K extends MonoRequestKind>(kind: K, nowMs: number, answered: (answer: MonoResponses[K] | undefined) => void): void {
     this.#asked[kind].push({ askedMs: nowMs, answered, isLate: false })
   }
 
@@ -46,7 +46,7 @@ export class MonoRequests {
   }
 
   /** The same, when all of it is there. */
-  answer<K extends MonoRequestKind>(kind: K, answer: MonoAnswers[K]): void {
+  answer<K extends MonoRequestKind>(kind: K, answer: MonoResponses[K]): void {
     this.expect(kind)
     this.#asked[kind].shift()?.answered(answer)
   }

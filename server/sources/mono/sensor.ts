@@ -16,7 +16,7 @@ import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.t
 import type { StreamReply } from '../io/tcp.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
-import { counterDetails, MONO_PREFIX, saidOf } from './names.ts'
+import { counterDetails, MONO_PREFIX, metadataOf } from './names.ts'
 import type { MonoReceiver } from './receiver.ts'
 import { MonoSeries } from './series.ts'
 
@@ -31,7 +31,7 @@ export interface MonoHub {
 }
 
 /** The listener over which an agent connects. */
-export interface Through {
+export interface ListenerOptions {
   readonly dialect: MonoDialect
   /** The name of its agents; undefined if they are named after their address. */
   readonly agent: string | undefined
@@ -95,8 +95,8 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
   readonly #config: MonoConfig
   readonly #hub: MonoHub
   readonly #allowed: AllowedSenders
-  readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ called, header }) => {
-    return counterDetails(called, header)
+  readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ counter, header }) => {
+    return counterDetails(counter, header)
   })
   readonly #agents = new Map<string, Connected>()
   #metrics = 0
@@ -144,7 +144,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
   }
 
   /** Opens a connection from there; undefined if it is refused, which is counted. */
-  open(from: string, through: Through, back: StreamReply): MonoFeed | undefined {
+  open(from: string, through: ListenerOptions, back: StreamReply): MonoFeed | undefined {
     const { address, allowed } = this.#allowed.of(from)
     if (!allowed) {
       this.counters.refusedSource++
@@ -196,15 +196,15 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
   born(series: MonoSeries): void {
     this.#metrics++
     this.#catalogue.add(series)
-    this.described(series)
+    this.metadataChanged(series)
     this.#hub.born(this, series)
   }
 
-  described(series: MonoSeries): void {
-    this.#catalogue.update(series, saidOf(series.called, series.header))
+  metadataChanged(series: MonoSeries): void {
+    this.#catalogue.update(series, metadataOf(series.counter, series.header))
   }
 
-  took(series: MonoSeries, value: Value, time: number): void {
+  received(series: MonoSeries, value: Value, time: number): void {
     this.counters.values++
     this.meter.take()
     series.last = { value, time }

@@ -13,7 +13,7 @@ export class MonoSeries implements CataloguedSeries {
   readonly subscriptions: Subscription[] = []
   metadata: MetricMetadata = NO_METADATA
   /** How the agent is asked for it: as List calls it, before that as its header does. */
-  called: MonoName
+  counter: MonoName
   isListed = false
   /** While the agent sends it. */
   header: MonoHeader | undefined
@@ -21,7 +21,7 @@ export class MonoSeries implements CataloguedSeries {
   last: Measurement | undefined
   isWanted = false
   /** It stays though nobody wants it. */
-  isKept = false
+  isRequired = false
   /** Add or Remove was sent and is not answered. */
   isAsked = false
   /** The agent did not want to send it: not asked again before somebody new wants it. */
@@ -31,7 +31,7 @@ export class MonoSeries implements CataloguedSeries {
   constructor(name: string, agent: string, called: MonoName, changed: (series: MonoSeries) => void) {
     this.name = name
     this.labels = { name, agent }
-    this.called = called
+    this.counter = called
     this.#changed = changed
   }
 

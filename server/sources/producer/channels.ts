@@ -7,11 +7,11 @@ import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
 import { StatusError } from '../../core/errors.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import type { View } from './sensor.ts'
+import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT32, UINT64, BOOLEAN, ARRAY, REC } = BasicType
 
-export function channelsView(channels: () => Iterable<Channel>): View {
+export function channelsView(channels: () => Iterable<Channel>): ProducerView {
   return {
     metric: {
       name: 'producer.channels',

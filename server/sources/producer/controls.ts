@@ -4,8 +4,8 @@ import type { Identity } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { listed, matcherOf } from './metrics.ts'
-import type { View } from './sensor.ts'
+import { recordsOf, matcherOf } from './metrics.ts'
+import type { ProducerView } from './sensor.ts'
 
 const { STRING, BOOLEAN, ARRAY, REC } = BasicType
 
@@ -16,7 +16,7 @@ export interface ControlShape {
   readonly parameters: readonly { name: string; type: BasicType; optional?: boolean; description: string }[]
 }
 
-export function controlsView(visible: (identity: Identity) => readonly ControlShape[]): View {
+export function controlsView(visible: (identity: Identity) => readonly ControlShape[]): ProducerView {
   return {
     metric: {
       name: 'producer.controls',
@@ -33,7 +33,7 @@ export function controlsView(visible: (identity: Identity) => readonly ControlSh
       const matches = matcherOf(args)
       const controls = new Map(visible(identity).map((control) => [control.name, control]))
       const names = [...controls.keys()].filter(matches).sort()
-      return listed(names, (name) => describe(controls.get(name) as ControlShape), Number.POSITIVE_INFINITY)
+      return recordsOf(names, (name) => describe(controls.get(name) as ControlShape), Number.POSITIVE_INFINITY)
     },
   }
 }

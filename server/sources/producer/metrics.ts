@@ -6,11 +6,11 @@ import type { Rights } from '../../accounts/rights.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Arguments, Metric, Sensor } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
-import type { View } from './sensor.ts'
+import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT32, BOOLEAN, ARRAY, REC } = BasicType
 
-export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Rights, 'mayReadSome'>): View {
+export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Rights, 'mayReadSome'>): ProducerView {
   return {
     metric: {
       name: 'producer.metrics',
@@ -38,7 +38,7 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
           if (rights.mayReadSome(identity, sensor.owner, metric.name)) found.set(metric.name, metric)
         }
       }
-      return listed([...found.keys()].sort(), (name) => describe(found.get(name) as Metric), limit)
+      return recordsOf([...found.keys()].sort(), (name) => describe(found.get(name) as Metric), limit)
     },
   }
 }
@@ -49,7 +49,7 @@ export function matcherOf(args: Arguments): (name: string) => boolean {
 }
 
 /** RECs of names in order, at most `limit`, with {more = true} if any were left out. */
-export function listed(names: readonly string[], describe: (name: string) => Field[], limit: number): Value {
+export function recordsOf(names: readonly string[], describe: (name: string) => Field[], limit: number): Value {
   const records = new RecordList()
   for (const [index, name] of names.entries()) {
     if (index >= limit) {

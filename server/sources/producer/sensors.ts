@@ -6,11 +6,11 @@ import { Fences } from '../../metrics/fences.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { SensorStatus } from '../../metrics/metric.ts'
 import type { StatusEntry } from '../source.ts'
-import type { View } from './sensor.ts'
+import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT64, ARRAY, REC } = BasicType
 
-export function sensorsView(sensors: () => readonly StatusEntry[], fences = new Fences()): View {
+export function sensorsView(sensors: () => readonly StatusEntry[], fences = new Fences()): ProducerView {
   return {
     metric: {
       name: 'producer.sensors',

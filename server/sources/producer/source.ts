@@ -1,5 +1,5 @@
 /** `producer.*`: what the server says of itself. It has no section of its own, so it is no line of the table. */
-import { OverQuota } from '../over-quota.ts'
+import { QuotaNotices } from '../over-quota.ts'
 import type { OpenedSource, SourceContext, StatusEntry } from '../source.ts'
 import { AuditSensor } from './audit.ts'
 import { channelsView } from './channels.ts'
@@ -21,9 +21,9 @@ export function openProducer(
     sensorsView(statuses, hub.fences),
     statsView((identity) => server.stats(identity)),
   ]
-  const overQuota = new OverQuota(quotas, notices, clock)
+  const overQuota = new QuotaNotices(quotas, notices, clock)
   return {
     sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log)],
-    sweep: () => overQuota.tell(),
+    sweep: () => overQuota.report(),
   }
 }

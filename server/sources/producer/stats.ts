@@ -5,7 +5,7 @@ import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { View } from './sensor.ts'
+import type { ProducerView } from './sensor.ts'
 
 const { DOUBLE, REC, STRING, UINT64 } = BasicType
 
@@ -52,7 +52,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   })
 }
 
-export function statsView(stats: (identity: Identity) => Stats): View {
+export function statsView(stats: (identity: Identity) => Stats): ProducerView {
   return {
     metric: {
       name: 'producer.stats',

@@ -223,7 +223,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     this.#catalogue.update(series, { type, unit: undefined, description: undefined })
   }
 
-  took(series: SmonSeries): void {
+  received(series: SmonSeries): void {
     this.counters.values++
     this.meter.take()
     this.#hub.emitEncoded(series, series.tail, series.time)

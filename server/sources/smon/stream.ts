@@ -27,7 +27,7 @@ export interface SmonReceiver {
   born(series: SmonSeries): void
   /** A series has a value of another type than before. */
   typed(series: SmonSeries, type: BasicType): void
-  took(series: SmonSeries): void
+  received(series: SmonSeries): void
   readonly counters: { badName: number; invalid: number; resets: number }
   invalid(source: SmonSource, error: ProtocolError): void
 }
@@ -77,14 +77,14 @@ export class SmonStream implements SmonSink {
     const series = this.#series(token, index)
     if (series === undefined) return
     series.number(value, this.#time)
-    this.#receiver.took(series)
+    this.#receiver.received(series)
   }
 
   text(token: SmonToken, index: readonly number[], value: Uint8Array): void {
     const series = this.#series(token, index)
     if (series === undefined) return
     series.text(value, this.#time)
-    this.#receiver.took(series)
+    this.#receiver.received(series)
   }
 
   reset(): void {
