@@ -7,10 +7,16 @@
  */
 import { XdrReader } from '../bytes/reader.ts'
 import { ProtocolError } from '../errors.ts'
-import { CORE_METRICS } from './core-metrics.ts'
-import type { ExtraElement, GmetricPacket, Metadata, PacketHost, ValuePacket, ValueType } from './packet.ts'
-import { PacketId } from './packet.ts'
-import { decodeLabel, decodeName, decodeText, MAX_METRIC_BYTES } from './text.ts'
+import {
+  type ExtraElement,
+  type GmetricPacket,
+  type Metadata,
+  type PacketHost,
+  PacketId,
+  type ValuePacket,
+  type ValueType,
+} from './packet.ts'
+import { decodeLabel, decodeName, decodeTextOrBytes, MAX_METRIC_BYTES } from './text.ts'
 
 /** gmetric and gmond send up to four. The packet decides how many objects are made, so there is an end. */
 export const MAX_EXTRA_ELEMENTS = 64
@@ -155,7 +161,7 @@ class PacketReader extends XdrReader {
   }
 
   text(): string | Uint8Array {
-    return decodeText(this.view())
+    return decodeTextOrBytes(this.view())
   }
 
   metric(): string {
@@ -168,3 +174,27 @@ class PacketReader extends XdrReader {
     return name
   }
 }
+
+export interface CoreMetric {
+  readonly name: string
+  readonly type: ValueType
+}
+
+const metrics = (type: ValueType, names: string): CoreMetric[] => names.split(' ').map((name) => ({ name, type }))
+
+export const CORE_METRICS: readonly (CoreMetric | undefined)[] = [
+  undefined,
+  ...metrics('uint16', 'cpu_num'),
+  ...metrics('uint32', 'cpu_speed mem_total swap_total boottime sys_clock'),
+  ...metrics('string', 'machine_type os_name os_release'),
+  ...metrics('float', 'cpu_user cpu_nice cpu_system cpu_idle cpu_aidle load_one load_five load_fifteen'),
+  ...metrics('uint32', 'proc_run proc_total mem_free mem_shared mem_buffers mem_cached swap_free'),
+  ...metrics('string', 'gexec'),
+  ...metrics('uint32', 'heartbeat mtu'),
+  ...metrics('string', 'location'),
+  ...metrics('float', 'bytes_out bytes_in pkts_in pkts_out'),
+  ...metrics('double', 'disk_total disk_free'),
+  ...metrics('float', 'part_max_used cpu_wio bread_sec bwrite_sec lread_sec lwrite_sec rcache wcache'),
+  ...metrics('float', 'phread_sec phwrite_sec cpu_intr cpu_sintr'),
+  ...metrics('uint32', 'mem_arm mem_rm mem_avm mem_vm'),
+]

@@ -12,7 +12,7 @@ const CONVERSION =
 const MAX_DIGITS = 100
 
 /** The text of a number of that type; where its format is no such conversion, or does not fit the number, all its digits. */
-export function formatNumber(format: string, type: ValueType, value: number): string {
+export function printfNumber(format: string, type: ValueType, value: number): string {
   if (Number.isNaN(value)) return 'nan'
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf'
   const { flags = '', width = '', precision, letter = '' } = CONVERSION.exec(format)?.groups ?? {}

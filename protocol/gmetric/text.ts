@@ -17,7 +17,7 @@ export function decodeName(bytes: Uint8Array, maxBytes = MAX_NAME_BYTES): string
   for (let i = 0; i < bytes.length; i++) {
     if (bytes[i]! < 0x20) return undefined
   }
-  const text = decodeText(bytes)
+  const text = decodeTextOrBytes(bytes)
   return typeof text === 'string' ? text : undefined
 }
 
@@ -26,7 +26,7 @@ export function decodeLabel(bytes: Uint8Array): string {
 }
 
 /** The text; or a copy of its bytes. Not by `slice`, which makes a view where the datagram is a Node Buffer. */
-export function decodeText(bytes: Uint8Array): string | Uint8Array {
+export function decodeTextOrBytes(bytes: Uint8Array): string | Uint8Array {
   try {
     return strictUtf8.decode(bytes)
   } catch {

@@ -5,14 +5,12 @@
  * alone finds errors. What a newcomer gets wrong: FF in a row are counted over the raw stream, whatever they mean at
  * that moment, because the sender of a resynchronisation does not know what was cut off before it.
  */
-import type { ProtocolErrorCode } from '../errors.ts'
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
 import * as code from './codes.ts'
-import { Items } from './items.ts'
-import type { SmonLimits, SmonSink } from './sink.ts'
-import type { SmonToken } from './token.ts'
+import { Items, type SmonLimits, type SmonSink } from './items.ts'
+import type { SmonToken } from './stream-state.ts'
 
-export type { SmonLimits, SmonSink } from './sink.ts'
+export type { SmonLimits, SmonSink } from './items.ts'
 
 /** The role of the next byte. */
 const LEAD = 0

@@ -4,8 +4,9 @@
  * What a newcomer gets wrong: FF are counted over the raw stream here too, so a string's first FF may be the third in
  * a row, after its length.
  */
-import { ByteString } from './byte-string.ts'
+
 import * as code from './codes.ts'
+import { ByteString } from './stream-state.ts'
 
 const RESYNC_FILL = code.LONGEST_RUN + 1
 const MAX_UINT64 = 0xffff_ffff_ffff_ffffn

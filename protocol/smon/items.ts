@@ -6,13 +6,9 @@
  *   definition  0 defstring new value
  *               0 FD index... source [defstring] new value      the defstring only if source is 0
  */
-import type { ProtocolErrorCode } from '../errors.ts'
-import { ByteString } from './byte-string.ts'
+import type { ProtocolError, ProtocolErrorCode } from '../errors.ts'
 import * as code from './codes.ts'
-import { IndexList } from './index-list.ts'
-import type { SmonLimits, SmonSink } from './sink.ts'
-import type { SmonToken } from './token.ts'
-import { NO_INDEX, TokenTable } from './token.ts'
+import { ByteString, IndexList, NO_INDEX, type SmonToken, TokenTable } from './stream-state.ts'
 
 /** The role of the next number. Up to SOURCE_ROLE: steps from the current token, and index operations may stand before it. */
 const TOKEN = 0
@@ -301,4 +297,33 @@ export class Items {
     else if (this.#operation === code.INDEX_PUSH) this.list.push(value)
     else this.list.replace(this.#operation === code.INDEX_LAST ? 1 : 2, value)
   }
+}
+
+/** Called while bytes are decoded; must not call the decoder. */
+export interface SmonSink {
+  defined(token: SmonToken): void
+  /**
+   * `index` is valid only during the call; NO_INDEX where there is none. `value` is a number below 2^53, a bigint
+   * from there to 2^64-1.
+   */
+  number(token: SmonToken, index: readonly number[], value: number | bigint): void
+  /** `index` and the view `value` are valid only during the call. */
+  text(token: SmonToken, index: readonly number[], value: Uint8Array): void
+  /** The stream began anew (17 FF, FE): all tokens so far are dead. */
+  reset(): void
+  /** Nothing more is understood until the next `reset`. The offset counts from the start of the stream. */
+  invalid(error: ProtocolError): void
+}
+
+/** A stream that wants more than this turns invalid. */
+export interface SmonLimits {
+  readonly maxTokens: number
+  /** Without the type byte. */
+  readonly maxNameBytes: number
+  /** Bytes of the whole value of an `s`, however many parts it has. */
+  readonly maxStringBytes: number
+  /** Bytes of all names and strings of the stream together. */
+  readonly maxBytes: number
+  /** Length of the stream's index list, and so of a token's prefix. */
+  readonly maxIndexDepth: number
 }

@@ -1,26 +1,27 @@
-/** A host with its metrics, as its packets made them. Others read these; only hosts.ts changes them. */
+/** A host and its metrics, as reported by its packets. Only hosts.ts changes them. */
 import type { Metadata, ValueType } from '../../../protocol/gmetric/packet.ts'
 import type { GmetricValue } from '../../../protocol/gmetric/value.ts'
 
-/** A metric that says no tmax: gmetric's own default, in seconds. */
+/** The tmax of a metric that has none, in seconds: the default of gmetric. */
 export const DEFAULT_TMAX_SECONDS = 60
 const OBJECT_BYTES = 64
 
 export interface GmetricHost {
   /** The identity: the source address as text, or the address part of a spoofed `address:name`. */
   readonly address: string
-  /** The name a spoofed packet gave it, by which it is found too; '' if none did. */
+  /** The name that a spoofed packet gave it, under which it can also be found; '' if there is none. */
   readonly name: string
-  /** For people: `name`, else what the sender calls itself, else the address. */
+  /** A name for people: `name`, or what the sender calls itself, or the address. */
   readonly label: string
-  /** When anything came of it last. */
+  /** When the last packet for it came. */
   readonly heardMs: number
 }
 
+/** The last value of a metric. */
 export interface LastValue {
   readonly value: GmetricValue
   readonly timeMs: number
-  /** How it travelled, and how it wants to be shown: to be given to format.ts alone. */
+  /** The type in which it was sent, and its printf format, which only format.ts may interpret. */
   readonly sent: ValueType
   readonly format: string
 }
@@ -28,7 +29,7 @@ export interface LastValue {
 /** One metric of one host. The object stays the same from the first packet about it until `expire` returns it. */
 export interface HostMetric {
   readonly host: GmetricHost
-  /** Without the prefix `gmetric.`. */
+  /** The name without the prefix `gmetric.`. */
   readonly metric: string
   readonly metadata: Metadata | undefined
   readonly latest: LastValue | undefined
@@ -36,16 +37,16 @@ export interface HostMetric {
   readonly heardMs: number
 }
 
-/** Where a value came from, and what its sender says of the metric. */
+/** The host that a value came from, and the metadata that its sender reported. */
 export type ValueOrigin = Pick<HostMetric, 'host' | 'metadata'>
 
 export interface GmetricHostState extends GmetricHost {
   name: string
   label: string
   heardMs: number
-  /** When its name was changed last. */
+  /** When its name last changed. */
   namedMs: number
-  /** The source whose packet made it: it counts as theirs. */
+  /** The source whose packet created it; it counts against the capacity of that source. */
   readonly source: string
   readonly series: Map<string, HostMetricState>
 }
@@ -56,7 +57,7 @@ export interface HostMetricState extends HostMetric {
   latest: LastValue | undefined
   heardMs: number
   bytes: number
-  /** As of a host. */
+  /** As for a host. */
   readonly source: string
 }
 
@@ -64,17 +65,17 @@ export function tmaxMs({ metadata }: HostMetric): number {
   return (metadata?.tmax || DEFAULT_TMAX_SECONDS) * 1000
 }
 
-/** No value for longer than its tmax. */
+/** Whether no value came for longer than its tmax. */
 export function isLate(series: HostMetric, nowMs: number): boolean {
   return nowMs - (series.latest ?? { timeMs: series.heardMs }).timeMs > tmaxMs(series)
 }
 
-/** Nothing for longer than its dmax. */
+/** Whether nothing came for longer than its dmax. */
 export function isSilent({ metadata, heardMs }: HostMetric, nowMs: number): boolean {
   return metadata !== undefined && metadata.dmax > 0 && nowMs - heardMs > metadata.dmax * 1000
 }
 
-/** Roughly, as `maxBytes` counts. */
+/** An estimate, as `maxBytes` counts. */
 export function bytesOf(metric: string, metadata: Metadata | undefined, latest: LastValue | undefined): number {
   let bytes = OBJECT_BYTES + metric.length
   if (metadata) {

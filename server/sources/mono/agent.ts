@@ -5,15 +5,18 @@
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import { type MonoDialect, type MonoHeader, type MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
-import { MonoDecoder, type MonoLimits, type MonoSink } from '../../../protocol/mono/decode.ts'
+import {
+  MonoDecoder,
+  type MonoLimits,
+  type MonoSink,
+  microsecondsOf,
+  readSample,
+} from '../../../protocol/mono/decode.ts'
 import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/encode.ts'
-import { microsecondsOf, readSample } from '../../../protocol/mono/sample.ts'
 import type { StreamReply } from '../io/tcp.ts'
-import { AgentCounters } from './known.ts'
+import { AgentCounters, type MonoReceiver, type MonoSeries } from './counters.ts'
 import { basicType, counterName } from './names.ts'
-import type { MonoReceiver } from './receiver.ts'
 import { MonoRequests } from './requests.ts'
-import type { MonoSeries } from './series.ts'
 
 export interface MonoAgentOptions {
   readonly name: string

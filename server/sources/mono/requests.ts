@@ -35,7 +35,11 @@ export class MonoRequests {
   }
 
   /** `answered` gets undefined if the connection ends before. */
-  ask<K extends MonoRequestKind>(kind: K, nowMs: number, answered: (answer: MonoResponses[K] | undefined) => void): void {
+  ask<K extends MonoRequestKind>(
+    kind: K,
+    nowMs: number,
+    answered: (answer: MonoResponses[K] | undefined) => void,
+  ): void {
     this.#asked[kind].push({ askedMs: nowMs, answered, isLate: false })
   }
 

@@ -10,25 +10,20 @@ import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoDialect } from '../../../protocol/mono/constants.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
+import type { Hub } from '../../metrics/hub.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
 import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
 import type { StreamReply } from '../io/tcp.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
+import { type MonoReceiver, MonoSeries } from './counters.ts'
 import { counterDetails, MONO_PREFIX, metadataOf } from './names.ts'
-import type { MonoReceiver } from './receiver.ts'
-import { MonoSeries } from './series.ts'
 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export interface MonoHub {
-  born(sensor: ListeningSensor, series: Series): void
-  /** `time`: microseconds since 1970. */
-  emit(series: Series, value: Value, time: number): void
-  died(series: Series): void
-}
+export type MonoHub = Pick<Hub, 'born' | 'emit' | 'died'>
 
 /** The listener over which an agent connects. */
 export interface ListenerOptions {
@@ -145,7 +140,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
 
   /** Opens a connection from there; undefined if it is refused, which is counted. */
   open(from: string, through: ListenerOptions, back: StreamReply): MonoFeed | undefined {
-    const { address, allowed } = this.#allowed.of(from)
+    const { address, allowed } = this.#allowed.check(from)
     if (!allowed) {
       this.counters.refusedSource++
       return undefined

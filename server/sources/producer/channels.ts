@@ -1,4 +1,4 @@
-/** `producer.channels`: the ledger of each channel, and who is slow and why [MON 8 Ledger]. One's own; role admin all. */
+/** `producer.channels`: the ledger of each channel [MON 8 Ledger]. Users see their own channels, the role admin sees all. */
 import { formatIdentity } from '../../../auth/identity.ts'
 import { ADMIN_ROLE } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -49,7 +49,7 @@ export function channelsView(channels: () => Iterable<Channel>): ProducerView {
 function channelOf(text: unknown): number | undefined {
   if (text === undefined) return undefined
   if (typeof text === 'string' && /^\d{1,10}$/.test(text)) return Number(text)
-  throw new StatusError('INVALID_ARGUMENT', 'channel is the id of a channel, in digits')
+  throw new StatusError('INVALID_ARGUMENT', '`channel` must be the id of a channel, in digits')
 }
 
 function describe(channel: Channel): Field[] {

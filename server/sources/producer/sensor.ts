@@ -1,6 +1,6 @@
 /**
- * `producer.*`: everything one can know about the producer is a metric of its own [design 5]. Each view is a file beside
- * this one; what it shows depends on who asks.
+ * `producer.*`: each aspect of the producer is a metric of its own, and each metric is a view. The value of a view depends
+ * on the identity that reads it.
  */
 import type { Owner, Reader } from '../../../auth/permissions.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
@@ -9,9 +9,9 @@ import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../..
 
 export interface ProducerView {
   readonly metric: Metric
-  /** Throws StatusError INVALID_ARGUMENT for arguments that say nothing. */
+  /** Throws StatusError INVALID_ARGUMENT for arguments that make no sense. */
   check?(args: Arguments): void
-  /** Never throws for arguments that were checked. */
+  /** Never throws for arguments that passed `check`. */
   show(identity: Reader, args: Arguments): Value
 }
 

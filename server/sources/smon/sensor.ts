@@ -10,6 +10,7 @@ import type { SmonLimits } from '../../../protocol/smon/decode.ts'
 import { formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
+import type { Hub } from '../../metrics/hub.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
 import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
@@ -20,12 +21,7 @@ import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export interface SmonHub {
-  born(sensor: ListeningSensor, series: Series): void
-  /** `tail`: basic type and value; `time`: microseconds since 1970. */
-  emitEncoded(series: Series, tail: Uint8Array, time: number): void
-  died(series: Series): void
-}
+export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'died'>
 
 /** One connection's bytes. */
 export interface SmonFeed {
@@ -235,7 +231,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
   }
 
   #source(from: string, port: number): SmonSource | undefined {
-    const { address, allowed } = this.#allowed.of(from)
+    const { address, allowed } = this.#allowed.check(from)
     if (!allowed) {
       this.counters.refusedSource++
       return undefined

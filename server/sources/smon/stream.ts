@@ -6,7 +6,7 @@ import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem } from '../../../protocol/monitor/value.ts'
 import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/smon/decode.ts'
-import type { SmonToken } from '../../../protocol/smon/token.ts'
+import type { SmonToken } from '../../../protocol/smon/stream-state.ts'
 import type { SmonSeries, SmonSource } from './series.ts'
 
 /** The series of a token under one index, and those under longer ones. */

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SmonDecoder } from '../../../protocol/smon/decode.ts'
-import { NO_INDEX } from '../../../protocol/smon/token.ts'
+import { NO_INDEX } from '../../../protocol/smon/stream-state.ts'
 import { hex } from '../../support/bytes.ts'
-import type { Event } from './vectors.ts'
-import { limits, listen, say, sayByteByByte, vectors } from './vectors.ts'
+import { type Event, limits, listen, say, sayByteByByte, vectors } from './vectors.ts'
 
 /** A `u` called "abc", token 1, of value 0, and an `s` called "abc". */
 const u = '00 04 75616263 01'

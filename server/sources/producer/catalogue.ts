@@ -1,4 +1,6 @@
-/** `producer.metrics`: the catalogue. Ascending by name; `after` goes on where the last answer ended. */
+/** `producer.metrics` and `producer.controls`: the catalogue, ascending by name. */
+
+import type { Identity } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
@@ -17,11 +19,11 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
       kind: 'continuous',
       type: ARRAY,
       unit: '',
-      description: 'The metrics there are, by name.',
+      description: 'All metrics that you may read, ordered by name.',
       parameters: [
         { name: 'match', type: STRING, description: 'Only names that match this pattern.' },
-        { name: 'after', type: STRING, description: 'Only names behind this one.' },
-        { name: 'limit', type: UINT32, description: 'At most so many.' },
+        { name: 'after', type: STRING, description: 'Only names after this one.' },
+        { name: 'limit', type: UINT32, description: 'The largest number of metrics to return.' },
       ],
     },
     check(args) {
@@ -38,17 +40,17 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
           if (rights.mayReadSome(identity, sensor.owner, metric.name)) found.set(metric.name, metric)
         }
       }
-      return recordsOf([...found.keys()].sort(), (name) => describe(found.get(name) as Metric), limit)
+      return recordsOf([...found.keys()].sort(), (name) => describeMetric(found.get(name) as Metric), limit)
     },
   }
 }
 
-/** What `match` says; all, if it is left out. Throws StatusError INVALID_ARGUMENT. */
+/** Matches what `match` selects, or every name if it is left out. Throws StatusError INVALID_ARGUMENT. */
 export function matcherOf(args: Arguments): (name: string) => boolean {
   return compilePattern((args.get('match') as string | undefined) ?? '*')
 }
 
-/** RECs of names in order, at most `limit`, with {more = true} if any were left out. */
+/** An ARRAY with a REC for each name, at most `limit`, and with {more = true} at the end if any were left out. */
 export function recordsOf(names: readonly string[], describe: (name: string) => Field[], limit: number): Value {
   const records = new RecordList()
   for (const [index, name] of names.entries()) {
@@ -61,7 +63,7 @@ export function recordsOf(names: readonly string[], describe: (name: string) => 
   return records.value()
 }
 
-function describe({ name, kind, type, unit, description, parameters, details }: Metric): Field[] {
+function describeMetric({ name, kind, type, unit, description, parameters, details }: Metric): Field[] {
   const more = details?.() ?? []
   const items = parameters.map((parameter) => [
     { name: 'name', type: STRING, value: parameter.name },
@@ -77,5 +79,48 @@ function describe({ name, kind, type, unit, description, parameters, details }: 
     { name: 'description', type: STRING, value: description },
     { name: 'parameters', type: ARRAY, value: { element: REC, items } },
     ...(more.length > 0 ? [{ name: 'details', type: REC, value: more }] : []),
+  ]
+}
+
+/** The part of a control that the catalogue shows. */
+export interface ControlShape {
+  readonly name: string
+  readonly description: string
+  readonly parameters: readonly { name: string; type: BasicType; optional?: boolean; description: string }[]
+}
+
+export function controlsView(visible: (identity: Identity) => readonly ControlShape[]): ProducerView {
+  return {
+    metric: {
+      name: 'producer.controls',
+      kind: 'continuous',
+      type: ARRAY,
+      unit: '',
+      description: 'The controls you may be allowed to run.',
+      parameters: [{ name: 'match', type: STRING, description: 'Only names that match this pattern.' }],
+    },
+    check(args) {
+      matcherOf(args)
+    },
+    show(identity, args) {
+      const matches = matcherOf(args)
+      const controls = new Map(visible(identity).map((control) => [control.name, control]))
+      const names = [...controls.keys()].filter(matches).sort()
+      return recordsOf(names, (name) => describeControl(controls.get(name) as ControlShape), Number.POSITIVE_INFINITY)
+    },
+  }
+}
+
+function describeControl({ name, description, parameters }: ControlShape): Field[] {
+  const items = parameters.map((parameter) => [
+    { name: 'name', type: STRING, value: parameter.name },
+    { name: 'type', type: STRING, value: typeName(parameter.type) },
+    { name: 'optional', type: BOOLEAN, value: parameter.optional ?? false },
+    { name: 'description', type: STRING, value: parameter.description },
+  ])
+  return [
+    { name: 'name', type: STRING, value: name },
+    { name: 'description', type: STRING, value: description },
+    { name: 'parameters', type: ARRAY, value: { element: REC, items } },
   ]
 }

@@ -1,8 +1,77 @@
+/** The state of a stream: its tokens with their last values, and its index list. */
+
 /**
- * What a stream has defined, with the last values that its deltas start from. The last value belongs to the token,
- * not to an index: a value at [1] is a delta to the value before it at [0].
+ * Bytes that grow one by one. What a peer announces is never reserved: memory follows the bytes that really came.
  */
-import { ByteString } from './byte-string.ts'
+export class ByteString {
+  #bytes = new Uint8Array(16)
+  #length = 0
+  #view: Uint8Array | undefined
+
+  get length(): number {
+    return this.#length
+  }
+
+  clear(): void {
+    this.#length = 0
+    this.#view = undefined
+  }
+
+  push(byte: number): void {
+    if (this.#length === this.#bytes.length) {
+      const grown = new Uint8Array(this.#length * 2)
+      grown.set(this.#bytes)
+      this.#bytes = grown
+    }
+    this.#bytes[this.#length++] = byte
+    this.#view = undefined
+  }
+
+  /** A view, the same one until the next change. */
+  view(): Uint8Array {
+    this.#view ??= this.#bytes.subarray(0, this.#length)
+    return this.#view
+  }
+}
+
+export class IndexList {
+  readonly #values: number[] = []
+  readonly #merged: number[] = []
+
+  get depth(): number {
+    return this.#values.length
+  }
+
+  clear(): void {
+    this.#values.length = 0
+  }
+
+  push(value: number): void {
+    this.#values.push(value)
+  }
+
+  /** `fromEnd` 1 is the last element, 2 the one before it. The caller has looked at the depth. */
+  replace(fromEnd: 1 | 2, value: number): void {
+    this.#values[this.#values.length - fromEnd] = value
+  }
+
+  /** The list as it is now, to keep. */
+  copy(): readonly number[] {
+    return this.#values.length === 0 ? NO_INDEX : Object.freeze(this.#values.slice())
+  }
+
+  /** The list under `prefix`: valid until the next call or change. */
+  under(prefix: readonly number[]): readonly number[] {
+    const values = this.#values
+    if (values.length <= prefix.length) return prefix
+    if (prefix.length === 0) return values
+    const merged = this.#merged
+    merged.length = 0
+    for (const value of prefix) merged.push(value)
+    for (let i = prefix.length; i < values.length; i++) merged.push(values[i] as number)
+    return merged
+  }
+}
 
 /** One object per definition, alive until the stream is reset: it may be used as a key. */
 export interface SmonToken {

@@ -1,9 +1,81 @@
-/** The counters of one agent: by the names of their metrics, and those that it sends by the index that it gave them. */
+/** The counters of one agent: found by metric name, and by the index under which the agent sends them. */
+
 import { ProtocolError } from '../../../protocol/errors.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
+import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
+import type { LabelName, Labels, Measurement, Subscription } from '../../metrics/metric.ts'
 import { isHeaderOf, metricName } from './names.ts'
-import type { MonoReceiver } from './receiver.ts'
-import { MonoSeries } from './series.ts'
+
+export interface MonoCounters {
+  values: number
+  samplings: number
+  added: number
+  removed: number
+  /** Answers to Add and Remove other than OK. */
+  refused: number
+  /** Requests that were not answered in time. */
+  unanswered: number
+  /** Counters whose name cannot be a metric's, or is another's. */
+  badName: number
+  /** Samples of counters that are not served. */
+  unserved: number
+  /** Samplings whose time cannot be: they get the time of their arrival. */
+  badTime: number
+}
+
+/** The sensor, which all agents share. */
+export interface MonoReceiver {
+  readonly counters: MonoCounters
+  readonly clock: { monotonicMs(): number; microseconds(): number }
+  /** Whether one more series may be made; counts it if not. */
+  hasRoom(): boolean
+  born(series: MonoSeries): void
+  /** It is known, or not known any more, what the series is. */
+  metadataChanged(series: MonoSeries): void
+  received(series: MonoSeries, value: Value, time: number): void
+  died(series: MonoSeries): void
+}
+
+export class MonoSeries implements CataloguedSeries {
+  readonly name: string
+  /** They change with the name of its agent, while nobody knows it. */
+  labels: Labels
+  readonly subscriptions: Subscription[] = []
+  metadata: MetricMetadata = NO_METADATA
+  /** How the agent is asked for it: as List calls it, before that as its header does. */
+  counter: MonoName
+  isListed = false
+  /** While the agent sends it. */
+  header: MonoHeader | undefined
+  /** The last value; an agent sends only what changed. */
+  last: Measurement | undefined
+  isWanted = false
+  /** It stays though nobody wants it. */
+  isRequired = false
+  /** Add or Remove was sent and is not answered. */
+  isAsked = false
+  /** The agent did not want to send it: not asked again before somebody new wants it. */
+  isRefused = false
+  readonly #changed: (series: MonoSeries) => void
+
+  constructor(name: string, agent: string, called: MonoName, changed: (series: MonoSeries) => void) {
+    this.name = name
+    this.labels = { name, agent }
+    this.counter = called
+    this.#changed = changed
+  }
+
+  wanted(isWanted: boolean): void {
+    this.isWanted = isWanted
+    this.isRefused = false
+    this.#changed(this)
+  }
+
+  matches(label: LabelName, matcher: (text: string) => boolean): boolean {
+    return label === 'agent' && matcher(this.labels.agent as string)
+  }
+}
 
 export class AgentCounters {
   #agent: string
@@ -59,7 +131,10 @@ export class AgentCounters {
   /** It is sent from now on. Throws ProtocolError if its index is another's, or the header is not its own. */
   started(series: MonoSeries, header: MonoHeader): void {
     if (!isHeaderOf(header, series.counter)) {
-      throw new ProtocolError('BAD_NAME', `the header of ${header.name} for ${series.counter.name}, which was asked for`)
+      throw new ProtocolError(
+        'BAD_NAME',
+        `the header of ${header.name} for ${series.counter.name}, which was asked for`,
+      )
     }
     if (this.#byIndex.has(header.index)) {
       throw new ProtocolError('BAD_NUMBER', `a second counter with the index ${header.index}: ${header.name}`)
