@@ -3,6 +3,7 @@
 /**
  * Bytes that grow one by one. What a peer announces is never reserved: memory follows the bytes that really came.
  */
+/** A growing string of bytes. Announced lengths are never reserved: memory is allocated only for bytes that have arrived. */
 export class ByteString {
   #bytes = new Uint8Array(16)
   #length = 0
@@ -27,13 +28,17 @@ export class ByteString {
     this.#view = undefined
   }
 
-  /** A view, the same one until the next change. */
+  /** A view, which is the same one until the next change. */
   view(): Uint8Array {
     this.#view ??= this.#bytes.subarray(0, this.#length)
     return this.#view
   }
 }
 
+/**
+ * The index list of the stream. It applies to every pair until an index operation changes it. The prefix of a token
+ * overwrites the first positions and never shifts the others.
+ */
 export class IndexList {
   readonly #values: number[] = []
   readonly #merged: number[] = []
@@ -50,17 +55,17 @@ export class IndexList {
     this.#values.push(value)
   }
 
-  /** `fromEnd` 1 is the last element, 2 the one before it. The caller has looked at the depth. */
+  /** `fromEnd` is 1 for the last element, 2 for the one before it. The caller must have checked the depth. */
   replace(fromEnd: 1 | 2, value: number): void {
     this.#values[this.#values.length - fromEnd] = value
   }
 
-  /** The list as it is now, to keep. */
+  /** An immutable copy of the list. */
   copy(): readonly number[] {
     return this.#values.length === 0 ? NO_INDEX : Object.freeze(this.#values.slice())
   }
 
-  /** The list under `prefix`: valid until the next call or change. */
+  /** The list with its first positions replaced by `prefix`; valid until the next call or change. */
   under(prefix: readonly number[]): readonly number[] {
     const values = this.#values
     if (values.length <= prefix.length) return prefix
@@ -73,26 +78,30 @@ export class IndexList {
   }
 }
 
-/** One object per definition, alive until the stream is reset: it may be used as a key. */
+/** One object per definition, which may be used as a key until the stream is reset. */
 export interface SmonToken {
-  /** From 1 on, in the order of definition. */
+  /** A number from 1 on, in the order of definition. */
   readonly number: number
   readonly type: 'u' | 's'
-  /** Without the type byte; any bytes. */
+  /** Any bytes, without the type byte. */
   readonly name: Uint8Array
-  /** The indexes that its definition fixed; NO_INDEX for most tokens. */
+  /** The indexes fixed by its definition; NO_INDEX for most tokens. */
   readonly prefix: readonly number[]
 }
 
-/** Every empty index list is this one. */
+/** The only empty index list. */
 export const NO_INDEX: readonly number[] = Object.freeze([])
 
+/**
+ * The tokens of a stream, with the last values that deltas are relative to. A last value belongs to the token, not to an
+ * index: a value at [1] is a delta to the value before it at [0].
+ */
 export class TokenTable {
-  /** By number; 0 is no token. */
+  /** The tokens by number; 0 is not a token. */
   readonly tokens: (SmonToken | undefined)[] = [undefined]
   /**
-   * By number, the last value of a `u` while it is below 2^53. Everything else is NaN - no such token, a string, a
-   * larger value - so that one comparison tells whether a plain addition will do.
+   * The last value of each `u` by number, while it is below 2^53. Everything else is NaN (no such token, a string, a larger
+   * value), so that one comparison shows whether a plain addition is sufficient.
    */
   numbers = new Float64Array(16).fill(Number.NaN)
   readonly #large = new Map<number, bigint>()
@@ -138,10 +147,10 @@ export class TokenTable {
     }
   }
 
-  /** The last value of an `s`, to be changed in place. */
+  /** The last value of an `s`, which is changed in place. */
   string(number: number): ByteString {
     const string = this.#strings.get(number)
-    if (!string) throw new Error(`token ${number} is no string`)
+    if (!string) throw new Error(`token ${number} is not a string`)
     return string
   }
 }

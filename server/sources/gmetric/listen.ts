@@ -27,7 +27,7 @@ export async function listenGmetric(
   opened: Opened,
 ): Promise<GmetricListening> {
   const common: Pick<UdpOptions, 'rival' | 'packet' | 'failed'> = {
-    rival: 'gmond, or another server,',
+    rival: 'gmond or another server',
     packet: (bytes, source) => sensors.of(source).packet(bytes, source),
     failed: (error) => {
       log.error({ err: error }, 'the gmetric listener failed')

@@ -7,20 +7,21 @@ import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../m
 import type { LabelName, Labels, Measurement, Subscription } from '../../metrics/metric.ts'
 import { isHeaderOf, metricName } from './names.ts'
 
+/** The counters in the status of the sensor that agents update. */
 export interface MonoCounters {
   values: number
   samplings: number
   added: number
   removed: number
-  /** Answers to Add and Remove other than OK. */
+  /** Responses to Add and Remove other than OK. */
   refused: number
   /** Requests that were not answered in time. */
   unanswered: number
-  /** Counters whose name cannot be a metric's, or is another's. */
+  /** Counters whose name cannot be that of a metric, or is already in use. */
   badName: number
   /** Samples of counters that are not served. */
   unserved: number
-  /** Samplings whose time cannot be: they get the time of their arrival. */
+  /** Samplings with an impossible time; they get the time of their arrival. */
   badTime: number
 }
 
@@ -31,38 +32,42 @@ export interface MonoReceiver {
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean
   born(series: MonoSeries): void
-  /** It is known, or not known any more, what the series is. */
+  /** Called when the type and unit of a series become known or unknown. */
   metadataChanged(series: MonoSeries): void
   received(series: MonoSeries, value: Value, time: number): void
   died(series: MonoSeries): void
 }
 
+/**
+ * One counter of one agent: listed, requested, or sent. While a consumer has subscribed to it, its agent is made to send it;
+ * afterwards the agent is asked to stop, unless it sent the counter from the beginning or a control requested it.
+ */
 export class MonoSeries implements CataloguedSeries {
   readonly name: string
-  /** They change with the name of its agent, while nobody knows it. */
+  /** They change with the name of its agent, while the hub does not know the series. */
   labels: Labels
   readonly subscriptions: Subscription[] = []
   metadata: MetricMetadata = NO_METADATA
-  /** How the agent is asked for it: as List calls it, before that as its header does. */
+  /** The name by which it is requested: the one in List or, before that, the one in its header. */
   counter: MonoName
   isListed = false
-  /** While the agent sends it. */
+  /** Its header while the agent sends it. */
   header: MonoHeader | undefined
-  /** The last value; an agent sends only what changed. */
+  /** The last value; an agent sends only changes. */
   last: Measurement | undefined
   isWanted = false
-  /** It stays though nobody wants it. */
+  /** Whether the agent sends it even if no consumer wants it. */
   isRequired = false
-  /** Add or Remove was sent and is not answered. */
+  /** Whether an Add or Remove for it is in flight. */
   isAsked = false
-  /** The agent did not want to send it: not asked again before somebody new wants it. */
+  /** Whether the agent refused to send it; it is not requested again until another consumer wants it. */
   isRefused = false
   readonly #changed: (series: MonoSeries) => void
 
-  constructor(name: string, agent: string, called: MonoName, changed: (series: MonoSeries) => void) {
+  constructor(name: string, agent: string, counter: MonoName, changed: (series: MonoSeries) => void) {
     this.name = name
     this.labels = { name, agent }
-    this.counter = called
+    this.counter = counter
     this.#changed = changed
   }
 
@@ -84,24 +89,24 @@ export class AgentCounters {
   readonly #series = new Map<string, MonoSeries>()
   readonly #byIndex = new Map<number, MonoSeries>()
 
-  /** `changed`: somebody wants a series, or nobody does any more. */
+  /** `changed` is called when the first consumer wants a series, or the last one does not any more. */
   constructor(agent: string, receiver: MonoReceiver, changed: (series: MonoSeries) => void) {
     this.#agent = agent
     this.#receiver = receiver
     this.#changed = changed
   }
 
-  find(called: MonoName): MonoSeries | undefined {
-    return this.#series.get(metricName(called) ?? '')
+  find(counter: MonoName): MonoSeries | undefined {
+    return this.#series.get(metricName(counter) ?? '')
   }
 
   at(index: number): MonoSeries | undefined {
     return this.#byIndex.get(index)
   }
 
-  /** The series of a counter, made if there is none; undefined if there can be none. */
-  findOrCreate(called: MonoName): MonoSeries | undefined {
-    const name = metricName(called)
+  /** The series of a counter, created if necessary; undefined if its name is not possible or there is no room. */
+  findOrCreate(counter: MonoName): MonoSeries | undefined {
+    const name = metricName(counter)
     if (name === undefined) {
       this.#receiver.counters.badName++
       return undefined
@@ -109,31 +114,31 @@ export class AgentCounters {
     const known = this.#series.get(name)
     if (known !== undefined) return known
     if (!this.#receiver.hasRoom()) return undefined
-    const series = new MonoSeries(name, this.#agent, called, this.#changed)
+    const series = new MonoSeries(name, this.#agent, counter, this.#changed)
     this.#series.set(name, series)
     this.#receiver.born(series)
     return series
   }
 
-  /** The agent says that it has a counter: it is known now how to ask for it. */
-  addListed(called: MonoName): void {
-    const series = this.findOrCreate(called)
+  /** Adds a counter from a List, which has the name by which it is requested. */
+  addListed(counter: MonoName): void {
+    const series = this.findOrCreate(counter)
     if (series === undefined) return
-    const isAnother = series.counter.category !== called.category || series.counter.name !== called.name
+    const isAnother = series.counter.category !== counter.category || series.counter.name !== counter.name
     if (series.isListed && isAnother) {
       this.#receiver.counters.badName++
       return
     }
     series.isListed = true
-    series.counter = called
+    series.counter = counter
   }
 
-  /** It is sent from now on. Throws ProtocolError if its index is another's, or the header is not its own. */
+  /** The agent sends the series from now on. Throws ProtocolError if the index is in use, or the header is that of another counter. */
   started(series: MonoSeries, header: MonoHeader): void {
     if (!isHeaderOf(header, series.counter)) {
       throw new ProtocolError(
         'BAD_NAME',
-        `the header of ${header.name} for ${series.counter.name}, which was asked for`,
+        `the header of ${header.name} in response to a request for ${series.counter.name}`,
       )
     }
     if (this.#byIndex.has(header.index)) {
@@ -151,13 +156,13 @@ export class AgentCounters {
     this.#receiver.metadataChanged(series)
   }
 
-  /** There is no such counter. */
+  /** Removes a counter that the agent does not have. */
   forget(series: MonoSeries): void {
     this.#series.delete(series.name)
     this.#receiver.died(series)
   }
 
-  /** The agent is called otherwise from now on: its series die, and are there again with the values they have. */
+  /** Gives the agent another name: its series end, and are born again with their last values. */
   rename(agent: string): void {
     this.#agent = agent
     for (const series of this.#series.values()) {

@@ -1,7 +1,7 @@
 /**
- * Counters of Mono agents as metrics `mono.<category>.<counter>` with an agent. It knows no socket: listeners open an
- * agent per connection and hand in bytes and the way back. An agent that is gone takes its series along, which tells
- * subscribers VOID; when it comes back it is found under the same name and is asked for the same again.
+ * Counters of Mono agents as metrics `mono.<category>.<counter>` with the parameter `agent`. The sensor has no socket:
+ * listeners open an agent per connection and hand in its bytes and the way back. When an agent disconnects, its series end,
+ * and subscribers get VOID; when it reconnects, it gets the same name and the same counters are requested again.
  */
 import type { Owner } from '../../../auth/permissions.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
@@ -32,18 +32,18 @@ export interface ListenerOptions {
   readonly agent: string | undefined
 }
 
-/** One connection's bytes. */
+/** The bytes of one connection. */
 export interface MonoFeed {
-  /** Nothing in them makes it throw. */
+  /** Never throws, whatever the bytes. */
   push(bytes: Uint8Array): void
   end(): void
 }
 
 const MAX_NAME_BYTES = 1_024
-/** An agent that connected at most this long before another ended is the same one: the kernel notices a dead peer within 25 s. */
+/** If an agent connected at most this long before an older connection ended, both are the same agent: the kernel detects a dead peer within 25 s. */
 const OVERLAP_MS = 30_000
 
-/** An agent, and what it is called: `wanted`, or with a number from 2 on as long as others are called so. */
+/** A connected agent. Its name is `wanted`, followed by a number from 2 on if others have that name. */
 interface Connected {
   readonly agent: MonoAgent
   readonly breakOff: () => void
@@ -56,7 +56,7 @@ const PARAMETERS: readonly Parameter[] = [
   {
     name: 'agent',
     type: BasicType.STRING,
-    description: 'The agent: the name that the configuration gives its listener or file, else its address.',
+    description: 'The agent: the name of its listener or file in the configuration, or its address.',
     selects: 'any',
   },
 ]
@@ -84,7 +84,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     metricsFull: 0,
   }
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
-  /** Agents are read on only while it lets values in: they lose nothing. */
+  /** Agents are read only while it accepts values, so nothing is lost. */
   readonly meter: Meter
   readonly #name: string
   readonly #config: MonoConfig
@@ -138,7 +138,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return this.#agents.keys()
   }
 
-  /** Opens a connection from there; undefined if it is refused, which is counted. */
+  /** Opens a connection from an address; returns undefined if it is refused, which is counted. */
   open(from: string, through: ListenerOptions, back: StreamReply): MonoFeed | undefined {
     const { address, allowed } = this.#allowed.check(from)
     if (!allowed) {
@@ -148,12 +148,12 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return this.#open(through.agent ?? address, through.dialect, back)
   }
 
-  /** Opens what an agent wrote into a file, of which nothing can be asked; undefined as for `open`. */
+  /** Opens a file that an agent wrote, which cannot be sent requests; returns undefined like `open`. */
   openFile(name: string): MonoFeed | undefined {
     return this.#open(name, 'gist', undefined)
   }
 
-  /** To be called every second or so: ends those that never say Hello, or do not go after Good Bye. */
+  /** Ends agents that sent no Hello in time, or stay after Good Bye; call this about once a second. */
   sweep(): void {
     for (const { agent, breakOff } of [...this.#agents.values()]) {
       if (!agent.sweep(this.clock.monotonicMs())) continue
@@ -173,7 +173,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
       state: this.#listening.length > 0 ? 'listening' : 'off',
       detail: [
         ...this.#listening,
-        late.length > 0 && `${late.slice(0, 3).join(', ')} did not answer: is \`dialect\` right?`,
+        late.length > 0 && `${late.slice(0, 3).join(', ')} did not answer: check \`dialect\``,
         this.#lastError,
       ]
         .filter(Boolean)
@@ -254,14 +254,14 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     }
   }
 
-  /** The lowest number that is free: who comes back alone is called as before. */
+  /** The lowest free number, so that an agent that reconnects keeps its name. */
   #free(wanted: string): number {
     let number = 1
     while (this.#agents.has(numbered(wanted, number))) number++
     return number
   }
 
-  /** An agent that reconnected before its old connection was seen to be over keeps its name, too. */
+  /** Frees the name of an agent. If the agent had already reconnected, the new connection takes over the name. */
   #leave({ agent: { name }, wanted, number }: Connected): void {
     this.#agents.delete(name)
     const since = this.clock.monotonicMs() - OVERLAP_MS

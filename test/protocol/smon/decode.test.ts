@@ -199,7 +199,7 @@ describe('an error', () => {
   test('says what is wrong', () => {
     const { decoder, messages } = listen()
     decoder.decode(hex(`${u}05 0905`))
-    expect(messages).toEqual(['token 10 is not defined; 1 are'])
+    expect(messages).toEqual(['token 10 is not defined; the last token is 1'])
   })
 
   test('is told once; what follows is counted and not read', () => {
