@@ -58,7 +58,7 @@ function digits(letter: string, value: number, type: ValueType, precision: numbe
 /** Like toFixed, but rounds half to even, as C does. */
 function fixed(value: number, precision: number): string {
   const rounded = value.toFixed(precision)
-  // Only binary fractions of so many digits can be halfway, and toFixed returns them exactly.
+  // Only binary fractions of this many digits can be halfway, and toFixed returns them exactly.
   if (precision === MAX_DIGITS || !Number.isInteger(value * 2 ** (precision + 1))) return rounded
   const [, even] = /^(.*[02468])\.?5$/.exec(value.toFixed(precision + 1)) ?? []
   return even ?? rounded

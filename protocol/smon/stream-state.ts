@@ -1,8 +1,5 @@
 /** The state of a stream: its tokens with their last values, and its index list. */
 
-/**
- * Bytes that grow one by one. What a peer announces is never reserved: memory follows the bytes that really came.
- */
 /** A growing string of bytes. Announced lengths are never reserved: memory is allocated only for bytes that have arrived. */
 export class ByteString {
   #bytes = new Uint8Array(16)

@@ -4,6 +4,7 @@
  */
 import type { HostMetric } from './host.ts'
 
+/** The share of each kind that is reserved for small sources, and that makes a source small. */
 const SHARE = 0.1
 const KINDS = ['hosts', 'metrics', 'bytes'] as const
 
@@ -50,10 +51,6 @@ function sum(a: Amount, b: Amount): Amount {
   return { hosts: a.hosts + b.hosts, metrics: a.metrics + b.metrics, bytes: a.bytes + b.bytes }
 }
 
-/**
- * How many packets each source may bring in a second. What is beyond is not even decoded, so that one sender gone wild
- * costs others nothing. Forged addresses share what is left: only so many sources are told apart.
- */
 const MAX_SOURCES = 4096
 const WINDOW_MS = 1000
 
@@ -97,17 +94,17 @@ const PER_SECOND_AND_SOURCE = 50
  * and the recipient did not ask for them: one per metric and minute, and a number per second, per source and in total.
  */
 export class MetadataRequests {
-  readonly #asked = new WeakMap<HostMetric, number>()
+  readonly #requestedMs = new WeakMap<HostMetric, number>()
   readonly #bySource = new RateLimits(PER_SECOND_AND_SOURCE)
   readonly #all = new RateLimits(PER_SECOND)
 
   /** Whether to request the metadata of `series` now, after a value for it came from `source`. */
   isDue(series: HostMetric, source: string, nowMs: number): boolean {
     if (series.metadata !== undefined) return false
-    const asked = this.#asked.get(series)
-    if (asked !== undefined && nowMs - asked < AGAIN_MS) return false
+    const requestedMs = this.#requestedMs.get(series)
+    if (requestedMs !== undefined && nowMs - requestedMs < AGAIN_MS) return false
     if (!this.#bySource.take(source, nowMs) || !this.#all.take('', nowMs)) return false
-    this.#asked.set(series, nowMs)
+    this.#requestedMs.set(series, nowMs)
     return true
   }
 }

@@ -23,7 +23,7 @@ export interface MonoAgentOptions {
   readonly dialect: MonoDialect
   readonly limits: MonoLimits
   readonly receiver: MonoReceiver
-  /** The way back to the agent; undefined for a file, which cannot be asked. */
+  /** The way back to the agent; undefined for a file, which cannot be sent requests. */
   readonly back: StreamReply | undefined
 }
 
