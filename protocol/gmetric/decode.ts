@@ -1,21 +1,27 @@
 /**
- * One datagram -> one packet. Takes what gmond takes: padding may be anything, a boolean is true unless it is 0,
- * a short is the low half of its word, bytes behind the message are not looked at. Lengths are never trusted.
+ * Decodes one datagram into one packet. It accepts what gmond accepts: padding may be anything, a boolean is true unless it
+ * is 0, a short is the low half of its word, and bytes after the message are ignored. Lengths are never trusted.
  *
  * newer   id | host | metric | spoof | rest by id
  * older   id | rest by id: the host is the sender, unless id is 4096 or 4097 (name | address | ...)
  */
 import { XdrReader } from '../bytes/reader.ts'
 import { ProtocolError } from '../errors.ts'
-import { CORE_METRICS } from './core-metrics.ts'
-import type { ExtraElement, GmetricPacket, Metadata, PacketHost, ValuePacket, ValueType } from './packet.ts'
-import { PacketId } from './packet.ts'
-import { decodeLabel, decodeName, decodeText, MAX_METRIC_BYTES } from './text.ts'
+import {
+  type ExtraElement,
+  type GmetricPacket,
+  type Metadata,
+  type PacketHost,
+  PacketId,
+  type ValuePacket,
+  type ValueType,
+} from './packet.ts'
+import { decodeLabel, decodeName, decodeTextOrBytes, MAX_METRIC_BYTES } from './text.ts'
 
-/** gmetric and gmond send up to four. The packet decides how many objects are made, so there is an end. */
+/** gmetric and gmond send up to four. The limit bounds the number of objects that a packet can create. */
 export const MAX_EXTRA_ELEMENTS = 64
 
-/** gmetric4j marks a packet that has a UUID (16 bytes) behind the message by this bit of a newer id. */
+/** gmetric4j marks a packet that has a UUID (16 bytes) after the message by this bit of a newer id. */
 const UUID_FLAG = 0x40
 const COLON = 0x3a
 const SENDER: PacketHost = { spoofed: false, label: '' }
@@ -41,7 +47,7 @@ export function decodePacket(bytes: Uint8Array): GmetricPacket {
   if (id === PacketId.USER_DEFINED) return userDefined(reader, SENDER)
   if (id === PacketId.SPOOF_METRIC) return userDefined(reader, nameThenAddress(reader))
   if (id === PacketId.SPOOF_HEARTBEAT) {
-    // It says only that the host lives; 0 is what a spoofed heartbeat of the newer family carries.
+    // It reports only that the host is alive; 0 is the value of a spoofed heartbeat of the newer family.
     const host = nameThenAddress(reader)
     return { kind: 'value', host, metric: 'heartbeat', format: '', type: 'uint32', value: 0 }
   }
@@ -73,7 +79,7 @@ function userDefined(reader: PacketReader, host: PacketHost): GmetricPacket {
 
 function metadata(reader: PacketReader): Metadata {
   const type = reader.label()
-  reader.view() // the metric's name once more: the one beside the host counts
+  reader.view() // the metric's name again: the one next to the host counts
   const units = reader.label()
   const slope = reader.uint32()
   const tmax = reader.uint32()
@@ -107,7 +113,7 @@ function value(reader: PacketReader, type: ValueType): Pick<ValuePacket, 'type' 
   }
 }
 
-/** `ip:name`, parted at the first colon from the second byte on, as gmond does: an IPv6 address cannot be written. */
+/** Splits `ip:name` at the first colon from the second byte on, as gmond does: an IPv6 address cannot be expressed. */
 function addressThenName(bytes: Uint8Array, at: number): PacketHost {
   const colon = bytes.indexOf(COLON, 1)
   if (colon < 0) throw new ProtocolError('BAD_NAME', 'a spoofed host is written address:name; there is no colon', at)
@@ -124,12 +130,12 @@ function spoofedHost(addressBytes: Uint8Array, nameBytes: Uint8Array, at: number
   const address = decodeName(addressBytes)
   const name = decodeName(nameBytes)
   if (address === undefined || name === undefined) {
-    throw new ProtocolError('BAD_NAME', 'a spoofed host whose address or name is empty, too long or no text', at)
+    throw new ProtocolError('BAD_NAME', 'a spoofed host whose address or name is empty, too long or not text', at)
   }
   return { spoofed: true, address, name }
 }
 
-/** XDR as gmond reads it: unlike XdrReader's own strings these may have any padding and any bytes. */
+/** XDR as gmond reads it: unlike the strings of XdrReader, these may have any padding and any bytes. */
 class PacketReader extends XdrReader {
   readonly #packet: Uint8Array
 
@@ -143,7 +149,7 @@ class PacketReader extends XdrReader {
     const length = this.uint32()
     const padded = length + (-length & 3)
     if (padded > this.remaining) {
-      throw new ProtocolError('TRUNCATED', `a string of ${length} bytes where ${this.remaining} bytes are left`, at)
+      throw new ProtocolError('TRUNCATED', `a string of ${length} bytes but only ${this.remaining} bytes are left`, at)
     }
     const start = this.offset
     this.offset = start + padded
@@ -155,7 +161,7 @@ class PacketReader extends XdrReader {
   }
 
   text(): string | Uint8Array {
-    return decodeText(this.view())
+    return decodeTextOrBytes(this.view())
   }
 
   metric(): string {
@@ -168,3 +174,31 @@ class PacketReader extends XdrReader {
     return name
   }
 }
+
+export interface CoreMetric {
+  readonly name: string
+  readonly type: ValueType
+}
+
+const metrics = (type: ValueType, names: string): CoreMetric[] => names.split(' ').map((name) => ({ name, type }))
+
+/**
+ * The metrics that Ganglia 2.5 and 3.0 knew by number: such a packet has the number and one value, nothing else. The index
+ * is the number; 0 stands for a metric that brings its own name.
+ */
+export const CORE_METRICS: readonly (CoreMetric | undefined)[] = [
+  undefined,
+  ...metrics('uint16', 'cpu_num'),
+  ...metrics('uint32', 'cpu_speed mem_total swap_total boottime sys_clock'),
+  ...metrics('string', 'machine_type os_name os_release'),
+  ...metrics('float', 'cpu_user cpu_nice cpu_system cpu_idle cpu_aidle load_one load_five load_fifteen'),
+  ...metrics('uint32', 'proc_run proc_total mem_free mem_shared mem_buffers mem_cached swap_free'),
+  ...metrics('string', 'gexec'),
+  ...metrics('uint32', 'heartbeat mtu'),
+  ...metrics('string', 'location'),
+  ...metrics('float', 'bytes_out bytes_in pkts_in pkts_out'),
+  ...metrics('double', 'disk_total disk_free'),
+  ...metrics('float', 'part_max_used cpu_wio bread_sec bwrite_sec lread_sec lwrite_sec rcache wcache'),
+  ...metrics('float', 'phread_sec phwrite_sec cpu_intr cpu_sintr'),
+  ...metrics('uint32', 'mem_arm mem_rm mem_avm mem_vm'),
+]

@@ -1,7 +1,7 @@
 /**
- * Writes the two packets that gmetric itself sends: 128 with the metadata, then 133 with the value as text; and of what
- * gmond sends 132, a number, and 136.
- * Whether one fits a datagram is for the sender to check: gmetric sends no more than 1464 bytes.
+ * Encodes the two packets that gmetric sends: 128 with the metadata and 133 with the value as text; and two that gmond sends:
+ * 132 with a number, and the request 136. The sender must check whether a packet fits a datagram: gmetric sends no more than
+ * 1464 bytes.
  */
 import { XdrWriter } from '../bytes/writer.ts'
 import type { Metadata, PacketHost } from './packet.ts'
@@ -16,7 +16,7 @@ export function encodeMetadata(host: PacketHost, metric: string, metadata: Metad
   return writer.bytes()
 }
 
-/** A 133 packet with the format `%s`. Its declared type, which the receiver reads the text as, is in the metadata. */
+/** A 133 packet with the format `%s`. The metadata has the declared type, as which the receiver reads the text. */
 export function encodeText(host: PacketHost, metric: string, value: string | Uint8Array): Uint8Array {
   const writer = header(PacketId.STRING, host, metric).string('%s')
   return (typeof value === 'string' ? writer.string(value) : writer.opaque(value)).bytes()
@@ -27,7 +27,7 @@ export function encodeUint32(host: PacketHost, metric: string, value: number): U
   return header(PacketId.UINT, host, metric).string('%u').uint32(value).bytes()
 }
 
-/** A 136 packet: who has the metric is asked for its metadata. */
+/** A 136 packet, which asks the sender of the metric for its metadata. */
 export function encodeRequest(host: PacketHost, metric: string): Uint8Array {
   return header(PacketId.REQUEST, host, metric).bytes()
 }

@@ -1,10 +1,10 @@
 /**
- * What a Ganglia datagram says, whichever of its two families it comes from. docs/protocol/gmetric.md draws the bytes.
- * A newcomer expects one packet per value: in the newer family a value and what is known about it (unit, type, times)
- * travel in separate datagrams, and either may be missing.
+ * The content of a Ganglia datagram of either family. docs/protocol/gmetric.md shows the bytes. Note that there is not one
+ * packet per value: in the newer family, a value and its metadata (unit, type, times) are sent in separate datagrams, and
+ * either may be missing.
  */
 
-/** The first word of a packet. 1 to 50 are the fixed metrics of core-metrics.ts. */
+/** The first word of a packet. 1 to 50 are the fixed metrics in decode.ts. */
 export const PacketId = {
   USER_DEFINED: 0,
   METADATA: 128,
@@ -23,8 +23,8 @@ export const PacketId = {
 export type GmetricPacket = MetadataPacket | ValuePacket | UserDefinedPacket | RequestPacket
 
 /**
- * Whose metric it is. Unspoofed, that is whoever sent the datagram: `label` is only what the sender calls itself, ''
- * where it says nothing that can be shown. Spoofed, the sender speaks for the host at `address`, called `name`.
+ * The host of a metric. Without spoofing it is the sender of the datagram: `label` is only what the sender calls itself, or
+ * '' if that cannot be shown. With spoofing, the sender reports for the host `name` at `address`.
  */
 export type PacketHost =
   | { readonly spoofed: false; readonly label: string }
@@ -36,14 +36,14 @@ interface Identified {
 }
 
 export interface Metadata {
-  /** As declared, not checked: see value.ts for the types that mean something. */
+  /** The declared type, unchecked: value.ts has the types with a meaning. */
   readonly type: string
   readonly units: string
-  /** 0 zero, 1 positive, 2 negative, 3 both, 4 unspecified, 5 derivative; others pass. */
+  /** 0 zero, 1 positive, 2 negative, 3 both, 4 unspecified, 5 derivative; other numbers are accepted. */
   readonly slope: number
-  /** Seconds in which the next value may be expected; 0 = not said. */
+  /** Seconds within which the next value may be expected; 0 if not stated. */
   readonly tmax: number
-  /** Seconds of silence after which the metric is to be forgotten; 0 = never. */
+  /** Seconds of silence after which the metric is removed; 0 for never. */
   readonly dmax: number
   readonly extra: readonly ExtraElement[]
 }
@@ -65,11 +65,11 @@ export type ValueType = 'uint16' | 'int16' | 'int32' | 'uint32' | 'string' | 'fl
 /** 129 to 135, 1 to 50, and 4097 (as `heartbeat`). */
 export interface ValuePacket extends Identified {
   readonly kind: 'value'
-  /** How the value travelled, which says little: gmetric sends every value as text. */
+  /** The type in which the value was sent, which means little: gmetric sends every value as text. */
   readonly type: ValueType
-  /** A number; or text, as its bytes where it is no UTF-8. */
+  /** A number, or text; text that is not UTF-8 as its bytes. */
   readonly value: number | string | Uint8Array
-  /** A printf format from the network: never to be given to anything that obeys it. '' in the older family. */
+  /** A printf format from the network, which must never be given to printf; '' in the older family. */
   readonly format: string
 }
 
@@ -80,7 +80,7 @@ export interface UserDefinedPacket extends Identified {
   readonly value: string | Uint8Array
 }
 
-/** 136: somebody has a value and asks for the metadata that goes with it. */
+/** 136: somebody has a value and requests its metadata. */
 export interface RequestPacket extends Identified {
   readonly kind: 'request'
 }

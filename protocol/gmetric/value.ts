@@ -1,6 +1,6 @@
 /**
- * From Ganglia's types to the basic types of the Monitoring Protocol. The declared type counts, not the one of the
- * message: gmetric declares `uint32` and sends the text "42". A value that its type cannot hold is no value.
+ * Converts Ganglia's types to the basic types of the Monitoring Protocol. The declared type counts, not that of the message:
+ * gmetric declares `uint32` and sends the text "42". A value that does not fit its type is refused.
  *
  * string, '' -> STRING   int8 int16 int32 -> INT32   uint8 uint16 uint32 timestamp -> UINT32   float double -> DOUBLE
  */
@@ -35,12 +35,12 @@ const TARGETS: ReadonlyMap<string, Target> = new Map([
   ['double', real],
 ])
 
-/** What strtod takes, less hexadecimal: gmetric lets through whatever strtod reads to the end. Linear in the length. */
+/** Numbers as strtod reads them, except hexadecimal: gmetric sends whatever strtod reads completely. Linear in the length. */
 const NUMBER = /^[\t-\r ]*[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|(?<inf>inf(?:inity)?)|(?<nan>nan))$/i
 
 /**
- * A value that travelled as `sent`, as the type `declared` for its metric; as `sent` itself while nothing, or nothing
- * we know, is declared. undefined: it does not fit.
+ * Converts a value that was sent as type `sent` to the type `declared` for its metric, or to `sent` if no known type is
+ * declared. Returns undefined if it does not fit.
  */
 export function basicValue(
   declared: string | undefined,

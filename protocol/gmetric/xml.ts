@@ -1,23 +1,23 @@
 /**
- * gmond's XML, piece by piece. Whatever a network sent stands in it, so everything is escaped, and the text is ASCII
- * alone. Escaping is not enough: gmetad makes file names of names and ends itself where one has a slash in it, escapes
- * nothing when it tells it on, and has 1,572 bytes for the strings of a metric. What it could not bear is altered here.
+ * gmond's XML, piece by piece. It contains text from the network, so everything is escaped, and the result is pure ASCII.
+ * Escaping is not enough: gmetad uses names as file names and exits if one contains a slash, escapes nothing in its own
+ * output, and has 1,572 bytes for the strings of a metric. What it cannot handle is altered here.
  */
 import type { ExtraElement } from './packet.ts'
 
-/** As gmond answers; gmetad and the web front end ask whether it is older than this. */
+/** The version that gmond reports; gmetad and the web front end check whether it is older than this. */
 const VERSION = '3.7.2'
 
 export const SLOPES = ['zero', 'positive', 'negative', 'both', 'unspecified', 'derivative'] as const
-/** rrdtool adds to the name of a file while it makes it; what cannot be made ends gmetad's reading of the document. */
+/** rrdtool lengthens the name of a file while creating it; if that fails, gmetad stops reading the document. */
 const MAX_NAME_BYTES = 200
 const MAX_VALUE_BYTES = 1024
 const MAX_LABEL_BYTES = 128
 const MAX_LOCATION_BYTES = 255
-/** gmetad's room for a metric with its name, less type, slope and source. */
+/** The space of gmetad for the strings of a metric, without type, slope and source. */
 const MAX_METRIC_BYTES = 1500
 const MAX_EXTRA = 32
-/** Where gmetad keeps the sums of a cluster, beside its hosts. */
+/** The directory in which gmetad keeps the sums of a cluster, next to its hosts. */
 const SUMMARY = '__summaryinfo__'
 
 const declared = {
@@ -41,30 +41,30 @@ export interface XmlHost {
   readonly address: string
   /** Seconds since 1970. */
   readonly reported: number
-  /** All three in seconds: since it was heard of, between two heartbeats, until it is forgotten. */
+  /** Three times in seconds: since the last packet, between two heartbeats, until it is removed. */
   readonly tn: number
   readonly tmax: number
   readonly dmax: number
   readonly location: string
-  /** Seconds since 1970; 0: not known. */
+  /** Seconds since 1970; 0 if not known. */
   readonly started: number
 }
 
 export interface XmlMetric {
   readonly name: string
   readonly value: string
-  /** One of Ganglia's. */
+  /** One of Ganglia's types. */
   readonly type: string
   readonly units: string
   readonly tn: number
   readonly tmax: number
   readonly dmax: number
-  /** As in the packet. */
+  /** The number in the packet. */
   readonly slope: number
   readonly extra: readonly ExtraElement[]
 }
 
-/** `localTime`: seconds since 1970. */
+/** `localTime` is in seconds since 1970. */
 export function documentStart(cluster: string, localTime: number): string {
   const about = attributes({ NAME: safeName(cluster), LOCALTIME: localTime })
   const unspecified = attributes({ OWNER: 'unspecified', LATLONG: 'unspecified', URL: 'unspecified' })
@@ -80,7 +80,7 @@ export function hostStart(host: XmlHost): string {
   const { name, address, reported, tn, tmax, dmax, location, started } = host
   const who = attributes({
     NAME: safeName(name),
-    IP: carriedOn(address),
+    IP: withoutSyntax(address),
     TAGS: '',
     REPORTED: reported,
     TN: tn,
@@ -88,7 +88,7 @@ export function hostStart(host: XmlHost): string {
   })
   const where = attributes({
     DMAX: dmax,
-    LOCATION: carriedOn(cut(location, MAX_LOCATION_BYTES)),
+    LOCATION: withoutSyntax(cut(location, MAX_LOCATION_BYTES)),
     GMOND_STARTED: started,
   })
   return `<HOST${who}${where}>\n`
@@ -96,13 +96,13 @@ export function hostStart(host: XmlHost): string {
 
 export const HOST_END = '</HOST>\n'
 
-/** `maxBytes`: of its strings together, where there is less room than gmetad's. */
+/** `maxBytes` limits its strings together, if there is less space than in gmetad. */
 export function metricElement(metric: XmlMetric, maxBytes = MAX_METRIC_BYTES): string {
   const { type, tn, tmax, dmax } = metric
   const name = safeName(metric.name)
-  const value = carriedOn(cut(metric.value, Math.min(MAX_VALUE_BYTES, maxBytes - byteLength(name))))
+  const value = withoutSyntax(cut(metric.value, Math.min(MAX_VALUE_BYTES, maxBytes - byteLength(name))))
   const room = maxBytes - byteLength(name) - byteLength(value)
-  const units = carriedOn(cut(metric.units, Math.min(MAX_LABEL_BYTES, room)))
+  const units = withoutSyntax(cut(metric.units, Math.min(MAX_LABEL_BYTES, room)))
   const slope = SLOPES[metric.slope] ?? 'unspecified'
   const what = attributes({ NAME: name, VAL: value, TYPE: type, UNITS: units, TN: tn, TMAX: tmax })
   const lines = extraLines(metric.extra, room - byteLength(units))
@@ -111,22 +111,22 @@ export function metricElement(metric: XmlMetric, maxBytes = MAX_METRIC_BYTES): s
   )
 }
 
-/** What a name becomes: it has to be the name of a file too, and none of gmetad's own. */
+/** Alters a name so that it can be the name of a file, and not that of gmetad's own directory. */
 export function safeName(name: string): string {
-  const text = carriedOn(cut(name, MAX_NAME_BYTES)).replaceAll('/', '_')
+  const text = withoutSyntax(cut(name, MAX_NAME_BYTES)).replaceAll('/', '_')
   if (text.toLowerCase() === SUMMARY) return `_${text}`
   return text === '.' || text === '..' ? text.replaceAll('.', '_') : text
 }
 
-/** The last first, as gmond has them. */
+/** The lines of the extra elements, the last one first, as in gmond. */
 function extraLines(extra: readonly ExtraElement[], room: number): string {
   let left = room
   let lines = ''
   for (const { key, data } of extra.slice(0, MAX_EXTRA)) {
-    // Long ones are not even looked at.
+    // Elements that are too long are not even measured.
     left -= key.length + data.length > left ? left + 1 : byteLength(key) + byteLength(data) + 2
     if (left < 0) break
-    lines = `<EXTRA_ELEMENT${attributes({ NAME: carriedOn(key), VAL: carriedOn(data) })}/>\n${lines}`
+    lines = `<EXTRA_ELEMENT${attributes({ NAME: withoutSyntax(key), VAL: withoutSyntax(data) })}/>\n${lines}`
   }
   return lines
 }
@@ -138,13 +138,14 @@ function attributes(given: Readonly<Record<string, string | number>>): string {
 }
 
 /**
- * gmetad tells the web front end what it read without escaping it again: & < or " would end what that can read. XML has
- * no form at all for most control characters, halves of surrogates and two others. None of them becomes longer.
+ * Characters that gmetad cannot pass on. It sends text to the web front end without escaping it again, so & < and " would
+ * make the XML invalid. XML cannot express most control characters, lone surrogates and two others. A replacement is never
+ * longer than its original.
  */
-const NOT_CARRIED = /[&<"\ufffe\uffff]|\p{Cs}|(?![\t\n\r])\p{Cc}/gu
+const NOT_SAFE = /[&<"\ufffe\uffff]|\p{Cs}|(?![\t\n\r])\p{Cc}/gu
 
-function carriedOn(text: string): string {
-  return text.replace(NOT_CARRIED, '_')
+function withoutSyntax(text: string): string {
+  return text.replace(NOT_SAFE, '_')
 }
 
 const SPECIAL = /[^ !#-%(-;=?-~]/gu

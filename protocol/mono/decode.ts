@@ -1,8 +1,9 @@
 /**
- * What a Mono agent sends, cut anywhere -> counters, samples and responses. docs/protocol/mono.md draws the bytes.
+ * Decodes the stream of a Mono agent, in chunks of any size, into counters, samples and responses. docs/protocol/mono.md
+ * shows the bytes.
  *
- * There is no length around a message: a reader that misreads one is lost for good, so the first error ends the stream. It is
- * read element by element (a header, a pair of strings, a sample), each bounded before it is waited for.
+ * Messages have no length: a reader that misreads one cannot recover, so the first error ends the stream. The stream is read
+ * element by element (a header, a pair of strings, a sample), and the size of each is checked before the decoder waits for it.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
 import {
@@ -11,39 +12,39 @@ import {
   type MonoHeader,
   type MonoName,
   MonoStatus,
-  type MonoType,
+  MonoType,
   VERSION,
 } from './constants.ts'
 
-/** Called while bytes are decoded. What it throws leaves `decode`, and the stream is over. */
+/** Called while bytes are decoded. An exception leaves `decode`, and ends the stream. */
 export interface MonoSink {
-  /** Hello begins; so many `counter` follow, then `greeted`. */
+  /** Hello begins; `count` calls of `counter` follow, then `greeted`. */
   hello(count: number): void
   counter(header: MonoHeader): void
   greeted(): void
   /** One entry of a response to List; `listEnd` ends it. */
   listed(counter: MonoName): void
   listEnd(): void
-  /** The response to Add; a header stands only with OK. */
+  /** The response to Add; it has a header only if the status is OK. */
   added(status: MonoStatus, header: MonoHeader | undefined): void
   removed(status: MonoStatus): void
-  /** A Sampling begins, taken at so many ticks of 100 ns; `sample` follows for whatever changed. */
+  /** A Sampling begins, taken at `ticks` of 100 ns; `sample` follows for each counter that changed. */
   sampling(ticks: bigint): void
   /** `bytes` is a view, valid only during the call; at most 8. */
   sample(index: number, bytes: Uint8Array): void
 }
 
 export interface MonoLimits {
-  /** Counters in one Hello, and in one response to List. */
+  /** The limit for the counters in a Hello, and in a response to List. */
   readonly maxCounters: number
-  /** Bytes of each string. */
+  /** The limit for the bytes of each string. */
   readonly maxNameBytes: number
 }
 
 const NO_BYTES = new Uint8Array(0)
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 const MAX_SAMPLE_BYTES = 8
-/** A header without its name: category, length, and after the name type, unit, variance and index. */
+/** The bytes of a header without its name: category, length, and after the name type, unit, variance and index. */
 const HEADER_BYTES = 22
 
 /** The kind of the next element. */
@@ -64,7 +65,7 @@ export class MonoDecoder {
   #start = 0
   #state = MESSAGE
   #hasGreeted = false
-  /** Headers that must follow; entries that were listed. */
+  /** The number of headers that must follow, or of entries that were listed. */
   #count = 0
 
   constructor(sink: MonoSink, dialect: MonoDialect, limits: MonoLimits) {
@@ -73,20 +74,20 @@ export class MonoDecoder {
     this.#limits = limits
   }
 
-  /** Takes the next bytes; keeps no view of them. Throws ProtocolError, and then must not be called again. */
+  /** Takes the next bytes; keeps no view of them. After it threw ProtocolError, it must not be called again. */
   decode(chunk: Uint8Array): void {
     const bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk)
     this.#bytes = bytes
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     let at = 0
     for (let next = this.#element(at); next !== undefined; next = this.#element(at)) at = next
-    // A constructor, not slice(): that of Node's Buffer gives a view.
+    // The constructor copies, while slice() of a Node Buffer makes a view.
     this.#rest = at === bytes.length ? NO_BYTES : new Uint8Array(bytes.subarray(at))
     this.#start += at
     this.#bytes = NO_BYTES
   }
 
-  /** False inside a message: a stream that ends now was cut. */
+  /** False inside a message: a stream that ends there was truncated. */
   get complete(): boolean {
     return this.#state === MESSAGE && this.#rest.length === 0
   }
@@ -111,7 +112,7 @@ export class MonoDecoder {
   #message(at: number): number | undefined {
     const kind = this.#bytes[at] as number
     if (!this.#hasGreeted && kind !== MessageKind.HELLO) {
-      this.#fail('UNKNOWN_MESSAGE', `begins with ${kind}, where Hello (0) has to stand`, at)
+      this.#fail('UNKNOWN_MESSAGE', `the stream begins with ${kind} instead of Hello (0)`, at)
     }
     switch (kind) {
       case MessageKind.HELLO:
@@ -141,7 +142,7 @@ export class MonoDecoder {
     if (!this.#has(at, 5)) return undefined
     const version = this.#view.getInt16(at + 1, true)
     const count = this.#view.getInt16(at + 3, true)
-    if (version !== VERSION) this.#fail('BAD_NUMBER', `version ${version}; only ${VERSION} is known`, at + 1)
+    if (version !== VERSION) this.#fail('BAD_NUMBER', `version ${version} is not supported, only ${VERSION}`, at + 1)
     const { maxCounters } = this.#limits
     if (count < 0 || count > maxCounters) {
       this.#fail('BAD_COUNT', `Hello with ${count} counters; the limit is ${maxCounters}`, at + 3)
@@ -215,11 +216,11 @@ export class MonoDecoder {
       this.#state = MESSAGE
       return at + 2
     }
-    if (index < 0) this.#fail('BAD_NUMBER', `a sample of the index ${index}`, at)
+    if (index < 0) this.#fail('BAD_NUMBER', `a sample with the index ${index}`, at)
     if (!this.#has(at, 4)) return undefined
     const size = this.#view.getInt16(at + 2, true)
     if (size < 0 || size > MAX_SAMPLE_BYTES) {
-      this.#fail('TOO_LONG', `a sample of ${size} bytes; the most is ${MAX_SAMPLE_BYTES}`, at + 2)
+      this.#fail('TOO_LONG', `a sample of ${size} bytes; the limit is ${MAX_SAMPLE_BYTES}`, at + 2)
     }
     if (!this.#has(at, 4 + size)) return undefined
     this.#sink.sample(index, this.#bytes.subarray(at + 4, at + 4 + size))
@@ -228,7 +229,7 @@ export class MonoDecoder {
 
   #status(at: number): MonoStatus {
     const status = this.#bytes[at] as number
-    if (status > MonoStatus.EXISTING) this.#fail('BAD_NUMBER', `the status ${status}; they are 0 to 3`, at)
+    if (status > MonoStatus.EXISTING) this.#fail('BAD_NUMBER', `the status ${status}; statuses are 0 to 3`, at)
     return status as MonoStatus
   }
 
@@ -236,7 +237,7 @@ export class MonoDecoder {
   #length(at: number): number {
     const length = this.#view.getInt32(at, true)
     const { maxNameBytes } = this.#limits
-    if (length < 0) this.#fail('BAD_NAME', 'null where a name has to stand', at)
+    if (length < 0) this.#fail('BAD_NAME', 'null instead of a name', at)
     if (length > maxNameBytes) this.#fail('TOO_LONG', `a name of ${length} bytes; the limit is ${maxNameBytes}`, at)
     return length
   }
@@ -259,4 +260,35 @@ function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
   bytes.set(first)
   bytes.set(second, first.length)
   return bytes
+}
+
+const TICKS_PER_MICROSECOND = 10n
+/** 1970-01-01 in ticks of 100 ns since 0001-01-01 (.NET, and Mono until 2014), and since 1601-01-01 (Mono since). */
+const UNIX_SINCE_1 = 621_355_968_000_000_000n
+const UNIX_SINCE_1601 = 116_444_736_000_000_000n
+/** From here on, ticks count from the year 1: the number means the year 1268 in that count, and 2868 in the other. */
+const LEAST_SINCE_1 = 400_000_000_000_000_000n
+
+/** A number for INT and DOUBLE, a bigint for LONG and WORD; undefined if the bytes do not fit the type. */
+export function readSample(type: MonoType, bytes: Uint8Array): number | bigint | undefined {
+  const { length } = bytes
+  const view = new DataView(bytes.buffer, bytes.byteOffset, length)
+  switch (type) {
+    case MonoType.INT:
+      return length === 4 ? view.getInt32(0, true) : undefined
+    case MonoType.DOUBLE:
+      return length === 8 ? view.getFloat64(0, true) : undefined
+    case MonoType.WORD:
+      if (length === 4) return BigInt(view.getInt32(0, true))
+      return length === 8 ? view.getBigInt64(0, true) : undefined
+    default:
+      return length === 8 ? view.getBigInt64(0, true) : undefined
+  }
+}
+
+/** The timestamp of a Sampling in microseconds since 1970, from whichever year it counts; undefined if it is not after 1970. */
+export function microsecondsOf(ticks: bigint): number | undefined {
+  const since = ticks >= LEAST_SINCE_1 ? UNIX_SINCE_1 : UNIX_SINCE_1601
+  const microseconds = (ticks - since) / TICKS_PER_MICROSECOND
+  return microseconds > 0n && microseconds <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(microseconds) : undefined
 }

@@ -1,12 +1,12 @@
 /**
- * What an inspector asks of an agent. The two dialects differ in the first byte and in the order of Add's two strings;
- * nothing an agent says tells which one it speaks, and the wrong one makes it hang.
+ * Encodes the requests to an agent. The two dialects differ in the first byte and in the order of the two strings of Add.
+ * Nothing that an agent sends identifies its dialect, and the wrong one makes it hang.
  */
 import type { MonoDialect, MonoName } from './constants.ts'
 import { GOOD_BYE } from './constants.ts'
 
 const utf8 = new TextEncoder()
-/** The first byte of List; Add and Remove follow it. */
+/** The first byte of List; those of Add and Remove are the next two numbers. */
 const FIRST: Readonly<Record<MonoDialect, number>> = { gist: 1, 'mono-2014': 0 }
 
 export function encodeList(dialect: MonoDialect): Uint8Array {

@@ -1,24 +1,24 @@
 /**
- * smon's numbers: a lead byte, then up to 8 bytes of payload, big-endian.
+ * The numbers of smon: a lead byte, followed by up to 8 bytes of payload, big-endian.
  *
  * 00..DF base + lead    E0..E7 base + 0xE0 + payload    E8..EF base - payload    F0..F7 payload
  *
- * Only the positive step is biased by 0xE0: one below that fits the lead. What `base` is depends on the number's place.
+ * Only the positive step is biased by 0xE0, because a smaller step fits the lead. `base` depends on the role of the number.
  */
 export const STEP_UP = 0xe0
 export const STEP_DOWN = 0xe8
 export const ABSOLUTE = 0xf0
-/** The first lead that begins no number: F8 and F9 are for wider numbers that nobody defined. */
+/** The first lead that does not begin a number: F8 and F9 are reserved for wider numbers. */
 export const NO_NUMBER = 0xf8
 export const INDEX_PUSH = 0xfa
 export const INDEX_LAST = 0xfb
 export const INDEX_BEFORE_LAST = 0xfc
 export const INDEX_CLEAR = 0xfd
-/** After 16 FF in a string it is dropped, after more it ends the resynchronisation. */
+/** After 16 FF in a string it is dropped; after more, it ends the resynchronisation. */
 export const BREAK = 0xfe
 export const FILL = 0xff
 
-/** So many FF in a row are the most that a valid stream holds. */
+/** The largest number of consecutive FF in a valid stream. */
 export const LONGEST_RUN = 16
 
 const TWO_32 = 0x1_0000_0000
@@ -29,7 +29,7 @@ export function payloadBytes(lead: number): number {
   return (lead & 7) + 1
 }
 
-/** The number itself, while everything stays below 2^53. `payload` is not looked at for leads below E0. */
+/** The decoded number, as long as everything is below 2^53. `payload` is ignored for leads below E0. */
 export function apply(lead: number, base: number, payload: number): number {
   if (lead < STEP_UP) return base + lead
   if (lead < STEP_DOWN) return base + STEP_UP + payload
@@ -37,8 +37,8 @@ export function apply(lead: number, base: number, payload: number): number {
 }
 
 /**
- * The number itself, exactly, from the two halves of the payload: a number below 2^53, a bigint from there on,
- * undefined outside 0 to 2^64-1.
+ * The exact decoded number, from the two halves of the payload: a number below 2^53, a bigint from there on, and undefined
+ * outside 0 to 2^64-1.
  */
 export function applyExactly(
   lead: number,

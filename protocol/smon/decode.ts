@@ -1,28 +1,26 @@
 /**
- * A stream of smon, cut anywhere -> definitions and values. docs/protocol/smon.md draws the bytes.
+ * Decodes a stream of smon, in chunks of any size, into definitions and values. docs/protocol/smon.md shows the bytes.
  *
- * Two ways lead through: `#pairs` takes pairs that lie whole in the chunk, `#step` takes everything, byte by byte, and
- * alone finds errors. What a newcomer gets wrong: FF in a row are counted over the raw stream, whatever they mean at
- * that moment, because the sender of a resynchronisation does not know what was cut off before it.
+ * There are two paths: `#pairs` handles pairs that are complete in the chunk, and `#step` handles everything, byte by byte;
+ * only `#step` finds errors. Note that consecutive FF are counted over the raw stream, whatever they mean in their place,
+ * because the sender of a resynchronisation does not know where the stream was truncated before it.
  */
-import type { ProtocolErrorCode } from '../errors.ts'
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
 import * as code from './codes.ts'
-import { Items } from './items.ts'
-import type { SmonLimits, SmonSink } from './sink.ts'
-import type { SmonToken } from './token.ts'
+import { Items, type SmonLimits, type SmonSink } from './items.ts'
+import type { SmonToken } from './stream-state.ts'
 
-export type { SmonLimits, SmonSink } from './sink.ts'
+export type { SmonLimits, SmonSink } from './items.ts'
 
 /** The role of the next byte. */
 const LEAD = 0
 const PAYLOAD = 1
 const STRING = 2
-/** The FE after 16 FF of a string. */
+/** The FE that must follow 16 FF in a string. */
 const STUFFING = 3
-/** FF stood where a number should begin: the start of a resynchronisation, or an error. */
+/** FF in place of a number: the start of a resynchronisation, or an error. */
 const STRAY = 4
-/** Behind 17 FF: FE is the resynchronisation, anything else an error. */
+/** After 17 FF, FE completes the resynchronisation; anything else is an error. */
 const RESYNC = 5
 const INVALID = 6
 
@@ -35,13 +33,13 @@ export class SmonDecoder {
   #state = LEAD
   /** Offset in the stream of the byte that #step looks at; between chunks, of the next chunk. */
   #at = 0
-  /** FF in a row that end at the last byte, whatever they are. */
+  /** The number of consecutive FF up to the last byte, whatever they mean. */
   #run = 0
   #lead = 0
   #leadAt = 0
   #high = 0
   #low = 0
-  /** Bytes of the payload that must follow. */
+  /** The number of payload bytes that must follow. */
   #left = 0
   #skipped = 0
 
@@ -50,7 +48,7 @@ export class SmonDecoder {
     this.#items = new Items(sink, limits, (reason, message, at) => this.#fail(reason, message, at))
   }
 
-  /** Takes the next bytes. Never throws whatever they are; keeps no view of them. */
+  /** Takes the next bytes. Never throws, whatever the bytes, and keeps no view of them. */
   decode(bytes: Uint8Array): void {
     const start = this.#at
     const end = bytes.length
@@ -71,28 +69,28 @@ export class SmonDecoder {
     return this.#state < RESYNC
   }
 
-  /** False inside an item: a stream that ends now was cut. True after an error: there it is inside nothing. */
+  /** False inside an item: a stream that ends there was truncated. True after an error, which is inside no item. */
   get complete(): boolean {
     return this.#state === INVALID || (this.#state === LEAD && this.#items.complete)
   }
 
-  /** Bytes after errors, with the resynchronisations that ended them. */
+  /** The number of bytes after errors, including the resynchronisations that ended them. */
   get skipped(): number {
     return this.#skipped
   }
 
-  /** Definitions whose length left out the type byte and that were understood all the same. */
+  /** The number of definitions whose length did not count the type byte, but which could be decoded. */
   get shortNames(): number {
     return this.#items.shortNames
   }
 
-  /** Begins another stream, a datagram for example. The sink is not called; the two counters continue. */
+  /** Begins another stream, for example a datagram. The sink is not called; the two counters continue. */
   reset(): void {
     this.#at = 0
     this.#restart()
   }
 
-  /** Takes pairs of plain `u` values and returns where something else stands. */
+  /** Decodes pairs of plain `u` values, and returns the offset of the first other byte. */
   #pairs(bytes: Uint8Array, start: number): number {
     const lastPair = bytes.length - 2
     const lastLongPair = bytes.length - LONGEST_PAIR_BYTES
@@ -159,16 +157,15 @@ export class SmonDecoder {
       case STUFFING:
         if (byte === code.BREAK) this.#string()
         else if (byte === code.FILL) this.#state = RESYNC
-        else this.#fail('BAD_PADDING', `${hex(byte)} after 16 FF in a string, where FE must stand`)
+        else this.#fail('BAD_PADDING', `${hex(byte)} after 16 FF in a string instead of FE`)
         return
       case STRAY:
         if (this.#run > code.LONGEST_RUN) this.#state = RESYNC
-        else if (byte !== code.FILL)
-          this.#fail('BAD_NUMBER', `FF where ${this.#items.expected} should begin`, this.#leadAt)
+        else if (byte !== code.FILL) this.#fail('BAD_NUMBER', `FF instead of ${this.#items.expected}`, this.#leadAt)
         return
       case RESYNC:
         if (byte === code.BREAK) this.#resynchronised()
-        else if (byte !== code.FILL) this.#fail('BAD_PADDING', `${hex(byte)} after ${run} FF, where FE must stand`)
+        else if (byte !== code.FILL) this.#fail('BAD_PADDING', `${hex(byte)} after ${run} FF instead of FE`)
         return
       default:
         this.#skipped++
@@ -184,14 +181,14 @@ export class SmonDecoder {
     if (byte < code.STEP_UP) {
       this.#number()
     } else if (byte >= code.STEP_DOWN && byte < code.ABSOLUTE && !this.#items.mayStepDown) {
-      this.#fail('BAD_NUMBER', `${hex(byte)}, a step down, where ${this.#items.expected} stands`)
+      this.#fail('BAD_NUMBER', `${hex(byte)}, a step down, which is not allowed for ${this.#items.expected}`)
     } else if (byte < code.NO_NUMBER) {
       this.#left = code.payloadBytes(byte)
       this.#state = PAYLOAD
     } else if (byte === code.FILL) {
       this.#state = STRAY
     } else if (!this.#items.operate(byte, this.#at)) {
-      this.#fail('BAD_NUMBER', `${hex(byte)} where ${this.#items.expected} should begin`)
+      this.#fail('BAD_NUMBER', `${hex(byte)} instead of ${this.#items.expected}`)
     }
   }
 
@@ -201,7 +198,7 @@ export class SmonDecoder {
     if (this.#items.stringBytes > 0) this.#state = STRING
   }
 
-  /** Goes on in a string, or ends it. */
+  /** Continues a string, or ends it. */
   #string(): void {
     const over = this.#items.stringBytes === 0
     this.#state = over ? LEAD : STRING
@@ -225,7 +222,7 @@ export class SmonDecoder {
   }
 }
 
-/** Exact below 2^53; a larger one is inexact and stays 2^53 or more. */
+/** The payload: exact below 2^53; larger ones are inexact but still 2^53 or more. */
 function payloadAt(bytes: Uint8Array, at: number, size: number): number {
   let payload = 0
   for (let i = at; i < at + size; i++) payload = payload * 256 + (bytes[i] as number)

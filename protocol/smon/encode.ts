@@ -1,11 +1,11 @@
 /**
- * Writes a stream of smon. Of the forms a number can have it takes the shortest, and a step rather than an absolute
- * number where both are equally long; a definition always goes back to token 0 by F0 00.
- * What a newcomer gets wrong: FF are counted over the raw stream here too, so a string's first FF may be the third in
- * a row, after its length.
+ * Encodes a stream of smon. It writes each number in its shortest form, and prefers a step to an absolute number of the same
+ * length; a definition always returns to token 0 by F0 00. Note that FF are counted over the raw stream here too: the first
+ * FF of a string may be the third in a row, after its length.
  */
-import { ByteString } from './byte-string.ts'
+
 import * as code from './codes.ts'
+import { ByteString } from './stream-state.ts'
 
 const RESYNC_FILL = code.LONGEST_RUN + 1
 const MAX_UINT64 = 0xffff_ffff_ffff_ffffn
@@ -19,13 +19,13 @@ export type SmonValue = number | bigint | Uint8Array
 
 export class SmonEncoder {
   readonly #out = new ByteString()
-  /** By number, the last value; 0 is no token. */
+  /** The last values by number; 0 is not a token. */
   #values: SmonValue[] = [0]
   #current = 0
   #list: readonly number[] = []
   #run = 0
 
-  /** Defines a token, of the type that its first value has, and returns its number. `name`: at least 3 bytes. */
+  /** Defines a token with the type of its first value, and returns its number. `name` has at least 3 bytes. */
   define(name: Uint8Array, value: SmonValue): number {
     checkName(name)
     checkValue(value)
@@ -34,7 +34,7 @@ export class SmonEncoder {
     return this.#new(value)
   }
 
-  /** The same with a prefix, which becomes the stream's index list too. */
+  /** Defines a token with a prefix, which also becomes the index list of the stream. */
   defineIndexed(prefix: readonly number[], name: Uint8Array, value: SmonValue): number {
     checkName(name)
     checkValue(value)
@@ -46,7 +46,7 @@ export class SmonEncoder {
     return this.#new(value)
   }
 
-  /** Defines a token of the name and type of another with a prefix, which becomes the stream's index list too. */
+  /** Defines a token with the name and type of another and a prefix, which also becomes the index list of the stream. */
   defineCopy(source: number, prefix: readonly number[], value: SmonValue): number {
     this.#check(source, value)
     checkIndex(prefix)
@@ -56,14 +56,14 @@ export class SmonEncoder {
     return this.#new(value)
   }
 
-  /** Writes a value. Its index is the stream's list, with the token's prefix over the first positions. */
+  /** Writes a value. Its index is the list of the stream, with the first positions replaced by the prefix of the token. */
   value(token: number, value: SmonValue): void {
     this.#check(token, value)
     this.#token(token)
     this.#value(value)
   }
 
-  /** Makes this the stream's index list. */
+  /** Sets the index list of the stream. */
   index(list: readonly number[]): void {
     checkIndex(list)
     const { length } = this.#list
@@ -81,7 +81,7 @@ export class SmonEncoder {
     this.#list = list.slice()
   }
 
-  /** Writes the resynchronisation: the stream begins anew, without tokens and indexes. */
+  /** Writes the resynchronisation: the stream restarts without tokens and indexes. */
   reset(): void {
     for (let i = 0; i < RESYNC_FILL; i++) this.#byte(code.FILL)
     this.#byte(code.BREAK)
@@ -90,7 +90,7 @@ export class SmonEncoder {
     this.#list = []
   }
 
-  /** Returns a copy of what was written since the last call. The stream continues. */
+  /** Returns a copy of the bytes written since the last call. The stream continues. */
   take(): Uint8Array {
     const bytes = this.#out.view().slice()
     this.#out.clear()
@@ -99,7 +99,8 @@ export class SmonEncoder {
 
   #check(token: number, value: SmonValue): void {
     const last = token === 0 ? undefined : this.#values[token]
-    if (last === undefined) throw new RangeError(`token ${token} is not defined; ${this.#values.length - 1} are`)
+    if (last === undefined)
+      throw new RangeError(`token ${token} is not defined; the last token is ${this.#values.length - 1}`)
     if (typeOf(last) !== typeOf(value)) throw new TypeError(`token ${token} is of type ${typeOf(last)}`)
     checkValue(value)
   }
@@ -175,7 +176,7 @@ export class SmonEncoder {
     else this.#coded(step < 0n ? code.STEP_DOWN : code.STEP_UP, magnitude)
   }
 
-  /** A number in the form that begins with this lead. */
+  /** Writes a number in the form of this lead. */
   #coded(form: number, payload: bigint): void {
     const size = payloadSize(payload)
     this.#byte(form + size - 1)
@@ -202,16 +203,16 @@ function checkValue(value: SmonValue): void {
   if (value instanceof Uint8Array) return
   const whole = typeof value === 'bigint' || Number.isSafeInteger(value)
   if (!whole || value < 0 || value > MAX_UINT64) {
-    throw new RangeError(`${value} is no whole number of 0 to 2^64-1, or a number that must be a bigint`)
+    throw new RangeError(`${value} is not an integer from 0 to 2^64-1, or must be a bigint`)
   }
 }
 
 function checkName(name: Uint8Array): void {
   if (name.length < MIN_NAME_BYTES)
-    throw new RangeError(`a name of ${name.length} bytes; ${MIN_NAME_BYTES} are the least`)
+    throw new RangeError(`a name of ${name.length} bytes; it must have at least ${MIN_NAME_BYTES}`)
 }
 
 function checkIndex(list: readonly number[]): void {
   const wrong = list.find((value) => !Number.isInteger(value) || value < 0 || value > MAX_INDEX)
-  if (wrong !== undefined) throw new RangeError(`${wrong} is no index: they are whole numbers of 0 to ${MAX_INDEX}`)
+  if (wrong !== undefined) throw new RangeError(`${wrong} is not an index: indexes are integers from 0 to ${MAX_INDEX}`)
 }

@@ -1,31 +1,27 @@
 /**
- * What the numbers, index operations and strings of a stream mean, one after the other. The decoder finds where each
- * begins and ends; whatever is found wrong is refused, and then nothing is called until `restart`.
+ * Interprets the numbers, index operations and strings of a stream. The decoder finds where each begins and ends. Errors are
+ * reported to `refuse`; afterwards nothing may be called until `restart`.
  *
  *   pair        token value
  *   definition  0 defstring new value
  *               0 FD index... source [defstring] new value      the defstring only if source is 0
  */
-import type { ProtocolErrorCode } from '../errors.ts'
-import { ByteString } from './byte-string.ts'
+import type { ProtocolError, ProtocolErrorCode } from '../errors.ts'
 import * as code from './codes.ts'
-import { IndexList } from './index-list.ts'
-import type { SmonLimits, SmonSink } from './sink.ts'
-import type { SmonToken } from './token.ts'
-import { NO_INDEX, TokenTable } from './token.ts'
+import { ByteString, IndexList, NO_INDEX, type SmonToken, TokenTable } from './stream-state.ts'
 
-/** The role of the next number. Up to SOURCE_ROLE: steps from the current token, and index operations may stand before it. */
+/** The role of the next number. Up to SOURCE_ROLE it is a step from the current token, and index operations may precede it. */
 const TOKEN = 0
 const NEW = 1
 const SOURCE_ROLE = 2
-/** The length of a defstring; FD may stand in its place. */
+/** The length of a defstring, or FD in its place. */
 const DEFINITION = 3
 const NAME = 4
 const VALUE = 5
 const TEXT = 6
 const INDEX = 7
 
-/** The roles as errors name them. */
+/** The names of the roles in errors. */
 const ROLES = [
   'a token',
   'the number of a new token',
@@ -47,33 +43,33 @@ export type Refuse = (reason: ProtocolErrorCode, message: string, offset: number
 export class Items {
   readonly table = new TokenTable()
   readonly list = new IndexList()
-  /** The token that the next token number is a step from. */
+  /** The token to which the next token number is relative. */
   current = 0
-  /** Bytes of a string that must follow. */
+  /** The number of bytes of a string that must follow. */
   stringBytes = 0
   /** See SmonDecoder. */
   shortNames = 0
   readonly #sink: SmonSink
   readonly #limits: SmonLimits
   readonly #refuse: Refuse
-  /** Bytes of names and strings that are kept. */
+  /** The number of bytes of names and strings that are kept. */
   #bytes = 0
   #role = TOKEN
-  /** The index operation whose number comes, and what is expected after it. */
+  /** The index operation whose number is next, and the role after it. */
   #operation = 0
   #resume = TOKEN
   readonly #defstring = new ByteString()
   /** The buffer for the bytes of a string. */
   #string = this.#defstring
   #stringAt = 0
-  /** The type of what is being defined. */
+  /** The type of the token that is being defined. */
   #type: 'u' | 's' = 'u'
-  /** undefined = the defstring's. */
+  /** The name of the token to copy; undefined if the defstring has the name. */
   #name: Uint8Array | undefined
   #prefix = NO_INDEX
-  /** A defstring just ended: the next byte may still belong to it, see #isName. */
+  /** Whether a defstring has just ended: the next byte may still belong to it, see #isName. */
   #fresh = false
-  /** Offset of the byte that #isName added; -1 = none. */
+  /** The offset of the byte that #isName added; -1 if none. */
   #addedAt = -1
 
   constructor(sink: SmonSink, limits: SmonLimits, refuse: Refuse) {
@@ -82,7 +78,7 @@ export class Items {
     this.#refuse = refuse
   }
 
-  /** Whether an item may begin: the stream is inside none. */
+  /** Whether the stream is between two items. */
   get complete(): boolean {
     return this.#role === TOKEN
   }
@@ -96,17 +92,17 @@ export class Items {
     this.#role = TOKEN
   }
 
-  /** The role of the next number, in words. */
+  /** The name of the role of the next number. */
   get expected(): string {
     return ROLES[this.#role] as string
   }
 
-  /** Lengths and indexes start from nothing: there is no step down. */
+  /** Whether a step down is allowed: not for lengths and indexes, which are not relative to anything. */
   get mayStepDown(): boolean {
     return this.#role <= SOURCE_ROLE || this.#role === VALUE
   }
 
-  /** A byte that begins no number; returns whether it is an index operation in a right place. */
+  /** Takes a byte that does not begin a number; returns whether it is an index operation in a valid place. */
   operate(byte: number, offset: number): boolean {
     const role = this.#role
     this.#fresh = false
@@ -121,7 +117,7 @@ export class Items {
     if (byte === code.INDEX_PUSH && depth >= maxIndexDepth) {
       this.#refuse('TOO_DEEP', `more than ${maxIndexDepth} indexes`, offset)
     } else if (byte !== code.INDEX_PUSH && depth < (byte === code.INDEX_LAST ? 1 : 2)) {
-      const message = `index operation ${byte.toString(16).toUpperCase()} with ${depth} indexes: none is in its place`
+      const message = `index operation ${byte.toString(16).toUpperCase()} with ${depth} indexes: there is none to replace`
       this.#refuse('BAD_COUNT', message, offset)
     } else {
       this.#operation = byte
@@ -131,7 +127,7 @@ export class Items {
     return true
   }
 
-  /** A complete number: its lead, the halves of its payload, the offsets of the lead and of the byte after it. */
+  /** Takes a complete number: its lead, the halves of its payload, and the offsets of the lead and of the byte after it. */
   number(lead: number, high: number, low: number, offset: number, end: number): void {
     const role = this.#role
     const number = code.apply(lead, role <= SOURCE_ROLE ? this.current : 0, high * 0x1_0000_0000 + low)
@@ -146,7 +142,7 @@ export class Items {
     else if (!this.#isName(lead, offset)) this.#refuseNew(number, offset)
   }
 
-  /** A byte of a string. */
+  /** Takes a byte of a string. */
   put(byte: number): void {
     this.#string.push(byte)
     this.stringBytes--
@@ -184,11 +180,11 @@ export class Items {
     }
   }
 
-  /** Makes a token the current one, if there is one of this number. */
+  /** Makes the token with this number the current one, if there is one. */
   #select(number: number, offset: number): SmonToken | undefined {
     const token = this.table.tokens[number]
     if (token) this.current = number
-    else this.#refuse('BAD_NUMBER', `token ${number} is not defined; ${this.table.count} are`, offset)
+    else this.#refuse('BAD_NUMBER', `token ${number} is not defined; the last token is ${this.table.count}`, offset)
     return token
   }
 
@@ -220,8 +216,8 @@ export class Items {
   }
 
   /**
-   * Where the length of a defstring left the type byte out, the last byte of the name stands where the new number
-   * should. It is taken for that if it cannot be the number; then the number comes after it, or it was an error.
+   * If the length of a defstring did not count the type byte, the last byte of the name is in the place of the new number.
+   * It is added to the name if it cannot be the number; then the number must follow, or it was an error.
    */
   #isName(lead: number, offset: number): boolean {
     const fresh = this.#fresh
@@ -248,11 +244,11 @@ export class Items {
     this.#sink.defined(token)
   }
 
-  /** Books bytes of names and strings that are kept. */
+  /** Books bytes of names and strings, and refuses them beyond the limit. */
   #hasRoom(bytes: number, offset: number): boolean {
     this.#bytes += bytes
     if (bytes <= 0 || this.#bytes <= this.#limits.maxBytes) return true
-    const message = `names and strings of more than ${this.#limits.maxBytes} bytes together`
+    const message = `names and strings exceed ${this.#limits.maxBytes} bytes together`
     this.#refuse('TOO_LONG', message, offset)
     return false
   }
@@ -260,7 +256,7 @@ export class Items {
   #refuseNew(number: number, offset: number): void {
     const added = this.#addedAt >= 0
     const found = added ? this.#defstring.view().at(-1) : number
-    const message = `${found} stands where the new token should have its number, ${this.table.count + 1}`
+    const message = `${found} instead of the number of the new token, ${this.table.count + 1}`
     this.#refuse('BAD_NUMBER', message, added ? this.#addedAt : offset)
   }
 
@@ -271,7 +267,7 @@ export class Items {
   #value(lead: number, high: number, low: number, offset: number): void {
     const value = code.applyExactly(lead, this.table.last(this.current), high, low)
     if (value === undefined) {
-      this.#refuse('BAD_NUMBER', `the value of token ${this.current} leaves the range of 0 to 2^64-1`, offset)
+      this.#refuse('BAD_NUMBER', `the value of token ${this.current} is outside the range of 0 to 2^64-1`, offset)
       return
     }
     this.table.setLast(this.current, value)
@@ -284,7 +280,7 @@ export class Items {
     const string = this.table.string(this.current)
     const kept = replace ? 0 : string.length
     if (kept + length > this.#limits.maxStringBytes) {
-      const message = `the string of token ${this.current} becomes longer than ${this.#limits.maxStringBytes} bytes`
+      const message = `the string of token ${this.current} exceeds ${this.#limits.maxStringBytes} bytes`
       this.#refuse('TOO_LONG', message, offset)
       return
     }
@@ -301,4 +297,33 @@ export class Items {
     else if (this.#operation === code.INDEX_PUSH) this.list.push(value)
     else this.list.replace(this.#operation === code.INDEX_LAST ? 1 : 2, value)
   }
+}
+
+/** Called while bytes are decoded; must not call the decoder. */
+export interface SmonSink {
+  defined(token: SmonToken): void
+  /**
+   * `index` is valid only during the call; NO_INDEX if there is none. `value` is a number below 2^53, a bigint
+   * from there to 2^64-1.
+   */
+  number(token: SmonToken, index: readonly number[], value: number | bigint): void
+  /** `index` and the view `value` are valid only during the call. */
+  text(token: SmonToken, index: readonly number[], value: Uint8Array): void
+  /** The stream restarted (17 FF, FE): all earlier tokens are invalid. */
+  reset(): void
+  /** Everything until the next `reset` is skipped. The offset counts from the start of the stream. */
+  invalid(error: ProtocolError): void
+}
+
+/** A stream that exceeds these limits becomes invalid. */
+export interface SmonLimits {
+  readonly maxTokens: number
+  /** The limit for a name without the type byte. */
+  readonly maxNameBytes: number
+  /** The limit for the complete value of an `s`, in however many parts it came. */
+  readonly maxStringBytes: number
+  /** The limit for all names and strings of the stream together. */
+  readonly maxBytes: number
+  /** The limit for the index list of the stream, and so for the prefix of a token. */
+  readonly maxIndexDepth: number
 }

@@ -1,13 +1,13 @@
 /**
- * The senders that a source takes packets from. The address of a datagram may be an IPv4 address written as IPv6 (on a
- * socket bound to `::`), and must come out the same as over IPv4: it is the identity of the host.
+ * The senders that a source accepts packets from. On a socket bound to `::`, the address of a datagram may be an IPv4
+ * address written as IPv6. It is converted to its IPv4 form, because it identifies the host.
  */
 import { BlockList, isIP } from 'node:net'
 import { unmapped } from '../../auth/network.ts'
 import type { Network } from '../core/address.ts'
 
-/** How many answers are remembered: `BlockList.check` costs a microsecond, and forged addresses cost memory. */
-const REMEMBERED = 4096
+/** Cached results: `BlockList.check` takes a microsecond, but forged addresses must not cost memory without limit. */
+const MAX_CACHED = 4096
 
 export interface Sender {
   readonly address: string
@@ -22,19 +22,19 @@ export class AllowedSenders {
     for (const { address, prefix, family } of allow) this.#allowed.addSubnet(address, prefix, family)
   }
 
-  /** `address` as Node gives it with a datagram. */
-  of(address: string): Sender {
+  /** `address` is what Node reports for a datagram. */
+  check(address: string): Sender {
     const known = this.#known.get(address)
     if (known) return known
-    if (this.#known.size >= REMEMBERED) this.#known.clear()
-    const source = this.#judge(address)
+    if (this.#known.size >= MAX_CACHED) this.#known.clear()
+    const source = this.#checkNew(address)
     this.#known.set(address, source)
     return source
   }
 
-  #judge(given: string): Sender {
+  #checkNew(given: string): Sender {
     const address = unmapped(given)
-    // A link-local address comes with its interface, `%eth0`, which distinguishes equal ones but is not part of a network.
+    // A link-local address ends in its interface, `%eth0`, which tells equal addresses apart but is not part of a network.
     const [bare = ''] = address.split('%')
     const version = isIP(bare)
     return { address, allowed: version !== 0 && this.#allowed.check(bare, version === 4 ? 'ipv4' : 'ipv6') }

@@ -1,25 +1,25 @@
 /**
- * The sensors of a source, one per tenant, each with its own hosts, limits and counters, so that nothing one tenant sends
- * can be seen, renamed or crowded out by another. The address of a sender decides which tenant it sends for.
+ * The sensors of a source, one per tenant. Each has its own hosts, limits and counters, so that no tenant can see, rename
+ * or crowd out what another sends. The address of a sender decides for which tenant it sends.
  */
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Network } from '../core/address.ts'
 import { AllowedSenders } from './allowed.ts'
 
-/** Limits how many values a tenant's feeds may bring in. */
+/** Limits how many values the feeds of a tenant may bring in. */
 export interface Meter {
-  /** Counts one value; false if it has to stay out. */
+  /** Counts one value; returns false if it must be discarded. */
   take(): boolean
-  /** Milliseconds until more may come in; 0: now. For feeds that can wait. */
+  /** Milliseconds until more values are accepted, 0 if they are accepted now; for feeds that can wait. */
   readonly waitMs: number
 }
 
 export const UNMETERED: Meter = { take: () => true, waitMs: 0 }
 
-/** What a sensor is given beside its section. */
+/** The arguments of a sensor besides its section. */
 export interface TenantFeed {
   readonly meter?: Meter
-  /** The tenant, unless it is that of the section itself. */
+  /** The tenant; undefined if it is that of the section itself. */
   readonly named?: string
 }
 
@@ -28,14 +28,14 @@ export function feedName(kind: string, tenant: string | undefined): string {
   return tenant === undefined ? kind : `${kind}/${tenant}`
 }
 
-/** What the sections of these sources have in common. */
+/** The keys that the sections of these sources have in common. */
 interface FeedSection {
   readonly tenant: string
   readonly allow: readonly Network[]
   readonly feeds: readonly { readonly tenant: string; readonly allow: readonly Network[] }[]
 }
 
-/** Makes the sensor of the section's own tenant, and one for each tenant that `feed` names. */
+/** Makes the sensor of the section's own tenant, and one for each tenant named by a `feed` table. */
 export function sensorsByTenant<Section extends FeedSection, Sensor>(
   section: Section,
   quotas: Quotas,
@@ -52,7 +52,7 @@ export function sensorsByTenant<Section extends FeedSection, Sensor>(
 }
 
 export interface SensorsByTenantOptions<S> {
-  /** For all senders that no other tenant has: its own `allow` decides. */
+  /** The sensor for all senders that belong to no other tenant; its own `allow` decides whether they are accepted. */
   readonly own: S
   readonly others: readonly { readonly allow: readonly Network[]; readonly sensor: S }[]
 }
@@ -67,9 +67,9 @@ export class SensorsByTenant<S> {
     this.#others = others.map(({ allow, sensor }) => ({ senders: new AllowedSenders(allow), sensor }))
   }
 
-  /** The sensor for a sender; `address` as Node gives it. */
+  /** The sensor for a sender; `address` is what Node reports. */
   of(address: string): S {
-    for (const { senders, sensor } of this.#others) if (senders.of(address).allowed) return sensor
+    for (const { senders, sensor } of this.#others) if (senders.check(address).allowed) return sensor
     return this.own
   }
 

@@ -16,20 +16,20 @@ import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
 import type { Pacing } from './io/pacer.ts'
 import type { Notices } from './producer/notices.ts'
-import type { Stats } from './producer/stats.ts'
+import type { Stats } from './producer/status.ts'
 
-/** `S`: its section of the configuration, which stands in its `config.ts` with the documentation of each key. */
+/** `S` is its section of the configuration: `config.ts` in its folder, with the documentation of each key. */
 export interface Source<S extends Section> {
-  /** Makes the sensors. Nothing is listened on yet. */
+  /** Makes the sensors. No address is bound yet. */
   open(context: SourceContext, config: SectionConfig<S>): OpenedSource
 }
 
-/** What the server gives to its sources. */
+/** The services that the server provides to its sources. */
 export interface SourceContext {
   /** The name of the server, and the directory of its data. */
   readonly producer: { readonly name: string; readonly dataDir: string }
   readonly clock: Clock
-  /** A clock that stands still during a turn of the event loop. */
+  /** A clock whose time is constant during a turn of the event loop. */
   readonly turnClock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly log: Logger
   readonly hub: Hub
@@ -39,14 +39,14 @@ export interface SourceContext {
   readonly server: ServerView
 }
 
-/** The server as a source that shows it sees it. */
+/** The state of the server, for the source that reports it. */
 export interface ServerView {
   stats(reader: Pick<Identity, 'tenant' | 'role'>): Stats
   channels(): Iterable<Channel>
   controls(identity: Identity): readonly Control[]
   readonly rights: Rights
   readonly audit: AuditLog
-  /** Entries of `producer.sensors` that no source has. */
+  /** Entries of `producer.sensors` that belong to no source. */
   readonly statuses: readonly StatusEntry[]
 }
 
@@ -58,19 +58,19 @@ export interface OpenedSource {
   readonly controls?: readonly Control[]
   /** Controls that come and go while the server runs. */
   readonly controlSource?: ControlSource
-  /** Entries of `producer.sensors` beside those of the sensors. */
+  /** Entries of `producer.sensors` in addition to those of the sensors. */
   readonly statuses?: readonly StatusEntry[]
-  /** Opens what it listens on. Values that arrive before bindings are recovered would be lost, so this comes after. */
+  /** Opens the listeners. Called after bindings are recovered: values that arrive before that would be lost. */
   listen?(listeners: SourceListeners): Promise<void>
-  /** Forgets what was silent for too long; called every second. */
+  /** Removes what has been silent for too long; called every second. */
   sweep?(): void
 }
 
 /** An address that a source is bound to. */
 export interface BoundAddress {
-  /** The key of the configuration that names it. */
+  /** The configuration key that sets it. */
   readonly key: string
-  /** What it is for, as the greeting says it. */
+  /** Its purpose, as the greeting shows it. */
   readonly use: string
   readonly transport: 'tcp' | 'udp'
   readonly address: Address
@@ -80,7 +80,7 @@ interface Closable {
   close(): Promise<void>
 }
 
-/** Everything that sources have opened: closed together, also if a later one cannot be opened. */
+/** All listeners that sources have opened. They are closed together, even if a later one could not be opened. */
 export class SourceListeners {
   readonly addresses: BoundAddress[] = []
   readonly #opened: Closable[] = []
@@ -90,7 +90,7 @@ export class SourceListeners {
     return listener
   }
 
-  /** Adds an address; undefined if there is none. */
+  /** Records a bound address; does nothing if it is undefined. */
   bound(use: Omit<BoundAddress, 'address'>, address: Address | undefined): void {
     if (address !== undefined) this.addresses.push({ ...use, address })
   }

@@ -1,6 +1,6 @@
 /**
- * The sources of the server, a line for each under the name of its section. The command line reads the configuration for
- * most commands, so the code of a source is loaded only when a server opens it.
+ * The sources of the server, one line for each, under the name of its section. Most commands of the command line read the
+ * configuration, so the code of a source is loaded only when a server opens it.
  */
 import type { Section, SectionConfig } from '../config/schema.ts'
 import { gmetricSection } from './gmetric/config.ts'
@@ -38,7 +38,7 @@ export const sourceSections = Object.fromEntries(
   names.map((name) => [name, sources[name].section]),
 ) as unknown as SourceSections
 
-/** Opens every source of the table, and last the one that shows the others. */
+/** Opens every source of the table, and finally the one that reports on the others. */
 export async function openSources(context: SourceContext, config: SourcesConfig): Promise<readonly OpenedSource[]> {
   const table: { readonly [N in Name]: Entry<SourceSections[N]> } = sources
   const open = <N extends Name>(name: N): Promise<OpenedSource> => table[name].open(context, config[name])

@@ -142,7 +142,7 @@ describe.skipIf(missing.length > 0)(`a gmetric:// channel${howTo}`, () => {
     socket.close()
     await boss.ok((seq) => command.delChannel(seq, channel))
     await producer.settle()
-    expect(producer.logged.join('')).toMatch(/"unsayable":2,"errors":0/)
+    expect(producer.logged.join('')).toMatch(/"unsupported":2,"errors":0/)
     await agent.end()
   })
 

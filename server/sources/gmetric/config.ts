@@ -1,4 +1,4 @@
-/** The section [gmetric]: Ganglia, in place of a gmond that only listens. */
+/** The section [gmetric]: Ganglia, as a replacement for a gmond that only listens. */
 import { z } from 'zod'
 import { camelCased, type Section, type SectionConfig } from '../../config/schema.ts'
 import {
@@ -22,48 +22,56 @@ const type = z
     multicast: key(
       multicastOrOff(),
       '',
-      "A multicast group to join, as gmond's own 239.2.11.71; its port is that of `listen`, or 8649 where that is off.",
+      "A multicast group to join, such as gmond's own 239.2.11.71; its port is that of `listen`, or 8649 if that is off.",
     ),
     multicast_interface: key(
       ipv4OrOff(),
       '',
-      'The address of the interface to join it on; left out, the system takes one.',
+      'The address of the interface on which to join the group; if left out, the system chooses one.',
     ),
     request_metadata: key(
       oneOf('off', 'sender', 'multicast'),
       'off',
-      'Whom to ask for the metadata of a value that came without: the address it came from, or the group; at the port ' +
-        'where packets are taken here.',
+      'Whom to ask for the metadata of a value that came without: its sender, or the multicast group; at the port on ' +
+        'which this server receives packets.',
     ),
     tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
     feed: key(
       feeds(),
       [],
-      'Sources of other tenants, by the networks they send from; the first that fits counts. Only in the file.',
+      'Sources of other tenants, by the networks they send from; the first match counts. Only in the file.',
     ),
-    allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that packets are taken from.'),
-    spoof: key(toggle(), true, 'Whether a packet may speak for another host.'),
-    packets_per_second: key(integer(0, 1_000_000_000), 100_000n, 'Packets taken from one source; 0 is no limit.'),
-    max_hosts: key(integer(1, 1_000_000), 10_000n, 'Hosts remembered at once.'),
-    max_metrics: key(integer(1, 16_777_216), 100_000n, 'Metrics remembered at once, of all hosts together.'),
-    host_tmax: key(duration('1s', '1d'), '20s', 'A host that was silent for four times this is down.'),
-    host_dmax: key(duration('1s', '3650d'), '1d', 'A host that was silent for so long is forgotten with its metrics.'),
+    allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which packets are accepted.'),
+    spoof: key(toggle(), true, 'Whether a packet may report for another host.'),
+    packets_per_second: key(
+      integer(0, 1_000_000_000),
+      100_000n,
+      'Packets accepted per second from one source; 0 means no limit.',
+    ),
+    max_hosts: key(integer(1, 1_000_000), 10_000n, 'The largest number of hosts.'),
+    max_metrics: key(integer(1, 16_777_216), 100_000n, 'The largest number of metrics of all hosts together.'),
+    host_tmax: key(duration('1s', '1d'), '20s', 'A host that has been silent for four times this long is down.'),
+    host_dmax: key(
+      duration('1s', '3650d'),
+      '1d',
+      'A host that has been silent for this long is removed with its metrics.',
+    ),
     xml: key(
       addressOrOff(),
       '',
-      "The TCP address where gmetad polls: gmond's XML, without login, of the tenant `tenant`; gmond's own port is 8649.",
+      "The TCP address that gmetad polls: gmond's XML of the tenant `tenant`, without login; gmond's own port is 8649.",
     ),
-    xml_allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that may read it.'),
-    cluster: key(wireName(), 'unspecified', 'What the cluster is called there.'),
+    xml_allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that may read the XML.'),
+    cluster: key(wireName(), 'unspecified', 'The name of the cluster in the XML.'),
   })
   .superRefine((section, context) => {
     if (section.request_metadata !== 'multicast' || section.multicast !== undefined) return
-    const message = 'is `multicast`, but no group is joined: name `gmetric.multicast`'
+    const message = 'is `multicast`, but no group is joined: set `gmetric.multicast`'
     context.addIssue({ code: 'custom', path: ['request_metadata'], params: { also: 'multicast' }, message })
   })
   .describe(
-    'Ganglia gmetric. An address named here or by the environment must be free; the default one is only tried, and ' +
-      'the server starts without it.',
+    'Ganglia gmetric. An address that is set here or by the environment must be free. If the default address is not ' +
+      'free, the server starts without gmetric.',
   )
 
 export const gmetricSection = {
@@ -71,7 +79,7 @@ export const gmetricSection = {
   read({ feed, host_tmax, host_dmax, ...rest }: z.output<typeof type>, written?: ReadonlySet<string>) {
     return {
       ...camelCased(rest),
-      /** Whether `listen` was written: then it must be bound, while the default address is only tried. */
+      /** Whether `listen` is set: then it must be bound, while the default address is only tried. */
       listenNamed: written?.has('listen') ?? false,
       feeds: feed,
       hostTmaxMs: host_tmax,

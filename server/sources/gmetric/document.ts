@@ -1,8 +1,8 @@
 /**
- * What gmond would say of the hosts, in its XML, in pieces of one metric or tag each. gmond shows neither heartbeat nor
- * location as a metric, but as attributes of the host. A value whose metadata never came is shown too, as it travelled.
+ * The hosts in gmond's XML, in pieces of one metric or tag each. As in gmond, heartbeat and location are attributes of the
+ * host instead of metrics. A value without metadata is included with the type in which it was sent.
  */
-import { formatNumber } from '../../../protocol/gmetric/format.ts'
+import { printfNumber } from '../../../protocol/gmetric/format.ts'
 import type { Metadata } from '../../../protocol/gmetric/packet.ts'
 import {
   DOCUMENT_END,
@@ -12,26 +12,26 @@ import {
   metricElement,
   safeName,
 } from '../../../protocol/gmetric/xml.ts'
-import type { Extras } from './extras.ts'
-import { DEFAULT_TMAX_SECONDS, type Host, type Reading, type Series } from './host.ts'
+import type { ShownExtraElements } from './extras.ts'
+import { DEFAULT_TMAX_SECONDS, type GmetricHost, type HostMetric, type LastValue } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import { shownHost } from './series.ts'
 
-/** Of the host, not of its metrics. */
+/** Metrics that are attributes of the host. */
 const ATTRIBUTES = new Set(['heartbeat', 'location'])
 const TYPES = new Set('string int8 uint8 int16 uint16 int32 uint32 float double timestamp'.split(' '))
 const UNDECLARED: Metadata = { type: '', units: '', slope: 4, tmax: DEFAULT_TMAX_SECONDS, dmax: 0, extra: [] }
 const lossyUtf8 = new TextDecoder()
-/** gmetad writes a value, and the sum of those of all hosts, into 128 bytes without looking. */
+/** gmetad writes a value, and the sum over all hosts, into 128 bytes without a check. */
 const MAX_NUMBER = 1e90
 const MAX_NUMBER_LENGTH = 100
-/** Of what comes behind so much only the first bytes of names and texts are shown, so that there is an end. */
+/** After this many characters, names and texts are shortened to their first bytes, to bound the document. */
 const IN_FULL_LENGTH = 128 * 1024 * 1024
 const SHORT_BYTES = 400
 
 export interface DocumentOptions {
   readonly cluster: string
-  /** Monotonic. */
+  /** Monotonic time in ms. */
   readonly nowMs: number
   /** Seconds since 1970. */
   readonly localTime: number
@@ -39,19 +39,19 @@ export interface DocumentOptions {
 
 interface Scope extends DocumentOptions {
   readonly hosts: Hosts
-  readonly extras: Extras
-  /** Characters so far. */
+  readonly extras: ShownExtraElements
+  /** The number of characters so far. */
   length: number
 }
 
-/** Of the hosts that are there when it begins, and of each its metrics when it comes to it: it may be read over many turns. */
-export function* documentOf(hosts: Hosts, extras: Extras, options: DocumentOptions): Generator<string> {
+/** The document may be read over many turns. It has the hosts that exist at its start, each with the metrics that exist when its turn comes. */
+export function* documentOf(hosts: Hosts, extras: ShownExtraElements, options: DocumentOptions): Generator<string> {
   extras.forget(options.nowMs)
   yield documentStart(options.cluster, options.localTime)
   const scope: Scope = { ...options, hosts, extras, length: 0 }
   const names = new Set<string>()
   for (const host of [...hosts.hosts()]) {
-    // Two hosts under one name would be one directory, which gmetad calls by small letters: the first has it.
+    // gmetad makes a directory of each name, in lower case, so two hosts must not share one: the first host keeps the name.
     const name = [shownHost(host), host.address].map(safeName).find((each) => !names.has(each.toLowerCase()))
     if (name === undefined) continue
     names.add(name.toLowerCase())
@@ -60,7 +60,7 @@ export function* documentOf(hosts: Hosts, extras: Extras, options: DocumentOptio
   yield DOCUMENT_END
 }
 
-function* hostElement(scope: Scope, host: Host, name: string): Generator<string> {
+function* hostElement(scope: Scope, host: GmetricHost, name: string): Generator<string> {
   const { hosts, nowMs, localTime } = scope
   const tn = seconds(nowMs - host.heardMs)
   const { hostTmaxMs, hostDmaxMs } = hosts.limits
@@ -90,42 +90,42 @@ function* hostElement(scope: Scope, host: Host, name: string): Generator<string>
   yield HOST_END
 }
 
-function metricOf({ metric: name, metadata = UNDECLARED }: Series, latest: Reading, scope: Scope): string {
+function metricOf({ metric: name, metadata = UNDECLARED }: HostMetric, latest: LastValue, scope: Scope): string {
   const { nowMs, extras, length } = scope
   const { units, tmax, dmax, slope } = metadata
   const tn = seconds(nowMs - latest.timeMs)
-  const extra = extras.of(safeName(name), metadata.extra, nowMs)
+  const extra = extras.shown(safeName(name), metadata.extra, nowMs)
   const metric = { name, value: textOf(latest), type: typeOf(metadata, latest), units, tn, tmax, dmax, slope, extra }
   return length < IN_FULL_LENGTH ? metricElement(metric) : metricElement(metric, SHORT_BYTES)
 }
 
 /**
- * The declared one, if the value has it: metadata may have changed since the value came. What would spoil or overflow the
- * sum of all hosts is no number for gmetad.
+ * The declared type, if the value still has it: metadata may have changed since the value came. A number that would spoil or
+ * overflow the sum over all hosts is sent as text.
  */
-function typeOf({ type }: Metadata, { sent, value }: Reading): string {
+function typeOf({ type }: Metadata, { sent, value }: LastValue): string {
   const isText = typeof value.value !== 'number' || !(Math.abs(value.value) <= MAX_NUMBER)
   if (TYPES.has(type) && (type === 'string') === isText) return type
   return isText ? 'string' : sent === 'string' ? 'double' : sent
 }
 
-function textOf(reading: Reading | undefined): string {
+function textOf(reading: LastValue | undefined): string {
   if (reading === undefined) return ''
   const { value, sent, format } = reading
   if (typeof value.value === 'number') {
-    const text = formatNumber(format, sent, value.value)
-    return text.length <= MAX_NUMBER_LENGTH ? text : formatNumber('', sent, value.value)
+    const text = printfNumber(format, sent, value.value)
+    return text.length <= MAX_NUMBER_LENGTH ? text : printfNumber('', sent, value.value)
   }
   return typeof value.value === 'string' ? value.value : lossyUtf8.decode(value.value)
 }
 
-/** Seconds since 1970; 0 where what was sent cannot be that. */
-function startedOf(heartbeat: Reading | undefined): number {
+/** Seconds since 1970; 0 if the heartbeat cannot be such a time. */
+function startedOf(heartbeat: LastValue | undefined): number {
   const started = heartbeat?.value.value
   return typeof started === 'number' && started >= 0 && started <= 0xffff_ffff ? Math.floor(started) : 0
 }
 
-/** Whole ones; what came while the document is made has an age of 0. */
+/** Whole seconds; 0 for what came while the document was being made. */
 function seconds(ms: number): number {
   return Math.max(0, Math.floor(ms / 1000))
 }

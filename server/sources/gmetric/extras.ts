@@ -1,17 +1,17 @@
 /**
- * Which extra elements stand in the XML. gmetad keeps all that any host ever said of a metric of one name, for as long as
- * it runs, and ends when that is more than its arrays hold, which it does not check. So each name has the first few.
+ * Selects the extra elements for the XML. For each metric name, gmetad keeps every element that any host ever sent, for as
+ * long as it runs, and crashes when they overflow its arrays. So only the first few elements of each name are shown.
  */
 import type { ExtraElement } from '../../../protocol/gmetric/packet.ts'
 
-/** gmetad has 32, of which some may be from before a restart here; and 1,572 bytes, less those of the first metric. */
+/** gmetad has room for 32, some of which may be from before a restart of this server, and for 1,572 bytes with the first metric. */
 const MAX_ELEMENTS = 16
 const MAX_BYTES = 1000
-/** The one that gmetad does not keep by name. */
+/** The only element that gmetad does not keep by name. */
 const NOT_KEPT = 'SPOOF_HOST'
 const ENTRY_BYTES = 64
 const MAX_HELD_BYTES = 64 * 1024 * 1024
-/** A name that was gone for so long may say other things. */
+/** A name that was not used for this long may get other elements. */
 const FORGOTTEN_MS = 3_600_000
 
 interface Shown {
@@ -20,12 +20,12 @@ interface Shown {
   usedMs: number
 }
 
-export class Extras {
+export class ShownExtraElements {
   readonly #byName = new Map<string, Shown>()
   #heldBytes = 0
 
-  /** Those of `extra` that may be shown for a metric of that name. */
-  of(metric: string, extra: readonly ExtraElement[], nowMs: number): readonly ExtraElement[] {
+  /** The elements of `extra` that may be shown for a metric of this name. */
+  shown(metric: string, extra: readonly ExtraElement[], nowMs: number): readonly ExtraElement[] {
     if (extra.length === 0) return extra
     let shown = this.#byName.get(metric)
     if (shown === undefined) {
@@ -34,10 +34,10 @@ export class Extras {
       else shown.bytes = MAX_BYTES
     }
     shown.usedMs = nowMs
-    return extra.filter((element) => this.#mayBe(shown, element))
+    return extra.filter((element) => this.#mayShow(shown, element))
   }
 
-  /** To be called now and then. */
+  /** Removes unused names; call this now and then. */
   forget(nowMs: number): void {
     for (const [name, { bytes, usedMs }] of this.#byName) {
       if (nowMs - usedMs < FORGOTTEN_MS) continue
@@ -46,7 +46,7 @@ export class Extras {
     }
   }
 
-  #mayBe(shown: Shown, { key, data }: ExtraElement): boolean {
+  #mayShow(shown: Shown, { key, data }: ExtraElement): boolean {
     if (key.toUpperCase() === NOT_KEPT) return true
     const element = `${key}\0${data}`
     if (shown.elements.has(element)) return true

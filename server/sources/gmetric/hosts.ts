@@ -1,25 +1,33 @@
 /**
- * What gmetric senders have told so far: hosts, their metrics, of each the metadata and the last value. Pure state,
- * bounded in hosts, metrics and bytes; time is handed in. A host is an address: the sender's, or the one it spoofs.
- * What an unspoofed packet says its host is called is only shown, never looked up: any sender could say anything.
+ * The hosts that gmetric senders reported, their metrics, and the metadata and last value of each. This is pure state,
+ * bounded in hosts, metrics and bytes; time is handed in. A host is identified by its address: that of the sender, or the
+ * spoofed one. The name in an unspoofed packet is only shown, never used for look-ups, because it cannot be trusted.
  */
 import type { GmetricPacket, PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { basicValue } from '../../../protocol/gmetric/value.ts'
-import type { Host, HostState, Reading, Series, SeriesState } from './host.ts'
-import { bytesOf, isSilent, tmaxMs } from './host.ts'
-import { type Amount, Room } from './room.ts'
+import {
+  bytesOf,
+  type GmetricHost,
+  type GmetricHostState,
+  type HostMetric,
+  type HostMetricState,
+  isSilent,
+  type LastValue,
+  tmaxMs,
+} from './host.ts'
+import { type Amount, Capacity } from './limits.ts'
 import { Tally } from './tally.ts'
 
 export interface HostLimits {
   readonly spoof: boolean
   readonly maxHosts: number
-  /** Of all hosts together. */
+  /** The limit for all hosts together. */
   readonly maxMetrics: number
-  /** Names, metadata and last values together, roughly: a character counts as a byte, an object as OBJECT_BYTES. */
+  /** The limit for names, metadata and last values together. It is an estimate: a character counts as a byte, an object as OBJECT_BYTES. */
   readonly maxBytes: number
-  /** A host that was silent for longer than four times this is down. */
+  /** A host that has been silent for longer than four times this is down. */
   readonly hostTmaxMs: number
-  /** A host from which nothing came for so long is forgotten, whatever its metrics say. */
+  /** A host that has been silent for this long is removed, whatever the dmax of its metrics. */
   readonly hostDmaxMs: number
 }
 
@@ -32,22 +40,22 @@ export const DEFAULT_LIMITS: HostLimits = {
   hostDmaxMs: 86_400_000,
 }
 
-/** Ganglia's habit: late after one tmax, gone after four. */
+/** As in Ganglia, a metric is late after one tmax and gone after four. */
 const FRESH_TMAXES = 4
-/** How long a changed name stays as it is: every change ends all series of its host and begins new ones. */
+/** How long a changed name is kept, because every change ends all series of the host and begins new ones. */
 const NAME_HELD_MS = 60_000
-const NONE: readonly Host[] = []
+const NONE: readonly GmetricHost[] = []
 const FULL = { hosts: 'hostsFull', metrics: 'metricsFull', bytes: 'bytesFull' } as const
 
-/** `renamed`: the hosts that this packet gave a name, or took it from, and that are to be looked at anew by name. */
+/** A packet was taken. `renamed` has the hosts that gained or lost a name by it. */
 interface Taken {
-  readonly series: Series
+  readonly series: HostMetric
   readonly born: boolean
-  readonly renamed: readonly Host[]
+  readonly renamed: readonly GmetricHost[]
 }
 
-export type Accepted =
-  | (Taken & { readonly kind: 'value'; readonly reading: Reading })
+export type AcceptResult =
+  | (Taken & { readonly kind: 'value'; readonly reading: LastValue })
   | (Taken & { readonly kind: 'metadata' })
   | { readonly kind: 'request' }
   | { readonly kind: 'refused'; readonly reason: 'spoof' | 'unparsable' | 'full' }
@@ -55,13 +63,13 @@ export type Accepted =
 export class Hosts {
   readonly tally: Tally
   readonly #limits: HostLimits
-  readonly #byAddress = new Map<string, HostState>()
-  readonly #byName = new Map<string, HostState>()
-  readonly #room: Room
+  readonly #byAddress = new Map<string, GmetricHostState>()
+  readonly #byName = new Map<string, GmetricHostState>()
+  readonly #room: Capacity
 
   constructor(limits: HostLimits = DEFAULT_LIMITS, tally = new Tally()) {
     this.#limits = limits
-    this.#room = new Room({ hosts: limits.maxHosts, metrics: limits.maxMetrics, bytes: limits.maxBytes })
+    this.#room = new Capacity({ hosts: limits.maxHosts, metrics: limits.maxMetrics, bytes: limits.maxBytes })
     this.tally = tally
   }
 
@@ -73,49 +81,49 @@ export class Hosts {
     return this.#room.taken.metrics
   }
 
-  /** What `maxBytes` bounds. */
+  /** The number that `maxBytes` bounds. */
   get bytes(): number {
     return this.#room.taken.bytes
   }
 
-  /** What bounds them, and says when a host is down. */
+  /** The limits, and the times after which a host is down or removed. */
   get limits(): HostLimits {
     return this.#limits
   }
 
-  hosts(): Iterable<Host> {
+  hosts(): Iterable<GmetricHost> {
     return this.#byAddress.values()
   }
 
-  isUp(host: Host, nowMs: number): boolean {
+  isUp(host: GmetricHost, nowMs: number): boolean {
     return nowMs - host.heardMs <= FRESH_TMAXES * this.#limits.hostTmaxMs
   }
 
-  /** By address or, where no host has that address, by spoofed name. */
-  find(host: string): Host | undefined {
+  /** Finds a host by address or, if no host has that address, by spoofed name. */
+  find(host: string): GmetricHost | undefined {
     return this.#find(host)
   }
 
-  series(host: string, metric: string): Series | undefined {
+  series(host: string, metric: string): HostMetric | undefined {
     return this.#find(host)?.series.get(metric)
   }
 
-  /** Every series there is, or those of one host. */
-  *all(host?: Host): Generator<Series> {
+  /** All series, or those of one host. */
+  *all(host?: GmetricHost): Generator<HostMetric> {
     if (host) yield* this.#byAddress.get(host.address)?.series.values() ?? []
     else for (const each of this.#byAddress.values()) yield* each.series.values()
   }
 
-  /** The last value, unless older than the metric's dmax or four times its tmax (60 s where that is 0 or not known). */
-  fresh(series: Series, nowMs: number): Reading | undefined {
+  /** The last value, unless it is older than the dmax of the metric or four times its tmax (60 s if that is 0 or unknown). */
+  fresh(series: HostMetric, nowMs: number): LastValue | undefined {
     const { latest } = series
     return latest && nowMs - latest.timeMs <= FRESH_TMAXES * tmaxMs(series) && !isSilent(series, nowMs)
       ? latest
       : undefined
   }
 
-  /** Takes a packet that came from `sourceAddress` at `nowMs`, and counts it. Its objects are kept, not copied. */
-  accept(packet: GmetricPacket, sourceAddress: string, nowMs: number): Accepted {
+  /** Accepts and counts a packet that came from `sourceAddress` at `nowMs`. Its objects are kept, not copied. */
+  accept(packet: GmetricPacket, sourceAddress: string, nowMs: number): AcceptResult {
     const { counters } = this.tally
     if (packet.host.spoofed && !this.#limits.spoof) {
       counters.spoofRefused++
@@ -133,22 +141,22 @@ export class Hosts {
       const sent = packet.kind === 'value' ? packet.type : 'string'
       const value = basicValue(metadata?.type ?? undeclaredType(packet.metric), sent, packet.value)
       if (!value) {
-        this.tally.bad('unparsable', sourceAddress)
+        this.tally.countBad('unparsable', sourceAddress)
         return { kind: 'refused', reason: 'unparsable' }
       }
       latest = { value, timeMs: nowMs, sent, format: packet.kind === 'value' ? packet.format : '' }
     }
     const bytes = bytesOf(packet.metric, metadata, latest)
     const maker = known?.source ?? sourceAddress
-    const more = this.#more(address, known, bytes)
-    const lacking = more && this.#room.lacks(maker, more)
+    const more = this.#additional(address, known, bytes)
+    const lacking = more && this.#room.findFull(maker, more)
     if (lacking) {
-      this.tally.bad(FULL[lacking], sourceAddress)
+      this.tally.countBad(FULL[lacking], sourceAddress)
       return { kind: 'refused', reason: 'full' }
     }
     const shadowed = this.#byAddress.has(address) ? undefined : this.#byName.get(address)
     const series = known ?? this.#create(address, packet.metric, maker)
-    if (more) this.#room.take(maker, more)
+    if (more) this.#room.book(maker, more)
     series.metadata = metadata
     series.latest = latest
     series.bytes = bytes
@@ -163,36 +171,36 @@ export class Hosts {
     return { kind: 'value', series, reading: latest, born, renamed }
   }
 
-  /** Forgets the metrics that were silent for longer than their dmax, and silent hosts with all of theirs. */
-  expire(nowMs: number): Series[] {
-    const gone: Series[] = []
+  /** Removes the metrics that were silent for longer than their dmax, and silent hosts with all their metrics. */
+  expire(nowMs: number): HostMetric[] {
+    const gone: HostMetric[] = []
     for (const host of this.#byAddress.values()) {
       const hostGone = nowMs - host.heardMs > this.#limits.hostDmaxMs
       for (const series of host.series.values()) {
         if (!hostGone && !isSilent(series, nowMs)) continue
         host.series.delete(series.metric)
-        this.#room.take(series.source, { hosts: 0, metrics: -1, bytes: -series.bytes })
+        this.#room.book(series.source, { hosts: 0, metrics: -1, bytes: -series.bytes })
         gone.push(series)
       }
       if (!hostGone) continue
       this.#byAddress.delete(host.address)
       this.#byName.delete(host.name)
-      this.#room.take(host.source, { hosts: -1, metrics: 0, bytes: 0 })
+      this.#room.book(host.source, { hosts: -1, metrics: 0, bytes: 0 })
     }
     return gone
   }
 
-  #find(host: string): HostState | undefined {
+  #find(host: string): GmetricHostState | undefined {
     return this.#byAddress.get(host) ?? this.#byName.get(host)
   }
 
-  /** What it would take; undefined: nothing, as most values. */
-  #more(address: string, known: SeriesState | undefined, bytes: number): Amount | undefined {
+  /** The additional capacity that a packet needs; undefined if none, as for most values. */
+  #additional(address: string, known: HostMetricState | undefined, bytes: number): Amount | undefined {
     if (known) return bytes === known.bytes ? undefined : { hosts: 0, metrics: 0, bytes: bytes - known.bytes }
     return { hosts: this.#byAddress.has(address) ? 0 : 1, metrics: 1, bytes }
   }
 
-  #create(address: string, metric: string, source: string): SeriesState {
+  #create(address: string, metric: string, source: string): HostMetricState {
     let host = this.#byAddress.get(address)
     if (!host) {
       host = {
@@ -212,42 +220,42 @@ export class Hosts {
   }
 
   /**
-   * A name belongs to the host whose packet used it last, so a machine that moved is found at its new address. But it is
-   * not moved again before long, and an address goes before an equal name: `shadowed` had the address of a host that is
-   * new for its name, and loses it.
+   * Updates the names. A name belongs to the host whose packet used it last, so a machine that moved is found at its new
+   * address, but a name is not moved again within NAME_HELD_MS. An address takes precedence over an equal name: `shadowed`
+   * is a host whose name equals the address of a new host, and loses that name.
    */
   #identify(
-    host: HostState,
-    said: PacketHost,
-    shadowed: HostState | undefined,
+    host: GmetricHostState,
+    reported: PacketHost,
+    shadowed: GmetricHostState | undefined,
     isNew: boolean,
     nowMs: number,
-  ): readonly Host[] {
+  ): readonly GmetricHost[] {
     if (shadowed) this.#unname(shadowed, nowMs)
     const renamed = shadowed ? [shadowed] : NONE
-    if (!said.spoofed) {
-      if (host.name === '') host.label = said.label || host.address
+    if (!reported.spoofed) {
+      if (host.name === '') host.label = reported.label || host.address
       return renamed
     }
-    const isHeld = ({ namedMs }: HostState): boolean => nowMs - namedMs <= NAME_HELD_MS
-    const previous = this.#byName.get(said.name)
-    if (previous === host || this.#isOther(said.name, host)) return renamed
-    if (isHeld(host) || (previous && isHeld(previous))) return renamed
+    const isNameHeld = ({ namedMs }: GmetricHostState): boolean => nowMs - namedMs <= NAME_HELD_MS
+    const previous = this.#byName.get(reported.name)
+    if (previous === host || this.#isOther(reported.name, host)) return renamed
+    if (isNameHeld(host) || (previous && isNameHeld(previous))) return renamed
     if (previous) this.#unname(previous, nowMs)
     this.#byName.delete(host.name)
-    this.#byName.set(said.name, host)
-    host.name = host.label = said.name
-    // Of a new one nothing ends.
+    this.#byName.set(reported.name, host)
+    host.name = host.label = reported.name
+    // A new host has no series that would end.
     if (!isNew) host.namedMs = nowMs
     return [host, ...(previous ? [previous] : []), ...renamed]
   }
 
-  #isOther(address: string, host: HostState): boolean {
+  #isOther(address: string, host: GmetricHostState): boolean {
     const other = this.#byAddress.get(address)
     return other !== undefined && other !== host
   }
 
-  #unname(host: HostState, nowMs: number): void {
+  #unname(host: GmetricHostState, nowMs: number): void {
     this.#byName.delete(host.name)
     host.name = ''
     host.label = host.address
@@ -255,7 +263,7 @@ export class Hosts {
   }
 }
 
-/** Until its metadata is known a value has the type it travelled as; but a heartbeat is a number even as text. */
+/** Until its metadata is known, a value has the type in which it was sent; but a heartbeat is a number even if sent as text. */
 function undeclaredType(metric: string): string | undefined {
   return metric === 'heartbeat' ? 'uint32' : undefined
 }

@@ -1,4 +1,4 @@
-/** What [gmetric] opens: the socket that packets are sent to, a multicast group, and the XML for gmetad. */
+/** The listeners of [gmetric]: the UDP socket for packets, the multicast group, and the XML for gmetad. */
 import { type Address, formatAddress } from '../../core/address.ts'
 import { ListenError } from '../../core/listen.ts'
 import type { Logger } from '../../core/log.ts'
@@ -12,14 +12,14 @@ import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 const GANGLIA_PORT = 8649
 
 export interface GmetricListening {
-  /** Where packets are taken; undefined: off, or its default address was not free. */
+  /** The address that packets are received on; undefined if it is off, or its default address was not free. */
   readonly packets: Address | undefined
   readonly xml: Address | undefined
 }
 
 type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 
-/** What is opened is given to `opened`, also when a later one fails. Rejects with ListenError. */
+/** Hands each listener to `opened`, even if a later one fails. Rejects with ListenError. */
 export async function listenGmetric(
   sensors: SensorsByTenant<GmetricSensor>,
   config: GmetricSection,
@@ -27,7 +27,7 @@ export async function listenGmetric(
   opened: Opened,
 ): Promise<GmetricListening> {
   const common: Pick<UdpOptions, 'rival' | 'packet' | 'failed'> = {
-    rival: 'gmond, or another server,',
+    rival: 'gmond or another server',
     packet: (bytes, source) => sensors.of(source).packet(bytes, source),
     failed: (error) => {
       log.error({ err: error }, 'the gmetric listener failed')
@@ -55,8 +55,8 @@ export async function listenGmetric(
     group = direct?.isEverywhere ? direct : opened(await listenUdp({ ...common, address, groupOn, key }))
   }
   const xml = config.xml === undefined ? undefined : opened(await listenXml(sensors.own, config.xml, config, log))
-  tell(sensors, { direct, group, xml, failure })
-  ask(sensors, config, { direct, group, port })
+  setStatus(sensors, { direct, group, xml, failure })
+  sendRequests(sensors, config, { direct, group, port })
   return { packets: direct?.address, xml: xml?.address }
 }
 
@@ -70,8 +70,8 @@ function listenXml(
   return listenDocuments({
     address,
     key: 'gmetric.xml',
-    // While it is fenced nobody may. Not an empty document: a cluster without hosts would be a value too.
-    allowed: (source) => !sensor.isFenced && sources.of(source).allowed,
+    // While the sensor is fenced nobody may read it. An empty document would be wrong: it reports a cluster without hosts.
+    allowed: (source) => !sensor.isFenced && sources.check(source).allowed,
     document: () => sensor.document(config.cluster),
     failed: (error) => log.error({ err: error }, 'the XML for gmetad could not be made'),
   })
@@ -84,24 +84,24 @@ interface Open {
   readonly failure: ListenError | undefined
 }
 
-/** Each sensor learns where it is fed; the XML is of the section's own tenant alone, and so is what is counted of it. */
-function tell(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xml, failure }: Open): void {
+/** Sets the status of each sensor. The XML and its counters belong to the section's own tenant alone. */
+function setStatus(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xml, failure }: Open): void {
   const packets = [...new Set([direct, group])].filter((each) => each !== undefined)
   const kernelDrops = (): number | undefined => {
     const drops = packets.map((each) => each.kernelDrops()).filter((each) => each !== undefined)
     return drops.length === 0 ? undefined : drops.reduce((sum, each) => sum + each)
   }
-  const heard = packets.map(({ address }) => `udp ${formatAddress(address)}`)
+  const addresses = packets.map(({ address }) => `udp ${formatAddress(address)}`)
   for (const sensor of sensors.all()) {
     const isShown = xml !== undefined && sensor === sensors.own
-    const detail = [...heard, ...(isShown ? [`xml ${formatAddress(xml.address)}`] : [])].join(', ')
+    const detail = [...addresses, ...(isShown ? [`xml ${formatAddress(xml.address)}`] : [])].join(', ')
     if (detail !== '') sensor.listens(detail, kernelDrops)
-    if (isShown) sensor.shows(xml.counts)
-    if (failure && heard.length === 0) sensor.failed(failure.message)
+    if (isShown) sensor.servesXml(xml.counts)
+    if (failure && addresses.length === 0) sensor.failed(failure.message)
   }
 }
 
-function ask(
+function sendRequests(
   sensors: SensorsByTenant<GmetricSensor>,
   { requestMetadata, multicast }: GmetricSection,
   { direct, group, port }: Pick<Open, 'direct' | 'group'> & { readonly port: number },
@@ -110,5 +110,5 @@ function ask(
   if (requestMetadata === 'off' || from === undefined) return
   const isGroup = requestMetadata === 'multicast' && multicast !== undefined
   for (const sensor of sensors.all())
-    sensor.asks((request, source) => from.send(request, isGroup ? multicast : source, port))
+    sensor.sendRequestsBy((request, source) => from.send(request, isGroup ? multicast : source, port))
 }

@@ -1,11 +1,13 @@
 /**
- * Which hosts of Ganglia are alive, as metrics of their own: a name that begins with `gmetric.` belongs to senders.
- * Judged once a second, not per packet: silence is nothing that arrives.
+ * Which hosts of Ganglia are alive, as metrics `ganglia.*`: names that begin with `gmetric.` belong to senders. This is
+ * checked once a second instead of per packet, because the silence of a host is not a packet.
  */
 import type { Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { Fences } from '../../metrics/fences.ts'
+import type { Hub } from '../../metrics/hub.ts'
 import type {
   LabelName,
   Labels,
@@ -15,10 +17,12 @@ import type {
   Series,
   Subscription,
 } from '../../metrics/metric.ts'
-import { type Host, isLate, type Origin } from './host.ts'
+import { type GmetricHost, isLate, type ValueOrigin } from './host.ts'
 import type { Hosts } from './hosts.ts'
-import type { GmetricHub } from './hub.ts'
 import { HOST_PARAMETERS, isHost, shownHost } from './series.ts'
+
+/** The hub, to which births, values and deaths are reported. */
+export type GmetricHub = Pick<Hub, 'born' | 'emit' | 'died'> & { readonly fences: Pick<Fences, 'has'> }
 
 const FAMILY = 'ganglia.'
 const { BOOLEAN, UINT32 } = BasicType
@@ -27,18 +31,18 @@ const metric = (name: string, type: BasicType, description: string): Metric => {
   return { name: FAMILY + name, kind: 'continuous', type, unit: '', description, parameters: HOST_PARAMETERS }
 }
 
-const UP = metric('host.up', BOOLEAN, 'Whether the host was heard of within four times `gmetric.host_tmax`')
-const LATE = metric('host.late', UINT32, 'Metrics of the host whose value is older than their tmax')
+const UP = metric('host.up', BOOLEAN, 'Whether a packet for the host came within four times `gmetric.host_tmax`')
+const LATE = metric('host.late', UINT32, 'Number of metrics of the host whose value is older than their tmax')
 const METRICS = [UP, LATE]
 
 class LiveSeries implements Series {
   readonly name: string
   readonly labels: Labels
   readonly subscriptions: Subscription[] = []
-  readonly host: Host
+  readonly host: GmetricHost
   measured: Measurement
 
-  constructor({ name }: Metric, host: Host, measured: Measurement) {
+  constructor({ name }: Metric, host: GmetricHost, measured: Measurement) {
     this.name = name
     this.host = host
     this.labels = { name, host: shownHost(host) }
@@ -55,7 +59,7 @@ export interface LivenessOptions {
   readonly hosts: Hosts
   readonly hub: GmetricHub
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
-  /** Whether the sensor whose hosts they are is fenced: that it hears of a host is a value of it too. */
+  /** Whether the sensor of the hosts is fenced: then the state of its hosts must not be reported either. */
   readonly isFenced: () => boolean
 }
 
@@ -69,7 +73,7 @@ export class HostLiveness implements ListeningSensor {
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #isFenced: () => boolean
-  readonly #watched = new Map<Host, Watched>()
+  readonly #watched = new Map<GmetricHost, Watched>()
 
   constructor({ owner, hosts, hub, clock, isFenced }: LivenessOptions) {
     this.owner = owner
@@ -97,13 +101,13 @@ export class HostLiveness implements ListeningSensor {
     return series instanceof LiveSeries && !this.#isFenced() ? series.measured : undefined
   }
 
-  /** Whose `name` is; `host` as its label has it. */
-  origin(_name: string, host: string): Origin | undefined {
+  /** The origin of the metric; `host` is its label. */
+  originOf(_name: string, host: string): ValueOrigin | undefined {
     const found = this.#hosts.find(host)
     return found && { host: found, metadata: undefined }
   }
 
-  /** To be called every second or so, when silent metrics and hosts are gone. Fenced, it is as if none were there. */
+  /** Call this about once a second, after silent metrics and hosts were removed. While fenced, no host is reported. */
   sweep(): void {
     const now = this.#clock.monotonicMs()
     const there = new Set(this.#isFenced() ? [] : this.#hosts.hosts())
@@ -112,17 +116,17 @@ export class HostLiveness implements ListeningSensor {
       this.#watched.delete(host)
       for (const series of both) this.#hub.died(series)
     }
-    for (const host of there) this.#judge(host, now)
+    for (const host of there) this.#check(host, now)
   }
 
-  #judge(host: Host, now: number): void {
+  #check(host: GmetricHost, now: number): void {
     const time = this.#clock.microseconds()
     const up: Value = { type: BOOLEAN, value: this.#hosts.isUp(host, now) }
     const late: Value = { type: UINT32, value: this.#late(host, now) }
     const watched = this.#watched.get(host)
     if (watched) {
-      this.#say(watched[0], { value: up, time })
-      this.#say(watched[1], { value: late, time })
+      this.#report(watched[0], { value: up, time })
+      this.#report(watched[1], { value: late, time })
       return
     }
     const both = [
@@ -136,14 +140,14 @@ export class HostLiveness implements ListeningSensor {
     }
   }
 
-  /** Told when it changes; asked, it is of now. */
-  #say(series: LiveSeries, measured: Measurement): void {
+  /** Keeps the measurement for queries, and emits it if its value changed. */
+  #report(series: LiveSeries, measured: Measurement): void {
     const before = series.measured.value.value
     series.measured = measured
     if (before !== measured.value.value) this.#hub.emit(series, measured.value, measured.time)
   }
 
-  #late(host: Host, now: number): number {
+  #late(host: GmetricHost, now: number): number {
     let count = 0
     for (const series of this.#hosts.all(host)) if (isLate(series, now)) count++
     return count

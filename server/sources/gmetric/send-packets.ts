@@ -1,7 +1,7 @@
 /**
- * Values as gmetric sends them: what is known of a metric first (and again every minute), then the value as text. Ganglia
- * tells metrics apart by host and name alone, so what else tells them apart here becomes part of the name. gmond takes
- * nearly everything, but its XML and gmetad behind it do not bear everything: what would break them is altered here.
+ * Values as gmetric sends them: first the metadata of a metric (and again every minute), then the value as text. Ganglia
+ * distinguishes metrics by host and name alone, so all other labels become part of the name. gmond accepts nearly anything,
+ * but its XML and gmetad cannot handle everything: what would break them is altered here.
  */
 import { encodeMetadata, encodeText, encodeUint32 } from '../../../protocol/gmetric/encode.ts'
 import type { ExtraElement, Metadata, PacketHost } from '../../../protocol/gmetric/packet.ts'
@@ -11,39 +11,39 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { MetricInstance } from '../../metrics/instance.ts'
 import { type LabelName, labelNames, type Metric } from '../../metrics/metric.ts'
-import { Extras } from './extras.ts'
-import type { Host, Origin } from './host.ts'
+import { ShownExtraElements } from './extras.ts'
+import type { GmetricHost, ValueOrigin } from './host.ts'
 import { HostLiveness } from './liveness.ts'
 import { GmetricSensor } from './sensor.ts'
 
 const { INT32, UINT32, INT64, UINT64, DOUBLE, BOOLEAN, STRING, REC } = BasicType
 
-/** What gmetric itself sends at most, and gmond reads. */
+/** The largest packet that gmetric sends and gmond reads. */
 const MAX_PACKET_BYTES = 1464
-/** gmond has 1,024 bytes for a line of its XML, and cuts off the rest: of a metric name, value and units, or one element. */
+/** gmond has 1,024 bytes for a line of its XML, a metric name with value and units, or an element, and truncates it. */
 const MAX_LINE_BYTES = 900
-/** The line of a host has its name and address too. */
+/** The line of a host also has its name and address. */
 const MAX_LOCATION_BYTES = 255
-/** gmetad has 1,572 bytes for name, value, units and extra elements of a metric, with type, slope and source. */
+/** gmetad has 1,572 bytes for the name, value, units, extra elements, type, slope and source of a metric. */
 const MAX_SHOWN_BYTES = 1500
 const MAX_NUMBER_BYTES = 32
 const MAX_UNITS_CHARACTERS = 64
-/** In a packet, beside its text: two lengths and two paddings. */
+/** The bytes of an element in a packet besides its text: two lengths and two paddings. */
 const ELEMENT_BYTES = 14
 const METADATA_MS = 60_000
-/** When so many metrics have told of themselves, all do so again. */
+/** After metadata of this many metrics was sent, all of it is sent again. */
 const MAX_KNOWN = 65_536
-/** gmond shows these of the host, not as metrics. */
+/** gmond shows these two as attributes of the host. */
 const HEARTBEAT = `${METRIC_PREFIX}heartbeat`
 const LOCATION = `${METRIC_PREFIX}location`
 const SLOPE_ZERO = 0
 const SLOPE_BOTH = 3
 const SLOPE_UNSPECIFIED = 4
 const TMAX_SECONDS = 60
-/** After a day of silence a metric is gone, as hosts are by Ganglia's default. */
+/** After a day of silence a metric is removed, like hosts by Ganglia's default. */
 const DMAX_SECONDS = 86_400
 
-/** What Ganglia calls each type; another than the first only where the sender declared it so. 64 bits fit no integer of it. */
+/** The names of each type in Ganglia; names after the first are used only if the sender declared them. Ganglia has no 64-bit integers. */
 const TYPES: ReadonlyMap<BasicType, readonly [string, ...string[]]> = new Map([
   [INT32, ['int32', 'int16', 'int8']],
   [UINT32, ['uint32', 'uint16', 'uint8', 'timestamp']],
@@ -54,14 +54,14 @@ const TYPES: ReadonlyMap<BasicType, readonly [string, ...string[]]> = new Map([
   [STRING, ['string']],
 ])
 
-/** It would overflow gmetad's sums of all hosts. */
+/** Larger numbers would overflow gmetad's sums over all hosts. */
 const MAX_NUMBER = 1e90
 
 export interface PacketOptions {
-  /** What this producer calls itself: its own metrics are not spoofed. */
+  /** The name of this producer; its own metrics are not spoofed. */
   readonly name: string
   readonly metric: (name: string) => Pick<Metric, 'unit' | 'description'> | undefined
-  /** Monotonic, ms. */
+  /** Monotonic time in ms. */
   readonly now: () => number
 }
 
@@ -69,17 +69,17 @@ type Labels = Partial<Record<LabelName, string>>
 
 export class GmetricPackets {
   readonly #options: PacketOptions
-  /** As what each metric told of itself last, and when. */
-  readonly #known = new Map<string, { readonly type: string; readonly toldMs: number }>()
-  readonly #extras = new Extras()
+  /** The type in the last metadata of each metric, and when it was sent. */
+  readonly #known = new Map<string, { readonly type: string; readonly sentMs: number }>()
+  readonly #extras = new ShownExtraElements()
 
   constructor(options: PacketOptions) {
     this.#options = options
   }
 
-  /** The datagrams that carry a value of `instance`; none if it cannot be said in gmetric. */
+  /** The datagrams for a value of `instance`; none if gmetric cannot express it. */
   of(instance: MetricInstance, given: Value): Uint8Array[] {
-    const { labels, value } = taken(instance, given)
+    const { labels, value } = splitLabels(instance, given)
     if (value === undefined) return []
     const name = labels.name ?? instance.selection.name
     const types = typesOf(value)
@@ -88,19 +88,19 @@ export class GmetricPackets {
     const origin = originOf(instance, name, labels.host)
     const host = origin ? spoofed(origin.host) : hostOf(labels.host, this.#options.name)
     const metric = nameOf(name, labels)
-    const said = origin?.metadata ?? this.#described(name, types[0])
-    const type = types.find((each) => each === said.type) ?? types[0]
-    const units = clean(said.units).slice(0, MAX_UNITS_CHARACTERS)
+    const reported = origin?.metadata ?? this.#described(name, types[0])
+    const type = types.find((each) => each === reported.type) ?? types[0]
+    const units = clean(reported.units).slice(0, MAX_UNITS_CHARACTERS)
     if (bytes(metric) + bytes(units) + bytes(escaped(text)) > MAX_LINE_BYTES) return []
-    // gmond reads a heartbeat as the number it is, whatever it came as.
+    // gmond reads a heartbeat as a number, in whatever form it was received.
     const isBeat = name === HEARTBEAT && value.type === UINT32
     const packet = isBeat ? encodeUint32(host, metric, value.value) : encodeText(host, metric, text)
     if (packet.length > MAX_PACKET_BYTES) return []
-    const metadata = this.#metadata(host, metric, { ...said, type, units })
+    const metadata = this.#metadata(host, metric, { ...reported, type, units })
     return metadata === undefined ? [] : [...metadata, packet]
   }
 
-  /** Of what did not come from Ganglia. */
+  /** The metadata of a metric that did not come from Ganglia. */
   #described(name: string, type: string): Metadata {
     const { unit = '', description = '' } = this.#options.metric(name) ?? {}
     return {
@@ -113,22 +113,22 @@ export class GmetricPackets {
     }
   }
 
-  /** Nothing where it was told lately; undefined if it cannot be told. */
+  /** The packet with the metadata; none if it was sent recently, undefined if it does not fit. */
   #metadata(host: PacketHost, metric: string, about: Metadata): Uint8Array[] | undefined {
     const now = this.#options.now()
     const key = JSON.stringify([host, metric])
     const known = this.#known.get(key)
-    if (known?.type === about.type && now - known.toldMs < METADATA_MS) return []
-    const extra = this.#extras.of(metric, about.extra, now)
+    if (known?.type === about.type && now - known.sentMs < METADATA_MS) return []
+    const extra = this.#extras.shown(metric, about.extra, now)
     const packet = metadataPacket(host, metric, { ...about, extra })
     if (packet.length > MAX_PACKET_BYTES) return undefined
     if (this.#known.size >= MAX_KNOWN) this.#known.clear()
-    this.#known.set(key, { type: about.type, toldMs: now })
+    this.#known.set(key, { type: about.type, sentMs: now })
     return [packet]
   }
 }
 
-/** With as many of the extra elements as there is room for, here and where it is shown. */
+/** A metadata packet with as many extra elements as fit in the packet and in gmetad. */
 function metadataPacket(host: PacketHost, metric: string, about: Metadata): Uint8Array {
   const slope = SLOPES[about.slope] === undefined ? SLOPE_UNSPECIFIED : about.slope
   const extra: ExtraElement[] = host.spoofed ? [{ key: 'SPOOF_HOST', data: `${host.address}:${host.name}` }] : []
@@ -156,8 +156,8 @@ function bytes(text: string): number {
   return utf8.encode(text).length
 }
 
-/** The labels of a value, and itself: those that the arguments name, and those that stand in the REC of a pattern. */
-function taken(
+/** Splits labels and value: labels are arguments of the selection and, for a pattern, fields of the REC. */
+function splitLabels(
   { selection }: MetricInstance,
   given: Value,
 ): { readonly labels: Labels; readonly value: Value | undefined } {
@@ -179,13 +179,13 @@ function isLabel(name: string): name is LabelName {
   return (labelNames as readonly string[]).includes(name)
 }
 
-/** What spoils a sum, or overflows it, is no number for gmetad. */
+/** The possible Ganglia types. A number that would spoil or overflow a sum of gmetad is sent as text. */
 function typesOf({ type, value }: Value): readonly [string, ...string[]] | undefined {
   const isText = type === DOUBLE && !(Math.abs(value) <= MAX_NUMBER)
   return TYPES.get(isText ? STRING : type)
 }
 
-/** undefined: gmetric has no form for it. */
+/** The value as text; undefined if gmetric cannot express it. */
 function textOf(value: Value): string | undefined {
   switch (value.type) {
     case INT32:
@@ -204,45 +204,45 @@ function textOf(value: Value): string | undefined {
   }
 }
 
-/** gmond means to escape what is not ASCII, or no character of XML, and writes what no parser reads. */
+/** Replaces what is not printable ASCII: gmond escapes such characters into XML that no parser accepts. */
 function plain(value: string | Uint8Array): string {
   const text = typeof value === 'string' ? value : lossyUtf8.decode(value)
   return text.replaceAll(/[^\t\n\r -~]/gu, '_')
 }
 
-/** It goes into gmond's line of the host, as names do. */
+/** The location, which is part of gmond's line of the host, like names. */
 function locationOf(value: Value): string | undefined {
   const text = clean(textOf(value) ?? '')
   return text.length > MAX_LOCATION_BYTES ? undefined : text
 }
 
-/** At least as long as what gmond makes of it. */
+/** A text at least as long as the escaped one of gmond. */
 function escaped(text: string): string {
   return text.replaceAll(/[\t\n\r&<>"']/g, '&quot;')
 }
 
-/** As strtod reads it. */
+/** The number as strtod reads it. */
 function doubleText(value: number): string {
   if (Number.isNaN(value)) return 'nan'
   return Number.isFinite(value) ? String(value) : value > 0 ? 'inf' : '-inf'
 }
 
-/** Where a value came from, if it is one of Ganglia's and its host is still known. */
-function originOf({ selection }: MetricInstance, name: string, host = ''): Origin | undefined {
+/** The origin of a value, if it came from Ganglia and its host still exists. */
+function originOf({ selection }: MetricInstance, name: string, host = ''): ValueOrigin | undefined {
   for (const sensor of selection.listening()) {
     const isGanglia = sensor instanceof GmetricSensor || sensor instanceof HostLiveness
-    const origin = isGanglia && name.startsWith(sensor.family) ? sensor.origin(name, host) : undefined
+    const origin = isGanglia && name.startsWith(sensor.family) ? sensor.originOf(name, host) : undefined
     if (origin) return origin
   }
   return undefined
 }
 
-/** gmond parts address and name at the first colon. */
-function spoofed({ address, name }: Pick<Host, 'address' | 'name'>): PacketHost {
+/** A spoofed host; its address has no colon, because gmond splits address and name at the first one. */
+function spoofed({ address, name }: Pick<GmetricHost, 'address' | 'name'>): PacketHost {
   return { spoofed: true, address: safe(address).replaceAll(':', '_'), name: safe(name || address) }
 }
 
-/** Whose it is: the sender's own, or that of a host for which we speak, and of which nothing but the name is known. */
+/** The host of a metric: this producer, or a spoofed host of which only the name is known. */
 function hostOf(label: string | undefined, own: string): PacketHost {
   if (label === undefined || label === '' || label === own) return { spoofed: false, label: own }
   return spoofed({ address: label, name: label })
@@ -252,16 +252,16 @@ function nameOf(name: string, labels: Labels): string {
   const plain = name.startsWith(METRIC_PREFIX) ? name.slice(METRIC_PREFIX.length) : name
   const { agent, source, index, broker, object } = labels
   const parts = [plain, agent, source, index, broker, object].filter((part) => part !== undefined && part !== '')
-  // gmond makes `_` of a colon in the names of its own host, and leaves it elsewhere.
+  // gmond replaces a colon by `_` in the metric names of its own host, but not in others.
   return safe(parts.join('.')).replaceAll(':', '_')
 }
 
-/** gmetad makes files and directories of names. */
+/** A name that gmetad can use for a file or directory. */
 function safe(name: string): string {
   return safeName(clean(name))
 }
 
-/** gmond writes names, units and extra elements into its XML as they are. */
+/** Text without XML syntax: gmond does not escape names, units and extra elements. */
 function clean(text: string): string {
   return text.replaceAll(/["&'<>\p{Cc}]/gu, '_')
 }

@@ -1,7 +1,7 @@
 /**
- * A gmetric:// channel's connection: there is no session behind it and nobody commits, so a value is committed when its
- * datagrams are out. A few at a time, since a kernel that is handed 65,536 of them throws most away. What cannot be said in
- * gmetric is committed and counted, and so is what could not be sent: UDP promises nothing.
+ * The connection of a gmetric:// channel. It has no session, so nobody commits: a value is committed when its datagrams are
+ * sent. Only a few are sent at a time, because a kernel that gets 65,536 of them drops most. Values that gmetric cannot
+ * express, or that could not be sent, are committed and counted: UDP guarantees nothing.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
@@ -11,18 +11,18 @@ import type { ChannelConnection } from '../../channels/outbox.ts'
 import { familyOf } from '../../core/special-addresses.ts'
 import type { GmetricPackets } from './send-packets.ts'
 
-/** Values in one turn of the event loop, with their datagrams. */
+/** The number of values sent in one turn of the event loop. */
 const AT_ONCE = 64
 const MAX_ANSWERS_BYTES = 1 << 20
 
-/** Where datagrams go. */
+/** The destination of datagrams. */
 export interface Datagrams {
-  /** `done` is called once, with what the system said against it. */
+  /** `done` is called once, with the error of the system if there is one. */
   send(packet: Uint8Array, done: (error: Error | null) => void): void
   close(): void
 }
 
-/** Frames of values on their way, from `at` on. */
+/** Frames of values that are being sent, from the offset `at` on. */
 interface Batch {
   readonly bytes: Uint8Array
   readonly isAnswer: boolean
@@ -34,15 +34,15 @@ export interface SenderOptions {
   readonly channel: Channel
   readonly datagrams: Datagrams
   readonly packets: GmetricPackets
-  /** The channel is to be left. */
+  /** Called when the channel must be left. */
   readonly ended: (sender: GmetricSender, counts: SentCounts) => void
 }
 
 export interface SentCounts {
   readonly values: number
-  /** Values that gmetric has no form for. */
-  readonly unsayable: number
-  /** Datagrams that the system did not take. */
+  /** Values that gmetric cannot express. */
+  readonly unsupported: number
+  /** Datagrams that the system refused. */
   readonly errors: number
 }
 
@@ -50,7 +50,7 @@ export class GmetricSender implements ChannelConnection {
   readonly #options: SenderOptions
   readonly #batches: Batch[] = []
   readonly #reader = new XdrReader()
-  readonly #counts = { values: 0, unsayable: 0, errors: 0 }
+  readonly #counts = { values: 0, unsupported: 0, errors: 0 }
   #answersBytes = 0
   #isSending = false
   #isOver = false
@@ -85,7 +85,7 @@ export class GmetricSender implements ChannelConnection {
     this.#take({ bytes, isAnswer: true, written: out, at: 0 })
   }
 
-  /** There is nobody to tell. */
+  /** Notices cannot be expressed in gmetric. */
   notice(): void {}
 
   end(): void {
@@ -105,7 +105,7 @@ export class GmetricSender implements ChannelConnection {
     if (!this.#isSending) this.#send()
   }
 
-  /** The next few values; the rest when these are out. */
+  /** Sends the next few values; the rest follow when these are sent. */
   #send(): void {
     const batch = this.#batches[0]
     this.#isSending = batch !== undefined && !this.#isOver
@@ -116,7 +116,7 @@ export class GmetricSender implements ChannelConnection {
       last = Math.max(last, this.#next(batch, packets))
     }
     let left = packets.length
-    // The next ones not before everybody else had a turn.
+    // Everything else gets a turn before the next values.
     const out = (): void => {
       setImmediate(() => {
         if (!this.#isOver) this.#done(batch, last)
@@ -141,7 +141,7 @@ export class GmetricSender implements ChannelConnection {
     outbox.drained()
   }
 
-  /** The datagrams of the next frame go to `packets`; gives what it asks to be committed. */
+  /** Appends the datagrams of the next frame to `packets`, and returns the transaction to commit. */
   #next(batch: Batch, packets: Uint8Array[]): number {
     const { bytes } = batch
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -152,19 +152,19 @@ export class GmetricSender implements ChannelConnection {
     if (message.kind !== 'value') return 0
     const made = this.#packetsOf(message)
     this.#counts.values++
-    if (made.length === 0) this.#counts.unsayable++
+    if (made.length === 0) this.#counts.unsupported++
     packets.push(...made)
     return message.transaction
   }
 
   #packetsOf({ metric, value }: ValueMessage): Uint8Array[] {
-    // Without a binding it is a result, an answer, or was stopped meanwhile.
+    // Without a binding it is a result or an answer, or the binding was stopped meanwhile.
     const binding = this.#options.channel.bindings.get(metric)
     return binding === undefined ? [] : this.#options.packets.of(binding.instance, value)
   }
 }
 
-/** To one address. Rejects if the system has no way there. */
+/** Datagrams to one address. Rejects if the system has no route to it. */
 export function openDatagrams(address: string, port: number): Promise<Datagrams> {
   const socket: Socket = createSocket(familyOf(address) === 'ipv4' ? 'udp4' : 'udp6')
   return new Promise((resolve, reject) => {
@@ -174,7 +174,7 @@ export function openDatagrams(address: string, port: number): Promise<Datagrams>
     })
     socket.connect(port, address, () => {
       socket.removeAllListeners('error')
-      // Somebody there said that nobody listens: the next send hears of it too.
+      // The destination reported that nobody listens; the next send fails with that error too.
       socket.on('error', () => {})
       resolve({ send: (packet, done) => socket.send(packet, done), close: () => socket.close() })
     })

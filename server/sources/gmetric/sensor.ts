@@ -1,7 +1,7 @@
 /**
- * Ganglia's gmetric as metrics `gmetric.<name>`: takes datagrams, keeps what `Hosts` makes of them, tells the hub.
- * It knows no socket: a listener calls `packet`. Ages are measured on the monotonic clock, values are stamped by the
- * other; a wall clock that is set must neither expire a metric nor keep it.
+ * Ganglia's gmetric as metrics `gmetric.<name>`: decodes datagrams, keeps their content in `Hosts`, and reports to the hub.
+ * It has no socket: a listener calls `packet`. Ages are measured with the monotonic clock, and values are stamped with the
+ * wall clock, because setting the wall clock must neither expire a metric nor keep it.
  */
 import type { Owner } from '../../../auth/permissions.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
@@ -14,15 +14,13 @@ import { Catalogue } from '../../metrics/catalogue.ts'
 import type { ListeningSensor, Measurement, Metric, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
 import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
-import { Budgets } from './budget.ts'
 import type { GmetricSection } from './config.ts'
 import { documentOf } from './document.ts'
-import { Extras } from './extras.ts'
-import type { Host, Origin, Series as Received } from './host.ts'
+import { ShownExtraElements } from './extras.ts'
+import type { GmetricHost, HostMetric as Received, ValueOrigin } from './host.ts'
 import { DEFAULT_LIMITS, Hosts } from './hosts.ts'
-import type { GmetricHub } from './hub.ts'
-import { HostLiveness } from './liveness.ts'
-import { Requests } from './requests.ts'
+import { MetadataRequests, RateLimits } from './limits.ts'
+import { type GmetricHub, HostLiveness } from './liveness.ts'
 import { detailsOf, GmetricSeries, HOST_PARAMETERS } from './series.ts'
 
 export type GmetricConfig = Pick<
@@ -30,8 +28,8 @@ export type GmetricConfig = Pick<
   'tenant' | 'allow' | 'spoof' | 'maxHosts' | 'maxMetrics' | 'hostTmaxMs' | 'hostDmaxMs' | 'packetsPerSecond'
 >
 
-/** Sends a request for metadata on its way, on account of a packet from `source`. */
-export type Ask = (request: Uint8Array, source: string) => void
+/** Sends a request for metadata after a packet from `source`. */
+export type SendRequest = (request: Uint8Array, source: string) => void
 
 export interface XmlCounts {
   readonly served: number
@@ -50,7 +48,7 @@ export class GmetricSensor implements ListeningSensor {
   readonly family = METRIC_PREFIX
   readonly polled = false
   readonly owner: Owner
-  /** Which of its hosts are alive: a sensor of its own, to be swept behind this one. */
+  /** The sensor that reports which hosts are alive; it must be swept after this one. */
   readonly liveness: HostLiveness
   readonly #name: string
   readonly #meter: Meter
@@ -60,11 +58,11 @@ export class GmetricSensor implements ListeningSensor {
   readonly #hosts: Hosts
   readonly #catalogue = new Catalogue(METRIC_PREFIX, HOST_PARAMETERS, detailsOf)
   readonly #series = new Map<Received, GmetricSeries>()
-  readonly #budgets: Budgets
-  readonly #requests = new Requests()
-  readonly #extras = new Extras()
-  #ask: Ask | undefined
-  #asked = 0
+  readonly #budgets: RateLimits
+  readonly #requests = new MetadataRequests()
+  readonly #extras = new ShownExtraElements()
+  #sendRequest: SendRequest | undefined
+  #requested = 0
   #xml: XmlCounts | undefined
   #state: GmetricStatus['state'] = 'off'
   #detail = ''
@@ -84,12 +82,12 @@ export class GmetricSensor implements ListeningSensor {
     this.#clock = clock
     this.#sources = new AllowedSenders(allow)
     this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs })
-    this.#budgets = new Budgets(config.packetsPerSecond)
+    this.#budgets = new RateLimits(config.packetsPerSecond)
     const isFenced = (): boolean => this.isFenced
     this.liveness = new HostLiveness({ owner: this.owner, hosts: this.#hosts, hub, clock, isFenced })
   }
 
-  /** Its values are kept out: its document is to be kept back too. */
+  /** Whether its values are discarded; then its document must be withheld too. */
   get isFenced(): boolean {
     return this.#hub.fences.has(this)
   }
@@ -112,25 +110,25 @@ export class GmetricSensor implements ListeningSensor {
     return reading && { value: reading.value, time: series.time }
   }
 
-  /** Whose `name` is, and what its sender says of it; `host` as its label has it. */
-  origin(name: string, host: string): Origin | undefined {
+  /** The host of the metric and its reported metadata; `host` is its label. */
+  originOf(name: string, host: string): ValueOrigin | undefined {
     const found = this.#hosts.find(host)
     if (found === undefined) return undefined
     return { host: found, metadata: this.#hosts.series(found.address, name.slice(METRIC_PREFIX.length))?.metadata }
   }
 
-  /** Takes one datagram; `from` is its source address. Keeps no view of `bytes`, and nothing in them makes it throw. */
+  /** Takes one datagram from the address `from`. Keeps no view of `bytes`, and never throws because of them. */
   packet(bytes: Uint8Array, from: string): void {
     const { tally } = this.#hosts
     tally.counters.packets++
-    const source = this.#sources.of(from)
+    const source = this.#sources.check(from)
     if (!source.allowed) {
       tally.counters.refusedSource++
       return
     }
     const nowMs = this.#clock.monotonicMs()
     if (!this.#budgets.take(source.address, nowMs)) {
-      tally.bad('rateLimited', source.address)
+      tally.countBad('rateLimited', source.address)
       return
     }
     let packet: GmetricPacket
@@ -138,13 +136,13 @@ export class GmetricSensor implements ListeningSensor {
       packet = decodePacket(bytes)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      tally.bad(error.code === 'UNKNOWN_MESSAGE' ? 'unknownId' : 'malformed', source.address)
+      tally.countBad(error.code === 'UNKNOWN_MESSAGE' ? 'unknownId' : 'malformed', source.address)
       return
     }
     this.#accept(packet, source.address, nowMs)
   }
 
-  /** To be called every second or so: forgets what was silent for too long. */
+  /** Removes what was silent for too long; call this about once a second. */
   sweep(): void {
     for (const received of this.#hosts.expire(this.#clock.monotonicMs())) {
       const series = this.#series.get(received)
@@ -158,20 +156,20 @@ export class GmetricSensor implements ListeningSensor {
     return documentOf(this.#hosts, this.#extras, { cluster, nowMs: this.#clock.monotonicMs(), localTime })
   }
 
-  /** From now on asks for the metadata of values that come without. */
-  asks(ask: Ask): void {
-    this.#ask = ask
+  /** From now on requests the metadata of values that come without. */
+  sendRequestsBy(ask: SendRequest): void {
+    this.#sendRequest = ask
   }
 
-  /** A listener was opened; `kernelDrops`: datagrams that the kernel threw away, undefined where it does not say. */
+  /** A listener was opened. `kernelDrops` returns how many datagrams the kernel dropped, undefined if it does not report that. */
   listens(detail: string, kernelDrops: () => number | undefined): void {
     this.#state = 'listening'
     this.#detail = detail
     this.#kernelDrops = kernelDrops
   }
 
-  /** Its XML is served: what became of who came for it. */
-  shows(counts: XmlCounts): void {
+  /** The XML is served; `counts` has the outcomes of its connections. */
+  servesXml(counts: XmlCounts): void {
     this.#xml = counts
   }
 
@@ -193,7 +191,7 @@ export class GmetricSensor implements ListeningSensor {
         metrics: metricCount,
         bytes,
         ...(this.#xml && { xmlServed: this.#xml.served, xmlRefused: this.#xml.refused, xmlCutOff: this.#xml.cutOff }),
-        ...(this.#ask !== undefined && { asked: this.#asked }),
+        ...(this.#sendRequest !== undefined && { asked: this.#requested }),
         ...(kernelDrops !== undefined && { kernelDrops }),
       },
     }
@@ -207,28 +205,28 @@ export class GmetricSensor implements ListeningSensor {
     }
     const accepted = this.#hosts.accept(packet, source, nowMs)
     if (accepted.kind === 'refused' || accepted.kind === 'request') return
-    // What the older family sends by number has no metadata that could be asked for.
+    // Metrics that the older family sends by number have no metadata that could be requested.
     if (
-      this.#ask &&
+      this.#sendRequest &&
       packet.kind === 'value' &&
       packet.format !== '' &&
-      this.#requests.due(accepted.series, source, nowMs)
+      this.#requests.isDue(accepted.series, source, nowMs)
     ) {
-      this.#asked++
-      this.#ask(encodeRequest(packet.host, packet.metric), source)
+      this.#requested++
+      this.#sendRequest(encodeRequest(packet.host, packet.metric), source)
     }
     for (const host of accepted.renamed) this.#rename(host)
     const known = this.#series.get(accepted.series)
     const series = known ?? new GmetricSeries(accepted.series)
-    if (known) this.#catalogue.update(series, series.says())
+    if (known) this.#catalogue.update(series, series.reportedMetadata())
     else this.#add(series)
     if (accepted.kind !== 'value') return
     series.time = this.#clock.microseconds()
     this.#hub.emit(series, accepted.reading.value, series.time)
   }
 
-  /** What a consumer of several hosts tells them by has changed: the old series ends for it, and another one begins. */
-  #rename(host: Host): void {
+  /** The label of a host has changed: its old series end, and new ones begin. */
+  #rename(host: GmetricHost): void {
     for (const received of this.#hosts.all(host)) {
       const before = this.#series.get(received)
       if (!before) continue
@@ -246,7 +244,7 @@ export class GmetricSensor implements ListeningSensor {
   #add(series: GmetricSeries): void {
     this.#series.set(series.received, series)
     this.#catalogue.add(series)
-    this.#catalogue.update(series, series.says())
+    this.#catalogue.update(series, series.reportedMetadata())
     this.#hub.born(this, series)
   }
 

@@ -1,6 +1,6 @@
 /**
- * One gmetric series as the hub knows it. Its labels never change, since frames are made from them once: a host that
- * gets another name gets new series. It is found by more than its label: a spoofed host by its name and by its address.
+ * A gmetric series for the hub. Its labels never change, because frames are made from them once: a host that gets another
+ * name gets new series. A spoofed host is found by its name and by its address, although its label is only the name.
  */
 import type { Metadata } from '../../../protocol/gmetric/packet.ts'
 import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
@@ -9,7 +9,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Parameter, Subscription } from '../../metrics/metric.ts'
-import type { Host, Series as Received } from './host.ts'
+import type { GmetricHost, HostMetric as Received } from './host.ts'
 
 const { STRING, UINT32, ARRAY } = BasicType
 
@@ -17,7 +17,7 @@ export const HOST_PARAMETERS: readonly Parameter[] = [
   {
     name: 'host',
     type: STRING,
-    description: 'The host: its address or, where packets are spoofed, also the name they give it.',
+    description: 'The host: its address or, if its packets are spoofed, also the name in them.',
     selects: 'any',
   },
 ]
@@ -26,7 +26,7 @@ export class GmetricSeries implements CataloguedSeries {
   readonly name: string
   readonly labels: Labels
   readonly received: Received
-  /** When the last value came, microseconds since 1970; 0: there was none. */
+  /** When the last value came, in microseconds since 1970; 0 if there was none. */
   time = 0
   readonly subscriptions: Subscription[] = []
   metadata: MetricMetadata = NO_METADATA
@@ -37,13 +37,13 @@ export class GmetricSeries implements CataloguedSeries {
     this.labels = { name: this.name, host: shownHost(received.host) }
   }
 
-  /** Whether its host is now shown under another name than when it was made. */
+  /** Whether the name of its host has changed since it was made. */
   get isRenamed(): boolean {
     return this.labels.host !== shownHost(this.received.host)
   }
 
-  /** What its host says of the metric now. */
-  says(): MetricMetadata {
+  /** The metadata that the host reports for the metric now. */
+  reportedMetadata(): MetricMetadata {
     const { latest, metadata } = this.received
     return {
       type: latest?.value.type,
@@ -57,13 +57,13 @@ export class GmetricSeries implements CataloguedSeries {
   }
 }
 
-/** What the catalogue shows of it beyond type, unit and description, in Ganglia's words; nothing while nothing is known. */
+/** The details in the catalogue, in Ganglia's terms; none until metadata is known. */
 export function detailsOf({ received: { metadata } }: GmetricSeries): readonly Field[] {
   if (metadata === undefined) return []
   const { slope, tmax, dmax, extra } = metadata
   const groups = extra.flatMap(({ key, data }) => (key === 'GROUP' && data !== '' ? [data] : []))
   return [
-    { name: 'title', type: STRING, value: said(metadata, 'TITLE') ?? '' },
+    { name: 'title', type: STRING, value: extraOf(metadata, 'TITLE') ?? '' },
     { name: 'groups', type: ARRAY, value: { element: STRING, items: groups } },
     { name: 'slope', type: STRING, value: SLOPES[slope] ?? 'unspecified' },
     { name: 'tmax', type: UINT32, value: tmax },
@@ -71,19 +71,19 @@ export function detailsOf({ received: { metadata } }: GmetricSeries): readonly F
   ]
 }
 
-/** Not `host.label`: what an unspoofed sender calls itself may be anything, also the name of another. */
-export function shownHost({ name, address }: Host): string {
+/** The label of a host. It is not `host.label`: an unspoofed sender may call itself anything, even the name of another host. */
+export function shownHost({ name, address }: GmetricHost): string {
   return name || address
 }
 
-export function isHost({ address, name }: Host, matcher: (text: string) => boolean): boolean {
+export function isHost({ address, name }: GmetricHost, matcher: (text: string) => boolean): boolean {
   return matcher(address) || (name !== '' && matcher(name))
 }
 
 function describe(metadata: Metadata): string | undefined {
-  return said(metadata, 'DESC') || said(metadata, 'TITLE') || undefined
+  return extraOf(metadata, 'DESC') || extraOf(metadata, 'TITLE') || undefined
 }
 
-function said({ extra }: Metadata, key: string): string | undefined {
+function extraOf({ extra }: Metadata, key: string): string | undefined {
   return extra.find((element) => element.key === key)?.data
 }

@@ -1,4 +1,4 @@
-/** `gmetric.*` and `ganglia.*`: values and hosts of Ganglia. */
+/** `gmetric.*` and `ganglia.*`: the values and hosts of Ganglia. */
 import { sensorsByTenant } from '../by-tenant.ts'
 import type { Source } from '../source.ts'
 import type { gmetricSection } from './config.ts'

@@ -1,44 +1,44 @@
 /**
- * What the gmetric sensor counts. Everything a datagram can come to is exactly one of these, so
- * packets = values + metadata + requests + every refusal. `Hosts` counts what it is given; `packets`, refusedSource and
- * what does not decode are for the listener to count. Per source only what is held against it is kept, for the first
- * so many sources: a forged sender address must not cost memory.
+ * The counters of the gmetric sensor. Each datagram has exactly one outcome, so
+ * packets = values + metadata + requests + all refusals. `Hosts` counts the packets it is given; the sensor counts
+ * `packets`, `refusedSource` and what does not decode. Bad packets are also counted per source, for a bounded number of
+ * sources: forged sender addresses must not cost memory.
  */
 
-export interface Counters {
-  /** Datagrams that arrived, whatever became of them. */
+export interface GmetricCounters {
+  /** All datagrams that arrived. */
   packets: number
-  /** Refused before decoding: the source is not among the allowed. */
+  /** Refused before decoding because the source is not allowed. */
   refusedSource: number
-  /** From a source that had brought all it may in this second; not decoded. */
+  /** Not decoded because the source exceeded its packets per second. */
   rateLimited: number
-  /** Did not decode, by a length, a name or a count that cannot be. */
+  /** Not decodable: an impossible length, name or count. */
   malformed: number
-  /** Began with a number that no gmetric message has. */
+  /** Not decodable: the first number is not that of a gmetric message. */
   unknownId: number
-  /** Spoofed, and spoofing is switched off. */
+  /** Refused because the packet is spoofed and spoofing is off. */
   spoofRefused: number
-  /** A value that its declared type cannot hold. */
+  /** Values that do not fit their declared type. */
   unparsable: number
-  /** No room for another host, for another metric, or for the bytes. */
+  /** Refused because there is no capacity for another host, another metric, or the bytes. */
   hostsFull: number
   metricsFull: number
   bytesFull: number
-  /** A value that came when its tenant had brought in all it may in this second. */
+  /** Values discarded because the tenant exceeded its values per second. */
   overQuota: number
-  /** Accepted: a value, also where its metadata came with it. */
+  /** Accepted values, with or without metadata. */
   values: number
-  /** Accepted: metadata alone. */
+  /** Accepted metadata without a value. */
   metadata: number
-  /** Somebody asked for metadata; not answered: what is known here is others'. */
+  /** Requests for metadata. They are not answered, because the metadata here belongs to others. */
   requests: number
 }
 
-/** What tells of its sender. */
+/** The counters that are also kept per source. */
 type Bad = 'rateLimited' | 'malformed' | 'unknownId' | 'unparsable' | 'hostsFull' | 'metricsFull' | 'bytesFull'
 
 export class Tally {
-  readonly counters: Counters = {
+  readonly counters: GmetricCounters = {
     packets: 0,
     refusedSource: 0,
     rateLimited: 0,
@@ -56,28 +56,28 @@ export class Tally {
   }
   readonly #maxSources: number
   readonly #badBySource = new Map<string, number>()
-  #badElsewhere = 0
+  #badFromOthers = 0
 
   constructor(maxSources = 256) {
     this.#maxSources = maxSources
   }
 
-  /** Malformed, unknown and unparsable packets, and those too many or beyond the room, by the address they came from; kept for the first sources only. */
+  /** The number of bad packets by source address, for the first sources only. */
   get badBySource(): ReadonlyMap<string, number> {
     return this.#badBySource
   }
 
-  /** Those of all other sources. */
-  get badElsewhere(): number {
-    return this.#badElsewhere
+  /** The number of bad packets from all other sources. */
+  get badFromOthers(): number {
+    return this.#badFromOthers
   }
 
-  /** Counts a datagram that its sender got wrong, or one too many, against that sender. */
-  bad(counter: Bad, source: string): void {
+  /** Counts a datagram that is faulty, or beyond a limit, against its source. */
+  countBad(counter: Bad, source: string): void {
     this.counters[counter]++
     const count = this.#badBySource.get(source)
     if (count !== undefined) this.#badBySource.set(source, count + 1)
     else if (this.#badBySource.size < this.#maxSources) this.#badBySource.set(source, 1)
-    else this.#badElsewhere++
+    else this.#badFromOthers++
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A TCP listener that answers every connection with one document and the end, whatever is sent to it. A reader gets all
- * of it or a reset. A document is made once for all who come within a second, in many turns; readers that are slow are
- * held up to a number, a time, and bytes of documents together.
+ * A TCP listener that answers every connection with one document and closes it, whatever the reader sends. A reader gets the
+ * complete document or a reset. A document is made over many turns of the event loop, once for all readers within a second.
+ * Slow readers are bounded in number, in time, and in the bytes of the documents they hold.
  */
 import { createServer, type Socket } from 'node:net'
 import type { Address } from '../../core/address.ts'
@@ -11,29 +11,29 @@ const MAX_READERS = 64
 const READING_MS = 30_000
 const MAX_HELD_BYTES = 256 * 1024 * 1024
 const SAME_FOR_MS = 1000
-/** A millisecond or so. */
+/** These take about a millisecond. */
 const CHARACTERS_A_TURN = 256 * 1024
 
 export interface DocumentsOptions {
   readonly address: Address
-  /** Of the configuration, to be named when the address cannot be bound. */
+  /** The configuration key, for the error if the address cannot be bound. */
   readonly key: string
-  /** Whether that address may read it. Asked when it comes, and again when the document is there. */
+  /** Whether an address may read the document. Checked when it connects, and again when the document is complete. */
   readonly allowed: (source: string) => boolean
-  /** ASCII, in pieces; asked for over many turns. */
+  /** The document in pieces of ASCII, read over many turns. */
   readonly document: () => Iterable<string>
-  /** It could not be made. */
+  /** Called if the document could not be made. */
   readonly failed: (error: unknown) => void
-  /** Milliseconds that a reader may take, if not half a minute. */
+  /** The time in ms that a reader may take; half a minute by default. */
   readonly readingMs?: number
 }
 
 export interface DocumentCounts {
-  /** Documents that were taken to the end. */
+  /** Documents that were read completely. */
   served: number
-  /** Connections from where nobody may read it now. */
+  /** Connections from addresses that may not read the document. */
   refused: number
-  /** Connections that were one too many, took too long, or came for what could not be made. */
+  /** Connections beyond the limit, that took too long, or whose document could not be made. */
   cutOff: number
 }
 
@@ -57,7 +57,7 @@ export async function listenDocuments(options: DocumentsOptions): Promise<Docume
   const documents = new Documents(options)
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
-    // What a reader says does not matter, but it has to be taken: a reset would lose the document.
+    // The content of what a reader sends does not matter, but it must be read: a reset would lose the document.
     socket.on('error', () => {})
     const source = socket.remoteAddress ?? ''
     const isAllowed = allowed(source)
@@ -90,7 +90,7 @@ export async function listenDocuments(options: DocumentsOptions): Promise<Docume
           return
         }
         held = document
-        // Closed when the reader closes: before, what it may still say would reset the connection under the document.
+        // The socket is closed only when the reader closes: more data from it would reset the connection before it has read all.
         socket.once('finish', () => counts.served++)
         socket.end(document.bytes)
       },
@@ -111,7 +111,7 @@ export async function listenDocuments(options: DocumentsOptions): Promise<Docume
   }
 }
 
-/** The document of now, and those that are still being read. */
+/** The latest document, and the bytes of those that are still being read. */
 class Documents {
   readonly #options: Pick<DocumentsOptions, 'document' | 'failed'>
   #latest: Promise<Document> | undefined
@@ -121,7 +121,7 @@ class Documents {
     this.#options = options
   }
 
-  /** To be released. undefined: too much is held. Rejects if it cannot be made. */
+  /** Returns a document, which must be released, or undefined if too many bytes are held. Rejects if it cannot be made. */
   async take(): Promise<Document | undefined> {
     this.#latest ??= this.#next()
     const document = await this.#latest

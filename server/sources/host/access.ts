@@ -1,12 +1,12 @@
 /**
- * Everything the host metrics touch of the machine, so that a test can hand in another one. All calls are
- * synchronous: measured, a file of /proc takes 10 to 40 us to read and parse, and there is one reading per tick.
+ * The access of the host metrics to the machine, which tests replace. All calls are synchronous: reading and parsing a file
+ * of /proc takes 10 to 40 us, and there is one reading per tick.
  */
 import { readdirSync, readFileSync, statfsSync } from 'node:fs'
 import os from 'node:os'
-import type { FileSystemStats } from './disk-space.ts'
+import type { FileSystemStats } from './proc.ts'
 
-/** All but the facts of `os` may throw what node:fs throws. */
+/** Everything except `os` may throw what node:fs throws. */
 export interface HostAccess {
   readonly platform: NodeJS.Platform
   readonly os: Pick<
@@ -28,7 +28,7 @@ export function systemAccess(): HostAccess {
   }
 }
 
-/** What `read` gives, or `absent` where this kernel does not have the file or does not show it to us. */
+/** Returns the result of `read`, or `absent` if this kernel does not have the file or does not let us read it. */
 export function unlessAbsent<T>(read: () => T, absent: T): T {
   try {
     return read()

@@ -9,7 +9,7 @@ export const hostSection = section(
       interval_ms: key(
         integer(10, 86_400_000),
         1_000n,
-        'Milliseconds between two readings, where a consumer names none.',
+        'Milliseconds between two readings, unless the consumer sets an interval.',
       ),
     })
     .describe('The metrics of this machine.'),

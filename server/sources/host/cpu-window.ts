@@ -1,11 +1,11 @@
 /**
- * Which two readings a CPU percentage lies between. A reader with a key (a series that is polled) gets the time since
- * its own previous reading, whatever others read in between; its first reading, and any without a key (QUERY), goes
- * back to a sample that somebody took 1 to 60 s ago, else to the start of the host.
+ * The two readings that a CPU percentage covers. For a reader with a key (a polled series) these are its own previous reading
+ * and this one, whatever others read in between. The first reading of a key, and any reading without a key (QUERY), covers
+ * the time since a sample that somebody took 1 to 60 s ago or, without one, since the start of the host.
  */
 import { AT_BOOT, type CpuPercent, type CpuSample, type CpuTimes, percentBetween } from './cpu.ts'
 
-/** Times count in steps of 10 ms: over less than a second the percentages would be mostly rounding. */
+/** Times count in steps of 10 ms: over less than a second, percentages would mostly be rounding errors. */
 const SHORTEST_MS = 1_000
 const LONGEST_MS = 60_000
 
@@ -21,13 +21,13 @@ interface Previous {
 
 export class CpuWindows {
   readonly #previous = new Map<string, Map<number | undefined, Previous>>()
-  /** Two samples at least 1 s apart: one of them is old enough at any moment, if anybody reads at all. */
+  /** Two samples at least 1 s apart: as long as anybody reads, one of them is always old enough. */
   #newer: Taken | undefined
   #older: Taken | undefined
 
   /**
-   * The percentages of one CPU, or of all together (`cpu` undefined), in `sample`, taken at `atMs` of a clock that
-   * never goes back. While the counters stand still (or were set back) the key's last percentages hold.
+   * The percentages of one CPU, or of all together if `cpu` is undefined, in `sample`, which was taken at `atMs` of a
+   * monotonic clock. While the counters do not advance (or were set back), the last percentages of the key are returned.
    */
   percent(sample: CpuSample, cpu: number | undefined, atMs: number, key?: string): CpuPercent | undefined {
     const times = timesOf(sample, cpu)
@@ -51,7 +51,7 @@ export class CpuWindows {
     return percent
   }
 
-  /** The series of this key is not read any more. */
+  /** Removes the state of a key whose series is not read any more. */
   forget(key: string): void {
     this.#previous.delete(key)
   }

@@ -1,7 +1,7 @@
 /**
  * /proc/stat: CPU times, boot time, runnable threads; and percentages between two readings of the times.
  * The times count ticks (usually 1/100 s) since boot. `user` and `nice` already contain the time of guests, so the
- * guest columns behind `steal` are not part of the total. `idle` and `iowait` can run backwards by a tick.
+ * guest columns after `steal` are not part of the total. `idle` and `iowait` can run backwards by a tick.
  */
 import { uint32, uint53, uint64, words } from './numbers.ts'
 
@@ -9,14 +9,14 @@ import { uint32, uint53, uint64, words } from './numbers.ts'
 const CPU_FIELDS = ['user', 'nice', 'system', 'idle', 'iowait', 'irq', 'softirq', 'steal'] as const
 type CpuField = (typeof CPU_FIELDS)[number]
 
-/** Any unit, as long as it is the same for all fields; `undefined` = not counted by this kernel. */
+/** Times in any unit, as long as it is the same for all fields; undefined if this kernel does not count a field. */
 export type CpuTimes = Readonly<Record<CpuField, number | undefined>>
 export type CpuPercent = Readonly<Record<CpuField, number | undefined>>
 
 export interface CpuSample {
   /** All CPUs together. */
   readonly all: CpuTimes | undefined
-  /** By CPU number; CPUs that are switched off are missing. */
+  /** Times by CPU number; CPUs that are switched off are missing. */
   readonly each: ReadonlyMap<number, CpuTimes>
 }
 
@@ -34,7 +34,7 @@ export function parseStat(text: string): Stat {
   let running: number | undefined
   const each = new Map<number, CpuTimes>()
   for (const line of text.split('\n')) {
-    // The interrupt lines are tens of KiB long on large hosts: only lines that are wanted are taken apart.
+    // The interrupt lines are tens of KiB long on large hosts: only the lines that are needed are split.
     if (line.startsWith('cpu')) {
       const [label, ...times] = words(line)
       const cpu = uint32(label?.slice(3))
@@ -46,7 +46,7 @@ export function parseStat(text: string): Stat {
   return { cpu: { all, each }, bootTime, running }
 }
 
-/** The share of each field in the time between two readings; `undefined` if no time went by, or it went backwards. */
+/** The share of each field in the time between two readings; undefined if no time passed, or it ran backwards. */
 export function percentBetween(before: CpuTimes, after: CpuTimes): CpuPercent | undefined {
   if (totalTime(after) <= totalTime(before)) return undefined
   let total = 0
@@ -57,7 +57,7 @@ export function percentBetween(before: CpuTimes, after: CpuTimes): CpuPercent | 
   })
 }
 
-/** What a CPU had counted when the host started. */
+/** The times of a CPU when the host started. */
 export const AT_BOOT: CpuTimes = cpuRecord(() => 0)
 
 function cpuTimes(columns: readonly string[]): CpuTimes {

@@ -1,10 +1,10 @@
 /**
- * The host metrics as data: the catalogue, docs/sensors.md and the reader all come from this table. A metric's `field`
- * is the key under which its group's reading holds the value, always the last word of the name.
+ * The host metrics as data: the catalogue, docs/sensors.md and the reader are derived from this table. The `field` of a
+ * metric is the key of its value in the reading of its group, and always the last word of its name.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 
-/** What is read together. */
+/** Metrics that are read together. */
 export type HostGroup = 'cpu' | 'load' | 'mem' | 'disk-space' | 'disk-io' | 'net' | 'uptime' | 'process' | 'static'
 
 /** The optional parameter that selects one source: `cpu` is a uint32, the others are strings. */
@@ -20,7 +20,7 @@ export interface HostDefinition {
   /** One sentence, without a full stop. */
   readonly description: string
   readonly parameter?: HostParameter
-  /** `unix` = everywhere but Windows. */
+  /** `unix` means every platform except Windows. */
   readonly platforms: 'all' | 'unix' | 'linux'
 }
 
@@ -131,7 +131,7 @@ export const HOST_DEFINITIONS: readonly HostDefinition[] = [
   }),
 ]
 
-/** The metrics that a host of this platform can give; on an old kernel some of them may still read VOID. */
+/** The metrics that are available on a platform; on an old kernel, some of them may still be VOID. */
 export function availableDefinitions(platform: NodeJS.Platform): readonly HostDefinition[] {
   return HOST_DEFINITIONS.filter(
     ({ platforms }) => platform === 'linux' || platforms === 'all' || (platforms === 'unix' && platform !== 'win32'),

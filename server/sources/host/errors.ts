@@ -1,40 +1,40 @@
-/** What this folder throws at its callers. Anything else that leaves it is a fault of the machine (fs) or ours. */
+/** The errors of the host metrics. Any other error is a failure of the machine (fs) or a defect. */
 
-const MOST_NAMED = 16
-const MOST_ECHOED = 64
+const MAX_NAMES = 16
+const MAX_NAME_LENGTH = 64
 
-/** A cpu, mount, device or interface that this host does not have, or that must not be read: refuse the COLLECT. */
-export class UnknownSource extends Error {
+/** A CPU, mount, device or interface that this host does not have, or that must not be read: COLLECT is refused. */
+export class UnknownHostObject extends Error {
   override readonly name = 'UnknownSource'
 }
 
 /** `no cpu 9: this host has 0 to 1`. */
-export function noSuchCpu(cpu: number, known: Iterable<number>): UnknownSource {
-  return new UnknownSource(`no cpu ${cpu}: this host has ${ranges([...known])}`)
+export function noSuchCpu(cpu: number, known: Iterable<number>): UnknownHostObject {
+  return new UnknownHostObject(`no cpu ${cpu}: this host has ${ranges([...known])}`)
 }
 
 type Kind = 'mount' | 'device' | 'interface'
 
-/** `no device "sdz": this host has sda, sdb`. The asked name is quoted and cut, the list is cut too. */
-export function noSuchName(kind: Kind, asked: string, known: Iterable<string>): UnknownSource {
+/** `no device "sdz": this host has sda, sdb`. The requested name is quoted and shortened, and the list is shortened too. */
+export function noSuchName(kind: Kind, name: string, known: Iterable<string>): UnknownHostObject {
   const names = [...known]
-  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ''
-  const list = names.length === 0 ? 'none' : names.slice(0, MOST_NAMED).join(', ') + more
-  return new UnknownSource(`no ${kind} ${quoted(asked)}: this host has ${list}`)
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : ''
+  const list = names.length === 0 ? 'none' : names.slice(0, MAX_NAMES).join(', ') + more
+  return new UnknownHostObject(`no ${kind} ${quoted(name)}: this host has ${list}`)
 }
 
-/** A mount whose file system could keep the calling thread waiting for a server that is gone. */
-export function remoteMount(mount: string, type: string): UnknownSource {
-  return new UnknownSource(
-    `mount ${quoted(mount)} is ${type}: asking it could hang this server; measure it on the host that exports it`,
+/** A mount whose file system could block the calling thread while its server is unreachable. */
+export function remoteMount(mount: string, type: string): UnknownHostObject {
+  return new UnknownHostObject(
+    `mount ${quoted(mount)} is ${type}: reading it could block this server; measure it on the host that exports it`,
   )
 }
 
-function quoted(asked: string): string {
-  return JSON.stringify(asked.length > MOST_ECHOED ? `${asked.slice(0, MOST_ECHOED)}…` : asked)
+function quoted(name: string): string {
+  return JSON.stringify(name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name)
 }
 
-/** CPUs that are switched off leave holes: `0 to 1, 3`. */
+/** CPUs that are switched off leave gaps: `0 to 1, 3`. */
 function ranges(numbers: number[]): string {
   numbers.sort((a, b) => a - b)
   const parts: string[] = []
@@ -44,5 +44,5 @@ function ranges(numbers: number[]): string {
     parts.push(first === i ? `${numbers[i]}` : `${numbers[first]} to ${numbers[i]}`)
     first = i + 1
   }
-  return parts.length === 0 ? 'none' : parts.slice(0, MOST_NAMED).join(', ')
+  return parts.length === 0 ? 'none' : parts.slice(0, MAX_NAMES).join(', ')
 }

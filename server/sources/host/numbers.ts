@@ -1,6 +1,6 @@
 /**
- * Numbers out of kernel text. A token that is missing, is no number or does not fit gives `undefined`, which becomes
- * VOID on the wire: never NaN, never a wrapped or rounded counter.
+ * Numbers in kernel text. A token that is missing, is not a number or does not fit becomes `undefined`, which is VOID on
+ * the wire: never NaN, and never a wrapped or rounded counter.
  */
 
 const MAX_UINT32 = 0xffff_ffff
@@ -13,7 +13,7 @@ export function uint64(token: string | undefined): bigint | undefined {
   return fit64(BigInt(token))
 }
 
-/** `count` times `unit`, for what the kernel counts in KiB or sectors; `undefined` where that leaves 64 bits. */
+/** `count` times `unit`, for values that the kernel counts in KiB or sectors; undefined if the product exceeds 64 bits. */
 export function scaled(count: bigint | undefined, unit: bigint): bigint | undefined {
   return count === undefined ? undefined : fit64(count * unit)
 }
@@ -38,7 +38,7 @@ export function words(line: string): readonly string[] {
   return line.match(/\S+/g) ?? []
 }
 
-/** Adds up one counter of many sources, modulo 2^64 as the kernel does; `undefined` if no source gives it. */
+/** Adds up one counter of several devices, modulo 2^64 as the kernel does; undefined if no device has it. */
 export function sumOf(counts: Iterable<bigint | undefined>): bigint | undefined {
   let sum: bigint | undefined
   for (const count of counts) {

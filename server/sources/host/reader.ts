@@ -1,16 +1,16 @@
 /**
- * Measures host metrics. A tick is a reading of a monotonic clock in ms, taken once per turn of whoever polls: all
- * reads with the same tick see the same host and share each file. CPU percentages need two readings and so have a
- * state; cpu-window.ts says which two.
+ * Measures host metrics. A tick is a monotonic time in ms, taken once per turn of the poller: all reads with the same tick
+ * see the same state of the host and read each file once. CPU percentages need two readings, and therefore state:
+ * cpu-window.ts.
  */
 import type { HostAccess } from './access.ts'
 import { CpuWindows } from './cpu-window.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
-import { isRemote } from './disk-space.ts'
 import { noSuchCpu, noSuchName, remoteMount } from './errors.ts'
+import { isRemote } from './proc.ts'
 import { type HostSnapshot, takeSnapshot } from './snapshot.ts'
 
-/** Only the parameter that a metric's definition names is looked at. */
+/** The arguments of a metric. Only the parameter that its definition names is used. */
 export interface HostArgs {
   readonly cpu?: number
   readonly mount?: string
@@ -18,7 +18,7 @@ export interface HostArgs {
   readonly interface?: string
 }
 
-/** UINT32 and DOUBLE as number, UINT64 as bigint, STRING as string; `undefined` = not available now, VOID. */
+/** A number for UINT32 and DOUBLE, a bigint for UINT64, a string for STRING; undefined, sent as VOID, if not available now. */
 export type HostValue = number | bigint | string | undefined
 
 const ROOT = '/'
@@ -36,17 +36,18 @@ export class HostReader {
   }
 
   /**
-   * Whether the source that `args` selects is there now.
-   * @throws UnknownSource with a sentence for the consumer
+   * Checks that the CPU, mount, device or interface in `args` exists now.
+   * @throws UnknownHostObject with a message for the consumer
    */
   check(name: string, args: HostArgs, tickMs: number): void {
     checkSource(this.#definition(name), args, this.#at(tickMs))
   }
 
   /**
-   * One measurement. `key` names a series that is polled, so that its CPU percentages cover the time since that
-   * series was read last; leave it out for a single reading.
-   * @throws UnknownSource if what `args` selects is not, or no longer, there; what node:fs throws but for absent files
+   * Takes one measurement. `key` identifies a polled series, whose CPU percentages cover the time since its previous
+   * reading; leave it out for a single reading.
+   * @throws UnknownHostObject if `args` selects something that does not exist (any more); errors of node:fs except for
+   * absent files
    */
   read(name: string, args: HostArgs, tickMs: number, key?: string): HostValue {
     const definition = this.#definition(name)
@@ -54,7 +55,7 @@ export class HostReader {
     return this.#reading(definition, args, tickMs, key)?.[definition.field]
   }
 
-  /** Drops what is remembered for a series; call it when the series is not polled any more. */
+  /** Drops the state of a series; call this when it is not polled any more. */
   forget(key: string): void {
     this.#windows.forget(key)
   }

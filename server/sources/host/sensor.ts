@@ -1,4 +1,4 @@
-/** `host.*`: this machine, measured when asked [MON 9]. The reading itself is beside this file; here it meets the hub. */
+/** `host.*`: this machine, measured on request [MON 9]. */
 import type { Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
@@ -6,24 +6,32 @@ import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
 import type { Arguments, Labels, Measurement, Metric, Parameter, PolledSensor } from '../../metrics/metric.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
-import { UnknownSource } from './errors.ts'
+import { UnknownHostObject } from './errors.ts'
 import type { HostArgs, HostReader, HostValue } from './reader.ts'
 
 const hostParameter: Parameter = {
   name: 'host',
   type: BasicType.STRING,
-  description: 'This producer, if left out.',
+  description: 'The host; if left out, that of this producer.',
   selects: 'own',
 }
 const narrowing: Readonly<Record<NonNullable<HostDefinition['parameter']>, Parameter>> = {
-  cpu: { name: 'cpu', type: BasicType.UINT32, description: 'One CPU, from 0; left out: all together.' },
-  mount: { name: 'mount', type: BasicType.STRING, description: 'A mount point; left out: /.' },
+  cpu: {
+    name: 'cpu',
+    type: BasicType.UINT32,
+    description: 'The number of a CPU, from 0; if left out, all CPUs together.',
+  },
+  mount: { name: 'mount', type: BasicType.STRING, description: 'A mount point; if left out, /.' },
   device: {
     name: 'device',
     type: BasicType.STRING,
-    description: 'A block device; left out: all whole disks together.',
+    description: 'A block device; if left out, all whole disks together.',
   },
-  interface: { name: 'interface', type: BasicType.STRING, description: 'A network interface; left out: all but lo.' },
+  interface: {
+    name: 'interface',
+    type: BasicType.STRING,
+    description: 'A network interface; if left out, all except lo.',
+  },
 }
 
 export interface HostStatus {
@@ -33,7 +41,7 @@ export interface HostStatus {
   readonly counters: Readonly<Record<'readings' | 'failures', number>>
 }
 
-/** Readings at one moment share what they read. */
+/** The clock of the sensor: readings at the same monotonic time share the files they read. */
 export type HostClock = Pick<Clock, 'monotonicMs' | 'microseconds'>
 
 export class HostSensor implements PolledSensor {
@@ -75,7 +83,7 @@ export class HostSensor implements PolledSensor {
     try {
       this.#reader.check(metric.name, argsOf(args), this.#clock.monotonicMs())
     } catch (error) {
-      if (error instanceof UnknownSource) throw new StatusError('INVALID_ARGUMENT', error.message)
+      if (error instanceof UnknownHostObject) throw new StatusError('INVALID_ARGUMENT', error.message)
       throw error
     }
   }
@@ -84,7 +92,7 @@ export class HostSensor implements PolledSensor {
     return { value: measuredValue(metric, this.#read(metric, args, key)), time: this.#clock.microseconds() }
   }
 
-  /** A disk that was unplugged after COLLECT, or a file that cannot be read now, is no measurement; it ends nothing. */
+  /** Returns undefined if a disk was unplugged after COLLECT, or a file cannot be read now: the binding continues. */
   #read(metric: Metric, args: Arguments, key?: string): HostValue {
     this.#readings++
     try {

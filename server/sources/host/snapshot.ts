@@ -1,23 +1,33 @@
 /**
- * The host as it is in one tick: each file is read and parsed when somebody first asks, and at most once. Make a new
- * snapshot for the next tick. Linux reads /proc; elsewhere there is what node:os knows, and the rest is not available.
+ * The state of the host in one tick: each file is read and parsed on first use, and at most once. The next tick needs a new
+ * snapshot. On Linux the source is /proc; elsewhere it is node:os, and everything else is not available.
  */
 import type { CpuInfo } from 'node:os'
 import { type HostAccess, unlessAbsent } from './access.ts'
 import { type CpuSample, type CpuTimes, parseStat } from './cpu.ts'
-import { type DiskIo, parseDiskstats, totalDiskIo } from './disk-io.ts'
-import { type DiskSpace, parseMounts, spaceOf } from './disk-space.ts'
-import { type Load, parseLoadavg } from './load.ts'
-import { type Memory, parseMeminfo } from './memory.ts'
-import { type NetIo, parseNetDev, totalNetIo } from './net.ts'
-import { parseUptime } from './uptime.ts'
+import {
+  type DiskIo,
+  type DiskSpace,
+  type Load,
+  type Memory,
+  type NetIo,
+  parseDiskstats,
+  parseLoadavg,
+  parseMeminfo,
+  parseMounts,
+  parseNetDev,
+  parseUptime,
+  spaceOf,
+  totalDiskIo,
+  totalNetIo,
+} from './proc.ts'
 
-/** Readings are keyed by the last word of the metric's name; what cannot be had is `undefined` or missing. */
+/** The keys of readings are the last words of metric names; what is not available is undefined or missing. */
 export interface HostSnapshot {
   cpu(): CpuSample
   load(): Load
   memory(): Memory
-  /** Mount point to type of file system. */
+  /** The file system type of each mount point. */
   mounts(): ReadonlyMap<string, string>
   space(mount: string): DiskSpace | undefined
   disks(): ReadonlyMap<string, DiskIo>
@@ -65,7 +75,7 @@ function portableSnapshot(access: HostAccess): HostSnapshot {
       total: BigInt(os.totalmem()),
       free: BigInt(os.freemem()),
     })),
-    // Without a list of mounts only "/" can be asked for: see disk-space.ts on probing paths.
+    // Without a list of mounts, "/" is the only mount point: see parseMounts on probing paths.
     mounts: () => new Map(),
     space: spaceReader(access),
     disks: () => new Map(),
@@ -77,7 +87,7 @@ function portableSnapshot(access: HostAccess): HostSnapshot {
   }
 }
 
-/** node:os counts in ms. Its `irq` is part of `sys` on Windows and always 0 on macOS: left out. */
+/** node:os counts in ms. Its `irq` is omitted: it is part of `sys` on Windows and always 0 on macOS. */
 function portableCpu(cpus: readonly CpuInfo[]): CpuSample {
   const sum = { user: 0, nice: 0, sys: 0, idle: 0 }
   const each = new Map<number, CpuTimes>()
@@ -96,7 +106,7 @@ function portableTimes(times: Omit<CpuInfo['times'], 'irq'>): CpuTimes {
   return { user, nice, system, idle, iowait: undefined, irq: undefined, softirq: undefined, steal: undefined }
 }
 
-/** Each process is a directory of /proc named by its number; those that the kernel hides from us do not count. */
+/** Counts the directories of /proc named by a number, one per process, without those that the kernel hides from us. */
 function processNumber(access: HostAccess): number | undefined {
   return unlessAbsent(() => access.readDirectory('/proc'), []).filter((name) => /^\d+$/.test(name)).length || undefined
 }

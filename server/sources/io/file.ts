@@ -1,16 +1,16 @@
 /**
- * A file as a stream: from its start to its end and, where it is followed, whatever is added to it later. One that became
- * shorter, or is another file under the same name, is a new stream; it begins when the old one was taken to its end.
+ * A file as a stream: its content from start to end and, if it is followed, whatever is appended later. If it was truncated,
+ * or replaced by another file, a new stream begins after the old one was processed to its end.
  */
 import { constants } from 'node:fs'
 import { type FileHandle, open as openFile } from 'node:fs/promises'
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { PacedStream, Pacer, StreamTaker } from './pacer.ts'
 
-const LOOK_MS = 500
+const POLL_MS = 500
 const PIECE_BYTES = 64 << 10
-/** To open a pipe, which is refused then, must not wait for somebody who writes into it. */
-const HOW = constants.O_RDONLY | constants.O_NONBLOCK
+/** Opening a pipe, which is refused afterwards, must not block until it has a writer. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 export interface FileOptions {
   readonly path: string
@@ -19,11 +19,11 @@ export interface FileOptions {
   readonly pacer: Pacer
   /** Called when a stream begins; returns what takes its bytes, undefined if nothing does. */
   readonly open: () => StreamTaker | undefined
-  /** Called once if the file cannot be read; a file that is followed is looked for again. */
+  /** Called once if the file cannot be read; a followed file is tried again. */
   readonly failed: (error: Error) => void
 }
 
-/** Begins at once. */
+/** Starts immediately. */
 export function followFile(options: FileOptions): { close(): Promise<void> } {
   const following = new Following(options)
   return { close: () => following.close() }
@@ -35,7 +35,7 @@ class Following {
   #inode = 0
   #offset = 0
   #feed: PacedStream | undefined
-  /** The pacer has enough. */
+  /** Whether the pacer has paused the reader. */
   #isPaused = false
   #hasFailed = false
   #isClosed = false
@@ -46,7 +46,7 @@ class Following {
 
   constructor(options: FileOptions) {
     this.#options = options
-    this.#reading = this.#look()
+    this.#reading = this.#poll()
   }
 
   async close(): Promise<void> {
@@ -57,10 +57,10 @@ class Following {
     await this.#handle?.close()
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { follow, failed, clock } = this.#options
     try {
-      // What was added before it was moved away.
+      // Data may have been appended before the file was moved away.
       if (this.#handle !== undefined) await this.#read(this.#handle)
       const handle = await this.#replaced()
       if (handle !== undefined) await this.#read(handle)
@@ -71,18 +71,18 @@ class Following {
     }
     if (this.#isClosed || !follow) return
     this.#timer = clock.setTimeout(() => {
-      this.#reading = this.#look()
-    }, LOOK_MS)
+      this.#reading = this.#poll()
+    }, POLL_MS)
   }
 
-  /** Begins a new stream if the file is not the one it was. */
+  /** Begins a new stream if the file was replaced or truncated. */
   async #replaced(): Promise<FileHandle | undefined> {
-    const handle = await openFile(this.#options.path, HOW)
+    const handle = await openFile(this.#options.path, OPEN_FLAGS)
     const status = await handle.stat()
     const isNew = this.#handle === undefined || status.ino !== this.#inode || status.size < this.#offset
     if (!isNew || !status.isFile()) {
       await handle.close()
-      if (isNew) throw new Error('it is no file')
+      if (isNew) throw new Error('not a regular file')
       return undefined
     }
     await this.#handle?.close()

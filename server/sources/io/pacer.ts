@@ -1,31 +1,31 @@
 /**
- * Streams that come in are paced by storage, never by consumers. What arrived is taken in slices, all streams together at
- * most 16 KiB in a turn of the event loop, and not at all while too much waits to be stored: two bytes of a stream may
- * become 124 on a channel, and the kernel hands over 2 MiB at once.
+ * Incoming streams are paced by storage, never by consumers. Data is processed in slices: at most 16 KiB of all streams
+ * together in a turn of the event loop, and nothing while the storage backlog is too large. Two bytes of a stream may become
+ * 124 on a channel, and the kernel delivers 2 MiB at once.
  */
 import type { Clock } from '../../core/clock.ts'
 
-/** Bytes taken in one turn, of all streams together. */
+/** Bytes processed in one turn, of all streams together. */
 const TURN_BYTES = 16 << 10
 
-/** Bytes taken before the backlog is checked again: in 2-byte values for 1,000 channels they make 32 MB. */
+/** Bytes processed before the backlog is checked again: as 2-byte values for 1,000 channels, they make 32 MB. */
 const PIECE_BYTES = 512
 
 /** Bytes of one stream that may wait here before its reader is paused. */
 const PENDING_BYTES = 64 << 10
 
-/** How much waits to be stored. */
+/** The backlog of the storage. */
 export interface StorageBacklog {
-  /** Whether too much waits to be stored for more to be taken. */
+  /** Whether the backlog is too large to process more data. */
   behind(): boolean
-  /** Calls back once, when something was stored. */
+  /** Calls `resume` once, after something was stored. */
   whenStored(resume: () => void): void
 }
 
 /** Takes the bytes of a stream. */
 export interface StreamTaker {
   push(bytes: Uint8Array): void
-  /** Everything was taken. */
+  /** The stream has ended, and all its bytes were pushed. */
   end(): void
 }
 
@@ -39,13 +39,13 @@ export interface PausableReader {
 export interface PacedStream {
   /** Takes ownership of the chunk. */
   push(chunk: Uint8Array): void
-  /** Nothing more comes; what waits here is taken first. */
+  /** Ends the stream after the pending bytes were processed. */
   end(): void
 }
 
 export class Pacer {
   readonly #storage: StorageBacklog
-  /** Streams with something to take, in their order. */
+  /** Streams with pending bytes, in their order. */
   readonly #waiting: Stream[] = []
   #scheduled = false
 
@@ -73,7 +73,7 @@ export class Pacer {
     else setImmediate(go)
   }
 
-  /** Takes a piece of each stream in turn. */
+  /** Processes a piece of each stream in turn. */
   #turn(): void {
     const waiting = this.#waiting
     for (let left = TURN_BYTES; left > 0 && waiting.length > 0 && !this.#storage.behind(); ) {
@@ -87,12 +87,12 @@ export class Pacer {
 
 export interface Pacing {
   readonly clock: Pick<Clock, 'setTimeout'>
-  /** Whether too much waits to be stored for more to be taken. */
+  /** Whether the backlog is too large to process more data. */
   readonly behind: () => boolean
   readonly journal: { wait(waiting: { durable: () => void }): void }
 }
 
-/** Returns the pacer of each sensor: its streams wait for storage and for the quota of its tenant, and for no other's. */
+/** Returns the pacer of each sensor: its streams wait for storage and for the quota of its own tenant only. */
 export function pacersOf<S extends { readonly meter: { readonly waitMs: number } }>(
   sensors: readonly S[],
   { clock, behind, journal }: Pacing,

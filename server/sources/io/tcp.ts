@@ -1,17 +1,17 @@
-/** A TCP listener for streams that come in: smon, where nothing is written but the end of a stream that was taken, and Mono agents, which are asked. */
+/** A TCP listener for incoming streams: smon, whose end is confirmed after it was processed, and Mono agents, which are sent requests. */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Address } from '../../core/address.ts'
 import { bindTcp } from '../../core/listen.ts'
 import type { Pacer, StreamTaker } from './pacer.ts'
 
-/** A sender that is gone without a word is noticed by the kernel. */
+/** The kernel detects a sender that disappeared without closing its connection. */
 const KEEP_ALIVE_MS = 15_000
 
 export interface StreamListenOptions {
   readonly address: Address
   /** The key of the configuration, named in the error if the address cannot be bound. */
   readonly key: string
-  /** Called for each connection; returns what takes its bytes and what they wait for, undefined to refuse it. */
+  /** Called for each connection; returns the receiver of its bytes and their pacer, or undefined to refuse it. */
   readonly open: (
     address: string,
     port: number,
@@ -22,7 +22,7 @@ export interface StreamListenOptions {
 /** The way back to the peer that connected. */
 export interface StreamReply {
   write(bytes: Uint8Array): void
-  /** Ends the connection at once. */
+  /** Resets the connection immediately. */
   close(): void
 }
 
@@ -49,7 +49,7 @@ export async function listenStreams({ address, key, open }: StreamListenOptions)
     }
     const opened = open(socket.remoteAddress ?? '', socket.remotePort ?? 0, back)
     if (opened === undefined) {
-      // Not an end: that would say that everything was taken.
+      // A reset instead of an end, which would confirm that everything was processed.
       socket.resetAndDestroy()
       return
     }
@@ -60,7 +60,7 @@ export async function listenStreams({ address, key, open }: StreamListenOptions)
         push: (bytes) => taker.push(bytes),
         end() {
           taker.end()
-          // The sender may wait for this: what it sent is taken.
+          // The sender may wait for this confirmation that everything was processed.
           socket.end()
         },
       },
@@ -68,7 +68,7 @@ export async function listenStreams({ address, key, open }: StreamListenOptions)
     )
     socket.on('data', (chunk) => feed.push(chunk as Buffer))
     socket.on('end', () => feed.end())
-    // What came before a reset counts: the rest is taken.
+    // Data that came before a reset is still processed.
     socket.on('close', () => {
       sockets.delete(socket)
       feed.end()

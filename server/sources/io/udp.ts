@@ -1,6 +1,6 @@
 /**
- * Datagrams from a UDP socket. They cannot be paced: what nobody reads in time the kernel throws away, and only its
- * own table tells how many. So the receive buffer is as large as it is given, and `kernelDrops` reads that table.
+ * Datagrams from a UDP socket. They cannot be paced: the kernel drops what is not read in time, and only its own table shows
+ * how many. So the receive buffer is as large as the system permits, and `kernelDrops` reads that table.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
@@ -9,37 +9,37 @@ import { isIPv4 } from 'node:net'
 import type { Address } from '../../core/address.ts'
 import { listenError } from '../../core/listen.ts'
 
-/** Linux gives at most `net.core.rmem_max`, without a word. */
+/** Linux silently limits it to `net.core.rmem_max`. */
 const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
 
 export interface UdpOptions {
   readonly address: Address
-  /** `address` is a multicast group to join, on the interface with this address or, if it is '', on one of the system's. */
+  /** If set, `address` is a multicast group to join on the interface with this address, or on one that the system chooses if ''. */
   readonly groupOn?: string
   /** The key of the configuration, named in the error if the address cannot be bound. */
   readonly key: string
-  /** The program that usually has this port, for the error. */
+  /** The program that usually uses this port, for the error. */
   readonly rival: string
   /** `bytes` is only valid during the call. */
   readonly packet: (bytes: Uint8Array, source: string, port: number) => void
-  /** The socket is lost after it was bound; it is closed already. */
+  /** Called if the socket fails after it was bound; it is already closed. */
   readonly failed: (error: Error) => void
 }
 
 export interface UdpListening {
   readonly address: Address
-  /** Datagrams that the kernel threw away since the socket was bound; undefined where it does not say (not Linux). */
+  /** Datagrams that the kernel dropped since the socket was bound; undefined if it does not report that (not Linux). */
   kernelDrops(): number | undefined
-  /** It has its port on all addresses: what a group gets there it gets too, so nothing else may be bound to the group. */
+  /** Whether it is bound to all addresses. Then it also receives datagrams to a group, and no other socket may be bound to the group. */
   readonly isEverywhere: boolean
-  /** Takes what a group gets, as by `groupOn`. Throws ListenError that names `key`. */
+  /** Joins a group, like `groupOn`. Throws a ListenError that names `key`. */
   join(group: string, groupOn: string, key: string): void
-  /** Sends one from the same socket. Errors are ignored: UDP promises nothing. */
+  /** Sends a datagram from the same socket. Errors are ignored: UDP guarantees nothing. */
   send(packet: Uint8Array, host: string, port: number): void
   close(): Promise<void>
 }
 
-/** Binds; a port that another socket has is never shared with it, but for a group's. Rejects with ListenError. */
+/** Binds a socket. Its port is never shared with another socket, except that of a group. Rejects with ListenError. */
 export async function listenUdp({ address, groupOn, key, rival, packet, failed }: UdpOptions): Promise<UdpListening> {
   const socket = await bind(address, groupOn).catch((error: unknown) => {
     throw listenError(isInUse(error) ? inUse(rival, error) : error, address, key)
@@ -47,7 +47,7 @@ export async function listenUdp({ address, groupOn, key, rival, packet, failed }
   try {
     socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
   } catch {
-    // The system's own size it is, then.
+    // Then the socket keeps the default size of the system.
   }
   const bound = socket.address()
   let open = true
@@ -89,7 +89,7 @@ async function bind({ host, port }: Address, groupOn: string | undefined): Promi
       reject(error)
     }
     socket.once('error', failed)
-    // A socket bound to the group takes nothing else, but Windows has no such thing.
+    // A socket that is bound to the group receives nothing else, but Windows does not support that.
     const isAny = groupOn !== undefined && process.platform === 'win32'
     socket.bind({ address: isAny ? '0.0.0.0' : address, port }, () => {
       socket.removeAllListeners('error')
@@ -113,7 +113,7 @@ function isInUse(error: unknown): boolean {
 }
 
 function inUse(rival: string, cause: unknown): Error {
-  return new Error(`${rival} has it: stop that one or choose another port`, { cause })
+  return new Error(`it is in use, probably by ${rival}: stop that program or choose another port`, { cause })
 }
 
 function kernelDrops(address: string, port: number): number | undefined {
@@ -126,7 +126,7 @@ function kernelDrops(address: string, port: number): number | undefined {
 
 /**
  * The last column of /proc/net/udp or udp6, by the local address in the second: hexadecimal, each 4 bytes of it in the
- * machine's own order. Over IPv6 only the port is compared. undefined if there is no such line.
+ * byte order of the machine. Over IPv6 only the port is compared. Returns undefined if there is no such line.
  */
 export function dropsIn(table: string, address: string, port: number): number | undefined {
   const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`

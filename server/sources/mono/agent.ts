@@ -1,37 +1,40 @@
 /**
- * One agent, which is one connection (or file): what it sends becomes values, and what consumers want of it is asked for.
- * A newcomer asks why values stay: an agent sends a counter only when it changed, and a constant once.
+ * An agent, which is one connection or file: its samples become values, and the counters that consumers bind are requested
+ * from it. Values stay valid, because an agent sends a counter only when it changes, and a constant once.
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import { type MonoDialect, type MonoHeader, type MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
-import { MonoDecoder, type MonoLimits, type MonoSink } from '../../../protocol/mono/decode.ts'
+import {
+  MonoDecoder,
+  type MonoLimits,
+  type MonoSink,
+  microsecondsOf,
+  readSample,
+} from '../../../protocol/mono/decode.ts'
 import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/encode.ts'
-import { microsecondsOf, readSample } from '../../../protocol/mono/sample.ts'
 import type { StreamReply } from '../io/tcp.ts'
-import { KnownCounters } from './known.ts'
+import { AgentCounters, type MonoReceiver, type MonoSeries } from './counters.ts'
 import { basicType, counterName } from './names.ts'
-import type { MonoReceiver } from './receiver.ts'
 import { MonoRequests } from './requests.ts'
-import type { MonoSeries } from './series.ts'
 
 export interface MonoAgentOptions {
   readonly name: string
   readonly dialect: MonoDialect
   readonly limits: MonoLimits
   readonly receiver: MonoReceiver
-  /** undefined if nothing can be asked, as of a file. */
+  /** The way back to the agent; undefined for a file, which cannot be sent requests. */
   readonly back: StreamReply | undefined
 }
 
-/** With the status; with undefined if the connection ended before. */
+/** Called with the status of the response, or with undefined if the connection ended before it. */
 type Answered = (status: MonoStatus | undefined) => void
 
-/** Add and Remove that may be under way; a connection that is not read must not fill memory. */
-const MOST_UNDER_WAY = 64
-const MOST_ASKED = 256
-/** From the connect to Hello, and from Good Bye to the end. */
-const PATIENCE_MS = 10_000
+/** The number of Add and Remove that may be in flight: a peer that does not read must not fill memory. */
+const MAX_IN_FLIGHT = 64
+const MAX_REQUESTS = 256
+/** The time allowed from the connection to Hello, and from Good Bye to the end. */
+const TIMEOUT_MS = 10_000
 
 export class MonoAgent implements MonoSink {
   #name: string
@@ -39,15 +42,15 @@ export class MonoAgent implements MonoSink {
   readonly #receiver: MonoReceiver
   readonly #back: StreamReply | undefined
   readonly #decoder: MonoDecoder
-  readonly #known: KnownCounters
+  readonly #counters: AgentCounters
   readonly #requests = new MonoRequests()
-  /** Series about which something has to be asked when earlier requests are answered. */
+  /** Series that need a request as soon as earlier requests are answered. */
   readonly #pending = new Set<MonoSeries>()
   #listed: MonoName[] = []
-  /** The first response to List was taken. */
-  #isOffered = false
+  /** Whether the first response to List is complete. */
+  #isListComplete = false
   #isGreeted = false
-  /** When it has to have said Hello, or to be gone; monotonic ms. */
+  /** When it must have sent Hello, or have closed the connection; monotonic ms. */
   #deadlineMs: number
   #isOver = false
   #time = 0
@@ -57,17 +60,17 @@ export class MonoAgent implements MonoSink {
     this.#dialect = dialect
     this.#receiver = receiver
     this.#back = back
-    this.#known = new KnownCounters(name, receiver, (series) => this.#settle(series))
+    this.#counters = new AgentCounters(name, receiver, (series) => this.#requestChange(series))
     this.#decoder = new MonoDecoder(this, dialect, limits)
-    this.#deadlineMs = receiver.clock.monotonicMs() + PATIENCE_MS
+    this.#deadlineMs = receiver.clock.monotonicMs() + TIMEOUT_MS
   }
 
-  /** Takes bytes as they come. Throws ProtocolError: then it has to be ended. */
+  /** Takes the next bytes. If it throws ProtocolError, the agent must be ended. */
   push(bytes: Uint8Array): void {
     this.#decoder.decode(bytes)
   }
 
-  /** False if it stopped in the middle of a message. */
+  /** Whether the stream is between two messages. */
   get complete(): boolean {
     return this.#decoder.complete
   }
@@ -78,7 +81,7 @@ export class MonoAgent implements MonoSink {
 
   rename(name: string): void {
     this.#name = name
-    this.#known.rename(name)
+    this.#counters.rename(name)
   }
 
   get isFile(): boolean {
@@ -89,23 +92,23 @@ export class MonoAgent implements MonoSink {
     return this.#requests.isLate
   }
 
-  /** To be called every second or so. True: it has had its time, and must be ended. */
+  /** Call this about once a second. Returns true if the deadline has passed and the agent must be ended. */
   sweep(nowMs: number): boolean {
     this.#receiver.counters.unanswered += this.#requests.late(nowMs)
     return this.#back !== undefined && nowMs > this.#deadlineMs
   }
 
-  /** Whether it may be asked something now. */
+  /** Whether it accepts requests now. */
   get isOpen(): boolean {
-    return this.#back !== undefined && this.#isGreeted && !this.#isOver && this.#requests.count < MOST_ASKED
+    return this.#back !== undefined && this.#isGreeted && !this.#isOver && this.#requests.count < MAX_REQUESTS
   }
 
-  /** The connection is over: its series end, and nothing is answered any more. */
+  /** Ends all series and requests, after the connection has ended. */
   end(): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#requests.end()
-    this.#known.end()
+    this.#counters.end()
   }
 
   list(answered: (counters: readonly MonoName[] | undefined) => void): void {
@@ -113,46 +116,46 @@ export class MonoAgent implements MonoSink {
     this.#back?.write(encodeList(this.#dialect))
   }
 
-  /** Its series of a counter, if it has one. */
-  find(called: MonoName): MonoSeries | undefined {
-    return this.#known.find(called)
+  /** The series of a counter, if there is one. */
+  find(counter: MonoName): MonoSeries | undefined {
+    return this.#counters.find(counter)
   }
 
-  /** Makes the agent send it, whether anybody wants it or not. `answered` as by `list`; not to be called while the series is asked for. */
-  add(called: MonoName, answered: Answered): void {
-    const series = this.#known.enter(called)
+  /** Makes the agent send a counter, whether or not a consumer wants it. Must not be called while a request for it is in flight. */
+  add(counter: MonoName, answered: Answered): void {
+    const series = this.#counters.findOrCreate(counter)
     if (series === undefined) {
       answered(MonoStatus.NOK)
       return
     }
-    series.isKept = true
+    series.isRequired = true
     if (series.header !== undefined) answered(MonoStatus.EXISTING)
-    else this.#ask(series, answered)
+    else this.#request(series, answered)
   }
 
-  /** It is sent only as long as somebody wants it. The same of `answered`. */
+  /** Makes the agent send a counter only while a consumer wants it. Must not be called while a request for it is in flight. */
   remove(series: MonoSeries, answered: Answered): void {
-    series.isKept = false
+    series.isRequired = false
     if (series.header === undefined) answered(MonoStatus.NOTFOUND)
-    else this.#ask(series, answered)
+    else this.#request(series, answered)
   }
 
   goodBye(): void {
-    this.#deadlineMs = this.#receiver.clock.monotonicMs() + PATIENCE_MS
+    this.#deadlineMs = this.#receiver.clock.monotonicMs() + TIMEOUT_MS
     this.#back?.write(encodeGoodBye())
   }
 
   hello(): void {}
 
   counter(header: MonoHeader): void {
-    const series = this.#known.enter(counterName(header))
+    const series = this.#counters.findOrCreate(counterName(header))
     if (series === undefined) return
     if (series.header !== undefined) {
       this.#receiver.counters.badName++
       return
     }
-    series.isKept = true
-    this.#known.sent(series, header)
+    series.isRequired = true
+    this.#counters.started(series, header)
   }
 
   greeted(): void {
@@ -160,32 +163,32 @@ export class MonoAgent implements MonoSink {
     this.#deadlineMs = Number.POSITIVE_INFINITY
     if (this.#back === undefined) return
     this.list(() => {
-      this.#isOffered = true
+      this.#isListComplete = true
     })
   }
 
   listed(counter: MonoName): void {
     this.#requests.expect('list')
-    this.#known.offer(counter)
-    // Only a control asks for it again, and wants to see it.
-    if (this.#isOffered) this.#listed.push(counter)
+    this.#counters.addListed(counter)
+    // Later lists are requested by a control, which shows the counters.
+    if (this.#isListComplete) this.#listed.push(counter)
   }
 
   listEnd(): void {
     const listed = this.#listed
     this.#listed = []
     this.#requests.answer('list', listed)
-    this.#goOn()
+    this.#continue()
   }
 
   added(status: MonoStatus, header: MonoHeader | undefined): void {
     this.#requests.answer('add', { status, header })
-    this.#goOn()
+    this.#continue()
   }
 
   removed(status: MonoStatus): void {
     this.#requests.answer('remove', { status })
-    this.#goOn()
+    this.#continue()
   }
 
   sampling(ticks: bigint): void {
@@ -197,7 +200,7 @@ export class MonoAgent implements MonoSink {
   }
 
   sample(index: number, bytes: Uint8Array): void {
-    const series = this.#known.at(index)
+    const series = this.#counters.at(index)
     const header = series?.header
     if (series === undefined || header === undefined) {
       this.#receiver.counters.unserved++
@@ -207,37 +210,37 @@ export class MonoAgent implements MonoSink {
     if (value === undefined) {
       throw new ProtocolError(
         'BAD_TYPE',
-        `a sample of ${bytes.length} bytes for ${header.name}, of type ${header.type}`,
+        `a sample of ${bytes.length} bytes for ${header.name}, which is of type ${header.type}`,
       )
     }
-    this.#receiver.took(series, { type: basicType(header), value } as Value, this.#time)
+    this.#receiver.received(series, { type: basicType(header), value } as Value, this.#time)
   }
 
-  /** Asks for what a series should be and is not. */
-  #settle(series: MonoSeries): void {
+  /** Requests a change if a series is sent but not needed, or needed but not sent. */
+  #requestChange(series: MonoSeries): void {
     if (this.#back === undefined || this.#isOver || series.isAsked || series.isRefused) return
-    const shouldBeSent = series.isWanted || series.isKept
+    const shouldBeSent = series.isWanted || series.isRequired
     if (shouldBeSent === (series.header !== undefined)) return
-    if (!this.#isGreeted || this.#requests.count >= MOST_UNDER_WAY || this.#requests.isLate) this.#pending.add(series)
-    else this.#ask(series, () => {})
+    if (!this.#isGreeted || this.#requests.count >= MAX_IN_FLIGHT || this.#requests.isLate) this.#pending.add(series)
+    else this.#request(series, () => {})
   }
 
-  #goOn(): void {
+  #continue(): void {
     for (const series of this.#pending) {
-      if (this.#requests.count >= MOST_UNDER_WAY || this.#requests.isLate) return
+      if (this.#requests.count >= MAX_IN_FLIGHT || this.#requests.isLate) return
       this.#pending.delete(series)
-      this.#settle(series)
+      this.#requestChange(series)
     }
   }
 
-  /** Forgets a series that nothing but a control has ever known. */
-  #notAdded(series: MonoSeries): void {
-    series.isKept = false
-    if (!series.isListed && !series.isWanted) this.#known.forget(series)
+  /** Removes a series that only a control ever named. */
+  #forgetIfUnknown(series: MonoSeries): void {
+    series.isRequired = false
+    if (!series.isListed && !series.isWanted) this.#counters.forget(series)
   }
 
-  /** Add if it is not sent, Remove if it is. */
-  #ask(series: MonoSeries, answered: Answered): void {
+  /** Sends Add if the counter is not sent, Remove if it is. */
+  #request(series: MonoSeries, answered: Answered): void {
     const { counters, clock } = this.#receiver
     const { header } = series
     series.isAsked = true
@@ -246,25 +249,25 @@ export class MonoAgent implements MonoSink {
       series.isRefused = !isDone
       if (!isDone) counters.refused++
       answered(status)
-      this.#settle(series)
+      this.#requestChange(series)
     }
     if (header === undefined) {
       this.#requests.ask('add', clock.monotonicMs(), (answer) => {
         if (answer === undefined) return answered(undefined)
         if (answer.header !== undefined) {
-          this.#known.sent(series, answer.header)
+          this.#counters.started(series, answer.header)
           counters.added++
         }
         done(answer.status, answer.header !== undefined)
-        if (answer.header === undefined) this.#notAdded(series)
+        if (answer.header === undefined) this.#forgetIfUnknown(series)
       })
-      this.#back?.write(encodeAdd(this.#dialect, series.called))
+      this.#back?.write(encodeAdd(this.#dialect, series.counter))
     } else {
       this.#requests.ask('remove', clock.monotonicMs(), (answer) => {
         if (answer === undefined) return answered(undefined)
         const isGone = answer.status === MonoStatus.OK || answer.status === MonoStatus.NOTFOUND
         if (isGone) {
-          this.#known.unsent(series, header)
+          this.#counters.stopped(series, header)
           counters.removed++
         }
         done(answer.status, isGone)

@@ -1,4 +1,4 @@
-/** The section of Mono agents, with its tables. */
+/** The section [mono], with its tables. */
 import { z } from 'zod'
 import { camelCased, type Section, type SectionConfig } from '../../config/schema.ts'
 import { addressOrOff, feeds, integer, key, networks, oneOf, tenant, wireName } from '../../config/value-types.ts'
@@ -6,7 +6,7 @@ import { parseAddress } from '../../core/address.ts'
 
 const DIALECTS = ['gist', 'mono-2014'] as const
 
-/** Further addresses that agents connect to, each with a dialect and a name of its own. */
+/** Additional addresses for agents, each with its own dialect and name. */
 function listeners() {
   const table = z.strictObject({
     listen: z.string().transform((text, context) => {
@@ -21,7 +21,7 @@ function listeners() {
   return {
     type: z.array(table),
     expected:
-      'tables with a `listen` each (an address like "127.0.0.1:8889"), and perhaps a `dialect` ("gist" or ' +
+      'tables, each with a `listen` (an address such as "127.0.0.1:8889") and optionally a `dialect` ("gist" or ' +
       '"mono-2014") and an `agent` (a name)',
   }
 }
@@ -35,7 +35,7 @@ function files() {
   })
   return {
     type: z.array(table).refine((list) => new Set(list.map(({ agent }) => agent)).size === list.length),
-    expected: 'tables with a `path` and an `agent` (a name, none twice) each, and perhaps `follow` (true or false)',
+    expected: 'tables, each with a `path`, an `agent` (a unique name) and optionally `follow` (true or false)',
   }
 }
 
@@ -45,24 +45,36 @@ const type = z
     dialect: key(
       oneOf(...DIALECTS),
       'gist',
-      'What agents of `listen` speak. With the wrong one they hang at the first question.',
+      'The dialect of agents that connect to `listen`. With the wrong one, they hang at the first request.',
     ),
-    listener: key(listeners(), [], 'Further addresses, for agents of another dialect or with names. Only in the file.'),
-    file: key(files(), [], 'Files that agents write, read from the start and then followed. Only in the file.'),
+    listener: key(
+      listeners(),
+      [],
+      'Additional addresses, for agents of another dialect or with names. Only in the file.',
+    ),
+    file: key(
+      files(),
+      [],
+      'Files that agents write, which are read from the start and then followed. Only in the file.',
+    ),
     tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
     feed: key(
       feeds(),
       [],
-      'Agents of other tenants, by the networks they connect from; the first that fits counts. Only in the file.',
+      'Agents of other tenants, by the networks they connect from; the first match counts. Only in the file.',
     ),
-    allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that agents are taken from.'),
-    max_agents: key(integer(1, 100_000), 1_000n, 'Agents connected at once.'),
-    max_counters: key(integer(1, 32_767), 4_096n, 'Counters that one agent may announce, or list.'),
-    max_metrics: key(integer(1, 16_777_216), 100_000n, 'Metrics remembered at once, of all agents together.'),
+    allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which agents may connect.'),
+    max_agents: key(integer(1, 100_000), 1_000n, 'The largest number of connected agents.'),
+    max_counters: key(
+      integer(1, 32_767),
+      4_096n,
+      'The largest number of counters that one agent may announce or list.',
+    ),
+    max_metrics: key(integer(1, 16_777_216), 100_000n, 'The largest number of metrics of all agents together.'),
   })
   .describe(
-    'Counters of Mono agents. Off unless this section stands in the file, be it empty, or a variable names a key of it; ' +
-      'its addresses must be free then.',
+    'Counters of Mono agents. Off unless the file has this section, even if empty, or a variable sets one of its keys; ' +
+      'then its addresses must be free.',
   )
 
 export const monoSection = {
@@ -72,7 +84,7 @@ export const monoSection = {
     const others = listener.map(({ listen, dialect, agent }) => ({ key: 'mono.listener', listen, dialect, agent }))
     return {
       ...camelCased(rest),
-      /** None if the section is absent. */
+      /** Empty if the section is absent. */
       listeners: written === undefined ? [] : first === undefined ? others : [first, ...others],
       files: file,
       feeds: feed,

@@ -1,6 +1,6 @@
 /**
- * `mono.list`, `mono.add`, `mono.remove` and `mono.goodbye`: asks an agent by hand what consumers otherwise make the sensor
- * ask by themselves. An agent that does not answer gives `timeout`, one that goes away meanwhile `failed`.
+ * `mono.list`, `mono.add`, `mono.remove` and `mono.goodbye`: manual requests to an agent, which the sensor otherwise sends
+ * as consumers need them. The outcome is `timeout` if the agent does not answer, `failed` if it disconnects.
  */
 import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -33,12 +33,16 @@ const ANSWER_MS = 10_000
 const agentParameter: ControlParameter = {
   name: 'agent',
   type: BasicType.STRING,
-  description: 'Its name, as in the parameter `agent` of its metrics.',
+  description: 'The name of the agent, as in the parameter `agent` of its metrics.',
 }
 const counterParameters: readonly ControlParameter[] = [
   agentParameter,
-  { name: 'category', type: BasicType.STRING, description: 'As the agent calls it, like `Mono GC`.' },
-  { name: 'counter', type: BasicType.STRING, description: 'As the agent calls it, like `Major GC collections`.' },
+  { name: 'category', type: BasicType.STRING, description: 'The category as the agent names it, such as `Mono GC`.' },
+  {
+    name: 'counter',
+    type: BasicType.STRING,
+    description: 'The counter as the agent names it, such as `Major GC collections`.',
+  },
 ]
 
 export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Control[] {
@@ -49,47 +53,48 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
     tenants,
     prepare(args, { identity }) {
       const agent = agentOf(hub, args, identity)
-      return () => answered(clock, agent, (done) => agent.list((counters) => done(counters && shown(agent, counters))))
+      return () => answered(clock, agent, (done) => agent.list((counters) => done(counters && listOf(agent, counters))))
     },
   }
   const add: Control = {
     name: 'mono.add',
-    description: 'Makes a Mono agent send a counter, whether anybody wants it or not.',
+    description: 'Makes a Mono agent send a counter, whether or not a consumer has chosen it.',
     parameters: counterParameters,
     tenants,
     prepare(args, { identity }) {
       const agent = agentOf(hub, args, identity)
-      const called = calledOf(args)
+      const counter = counterOf(args)
       return () => {
-        if (agent.find(called)?.isAsked) return asked(agent, called)
+        if (agent.find(counter)?.isAsked) return inProgress(agent, counter)
         return answered(clock, agent, (done) => {
-          agent.add(called, (status) => done(status === undefined ? undefined : resultOf(agent, called, status)))
+          agent.add(counter, (status) => done(status === undefined ? undefined : resultOf(agent, counter, status)))
         })
       }
     },
   }
   const remove: Control = {
     name: 'mono.remove',
-    description: 'Makes a Mono agent send a counter no longer that no consumer has chosen.',
+    description: 'Makes a Mono agent stop sending a counter that no consumer has chosen.',
     parameters: counterParameters,
     tenants,
     prepare(args, { identity }) {
       const agent = agentOf(hub, args, identity)
-      const called = calledOf(args)
+      const counter = counterOf(args)
       return () => {
-        const series = agent.find(called)
-        if (series?.isAsked) return asked(agent, called)
-        if (series?.header === undefined) return failed(`${agent.name} does not send ${wordsFor(called)}`)
-        if (series.isWanted) return failed(`consumers have chosen ${series.name}: it ends with the last STOP`)
+        const series = agent.find(counter)
+        if (series?.isAsked) return inProgress(agent, counter)
+        if (series?.header === undefined) return failed(`${agent.name} does not send ${wordsFor(counter)}`)
+        if (series.isWanted)
+          return failed(`consumers have chosen ${series.name}: the agent sends it until the last STOP`)
         return answered(clock, agent, (done) => {
-          agent.remove(series, (status) => done(status === undefined ? undefined : resultOf(agent, called, status)))
+          agent.remove(series, (status) => done(status === undefined ? undefined : resultOf(agent, counter, status)))
         })
       }
     },
   }
   const goodBye: Control = {
     name: 'mono.goodbye',
-    description: 'Tells a Mono agent to go; after 10 s the connection is ended.',
+    description: 'Asks a Mono agent to disconnect; after 10 s the connection is closed.',
     parameters: [agentParameter],
     tenants,
     prepare(args, { identity }) {
@@ -103,7 +108,7 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
   return [list, add, remove, goodBye]
 }
 
-/** Throws StatusError: another tenant's is as absent. */
+/** Throws StatusError if there is no such agent, or it belongs to another tenant. */
 function agentOf(hub: Pick<Hub, 'sensors'>, args: ControlArguments, identity: Identity): MonoAgent {
   const name = args.get('agent') as string
   const sensors = hub.sensors.filter((sensor): sensor is MonoSensor => sensor instanceof MonoSensor)
@@ -111,15 +116,15 @@ function agentOf(hub: Pick<Hub, 'sensors'>, args: ControlArguments, identity: Id
   const agent = theirs.map((sensor) => sensor.agent(name)).find((found) => found !== undefined)
   if (agent === undefined) {
     const names = theirs.flatMap((sensor) => [...sensor.agents()]).slice(0, 5)
-    const there = names.length === 0 ? 'none is connected' : `there are ${names.join(', ')}`
+    const there = names.length === 0 ? 'none is connected' : `connected are ${names.join(', ')}`
     throw new StatusError('INVALID_ARGUMENT', `no Mono agent ${name}: ${there}`)
   }
-  if (agent.isFile) throw new StatusError('INVALID_ARGUMENT', `${name} is a file: it cannot be asked`)
-  if (!agent.isOpen) throw new StatusError('BUSY', `${name} has not answered what it was asked before`)
+  if (agent.isFile) throw new StatusError('INVALID_ARGUMENT', `${name} is a file, which cannot be asked`)
+  if (!agent.isOpen) throw new StatusError('BUSY', `${name} has not answered earlier requests`)
   return agent
 }
 
-function calledOf(args: ControlArguments): MonoName {
+function counterOf(args: ControlArguments): MonoName {
   return { category: args.get('category') as string, name: args.get('counter') as string }
 }
 
@@ -127,29 +132,29 @@ function wordsFor({ category, name }: MonoName): string {
   return `${category}: ${name}`
 }
 
-/** Two questions about one counter at once would be answered for each other. */
-function asked({ name }: MonoAgent, called: MonoName): ControlResult {
-  return failed(`${name} is being asked about ${wordsFor(called)}`)
+/** Two requests for one counter at once could not be told apart in the responses. */
+function inProgress({ name }: MonoAgent, counter: MonoName): ControlResult {
+  return failed(`a request to ${name} about ${wordsFor(counter)} is in progress`)
 }
 
-function resultOf(agent: MonoAgent, called: MonoName, status: MonoStatus): ControlResult {
-  const series = agent.find(called)
+function resultOf(agent: MonoAgent, counter: MonoName, status: MonoStatus): ControlResult {
+  const series = agent.find(counter)
   const value = { type: BasicType.STRING, value: series?.name ?? '' } as const
   if (status === MonoStatus.OK) return ok(`${agent.name}: done`, value)
-  if (status === MonoStatus.NOTFOUND) return failed(`${agent.name} has no ${wordsFor(called)}`)
-  if (status !== MonoStatus.EXISTING) return failed(`${agent.name} refused`)
-  if (series?.header !== undefined) return ok(`${agent.name} sends ${wordsFor(called)} already`, value)
-  return failed(`${agent.name} sends ${wordsFor(called)} already, and does not say under which index`)
+  if (status === MonoStatus.NOTFOUND) return failed(`${agent.name} has no ${wordsFor(counter)}`)
+  if (status !== MonoStatus.EXISTING) return failed(`${agent.name} refused the request`)
+  if (series?.header !== undefined) return ok(`${agent.name} sends ${wordsFor(counter)} already`, value)
+  return failed(`${agent.name} sends ${wordsFor(counter)} already, but does not report its index`)
 }
 
 /** ARRAY of REC {category, counter, metric; boolean sent}. */
-function shown(agent: MonoAgent, counters: readonly MonoName[]): ControlResult {
+function listOf(agent: MonoAgent, counters: readonly MonoName[]): ControlResult {
   const records = new RecordList()
-  for (const called of counters) {
-    const series = agent.find(called)
+  for (const counter of counters) {
+    const series = agent.find(counter)
     const isShown = records.add([
-      { name: 'category', type: BasicType.STRING, value: called.category },
-      { name: 'counter', type: BasicType.STRING, value: called.name },
+      { name: 'category', type: BasicType.STRING, value: counter.category },
+      { name: 'counter', type: BasicType.STRING, value: counter.name },
       { name: 'metric', type: BasicType.STRING, value: series?.name ?? '' },
       { name: 'sent', type: BasicType.BOOLEAN, value: series?.header !== undefined },
     ])
@@ -158,20 +163,20 @@ function shown(agent: MonoAgent, counters: readonly MonoName[]): ControlResult {
   return ok(`${counters.length} counters`, records.value())
 }
 
-/** `ask` gives undefined when the connection ended. */
+/** `ask` calls `done` with undefined if the connection ended. */
 function answered(
   clock: Pick<Clock, 'setTimeout' | 'clear'>,
   { name, isOpen }: MonoAgent,
   ask: (done: (result: ControlResult | undefined) => void) => void,
 ): Promise<ControlResult> | ControlResult {
-  if (!isOpen) return failed(`${name} went away`)
+  if (!isOpen) return failed(`${name} disconnected`)
   return new Promise((resolve) => {
     const timer = clock.setTimeout(() => {
       resolve({ outcome: 'timeout', detail: `${name} did not answer within ${ANSWER_MS / 1000} s`, value: VOID })
     }, ANSWER_MS)
     ask((result) => {
       clock.clear(timer)
-      resolve(result ?? failed(`${name} went away`))
+      resolve(result ?? failed(`${name} disconnected`))
     })
   })
 }

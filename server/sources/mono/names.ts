@@ -1,4 +1,4 @@
-/** The names of counters as metrics, and what the catalogue says about them. */
+/** The names of counters as metrics, and their metadata in the catalogue. */
 
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../../protocol/monitor/value.ts'
@@ -18,7 +18,7 @@ export const MONO_PREFIX = 'mono.'
 const TYPES = {
   [MonoType.INT]: BasicType.INT32,
   [MonoType.LONG]: BasicType.INT64,
-  // Always the wider one: what the size of a word is, a catalogue of many machines cannot say.
+  // Always the wider type, because the size of a word differs between machines in one catalogue.
   [MonoType.WORD]: BasicType.INT64,
   [MonoType.DOUBLE]: BasicType.DOUBLE,
 } as const
@@ -34,16 +34,16 @@ const VARIANCES: Readonly<Record<number, string>> = {
   [MonoVariance.VARIABLE]: 'variable',
 }
 
-/** `Mono GC`, `Major GC collections` -> `mono.gc.major_gc_collections`; undefined if that cannot be a name [MON 1]. */
+/** `Mono GC`, `Major GC collections` -> `mono.gc.major_gc_collections`; undefined if that is not a valid name [MON 1]. */
 export function metricName({ category, name }: MonoName): string | undefined {
   const family = category.replace(/^mono\s+/i, '')
-  // Names that were not UTF-8 cannot be distinguished, nor asked for.
+  // Names that were not UTF-8 can neither be distinguished nor requested.
   if (family === '' || name === '' || `${category}${name}`.includes('\ufffd')) return undefined
   const metric = `${MONO_PREFIX}${family}.${name}`.toLowerCase().replaceAll(' ', '_')
   return nameProblem(metric) === undefined ? metric : undefined
 }
 
-/** The name by which a counter of a header is asked for. */
+/** The name by which the counter of a header is requested. */
 export function counterName({ category, name }: MonoHeader): MonoName {
   if (category !== CUSTOM) return { category: CATEGORY_NAMES[category] ?? `category ${category}`, name }
   const colon = name.indexOf(':')
@@ -52,18 +52,18 @@ export function counterName({ category, name }: MonoHeader): MonoName {
     : { category: CATEGORY_NAMES[CUSTOM], name }
 }
 
-/** Whether a header can be of the counter that was asked for: there are agents that leave a category of its own away. */
-export function isHeaderOf({ name }: MonoHeader, called: MonoName): boolean {
-  const wanted = called.name.toLowerCase()
-  return [wanted, `${called.category.toLowerCase()}:${wanted}`].includes(name.toLowerCase())
+/** Whether a header can be that of the requested counter: some agents leave out a custom category. */
+export function isHeaderOf({ name }: MonoHeader, counter: MonoName): boolean {
+  const wanted = counter.name.toLowerCase()
+  return [wanted, `${counter.category.toLowerCase()}:${wanted}`].includes(name.toLowerCase())
 }
 
 export function basicType({ type }: MonoHeader): (typeof TYPES)[MonoType] {
   return TYPES[type]
 }
 
-/** Of a counter that is only offered nothing is known but its name. */
-export function saidOf({ category, name }: MonoName, header: MonoHeader | undefined): MetricMetadata {
+/** The metadata of a counter; before its header is known, it consists of its name. */
+export function metadataOf({ category, name }: MonoName, header: MonoHeader | undefined): MetricMetadata {
   return {
     type: header && basicType(header),
     unit: header && UNITS[header.unit],
@@ -71,7 +71,7 @@ export function saidOf({ category, name }: MonoName, header: MonoHeader | undefi
   }
 }
 
-/** For the catalogue: how an agent is asked for it, and how its values go on. */
+/** The details in the catalogue: the name by which the counter is requested, and how its values vary. */
 export function counterDetails({ category, name }: MonoName, header: MonoHeader | undefined): Field[] {
   const variance = header && VARIANCES[header.variance]
   return [

@@ -1,7 +1,7 @@
 /**
- * Counters of Mono agents as metrics `mono.<category>.<counter>` with an agent. It knows no socket: listeners open an
- * agent per connection and hand in bytes and the way back. An agent that is gone takes its series along, which tells
- * subscribers VOID; when it comes back it is found under the same name and is asked for the same again.
+ * Counters of Mono agents as metrics `mono.<category>.<counter>` with the parameter `agent`. The sensor has no socket:
+ * listeners open an agent per connection and hand in its bytes and the way back. When an agent disconnects, its series end,
+ * and subscribers get VOID; when it reconnects, it gets the same name and the same counters are requested again.
  */
 import type { Owner } from '../../../auth/permissions.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
@@ -10,45 +10,40 @@ import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoDialect } from '../../../protocol/mono/constants.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
+import type { Hub } from '../../metrics/hub.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
 import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
 import type { StreamReply } from '../io/tcp.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
-import { counterDetails, MONO_PREFIX, saidOf } from './names.ts'
-import type { MonoReceiver } from './receiver.ts'
-import { MonoSeries } from './series.ts'
+import { type MonoReceiver, MonoSeries } from './counters.ts'
+import { counterDetails, MONO_PREFIX, metadataOf } from './names.ts'
 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export interface MonoHub {
-  born(sensor: ListeningSensor, series: Series): void
-  /** `time`: microseconds since 1970. */
-  emit(series: Series, value: Value, time: number): void
-  died(series: Series): void
-}
+export type MonoHub = Pick<Hub, 'born' | 'emit' | 'died'>
 
 /** The listener over which an agent connects. */
-export interface Through {
+export interface ListenerOptions {
   readonly dialect: MonoDialect
   /** The name of its agents; undefined if they are named after their address. */
   readonly agent: string | undefined
 }
 
-/** One connection's bytes. */
+/** The bytes of one connection. */
 export interface MonoFeed {
-  /** Nothing in them makes it throw. */
+  /** Never throws, whatever the bytes. */
   push(bytes: Uint8Array): void
   end(): void
 }
 
 const MAX_NAME_BYTES = 1_024
-/** An agent that connected at most this long before another ended is the same one: the kernel notices a dead peer within 25 s. */
+/** If an agent connected at most this long before an older connection ended, both are the same agent: the kernel detects a dead peer within 25 s. */
 const OVERLAP_MS = 30_000
 
-/** An agent, and what it is called: `wanted`, or with a number from 2 on as long as others are called so. */
+/** A connected agent. Its name is `wanted`, followed by a number from 2 on if others have that name. */
 interface Connected {
   readonly agent: MonoAgent
   readonly breakOff: () => void
@@ -61,7 +56,7 @@ const PARAMETERS: readonly Parameter[] = [
   {
     name: 'agent',
     type: BasicType.STRING,
-    description: 'The agent: the name that the configuration gives its listener or file, else its address.',
+    description: 'The agent: the name of its listener or file in the configuration, or its address.',
     selects: 'any',
   },
 ]
@@ -89,14 +84,14 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     metricsFull: 0,
   }
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
-  /** Agents are read on only while it lets values in: they lose nothing. */
+  /** Agents are read only while it accepts values, so nothing is lost. */
   readonly meter: Meter
   readonly #name: string
   readonly #config: MonoConfig
   readonly #hub: MonoHub
   readonly #allowed: AllowedSenders
-  readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ called, header }) => {
-    return counterDetails(called, header)
+  readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ counter, header }) => {
+    return counterDetails(counter, header)
   })
   readonly #agents = new Map<string, Connected>()
   #metrics = 0
@@ -143,9 +138,9 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return this.#agents.keys()
   }
 
-  /** Opens a connection from there; undefined if it is refused, which is counted. */
-  open(from: string, through: Through, back: StreamReply): MonoFeed | undefined {
-    const { address, allowed } = this.#allowed.of(from)
+  /** Opens a connection from an address; returns undefined if it is refused, which is counted. */
+  open(from: string, through: ListenerOptions, back: StreamReply): MonoFeed | undefined {
+    const { address, allowed } = this.#allowed.check(from)
     if (!allowed) {
       this.counters.refusedSource++
       return undefined
@@ -153,12 +148,12 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return this.#open(through.agent ?? address, through.dialect, back)
   }
 
-  /** Opens what an agent wrote into a file, of which nothing can be asked; undefined as for `open`. */
+  /** Opens a file that an agent wrote, which cannot be sent requests; returns undefined like `open`. */
   openFile(name: string): MonoFeed | undefined {
     return this.#open(name, 'gist', undefined)
   }
 
-  /** To be called every second or so: ends those that never say Hello, or do not go after Good Bye. */
+  /** Ends agents that sent no Hello in time, or stay after Good Bye; call this about once a second. */
   sweep(): void {
     for (const { agent, breakOff } of [...this.#agents.values()]) {
       if (!agent.sweep(this.clock.monotonicMs())) continue
@@ -178,7 +173,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
       state: this.#listening.length > 0 ? 'listening' : 'off',
       detail: [
         ...this.#listening,
-        late.length > 0 && `${late.slice(0, 3).join(', ')} did not answer: is \`dialect\` right?`,
+        late.length > 0 && `${late.slice(0, 3).join(', ')} did not answer: check \`dialect\``,
         this.#lastError,
       ]
         .filter(Boolean)
@@ -196,15 +191,15 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
   born(series: MonoSeries): void {
     this.#metrics++
     this.#catalogue.add(series)
-    this.described(series)
+    this.metadataChanged(series)
     this.#hub.born(this, series)
   }
 
-  described(series: MonoSeries): void {
-    this.#catalogue.update(series, saidOf(series.called, series.header))
+  metadataChanged(series: MonoSeries): void {
+    this.#catalogue.update(series, metadataOf(series.counter, series.header))
   }
 
-  took(series: MonoSeries, value: Value, time: number): void {
+  received(series: MonoSeries, value: Value, time: number): void {
     this.counters.values++
     this.meter.take()
     series.last = { value, time }
@@ -259,14 +254,14 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     }
   }
 
-  /** The lowest number that is free: who comes back alone is called as before. */
+  /** The lowest free number, so that an agent that reconnects keeps its name. */
   #free(wanted: string): number {
     let number = 1
     while (this.#agents.has(numbered(wanted, number))) number++
     return number
   }
 
-  /** An agent that reconnected before its old connection was seen to be over keeps its name, too. */
+  /** Frees the name of an agent. If the agent had already reconnected, the new connection takes over the name. */
   #leave({ agent: { name }, wanted, number }: Connected): void {
     this.#agents.delete(name)
     const since = this.clock.monotonicMs() - OVERLAP_MS

@@ -1,4 +1,4 @@
-/** `mono.*`: counters of Mono agents, which connect or write files. */
+/** `mono.*`: the counters of Mono agents, which connect or write files. */
 import { formatAddress } from '../../core/address.ts'
 import { sensorsByTenant } from '../by-tenant.ts'
 import { followFile } from '../io/file.ts'
@@ -17,7 +17,7 @@ export const mono: Source<typeof monoSection> = {
     const tenants = [tenant, ...feeds.map((feed) => feed.tenant)]
     return {
       sensors: sensors.all(),
-      // A file cannot be asked for anything.
+      // A file cannot be sent requests.
       controls: wanted.length > 0 ? monoControls({ hub, clock, tenants }) : [],
       async listen(listeners) {
         const pacerOf = pacersOf(sensors.all(), pacing)
@@ -36,7 +36,7 @@ export const mono: Source<typeof monoSection> = {
           for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)
           listeners.bound({ key, use: 'mono', transport: 'tcp' }, listening.address)
         }
-        // Who writes a file is not known, so files belong to the section's own tenant.
+        // The writer of a file is unknown, so files belong to the section's own tenant.
         for (const { path, agent, follow } of files) {
           const open = () => sensors.own.openFile(agent)
           const failed = (error: Error): void => log.warn({ err: error, path }, 'a file of a Mono agent cannot be read')

@@ -1,7 +1,8 @@
 /**
- * `producer.audit`: the records of the audit log, as they are stored [MON 10]. With `after` a binding begins in the past: it
- * reads the log in portions until it has caught up, then takes what comes. How far it came is stored with what it sent, so
- * that a restart leaves no hole and repeats nothing. Who may read it at all is for the rules; what of it, is said here.
+ * `producer.audit`: the records of the audit log, as they are stored [MON 10]. With `after`, a binding begins in the past: it
+ * reads the log in portions until it has caught up, and then follows new records. Its position is stored with the records it
+ * sent, so that a restart neither skips nor repeats any. The rules decide who may read the metric at all; this file decides
+ * which records a reader sees.
  */
 import { ADMIN_ROLE, type Identity, type Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -19,8 +20,8 @@ const metric: Metric = {
   type: REC,
   unit: '',
   description:
-    'The audit log: who did what, from where, and what came of it. The role admin sees all, others their tenant.',
-  parameters: [{ name: 'after', type: UINT64, description: 'Begins with the first record above this number.' }],
+    'The audit log: who did what, from where, and with what outcome. The role admin sees all records, others those of their tenant.',
+  parameters: [{ name: 'after', type: UINT64, description: 'Starts with the first record above this number.' }],
 }
 
 type Source = Pick<AuditLog, 'stored' | 'follow' | 'read' | 'whenStored'>
@@ -54,9 +55,9 @@ export class AuditSensor implements EventSensor {
   ): () => void {
     const after = args.get('after') as bigint | undefined
     const start = after === undefined ? this.#audit.stored : Math.min(Number(after), Number.MAX_SAFE_INTEGER)
-    // A restart before the first record has to find where it began.
+    // A restart before the first record must find the position where the binding began.
     if (place.reached === undefined) place.reach(start)
-    const reader = new Reader(this.#audit, this.#log, place.reached ?? start, (rows, reached) => {
+    const reader = new AuditReader(this.#audit, this.#log, place.reached ?? start, (rows, reached) => {
       for (const row of rows) if (maySee(identity, row)) listener(eventOf(row))
       place.reach(reached)
     })
@@ -66,8 +67,8 @@ export class AuditSensor implements EventSensor {
 
 type Take = (rows: readonly AuditRow[], reached: number) => void
 
-/** Where it stands in the log. What is stored while it reads the past it finds there. */
-class Reader {
+/** A position in the log. Records that are stored while it reads the past are found there in turn. */
+class AuditReader {
   readonly #audit: Source
   readonly #log: Pick<Logger, 'error'>
   readonly #take: Take
@@ -108,7 +109,7 @@ class Reader {
         const { stored } = this.#audit
         const rows = await this.#audit.read(this.#reached)
         if (this.#ended) return
-        // What should be there and is not was taken out of the database by somebody.
+        // Records that should exist but do not were removed from the database by somebody.
         if (rows.length === 0) this.#reached = stored
         this.#pass(rows)
         // The past is read no faster than it can be stored in the channel.
@@ -116,7 +117,10 @@ class Reader {
         if (this.#ended) return
       }
     } catch (error) {
-      this.#log.error({ err: error, after: this.#reached }, 'the audit log cannot be read: producer.audit has a hole')
+      this.#log.error(
+        { err: error, after: this.#reached },
+        'the audit log cannot be read: records are missing from producer.audit',
+      )
       this.#reached = this.#audit.stored
     }
     this.#isReading = false

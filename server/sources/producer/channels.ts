@@ -1,4 +1,4 @@
-/** `producer.channels`: the ledger of each channel, and who is slow and why [MON 8 Ledger]. One's own; role admin all. */
+/** `producer.channels`: the ledger of each channel [MON 8 Ledger]. Users see their own channels, the role admin sees all. */
 import { formatIdentity } from '../../../auth/identity.ts'
 import { ADMIN_ROLE } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -7,11 +7,11 @@ import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
 import { StatusError } from '../../core/errors.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import type { View } from './sensor.ts'
+import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT32, UINT64, BOOLEAN, ARRAY, REC } = BasicType
 
-export function channelsView(channels: () => Iterable<Channel>): View {
+export function channelsView(channels: () => Iterable<Channel>): ProducerView {
   return {
     metric: {
       name: 'producer.channels',
@@ -49,7 +49,7 @@ export function channelsView(channels: () => Iterable<Channel>): View {
 function channelOf(text: unknown): number | undefined {
   if (text === undefined) return undefined
   if (typeof text === 'string' && /^\d{1,10}$/.test(text)) return Number(text)
-  throw new StatusError('INVALID_ARGUMENT', 'channel is the id of a channel, in digits')
+  throw new StatusError('INVALID_ARGUMENT', '`channel` must be the id of a channel, in digits')
 }
 
 function describe(channel: Channel): Field[] {

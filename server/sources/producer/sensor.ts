@@ -1,17 +1,17 @@
 /**
- * `producer.*`: everything one can know about the producer is a metric of its own [design 5]. Each view is a file beside
- * this one; what it shows depends on who asks.
+ * `producer.*`: each aspect of the producer is a metric of its own, and each metric is a view. The value of a view depends
+ * on the identity that reads it.
  */
 import type { Owner, Reader } from '../../../auth/permissions.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../../metrics/metric.ts'
 
-export interface View {
+export interface ProducerView {
   readonly metric: Metric
-  /** Throws StatusError INVALID_ARGUMENT for arguments that say nothing. */
+  /** Throws StatusError INVALID_ARGUMENT for arguments that make no sense. */
   check?(args: Arguments): void
-  /** Never throws for arguments that were checked. */
+  /** Never throws for arguments that passed `check`. */
   show(identity: Reader, args: Arguments): Value
 }
 
@@ -20,10 +20,10 @@ export class ProducerSensor implements PolledSensor {
   readonly family = 'producer.'
   readonly owner: Owner = 'producer'
   readonly personal = true
-  readonly #views: ReadonlyMap<string, View>
+  readonly #views: ReadonlyMap<string, ProducerView>
   readonly #clock: Pick<Clock, 'microseconds'>
 
-  constructor(views: readonly View[], clock: Pick<Clock, 'microseconds'>) {
+  constructor(views: readonly ProducerView[], clock: Pick<Clock, 'microseconds'>) {
     this.#views = new Map(views.map((view) => [view.metric.name, view]))
     this.#clock = clock
   }
@@ -45,7 +45,7 @@ export class ProducerSensor implements PolledSensor {
   }
 
   measure(metric: Metric, args: Arguments, identity: Reader): Measurement {
-    const view = this.#views.get(metric.name) as View
+    const view = this.#views.get(metric.name) as ProducerView
     return { value: view.show(identity, args), time: this.#clock.microseconds() }
   }
 }

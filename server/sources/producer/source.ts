@@ -1,15 +1,14 @@
-/** `producer.*`: what the server says of itself. It has no section of its own, so it is no line of the table. */
-import { OverQuota } from '../over-quota.ts'
+/** `producer.*`: metrics about the server itself. They have no section in the configuration, so table.ts does not list them. */
+
 import type { OpenedSource, SourceContext, StatusEntry } from '../source.ts'
 import { AuditSensor } from './audit.ts'
+import { controlsView, metricsView } from './catalogue.ts'
 import { channelsView } from './channels.ts'
-import { controlsView } from './controls.ts'
-import { metricsView } from './metrics.ts'
+import { QuotaNotices } from './notices.ts'
 import { ProducerSensor } from './sensor.ts'
-import { sensorsView } from './sensors.ts'
-import { statsView } from './stats.ts'
+import { sensorsView, statsView } from './status.ts'
 
-/** `statuses`: the entries of `producer.sensors`. */
+/** `statuses` returns the entries of `producer.sensors`. */
 export function openProducer(
   { hub, clock, log, quotas, notices, server }: SourceContext,
   statuses: () => readonly StatusEntry[],
@@ -21,9 +20,9 @@ export function openProducer(
     sensorsView(statuses, hub.fences),
     statsView((identity) => server.stats(identity)),
   ]
-  const overQuota = new OverQuota(quotas, notices, clock)
+  const overQuota = new QuotaNotices(quotas, notices, clock)
   return {
     sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log)],
-    sweep: () => overQuota.tell(),
+    sweep: () => overQuota.report(),
   }
 }

@@ -1,7 +1,7 @@
 /**
- * smon streams as metrics `smon.<name>` with a source and, where the stream has one, an index. It knows no socket:
- * listeners open a stream per connection and hand in bytes, or hand in datagrams. A source that is gone takes its series
- * along, which tells subscribers VOID.
+ * smon streams as metrics `smon.<name>` with the parameters `source` and `index`. The sensor has no socket: listeners open a
+ * stream per connection and hand in its bytes, or hand in datagrams. When a source disappears, its series end, and
+ * subscribers get VOID.
  */
 import type { Owner } from '../../../auth/permissions.ts'
 import type { ProtocolError } from '../../../protocol/errors.ts'
@@ -10,6 +10,7 @@ import type { SmonLimits } from '../../../protocol/smon/decode.ts'
 import { formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
+import type { Hub } from '../../metrics/hub.ts'
 import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
 import { AllowedSenders } from '../allowed.ts'
 import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
@@ -20,40 +21,35 @@ import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export interface SmonHub {
-  born(sensor: ListeningSensor, series: Series): void
-  /** `tail`: basic type and value; `time`: microseconds since 1970. */
-  emitEncoded(series: Series, tail: Uint8Array, time: number): void
-  died(series: Series): void
-}
+export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'died'>
 
-/** One connection's bytes. */
+/** The bytes of one connection. */
 export interface SmonFeed {
-  /** Nothing in them makes it throw. */
+  /** Never throws, whatever the bytes. */
   push(bytes: Uint8Array): void
   end(): void
 }
 
-/** A sender of datagrams is forgotten after so long a silence: as gmetric, four times its usual minute. */
+/** A sender of datagrams is removed after this silence: four times the usual minute, as in gmetric. */
 const DATAGRAM_SOURCE_MS = 240_000
 const MAX_STRING_BYTES = 65_536
-/** Names and texts of one stream. */
+/** The limit for the names and texts of one stream together. */
 const MAX_STREAM_BYTES = 1 << 20
 const MAX_INDEX_DEPTH = 16
-/** A name with `smon.` before it has to be a name [MON 1]; a longer one costs its stream nothing. */
+/** The limit for a metric name [MON 1]. A name that exceeds it with the prefix `smon.` is ignored, and its stream stays valid. */
 const MAX_NAME_BYTES = 1_024
 
 const PARAMETERS: readonly Parameter[] = [
   {
     name: 'source',
     type: BasicType.STRING,
-    description: 'The source: its address and port, or the name that the configuration gives it.',
+    description: 'The source: its name in the configuration, or its address and port.',
     selects: 'any',
   },
   {
     name: 'index',
     type: BasicType.STRING,
-    description: 'The numbers of the index with commas between them, like 3,0. Left out: values without an index.',
+    description: 'The numbers of the index, separated by commas, such as 3,0; if left out, values without an index.',
     selects: 'any',
   },
 ]
@@ -76,7 +72,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     metricsFull: 0,
     overQuota: 0,
   }
-  /** Streams are read on only while it lets values in: they lose nothing. */
+  /** Streams are read only while it accepts values, so nothing is lost. */
   readonly meter: Meter
   readonly #name: string
   readonly #hub: SmonHub
@@ -132,7 +128,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     return { value: series.value(), time: series.time }
   }
 
-  /** Opens a connection from there; undefined if it is refused, which is counted. */
+  /** Opens a connection from an address; returns undefined if it is refused, which is counted. */
   open(address: string, port: number): SmonFeed | undefined {
     const source = this.#source(address, port)
     if (source === undefined) return undefined
@@ -146,7 +142,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     }
   }
 
-  /** A datagram: a stream of its own, whole. */
+  /** Takes a datagram, which is a complete stream. */
   datagram(bytes: Uint8Array, address: string, port: number): void {
     this.counters.datagrams++
     const source = this.#source(address, port)
@@ -161,7 +157,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     this.#count(stream)
   }
 
-  /** To be called every second or so: forgets who sent datagrams and has been silent for too long. */
+  /** Removes senders of datagrams that were silent for too long; call this about once a second. */
   sweep(): void {
     const now = this.#clock.monotonicMs()
     for (const source of this.#sources.values()) {
@@ -176,7 +172,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     if (kernelDrops) this.#kernelDrops = kernelDrops
   }
 
-  /** A listener is lost. */
+  /** A listener has failed. */
   failed(detail: string): void {
     this.#failure = detail
   }
@@ -191,7 +187,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
       detail: [
         this.#failure,
         ...this.#listening,
-        invalid.length > 0 && `${invalid.length} streams invalid now`,
+        invalid.length > 0 && `${invalid.length} streams are invalid now`,
         this.#lastError,
       ]
         .filter(Boolean)
@@ -223,7 +219,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     this.#catalogue.update(series, { type, unit: undefined, description: undefined })
   }
 
-  took(series: SmonSeries): void {
+  received(series: SmonSeries): void {
     this.counters.values++
     this.meter.take()
     this.#hub.emitEncoded(series, series.tail, series.time)
@@ -235,7 +231,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
   }
 
   #source(from: string, port: number): SmonSource | undefined {
-    const { address, allowed } = this.#allowed.of(from)
+    const { address, allowed } = this.#allowed.check(from)
     if (!allowed) {
       this.counters.refusedSource++
       return undefined

@@ -1,6 +1,6 @@
 /**
- * One smon series: a metric of a source, perhaps with an index. Its last value is kept as it is sent (basic type and
- * value in XDR), so that a value is written once however often it is wanted.
+ * A smon series: a metric of a source, optionally with an index. Its last value is kept as it is sent (basic type and value
+ * in XDR), so that a value is encoded once for all subscribers.
  */
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -16,19 +16,19 @@ export class SmonSeries implements CataloguedSeries {
   readonly labels: Labels
   readonly subscriptions: Subscription[] = []
   metadata: MetricMetadata = NO_METADATA
-  /** When the last value came, microseconds since 1970; 0: there was none. */
+  /** When the last value came, in microseconds since 1970; 0 if there was none. */
   time = 0
   /** The last value: basic type and value. Valid until the next one. */
   tail = new Uint8Array(UINT64_BYTES)
   #view = new DataView(this.tail.buffer)
 
-  /** `index`: numbers with commas between them, '' without one. */
+  /** `index` has numbers separated by commas, or is '' for none. */
   constructor(name: string, source: string, index: string) {
     this.name = name
     this.labels = { name, source, index }
   }
 
-  /** Whether the last value is text: then, and only then, its tail may be of any length. */
+  /** Whether the last value is text; only then may its tail have any length. */
   get isText(): boolean {
     return this.#view.getUint32(0) === STRING
   }
@@ -74,8 +74,8 @@ export class SmonSeries implements CataloguedSeries {
 }
 
 /**
- * A source of smon streams and the series that came from it. It exists while a stream of it is open or, if it sends
- * datagrams, for some minutes after the last one. Its series outlive a resynchronisation: they are found by name again.
+ * A source of smon streams and its series. It exists while one of its streams is open or, if it sends datagrams, for some
+ * minutes after the last one. Its series survive a resynchronisation, after which they are found by name.
  */
 export class SmonSource {
   readonly name: string
@@ -104,7 +104,7 @@ export class SmonSource {
   }
 }
 
-/** Names hold no control characters. */
+/** The key is unambiguous, because names contain no control characters. */
 function keyOf(name: string, index: string): string {
   return index === '' ? name : `${name}\0${index}`
 }

@@ -1,4 +1,4 @@
-/** `smon.*`: values of smon streams and datagrams. */
+/** `smon.*`: the values of smon streams and datagrams. */
 import { type Address, formatAddress } from '../../core/address.ts'
 import type { Logger } from '../../core/log.ts'
 import { type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'

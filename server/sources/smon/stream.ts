@@ -1,22 +1,22 @@
 /**
- * One smon stream of a source: what its decoder finds becomes values of series. A token is looked up once and
- * has a tree of its indexes, so that a value costs no text and no hashing of names.
+ * One smon stream of a source: the decoded values become values of series. A token is looked up once and has a tree of its
+ * indexes, so that a value needs no text and no hashing of names.
  */
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem } from '../../../protocol/monitor/value.ts'
 import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/smon/decode.ts'
-import type { SmonToken } from '../../../protocol/smon/token.ts'
+import type { SmonToken } from '../../../protocol/smon/stream-state.ts'
 import type { SmonSeries, SmonSource } from './series.ts'
 
-/** The series of a token under one index, and those under longer ones. */
+/** The series of a token under one index, and those under longer indexes. */
 interface Node {
   series: SmonSeries | undefined
   readonly longer: Map<number, Node>
 }
 
-/** A token in use; `name` is undefined if it cannot be the name of a metric. */
-interface Known extends Node {
+/** A defined token; `name` is undefined if it cannot be the name of a metric. */
+interface DefinedToken extends Node {
   readonly name: string | undefined
 }
 
@@ -25,9 +25,9 @@ export interface SmonReceiver {
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean
   born(series: SmonSeries): void
-  /** A series has a value of another type than before. */
+  /** A series has got a value of another type than before. */
   typed(series: SmonSeries, type: BasicType): void
-  took(series: SmonSeries): void
+  received(series: SmonSeries): void
   readonly counters: { badName: number; invalid: number; resets: number }
   invalid(source: SmonSource, error: ProtocolError): void
 }
@@ -40,7 +40,7 @@ export class SmonStream implements SmonSink {
   readonly #receiver: SmonReceiver
   readonly #decoder: SmonDecoder
   /** By token number. */
-  #tokens: (Known | undefined)[] = []
+  #tokens: (DefinedToken | undefined)[] = []
   #time = 0
 
   constructor(source: SmonSource, receiver: SmonReceiver, limits: SmonLimits) {
@@ -53,17 +53,17 @@ export class SmonStream implements SmonSink {
     return this.#decoder.valid
   }
 
-  /** Bytes that were thrown away while it was invalid. */
+  /** The number of bytes that were discarded while it was invalid. */
   get skipped(): number {
     return this.#decoder.skipped
   }
 
-  /** False if it stopped in the middle of something. */
+  /** Whether the stream is between two items. */
   get complete(): boolean {
     return this.#decoder.complete
   }
 
-  /** Takes bytes as they come; `time`: of the values in them, microseconds since 1970. Nothing in them makes it throw. */
+  /** Takes the next bytes; `time` is that of their values, in microseconds since 1970. Never throws, whatever the bytes. */
   push(bytes: Uint8Array, time: number): void {
     this.#time = time
     this.#decoder.decode(bytes)
@@ -77,14 +77,14 @@ export class SmonStream implements SmonSink {
     const series = this.#series(token, index)
     if (series === undefined) return
     series.number(value, this.#time)
-    this.#receiver.took(series)
+    this.#receiver.received(series)
   }
 
   text(token: SmonToken, index: readonly number[], value: Uint8Array): void {
     const series = this.#series(token, index)
     if (series === undefined) return
     series.text(value, this.#time)
-    this.#receiver.took(series)
+    this.#receiver.received(series)
   }
 
   reset(): void {
@@ -99,11 +99,11 @@ export class SmonStream implements SmonSink {
   #series(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
     let node: Node | undefined = this.#tokens[token.number]
     for (let depth = 0; depth < index.length && node !== undefined; depth++) node = node.longer.get(index[depth]!)
-    return node?.series ?? this.#enter(token, index)
+    return node?.series ?? this.#findOrCreate(token, index)
   }
 
-  /** The first value of a token under an index, or another one that there is no room for. */
-  #enter(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
+  /** Finds or creates the series, for the first value of a token under an index or while there is no room for the series. */
+  #findOrCreate(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
     const known = this.#tokens[token.number]
     const receiver = this.#receiver
     if (known?.name === undefined) {
@@ -129,7 +129,7 @@ export class SmonStream implements SmonSink {
   }
 }
 
-/** undefined unless it can be a name [MON 1]. */
+/** The name of the metric; undefined if it is not a valid name [MON 1]. */
 function metricName(bytes: Uint8Array): string | undefined {
   try {
     const name = SMON_PREFIX + strictUtf8.decode(bytes)

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ProtocolErrorCode } from '../../../protocol/errors.ts'
-import { ProtocolError } from '../../../protocol/errors.ts'
-import { CORE_METRICS } from '../../../protocol/gmetric/core-metrics.ts'
-import { decodePacket, MAX_EXTRA_ELEMENTS } from '../../../protocol/gmetric/decode.ts'
+import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts'
+import { CORE_METRICS, decodePacket, MAX_EXTRA_ELEMENTS } from '../../../protocol/gmetric/decode.ts'
 import { MAX_METRIC_BYTES } from '../../../protocol/gmetric/text.ts'
 import { vector, vectors } from './vectors.ts'
 

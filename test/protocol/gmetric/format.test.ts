@@ -1,7 +1,7 @@
 /** Formats that a network may send. What is expected is what C's printf writes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { formatNumber } from '../../../protocol/gmetric/format.ts'
+import { printfNumber } from '../../../protocol/gmetric/format.ts'
 import type { ValueType } from '../../../protocol/gmetric/packet.ts'
 
 test.each<[string, ValueType, number, string]>([
@@ -45,29 +45,29 @@ test.each<[string, ValueType, number, string]>([
   ['%.1f', 'double', Number.NaN, 'nan'],
   ['%.1f', 'double', Number.NEGATIVE_INFINITY, '-inf'],
 ])('%s of %s %d', (format, type, value, text) => {
-  expect(formatNumber(format, type, value)).toBe(text)
+  expect(printfNumber(format, type, value)).toBe(text)
 })
 
 test.each(['', '%s', '%n', '%*d', '%.*f', '%x', 'x%d', '%dx', '%d%d', '%100d', '%.100f', '%p', '%', '%1$d', '%%'])(
   'the format %s is passed over',
   (format) => {
-    expect(formatNumber(format, 'int32', -42)).toBe('-42')
-    expect(formatNumber(format, 'double', 0.1)).toBe('0.1')
+    expect(printfNumber(format, 'int32', -42)).toBe('-42')
+    expect(printfNumber(format, 'double', 0.1)).toBe('0.1')
   },
 )
 
 test('a format for another kind of number is passed over', () => {
-  expect(formatNumber('%d', 'double', 1.5)).toBe('1.5')
-  expect(formatNumber('%.2f', 'int32', 7)).toBe('7')
-  expect(formatNumber('%u', 'int32', -1)).toBe('-1')
-  expect(formatNumber('%.2f', 'double', 1e300)).toBe('1e+300')
+  expect(printfNumber('%d', 'double', 1.5)).toBe('1.5')
+  expect(printfNumber('%.2f', 'int32', 7)).toBe('7')
+  expect(printfNumber('%u', 'int32', -1)).toBe('-1')
+  expect(printfNumber('%.2f', 'double', 1e300)).toBe('1e+300')
 })
 
 test('a float without a format shows as many digits as it has', () => {
-  expect(formatNumber('', 'float', Math.fround(1.63))).toBe('1.63')
+  expect(printfNumber('', 'float', Math.fround(1.63))).toBe('1.63')
   fc.assert(
     fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (value) => {
-      expect(Math.fround(Number(formatNumber('', 'float', value)))).toBe(Object.is(value, -0) ? 0 : value)
+      expect(Math.fround(Number(printfNumber('', 'float', value)))).toBe(Object.is(value, -0) ? 0 : value)
     }),
   )
 })
@@ -82,7 +82,7 @@ test('no format makes it throw, or makes more than a hundred and some characters
       ),
       fc.double(),
       (format, value) => {
-        expect(formatNumber(format, 'double', value).length).toBeLessThan(150)
+        expect(printfNumber(format, 'double', value).length).toBeLessThan(150)
       },
     ),
   )

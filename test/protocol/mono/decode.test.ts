@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { microsecondsOf, readSample } from '../../../protocol/mono/sample.ts'
+import { microsecondsOf, readSample } from '../../../protocol/mono/decode.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 import {
   type Event,

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SmonDecoder } from '../../../protocol/smon/decode.ts'
-import { NO_INDEX } from '../../../protocol/smon/token.ts'
+import { NO_INDEX } from '../../../protocol/smon/stream-state.ts'
 import { hex } from '../../support/bytes.ts'
-import type { Event } from './vectors.ts'
-import { limits, listen, say, sayByteByByte, vectors } from './vectors.ts'
+import { type Event, limits, listen, say, sayByteByByte, vectors } from './vectors.ts'
 
 /** A `u` called "abc", token 1, of value 0, and an `s` called "abc". */
 const u = '00 04 75616263 01'
@@ -200,7 +199,7 @@ describe('an error', () => {
   test('says what is wrong', () => {
     const { decoder, messages } = listen()
     decoder.decode(hex(`${u}05 0905`))
-    expect(messages).toEqual(['token 10 is not defined; 1 are'])
+    expect(messages).toEqual(['token 10 is not defined; the last token is 1'])
   })
 
   test('is told once; what follows is counted and not read', () => {

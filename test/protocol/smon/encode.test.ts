@@ -75,17 +75,21 @@ describe('what cannot be written', () => {
   encoder.take()
 
   test.each([
-    ['a token that is not defined', () => encoder.value(2, 5), 'token 2 is not defined; 1 are'],
-    ['token 0', () => encoder.value(0, 5), 'token 0 is not defined; 1 are'],
+    ['a token that is not defined', () => encoder.value(2, 5), 'token 2 is not defined; the last token is 1'],
+    ['token 0', () => encoder.value(0, 5), 'token 0 is not defined; the last token is 1'],
     ['a string for a number', () => encoder.value(1, abc), 'token 1 is of type u'],
     ['a copy of another type', () => encoder.defineCopy(1, [], abc), 'token 1 is of type u'],
-    ['a number below 0', () => encoder.value(1, -1), '-1 is no whole number of 0 to 2^64-1'],
-    ['a fraction', () => encoder.define(abc, 0.5), '0.5 is no whole number of 0 to 2^64-1'],
+    ['a number below 0', () => encoder.value(1, -1), '-1 is not an integer from 0 to 2^64-1'],
+    ['a fraction', () => encoder.define(abc, 0.5), '0.5 is not an integer from 0 to 2^64-1'],
     ['a number from 2^53 on', () => encoder.value(1, 2 ** 53), 'must be a bigint'],
-    ['more than 64 bits', () => encoder.value(1, 2n ** 64n), '18446744073709551616 is no whole number'],
-    ['a name of 2 bytes', () => encoder.defineIndexed([], abc.subarray(1), 1), 'a name of 2 bytes; 3 are the least'],
-    ['an index below 0', () => encoder.index([1, -1]), '-1 is no index'],
-    ['an index above 32 bits', () => encoder.defineCopy(1, [2 ** 32], 1), '4294967296 is no index'],
+    ['more than 64 bits', () => encoder.value(1, 2n ** 64n), '18446744073709551616 is not an integer'],
+    [
+      'a name of 2 bytes',
+      () => encoder.defineIndexed([], abc.subarray(1), 1),
+      'a name of 2 bytes; it must have at least 3',
+    ],
+    ['an index below 0', () => encoder.index([1, -1]), '-1 is not an index'],
+    ['an index above 32 bits', () => encoder.defineCopy(1, [2 ** 32], 1), '4294967296 is not an index'],
   ])('%s is refused, and nothing of it written', (_name, act, message) => {
     expect(act).toThrow(message)
     expect(encoder.take()).toHaveLength(0)

@@ -1,9 +1,8 @@
 /** The streams of test/vectors/smon, and what our decoder says about a stream in the words of the vectors. */
 import { readFileSync } from 'node:fs'
-import type { SmonLimits } from '../../../protocol/smon/decode.ts'
-import { SmonDecoder } from '../../../protocol/smon/decode.ts'
+import { SmonDecoder, type SmonLimits } from '../../../protocol/smon/decode.ts'
 import type { SmonEncoder, SmonValue } from '../../../protocol/smon/encode.ts'
-import type { SmonToken } from '../../../protocol/smon/token.ts'
+import type { SmonToken } from '../../../protocol/smon/stream-state.ts'
 import { hex, toHex } from '../../support/bytes.ts'
 
 export type Event =

@@ -83,7 +83,7 @@ describe('a channel with a gmetric:// URL', () => {
     expect(balance(ledger)).toBe(0)
     await boss.ok((seq) => command.delChannel(seq, channel))
     await producer.settle()
-    expect(producer.logged.join('')).toContain('"values":2,"unsayable":1,"errors":0')
+    expect(producer.logged.join('')).toContain('"values":2,"unsupported":1,"errors":0')
   })
 
   it('goes on where nobody listens: UDP promises nothing', async () => {

@@ -15,27 +15,27 @@ test.each([
   ['', false],
   ['not an address', false],
 ])('a datagram from %s is taken: %s', (address, allowed) => {
-  expect(sources.of(address)).toEqual({ address, allowed })
-  expect(sources.of(address)).toEqual({ address, allowed })
+  expect(sources.check(address)).toEqual({ address, allowed })
+  expect(sources.check(address)).toEqual({ address, allowed })
 })
 
 test('an IPv4 address in IPv6 clothes is the IPv4 address', () => {
-  expect(sources.of('::ffff:10.0.0.1')).toEqual({ address: '10.0.0.1', allowed: true })
-  expect(sources.of('::ffff:11.0.0.1')).toEqual({ address: '11.0.0.1', allowed: false })
+  expect(sources.check('::ffff:10.0.0.1')).toEqual({ address: '10.0.0.1', allowed: true })
+  expect(sources.check('::ffff:11.0.0.1')).toEqual({ address: '11.0.0.1', allowed: false })
 })
 
 test('a link-local address keeps its interface and is judged without', () => {
-  expect(sources.of('fe80::1%eth0')).toEqual({ address: 'fe80::1%eth0', allowed: true })
-  expect(sources.of('::1%eth0')).toEqual({ address: '::1%eth0', allowed: false })
+  expect(sources.check('fe80::1%eth0')).toEqual({ address: 'fe80::1%eth0', allowed: true })
+  expect(sources.check('::1%eth0')).toEqual({ address: '::1%eth0', allowed: false })
 })
 
 test('nobody is allowed where nobody is named', () => {
-  expect(new AllowedSenders([]).of('127.0.0.1').allowed).toBe(false)
+  expect(new AllowedSenders([]).check('127.0.0.1').allowed).toBe(false)
 })
 
 test('more addresses than are remembered change no answer', () => {
   for (let i = 0; i < 10_000; i++) {
-    expect(sources.of(`10.0.${i >> 8}.${i & 255}`).allowed).toBe(true)
-    expect(sources.of(`11.0.${i >> 8}.${i & 255}`).allowed).toBe(false)
+    expect(sources.check(`10.0.${i >> 8}.${i & 255}`).allowed).toBe(true)
+    expect(sources.check(`11.0.${i >> 8}.${i & 255}`).allowed).toBe(false)
   }
 })

@@ -117,7 +117,7 @@ describe('values a second of a tenant', () => {
     clock.advance(1_000)
     expect(decoded(await bob.value())).toMatchObject({
       subject: 'quota',
-      detail: 'the feeds of tenant acme bring in more than 1 values a second: 2 were kept out',
+      detail: 'the feeds of tenant acme bring in more than 1 values a second: 2 values were discarded',
     })
     clock.advance(5_000)
     await producer?.settle()

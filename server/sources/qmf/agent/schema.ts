@@ -17,7 +17,7 @@ import {
 import type { Channel } from '../../../channels/channel.ts'
 import { dropCauses } from '../../../channels/ledger.ts'
 import type { Sensor } from '../../../metrics/metric.ts'
-import type { Stats } from '../../producer/stats.ts'
+import type { Stats } from '../../producer/status.ts'
 import type { ObjectSource, ObjectValues } from './inventory.ts'
 
 export const AGENT_PACKAGE = 'cinnabar'

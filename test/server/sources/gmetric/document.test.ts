@@ -180,7 +180,7 @@ describe('a request for metadata', () => {
   function asking() {
     const made = make()
     const asked: string[] = []
-    made.sensor.asks((request, source) => {
+    made.sensor.sendRequestsBy((request, source) => {
       const { kind, metric, host } = decodePacket(request)
       asked.push(`${kind} ${metric} ${host.spoofed ? host.name : host.label} to ${source}`)
     })
@@ -223,7 +223,7 @@ describe('a request for metadata', () => {
   test('is encoded as gmond encodes its own', () => {
     const { sensor } = make()
     const sent: Uint8Array[] = []
-    sensor.asks((request) => sent.push(request))
+    sensor.sendRequestsBy((request) => sent.push(request))
     sensor.packet(text('', 'novalmeta', '1').fill(0), SENDER)
     sensor.packet(xdr(133, 'localhost', 'novalmeta', 0, '%s', '1'), SENDER)
     expect(sent.map((bytes) => Buffer.from(bytes).toString('hex'))).toEqual([

@@ -3,7 +3,7 @@
 import type { Network } from '../../../../server/core/address.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
-import type { GmetricHub } from '../../../../server/sources/gmetric/hub.ts'
+import type { GmetricHub } from '../../../../server/sources/gmetric/liveness.ts'
 import type { GmetricConfig } from '../../../../server/sources/gmetric/sensor.ts'
 import { GmetricSensor } from '../../../../server/sources/gmetric/sensor.ts'
 import { vector } from '../../../protocol/gmetric/vectors.ts'

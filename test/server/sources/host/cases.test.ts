@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { HOST_DEFINITIONS } from '../../../../server/sources/host/definitions.ts'
-import { UnknownSource } from '../../../../server/sources/host/errors.ts'
+import { UnknownHostObject } from '../../../../server/sources/host/errors.ts'
 import { type HostArgs, HostReader } from '../../../../server/sources/host/reader.ts'
 import { type FakeHost, fakeHost } from './fake-host.ts'
 
@@ -36,8 +36,8 @@ for (const folder of readdirSync(CASES)) {
     for (const { name, args, because } of hostCase.refused ?? []) {
       test(`${name} ${JSON.stringify(args)} is refused by check and by read`, () => {
         const reader = new HostReader(hostOf(folder, hostCase))
-        expect(() => reader.check(name, args, 0)).toThrow(new UnknownSource(because))
-        expect(() => reader.read(name, args, 0)).toThrow(new UnknownSource(because))
+        expect(() => reader.check(name, args, 0)).toThrow(new UnknownHostObject(because))
+        expect(() => reader.read(name, args, 0)).toThrow(new UnknownHostObject(because))
       })
     }
   })

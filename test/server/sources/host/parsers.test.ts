@@ -2,12 +2,17 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { AT_BOOT, type CpuTimes, parseStat, percentBetween } from '../../../../server/sources/host/cpu.ts'
-import { parseDiskstats, totalDiskIo } from '../../../../server/sources/host/disk-io.ts'
-import { parseMounts, spaceOf } from '../../../../server/sources/host/disk-space.ts'
-import { parseLoadavg } from '../../../../server/sources/host/load.ts'
-import { parseMeminfo } from '../../../../server/sources/host/memory.ts'
-import { parseNetDev, totalNetIo } from '../../../../server/sources/host/net.ts'
-import { parseUptime } from '../../../../server/sources/host/uptime.ts'
+import {
+  parseDiskstats,
+  parseLoadavg,
+  parseMeminfo,
+  parseMounts,
+  parseNetDev,
+  parseUptime,
+  spaceOf,
+  totalDiskIo,
+  totalNetIo,
+} from '../../../../server/sources/host/proc.ts'
 
 const MAX_UINT64 = 2n ** 64n - 1n
 

@@ -122,7 +122,7 @@ describe('a file', () => {
     execFileSync('mkfifo', [path])
     const { failures, until } = following()
     await until(() => failures.length > 0)
-    expect(failures).toEqual(['it is no file'])
+    expect(failures).toEqual(['not a regular file'])
   })
 
   test('that is missing is told of once, and read when it is there', async () => {

@@ -84,8 +84,8 @@ describe('a UDP listener', () => {
     const second = listen('127.0.0.1', { address: listening.address })
     await expect(second).rejects.toThrow(ListenError)
     await expect(second).rejects.toThrow(
-      `cannot listen on 127.0.0.1:${listening.address.port}: gmond or another server has it: ` +
-        'stop that one or choose another port (the key is `gmetric.listen`)',
+      `cannot listen on 127.0.0.1:${listening.address.port}: it is in use, probably by gmond or another server: ` +
+        'stop that program or choose another port (the key is `gmetric.listen`)',
     )
   })
 

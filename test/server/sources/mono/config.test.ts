@@ -49,11 +49,11 @@ follow = false
 
   test.each([
     ['[mono]\ndialect = "2014"', /`mono\.dialect`: expected one of "gist", "mono-2014"/],
-    ['[[mono.listener]]\nlisten = "nowhere"', /`mono\.listener`: expected tables with a `listen`/],
+    ['[[mono.listener]]\nlisten = "nowhere"', /`mono\.listener`: expected tables, each with a `listen`/],
     ['[[mono.listener]]\ndialect = "gist"', /`mono\.listener`: expected .* found number 1 without `listen`/],
     [
       '[[mono.file]]\npath = "a"\nagent = "x"\n[[mono.file]]\npath = "b"\nagent = "x"',
-      /`mono\.file`: expected .* none twice/,
+      /`mono\.file`: expected .*\(a unique name\)/,
     ],
     ['[mono]\nmax_counters = 40000', /`mono\.max_counters`: expected an integer from 1 to 32767/],
   ])('%j is refused in words', (text, words) => {

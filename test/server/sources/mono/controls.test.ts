@@ -88,7 +88,7 @@ describe('an operator', () => {
     const results: number[] = []
     for (const seq of twice) results.push((await root.response(seq)).result)
     const refusal = await root.value()
-    const detail = `${NAME} is being asked about my: load`
+    const detail = `a request to ${NAME} about my: load is in progress`
     expect([refusal.metric, decoded(refusal)]).toMatchObject([results[1], { outcome: 'failed', detail }])
     await agent.asked(ADD)
     agent.say(ADDED)
@@ -114,7 +114,7 @@ describe('an operator', () => {
     const gone = root.execute('mono.list', ...AGENT)
     await agent.asked('01')
     await agent.end()
-    expect(await gone).toMatchObject({ outcome: 'failed', detail: `${NAME} went away` })
+    expect(await gone).toMatchObject({ outcome: 'failed', detail: `${NAME} disconnected` })
   })
 
   it('tells an agent to go; one that stays is cut off', async () => {
@@ -127,7 +127,7 @@ describe('an operator', () => {
 
   it('is refused for an agent that is not there, or is another tenant’s', async () => {
     const missing = given(['agent', 'nobody'])
-    expect(await refused('mono.list', ...missing)).toEqual([6, `no Mono agent nobody: there are ${NAME}`])
+    expect(await refused('mono.list', ...missing)).toEqual([6, `no Mono agent nobody: connected are ${NAME}`])
     await producer.addUser('eve', { tenant: 'other', role: 'operator' })
     const eve = await producer.seat('eve', 'other')
     const { status } = await eve.ask((seq) => command.execute(seq, 'mono.list', args(...AGENT)))

@@ -307,7 +307,7 @@ describe('a hostile agent', () => {
     sensor.sweep()
     sensor.sweep()
     expect(counters()).toMatchObject({ unanswered: 1, agents: 1 })
-    expect(sensor.status().detail).toContain('192.0.2.7 did not answer: is `dialect` right?')
+    expect(sensor.status().detail).toContain('192.0.2.7 did not answer: check `dialect`')
     hub.news()
     agent.feed.push(SAMPLED)
     expect(hub.news()).toEqual([`${COLLECTIONS}${AT} = 5`])

@@ -184,7 +184,7 @@ describe('producer.audit', () => {
     log.fails = true
     const { seen } = subscribe({ after: 0n })
     await log.answer()
-    expect(lines.join()).toContain('producer.audit has a hole')
+    expect(lines.join()).toContain('records are missing from producer.audit')
     log.store(1)
     expect(seen).toEqual([4])
   })

@@ -85,7 +85,7 @@ describe('a stream', () => {
     other.push(stream('00 01'))
     expect(hub.news()).toEqual(['smon.aaaa@192.0.2.8:2 = 101'])
     expect(counters()).toMatchObject({ invalid: 1, skippedBytes: 3 })
-    expect(sensor.status().detail).toMatch(/1 streams invalid now; last error: 192\.0\.2\.7:1: /)
+    expect(sensor.status().detail).toMatch(/1 streams are invalid now; last error: 192\.0\.2\.7:1: /)
     feed.push(RESYNC)
     feed.push(DEFINE_A)
     expect(hub.news()).toEqual([`${A} = 100`])

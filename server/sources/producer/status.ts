@@ -1,13 +1,56 @@
-/** `producer.stats`: the producer as a whole, in one REC. Connections and channels are those of one's own tenant; role admin all. */
-import { ADMIN_ROLE, type Identity } from '../../../auth/permissions.ts'
+/** `producer.sensors` and `producer.stats`: what each source accepted and refused, and the state of the producer as a whole. */
+import { ADMIN_ROLE, type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { View } from './sensor.ts'
+import { Fences } from '../../metrics/fences.ts'
+import { RecordList } from '../../metrics/measure.ts'
+import type { SensorStatus } from '../../metrics/metric.ts'
+import type { StatusEntry } from '../source.ts'
+import type { ProducerView } from './sensor.ts'
 
-const { DOUBLE, REC, STRING, UINT64 } = BasicType
+const { ARRAY, DOUBLE, REC, STRING, UINT64 } = BasicType
+
+export function sensorsView(sensors: () => readonly StatusEntry[], fences = new Fences()): ProducerView {
+  return {
+    metric: {
+      name: 'producer.sensors',
+      kind: 'continuous',
+      type: ARRAY,
+      unit: '',
+      description: 'The sensors with their counters.',
+      parameters: [],
+    },
+    show(identity) {
+      const records = new RecordList()
+      for (const sensor of sensors()) {
+        const status = mayRead(identity, sensor.owner) ? sensor.status?.() : undefined
+        if (status && !records.add(describeStatus(fenced(sensor, status, fences)))) break
+      }
+      return records.value()
+    },
+  }
+}
+
+function fenced(sensor: StatusEntry, status: SensorStatus, fences: Fences): SensorStatus {
+  if (!fences.knows(sensor)) return status
+  const counters = { ...status.counters, keptOut: fences.discarded(sensor) }
+  return { ...status, state: fences.has(sensor) ? 'fenced' : status.state, counters }
+}
+
+function describeStatus({ name, state, detail, counters }: SensorStatus): Field[] {
+  const counts = Object.entries(counters).map(
+    ([counter, value]): Field => ({ name: counter, type: UINT64, value: BigInt(value) }),
+  )
+  return [
+    { name: 'name', type: STRING, value: name },
+    { name: 'state', type: STRING, value: state },
+    { name: 'detail', type: STRING, value: detail },
+    { name: 'counters', type: REC, value: counts },
+  ]
+}
 
 export interface Stats {
   readonly software: string
@@ -15,10 +58,10 @@ export interface Stats {
   readonly uptimeSeconds: number
   readonly connections: number
   readonly channels: number
-  /** Bytes that no durable transaction holds yet. */
+  /** Bytes that are not yet in a durable transaction. */
   readonly unstoredBytes: number
   readonly residentBytes: number
-  /** ok, or full: the disk is. */
+  /** `ok`, or `full` if the disk is full. */
   readonly storage: string
 }
 
@@ -33,7 +76,7 @@ export interface StatsOptions {
   readonly storage: { readonly state: string }
 }
 
-/** The stats as a reader may see them. The time up begins with the call. */
+/** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
   const { software, name, clock, quotas, registry, sessions, host, storage } = server
   const started = clock.monotonicMs()
@@ -52,7 +95,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   })
 }
 
-export function statsView(stats: (identity: Identity) => Stats): View {
+export function statsView(stats: (identity: Identity) => Stats): ProducerView {
   return {
     metric: {
       name: 'producer.stats',

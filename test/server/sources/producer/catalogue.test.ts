@@ -2,15 +2,14 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
-import { controlsView } from '../../../../server/sources/producer/controls.ts'
-import { metricsView } from '../../../../server/sources/producer/metrics.ts'
-import { ProducerSensor, type View } from '../../../../server/sources/producer/sensor.ts'
+import { controlsView, metricsView } from '../../../../server/sources/producer/catalogue.ts'
+import { ProducerSensor, type ProducerView } from '../../../../server/sources/producer/sensor.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import type { Json } from '../../../support/records.ts'
 import { abroad, Metrics, rights, tester } from '../../metrics/fixture.ts'
 
 let metrics: Metrics
-let view: View
+let view: ProducerView
 beforeEach(() => {
   metrics = new Metrics()
   for (const name of ['test.b', 'test.a', 'test.c']) metrics.push.push(name, { type: 2, value: 1 }, 1)
@@ -18,7 +17,7 @@ beforeEach(() => {
   view = metricsView(() => metrics.hub.sensors, rights)
 })
 
-function shown(of: View, identity = tester, args: Record<string, string | number> = {}): Json[] {
+function shown(of: ProducerView, identity = tester, args: Record<string, string | number> = {}): Json[] {
   return valueToJson(of.show(identity, new Map(Object.entries(args)))) as Json[]
 }
 const names = (list: Json[]): string[] => list.map(({ name, more }) => (more ? 'more' : name))
