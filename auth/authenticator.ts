@@ -1,14 +1,13 @@
 /** How users prove who they are [MON 11], and whether what they proved it with is still good while they are connected. */
-import type { Accounts, AuthExchange, Certificates, Credential, Peer } from './mechanism.ts'
+import type { Accounts, AuthExchange, AuthPeer, Certificates, Credential } from './mechanism.ts'
+import { AuthMethods } from './mechanism.ts'
 import { CertificateMechanism } from './mechanisms/certificate.ts'
 import { PasswordMechanism } from './mechanisms/password.ts'
 import { ScramMechanism } from './mechanisms/scram-sha-256.ts'
-import { TokenMechanism } from './mechanisms/token.ts'
-import { Methods } from './methods.ts'
+import { NO_TOKENS, type TokenLookup, TokenMechanism } from './mechanisms/token.ts'
 import type { PasswordHasher } from './password.ts'
 import type { Throttle } from './throttle.ts'
 import type { JwtOptions } from './token/jwt.ts'
-import { NO_TOKENS, type TokenLookup } from './tokens.ts'
 
 export interface AuthenticatorOptions {
   readonly accounts: Accounts
@@ -31,11 +30,11 @@ export interface AuthenticatorOptions {
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions
-  readonly #methods: Methods
+  readonly #methods: AuthMethods
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options
-    this.#methods = new Methods([
+    this.#methods = new AuthMethods([
       new CertificateMechanism(options),
       new ScramMechanism('scram-sha-256-plus', options),
       new ScramMechanism('scram-sha-256', options),
@@ -45,12 +44,12 @@ export class Authenticator {
   }
 
   /** The methods this peer may use, the best first. */
-  methods(peer: Peer): string[] {
+  methods(peer: AuthPeer): string[] {
     return this.#methods.methods(peer)
   }
 
   /** For a new connection, and anew after WRAP tls, when the peer is another one. */
-  begin(peer: Peer): AuthExchange {
+  begin(peer: AuthPeer): AuthExchange {
     return this.#methods.begin(peer)
   }
 

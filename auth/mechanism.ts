@@ -2,7 +2,7 @@
  * What the parts of an AUTH exchange know of each other: a session runs an AuthExchange, the Authenticator leads it,
  * a Mechanism (one per method of [MON 11]) does the work. Storage implements Accounts.
  */
-import type { Scope } from './scope.ts'
+import type { Scope } from './permissions.ts'
 import type { ScramVerifier } from './scram/keys.ts'
 
 export interface Account {
@@ -56,7 +56,7 @@ export interface Credential {
   readonly scope?: Scope | undefined
 }
 
-export interface Peer {
+export interface AuthPeer {
   readonly address: string
   /** The listener is bound to loopback; what the peer's address looks like proves nothing behind a proxy. */
   readonly loopback: boolean
@@ -93,11 +93,61 @@ export interface AuthExchange {
 
 export interface Mechanism {
   readonly method: string
-  isOffered(peer: Peer): boolean
-  begin(peer: Peer): MechanismExchange
+  isOffered(peer: AuthPeer): boolean
+  begin(peer: AuthPeer): MechanismExchange
 }
 
 /** Ends with its first answer that is not `continue`; is not asked again after that. */
 export interface MechanismExchange {
   step(data: Uint8Array): AuthStep | Promise<AuthStep>
+}
+
+/** The list of methods that one listener offers [MON 6.4, 11]. */
+export class AuthMethods {
+  readonly #mechanisms: readonly Mechanism[]
+
+  /** The best first. */
+  constructor(mechanisms: readonly Mechanism[]) {
+    this.#mechanisms = mechanisms
+  }
+
+  /** The methods this peer may use, the best first. */
+  methods(peer: AuthPeer): string[] {
+    return this.#offered(peer).map((mechanism) => mechanism.method)
+  }
+
+  /** For a new connection, and anew after WRAP tls, when the peer is another one. */
+  begin(peer: AuthPeer): AuthExchange {
+    return new Exchange(this.#offered(peer), peer)
+  }
+
+  #offered(peer: AuthPeer): Mechanism[] {
+    return this.#mechanisms.filter((mechanism) => mechanism.isOffered(peer))
+  }
+}
+
+class Exchange implements AuthExchange {
+  readonly #offered: readonly Mechanism[]
+  readonly #peer: AuthPeer
+  #current: MechanismExchange | undefined
+
+  constructor(offered: readonly Mechanism[], peer: AuthPeer) {
+    this.#offered = offered
+    this.#peer = peer
+  }
+
+  async step(method: string, data: Uint8Array): Promise<AuthStep> {
+    const current = method === '' ? this.#current : this.#begin(method)
+    // Only `continue` keeps an exchange: one that failed, or whose step threw, cannot be taken up again.
+    this.#current = undefined
+    if (!current && method === '') return { outcome: 'invalid', detail: 'an empty method, and no exchange under way' }
+    if (!current) return { outcome: 'unsupported' }
+    const step = await current.step(data)
+    if (step.outcome === 'continue') this.#current = current
+    return step
+  }
+
+  #begin(method: string): MechanismExchange | undefined {
+    return this.#offered.find((mechanism) => mechanism.method === method)?.begin(this.#peer)
+  }
 }

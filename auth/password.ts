@@ -3,12 +3,14 @@
  * The thread keeps the process alive only while somebody waits for it. bcrypt looks at 72 bytes and no more,
  * so a longer password is refused instead of being cut in silence.
  */
-import { Worker } from 'node:worker_threads'
-import type { BcryptAnswer, BcryptJob, BcryptTask } from './bcrypt-worker.ts'
+import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { compareSync, hashSync } from 'bcryptjs'
 import { AuthError } from './errors.ts'
 
 export const MAX_PASSWORD_BYTES = 72
 
+/** Marks the thread that runs this file as a worker. */
+const BCRYPT_THREAD = 'cinnabar-bcrypt'
 /** 2^10 rounds: about 93 ms on the machine where this was chosen. */
 const DEFAULT_ROUNDS = 10
 /** 64 hashes take some 6 s, and a peer has 10 s from connecting to success [MON 11]. */
@@ -21,9 +23,17 @@ export interface PasswordHasherOptions {
   readonly maxWaiting?: number
 }
 
+type BcryptTask = { readonly password: string } & ({ readonly rounds: number } | { readonly hash: string })
+type BcryptJob = BcryptTask & { readonly id: number }
+type BcryptAnswer = { readonly id: number } & ({ readonly value: string | boolean } | { readonly error: string })
+
 interface Waiting {
   readonly resolve: (value: string | boolean) => void
   readonly reject: (error: Error) => void
+}
+
+if (workerData === BCRYPT_THREAD) {
+  parentPort?.on('message', (job: BcryptJob) => parentPort?.postMessage(answer(job)))
 }
 
 export class PasswordHasher {
@@ -122,5 +132,14 @@ export function checkPassword(password: string): void {
 }
 
 function startWorker(): Worker {
-  return new Worker(new URL(import.meta.resolve('#bcrypt-worker')), { name: 'bcrypt' })
+  return new Worker(new URL(import.meta.resolve('#bcrypt-worker')), { name: 'bcrypt', workerData: BCRYPT_THREAD })
+}
+
+function answer(job: BcryptJob): BcryptAnswer {
+  try {
+    const value = 'hash' in job ? compareSync(job.password, job.hash) : hashSync(job.password, job.rounds)
+    return { id: job.id, value }
+  } catch (error) {
+    return { id: job.id, error: String(error) }
+  }
 }

@@ -3,9 +3,42 @@
  * (`host.*`, `producer.*`) is everybody's. Within that the rules of its role decide, and where there is none a default:
  * reading is allowed, what changes or reaches something is not.
  */
+import { AuthError } from './errors.ts'
 import { matcher, overlaps } from './pattern.ts'
-import type { Request, Rule, Verdict } from './rules.ts'
-import type { Scope } from './scope.ts'
+
+/** COLLECT is reading, by whichever command; EXECUTE is about controls; DEF_CHANNEL about destinations to dial. */
+export const ruleCommands = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL'] as const
+export type RuledCommand = (typeof ruleCommands)[number]
+export type RuleCommand = RuledCommand | '*'
+
+export function isRuleCommand(text: string): text is RuleCommand {
+  return text === '*' || (ruleCommands as readonly string[]).includes(text)
+}
+
+export interface Rule {
+  readonly number: number
+  readonly role: string
+  readonly effect: 'allow' | 'deny'
+  readonly command: RuleCommand
+  /** Of a metric, control or destination; `*` is any run of characters. */
+  readonly object: string
+  /** Each of these arguments has to be there and match. */
+  readonly where: Readonly<Record<string, string>>
+}
+
+export interface AccessRequest {
+  readonly command: RuledCommand
+  /** May hold a `*`, which then stands for all that there could be: it is allowed only if all of that is. */
+  readonly object: string
+  /** An argument as text; undefined: not given. */
+  readonly argument: (name: string) => string | undefined
+}
+
+export interface Verdict {
+  readonly allowed: boolean
+  /** For people: by which rule, or by which default. */
+  readonly because: string
+}
 
 export interface Identity {
   readonly userId: number
@@ -41,7 +74,7 @@ export function mayRead(identity: Identity, owner: Owner): boolean {
  * Judges a request by the rules of a role; others may be among them. Best match: of the rules that match the most specific
  * one decides, and of equally specific ones a deny. Whose something is was judged before.
  */
-export function judge(role: string, rules: readonly Rule[], request: Request): Verdict {
+export function judge(role: string, rules: readonly Rule[], request: AccessRequest): Verdict {
   return decide(role, rules, request, ({ effect, where }) => {
     return Object.entries(where).every(([name, pattern]) => {
       const given = request.argument(name)
@@ -51,7 +84,7 @@ export function judge(role: string, rules: readonly Rule[], request: Request): V
 }
 
 /** Whether there are arguments with which a request would be allowed: only then is its object shown to the role. */
-export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit<Request, 'argument'>): boolean {
+export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit<AccessRequest, 'argument'>): boolean {
   const mayHold = ({ effect, where }: Rule): boolean => effect === 'allow' || Object.keys(where).length === 0
   return decide(role, rules, request, mayHold).allowed
 }
@@ -59,7 +92,7 @@ export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit
 function decide(
   role: string,
   rules: readonly Rule[],
-  request: Omit<Request, 'argument'>,
+  request: Omit<AccessRequest, 'argument'>,
   conditionsHold: (rule: Rule) => boolean,
 ): Verdict {
   if (role === ADMIN_ROLE) return { allowed: true, because: 'the role admin may do everything' }
@@ -110,7 +143,7 @@ function rank({ object, command, where }: Rule): readonly number[] {
   return [object.includes('*') ? 0 : 1, literal, command === '*' ? 0 : 1, Object.keys(where).length]
 }
 
-function byDefault({ command, object }: Omit<Request, 'argument'>): Verdict {
+function byDefault({ command, object }: Omit<AccessRequest, 'argument'>): Verdict {
   switch (command) {
     case 'COLLECT':
       if (object === AUDIT || (object.includes('*') && matcher(object)(AUDIT))) return no(`only admins read ${AUDIT}`)
@@ -129,4 +162,51 @@ function yes(because: string): Verdict {
 
 function no(because: string): Verdict {
   return { allowed: false, because: `default: ${because}` }
+}
+
+export interface ScopeEntry {
+  readonly command: RuleCommand
+  readonly object: string
+}
+
+export type Scope = readonly ScopeEntry[]
+
+const MAX_ENTRIES = 64
+const MAX_CHARACTERS = 1024
+
+/**
+ * Reads lines like "COLLECT host.*", one for each thing that is allowed, separated by newlines or ";". Undefined for a text
+ * without any: everything the user may. Throws AuthError BAD_SCOPE.
+ */
+export function parseScope(text: string): Scope | undefined {
+  const lines = text.split(/[\n;]/).map((line) => line.trim())
+  const entries = lines.filter((line) => line !== '').map(parseEntry)
+  if (entries.length > MAX_ENTRIES) throw new AuthError('BAD_SCOPE', `a scope has at most ${MAX_ENTRIES} lines`)
+  return entries.length === 0 ? undefined : entries
+}
+
+function parseEntry(line: string): ScopeEntry {
+  const [, command = '', object = ''] = /^(\S+)\s+(\S+)$/.exec(line) ?? []
+  if (!isRuleCommand(command) || object.length > MAX_CHARACTERS) {
+    const commands = [...ruleCommands, '*'].join(', ')
+    throw new AuthError(
+      'BAD_SCOPE',
+      `a line of a scope is a command (${commands}) and a pattern, like "COLLECT host.*"`,
+    )
+  }
+  return { command, object }
+}
+
+/** The lines that `parseScope` reads. */
+export function formatScope(scope: Scope | undefined): string {
+  return (scope ?? []).map(({ command, object }) => `${command} ${object}`).join('\n')
+}
+
+/** Whether a scope names a request; without a scope nothing is narrowed. */
+export function covers(
+  scope: Scope | undefined,
+  { command, object }: Pick<AccessRequest, 'command' | 'object'>,
+): boolean {
+  if (scope === undefined) return true
+  return scope.some((entry) => (entry.command === '*' || entry.command === command) && matcher(entry.object)(object))
 }

@@ -64,7 +64,7 @@ const COMMANDS = [
 const NODE_FREE = [
   '^protocol/(?!link/)',
   '^client/(?!dial/)',
-  '^auth/(errors|identity|prepare|qualified-name)[.]ts$',
+  '^auth/(errors|identity|prepare)[.]ts$',
   '^auth/scram/(client|message|keys)[.]ts$',
 ]
 const NODE_FREE_AUTH = NODE_FREE.filter((path) => path.startsWith('^auth/'))

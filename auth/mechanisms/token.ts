@@ -4,13 +4,35 @@
  */
 import { createHash } from 'node:crypto'
 import { AuthError } from '../errors.ts'
-import { whoIsExactly } from '../guess.ts'
 import { formatIdentity } from '../identity.ts'
-import type { Accounts, AuthStep, Failed, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
-import { parseScope, type Scope } from '../scope.ts'
+import { parseExactIdentity } from '../login-attempt.ts'
+import type { Accounts, AuthPeer, AuthStep, Failed, Mechanism, MechanismExchange } from '../mechanism.ts'
+import { parseScope, type Scope } from '../permissions.ts'
 import { type JwtOptions, verifyJwt } from '../token/jwt.ts'
-import { NO_TOKENS, OPAQUE_TOKEN, type TokenLookup } from '../tokens.ts'
 import { mayShowSecrets } from './password.ts'
+
+export interface OpaqueToken {
+  readonly id: number
+  /** The id of the account it stands for. */
+  readonly user: number
+  /** What it may be used for, as `parseScope` reads it; empty: everything its user may. */
+  readonly scope: string
+  /** Milliseconds since 1970; undefined: never. */
+  readonly expires: number | undefined
+}
+
+/** Those that were not revoked. */
+export interface TokenLookup {
+  /** `hash` is the SHA-256 of the token's bytes. */
+  find(hash: Uint8Array): OpaqueToken | undefined
+  byId(id: number): OpaqueToken | undefined
+}
+
+/** Nobody has one. */
+export const NO_TOKENS: TokenLookup = { find: () => undefined, byId: () => undefined }
+
+/** What an opaque token looks like; anything weaker is not one, even if somebody had its hash stored. */
+export const OPAQUE_TOKEN = /^cnb_[A-Za-z0-9_-]{43}$/
 
 const MAX_TOKEN_BYTES = 16_384
 
@@ -36,7 +58,7 @@ export class TokenMechanism implements Mechanism {
     this.#options = options
   }
 
-  isOffered(peer: Peer): boolean {
+  isOffered(peer: AuthPeer): boolean {
     return mayShowSecrets(peer, this.#options.plainOnLoopback)
   }
 
@@ -70,7 +92,7 @@ export class TokenMechanism implements Mechanism {
     const { accounts, wallMs } = this.#options
     const verified = await verifyJwt(text, options, wallMs())
     if ('refused' in verified) return failed(verified.refused)
-    const who = whoIsExactly(verified.identity)
+    const who = parseExactIdentity(verified.identity)
     if (!who) return failed('it names nobody who could be a user')
     const account = accounts.find(who.tenant, who.name)
     if (!account || account.loopbackOnly) return failed('there is no such user', formatIdentity(who))

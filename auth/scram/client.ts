@@ -3,11 +3,11 @@
  * The password proves us to the server; only `verify` proves the server to us: do not go on before it has returned.
  */
 import { AuthError } from '../errors.ts'
-import { formatIdentity, splitIdentity } from '../qualified-name.ts'
+import { formatIdentity, splitIdentity } from '../identity.ts'
 import { deriveKeys, equalBytes, hmac, MIN_ITERATIONS, type ScramKeys, sha256, utf8, webCrypto, xor } from './keys.ts'
 import {
   channelBindingOf,
-  decodeText,
+  decodeMessage,
   encodeBase64,
   escapeName,
   parseServerFinal,
@@ -65,7 +65,7 @@ export class ScramClient {
 
   /** The client-final-message, from the server-first-message. Throws AuthError. */
   async final(serverFirst: Uint8Array): Promise<Uint8Array> {
-    const text = decodeText(serverFirst)
+    const text = decodeMessage(serverFirst)
     const first = text === undefined ? undefined : parseServerFirst(text)
     if (!first) throw new AuthError('SCRAM_MALFORMED', "the server's first message does not follow RFC 5802")
     if (!first.nonce.startsWith(this.#nonce) || first.nonce.length === this.#nonce.length) {
@@ -83,7 +83,7 @@ export class ScramClient {
   verify(serverFinal: Uint8Array): void {
     const expected = this.#serverSignature
     this.#serverSignature = undefined
-    const text = decodeText(serverFinal)
+    const text = decodeMessage(serverFinal)
     const final = text === undefined ? undefined : parseServerFinal(text)
     if (!final) throw new AuthError('SCRAM_MALFORMED', "the server's final message does not follow RFC 5802")
     if ('error' in final) throw new AuthError('SCRAM_REFUSED', `the server refused: ${final.error}`)

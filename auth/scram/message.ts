@@ -109,7 +109,7 @@ function decodeBase64(text: string): Uint8Array | undefined {
 }
 
 /** The bytes of a message as text; undefined where they are too many or not UTF-8. */
-export function decodeText(bytes: Uint8Array): string | undefined {
+export function decodeMessage(bytes: Uint8Array): string | undefined {
   if (bytes.length > MAX_MESSAGE_BYTES) return undefined
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

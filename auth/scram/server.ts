@@ -8,7 +8,7 @@ import { equalBytes, type ScramVerifier, utf8, xor } from './keys.ts'
 import {
   type ClientFirst,
   channelBindingOf,
-  decodeText,
+  decodeMessage,
   encodeBase64,
   parseClientFinal,
   parseClientFirst,
@@ -67,7 +67,7 @@ export class ScramServer {
   step(data: Uint8Array): ScramStep {
     if (this.#ended) return FAILED
     const pending = this.#pending
-    const text = decodeText(data)
+    const text = decodeMessage(data)
     const step = text === undefined ? FAILED : pending ? this.#final(pending, text) : this.#first(text)
     this.#ended = step.outcome !== 'continue'
     return step

@@ -4,7 +4,7 @@
  */
 import { decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import { AuthError } from '../errors.ts'
-import { parseScope, type Scope } from '../scope.ts'
+import { parseScope, type Scope } from '../permissions.ts'
 import type { JwtKeys } from './jwt-keys.ts'
 
 /** How far the clock of the issuer may be ahead of ours, or behind. */
@@ -20,7 +20,7 @@ export interface JwtOptions {
   readonly identity: string
 }
 
-export interface Verified {
+export interface VerifiedJwt {
   /** As it was signed: `tenant/user` or `user`. */
   readonly identity: string
   /** The thumbprint of the key. */
@@ -31,10 +31,10 @@ export interface Verified {
 }
 
 /** `refused`: why, for the operator; it holds nothing of the token. */
-export type Verdict = Verified | { readonly refused: string }
+export type JwtResult = VerifiedJwt | { readonly refused: string }
 
 /** Never rejects for what is in `token`. */
-export async function verifyJwt(token: string, options: JwtOptions, nowMs: number): Promise<Verdict> {
+export async function verifyJwt(token: string, options: JwtOptions, nowMs: number): Promise<JwtResult> {
   try {
     const { alg = '', kid, crit } = decodeProtectedHeader(token)
     if (crit !== undefined) return { refused: 'the token demands extensions that nobody here knows' }

@@ -6,8 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { AuthError } from '../../auth/errors.ts'
-import type { Identity } from '../../auth/permissions.ts'
-import type { Request } from '../../auth/rules.ts'
+import type { AccessRequest, Identity } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { ExecutionRow } from '../../storage/store.ts'
@@ -37,7 +36,7 @@ import { type Expected, encoded, Results, UNKNOWN } from './results.ts'
 export interface ControlRights {
   /** Whether there are arguments with which they may run it: then the catalogue shows it. */
   isShown(identity: Identity, control: string): boolean
-  may(who: ControlContext, request: Request): boolean
+  may(who: ControlContext, request: AccessRequest): boolean
 }
 
 export interface ExecutorOptions {

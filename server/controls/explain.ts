@@ -1,7 +1,8 @@
 /** `role.explain`: whether a user may do something, and by which rule or default. Asks what the commands themselves ask. */
-import { DEFAULT_TENANT, parseIdentity } from '../../auth/identity.ts'
+import { DEFAULT_TENANT } from '../../auth/identity.ts'
+import type { RuledCommand } from '../../auth/permissions.ts'
 import { ADMIN_ROLE, mayRead } from '../../auth/permissions.ts'
-import type { RuledCommand } from '../../auth/rules.ts'
+import { parseIdentity } from '../../auth/prepare.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'

@@ -1,8 +1,15 @@
 /** `role.*`: the rules of roles [MON 10]. A change is in force at once: what is not allowed any more ends in the same turn. */
 
 import { overlaps } from '../../auth/pattern.ts'
-import { ADMIN_ROLE, CONSUMER_ROLE, formatRule, formatWhere } from '../../auth/permissions.ts'
-import { isRuleCommand, type Rule, ruleCommands } from '../../auth/rules.ts'
+import {
+  ADMIN_ROLE,
+  CONSUMER_ROLE,
+  formatRule,
+  formatWhere,
+  isRuleCommand,
+  type Rule,
+  ruleCommands,
+} from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'

@@ -10,12 +10,12 @@ import { APPLICATION_ID, MIGRATIONS } from './migrations.ts'
 
 type Texts = Exclude<keyof AuditRow, 'number' | 'time' | 'hash'>
 /** Whatever stands there: it may have been tampered with. */
-export type FoundRecord = { readonly [Column in Texts | 'hash']: Uint8Array | null } & {
+export type StoredAuditRecord = { readonly [Column in Texts | 'hash']: Uint8Array | null } & {
   readonly number: number
   readonly time: number
 }
 /** The last record ever written, and the last one that was taken away at the beginning; 0 and null: none. */
-export interface FoundEnds {
+export interface AuditEnds {
   readonly number: number
   readonly hash: Uint8Array | null
   readonly start: number
@@ -24,9 +24,9 @@ export interface FoundEnds {
 
 export interface AuditFile {
   /** undefined: somebody deleted it. */
-  readonly ends: FoundEnds | undefined
+  readonly ends: AuditEnds | undefined
   /** Ascending by number. */
-  readonly records: Iterable<FoundRecord>
+  readonly records: Iterable<StoredAuditRecord>
 }
 
 /** The first format with an audit log. */
@@ -40,12 +40,12 @@ export function withAuditFile<T>(path: string, read: (file: AuditFile) => T): T 
     database.exec('begin')
     checkFormat(database, path)
     const ends = database
-      .prepare<unknown[], FoundEnds>(`
+      .prepare<unknown[], AuditEnds>(`
         select audit_number as number, audit_hash as hash, audit_start as start, audit_start_hash as startHash from meta`)
       .get()
     const texts = ['action', 'actor', 'tenant', 'address', 'object', 'args', 'outcome', 'detail']
     const columns = texts.map((text) => `cast(${text} as blob) as ${text}`)
-    const records = database.prepare<unknown[], FoundRecord>(
+    const records = database.prepare<unknown[], StoredAuditRecord>(
       `select number, time, ${columns.join()}, hash from audit order by number`,
     )
     return read({ ends, records: { [Symbol.iterator]: () => records.iterate() } })

@@ -17,7 +17,7 @@ export interface AuditFound extends Pick<Recovered, 'audited'> {
   readonly warnings: readonly string[]
 }
 
-export class Audit {
+export class AuditTable {
   readonly #put: Statement<unknown[]>
   readonly #setEnd: Statement<unknown[]>
   readonly #setStart: Statement<unknown[]>

@@ -33,7 +33,7 @@ export interface SettledFound {
   readonly damaged: readonly number[]
 }
 
-export class Blocks {
+export class BlockTables {
   readonly #database: Database
   readonly #put: Statement<unknown[]>
   readonly #move: Statement<unknown[]>

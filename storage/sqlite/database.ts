@@ -9,7 +9,7 @@ import Database from 'better-sqlite3'
 import { examineLog, type LogFinding } from './damage/log.ts'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
-import { Numbers } from './numbers.ts'
+import { NumbersTable } from './numbers.ts'
 
 export const DATABASE_FILE = 'cinnabar.db'
 const LOCK_FILE = 'lock.db'
@@ -176,7 +176,7 @@ function prepare(
   // The first that is written, and all at once: when the log has grown it looks whole again.
   const skipping = database.transaction(() => {
     migrate(database)
-    new Numbers(database).skip()
+    new NumbersTable(database).skip()
   })
   if (log.short) skipping.immediate()
   else migrate(database)

@@ -24,7 +24,7 @@ export interface NumbersFound {
   readonly damaged: Map<number, number[]>
 }
 
-export class Numbers {
+export class NumbersTable {
   readonly #put: Statement<unknown[]>
   readonly #putFirst: Statement<unknown[]>
   readonly #removeAll: Statement<unknown[]>

@@ -18,7 +18,7 @@ export interface RightsFound extends Pick<Recovered, 'rules' | 'tokens'> {
   readonly warnings: readonly string[]
 }
 
-export class Rights {
+export class RightsTables {
   readonly #path: string
   readonly #putRule: Statement<unknown[]>
   readonly #nextRule: Statement<unknown[]>

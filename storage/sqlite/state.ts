@@ -22,10 +22,10 @@ import {
 import type { AuditChange } from './audit.ts'
 import { RowSum } from './damage/checksum.ts'
 import { inOrder, type Ordered } from './damage/order.ts'
-import { Numbers } from './numbers.ts'
+import { NumbersTable } from './numbers.ts'
 import type { RightsChange } from './rights.ts'
-import { type StoredScram, scramColumns, scramOf } from './scram.ts'
 import type { UsersChange } from './users.ts'
+import { type StoredScram, scramColumns, scramOf } from './users.ts'
 
 interface StoredChannel extends Omit<ChannelRow, 'defined' | 'configured' | 'durable'> {
   readonly overflow: Overflow
@@ -69,8 +69,8 @@ export interface GapsFound {
 /** What hangs on a channel, apart from its blocks. */
 const OF_CHANNEL = ['numbers', 'binding', 'place', 'stop', 'result', 'gap', 'dial'] as const
 
-export class State {
-  readonly numbers: Numbers
+export class StateTables {
+  readonly numbers: NumbersTable
   readonly #database: Database
   readonly #putChannel: Statement<unknown[]>
   readonly #putInstance: Statement<unknown[]>
@@ -100,7 +100,7 @@ export class State {
     const put = (table: string, values: string): Statement<unknown[]> =>
       database.prepare(`insert or replace into ${table} values (${values})`)
     this.#database = database
-    this.numbers = new Numbers(database)
+    this.numbers = new NumbersTable(database)
     this.#putChannel = put(
       'channel',
       `@id, @user, @url, @defined, @configured, @durable, @window, @windowBytes, @maxBytes,

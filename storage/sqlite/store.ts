@@ -13,7 +13,7 @@ import {
   type Store,
   type StoreEvents,
 } from '../store.ts'
-import type { FromWorker, Refusal, ToWorker, WorkerOptions } from './worker.ts'
+import type { FromWorker, SerializedError, ToWorker, WorkerOptions } from './worker.ts'
 
 export type SqliteOptions = WorkerOptions
 
@@ -188,6 +188,6 @@ function isTransferable(buffer: ArrayBufferLike): buffer is ArrayBuffer {
   return buffer instanceof ArrayBuffer
 }
 
-function revive({ code, message, cause }: Refusal): StorageError {
+function revive({ code, message, cause }: SerializedError): StorageError {
   return new StorageError(code, message, cause)
 }

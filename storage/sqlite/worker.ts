@@ -6,8 +6,8 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { AuditRow, Batch, Recovered, StorageErrorCode } from '../store.ts'
 import { recover } from './damage/recovery.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
+import { DiskReserve } from './disk-space.ts'
 import { isNoRoom, storageError } from './errors.ts'
-import { Reserve } from './reserve.ts'
 import { openTables } from './tables.ts'
 import { Writer } from './writer.ts'
 
@@ -29,7 +29,7 @@ export type ToWorker =
   | { readonly type: 'close' }
 
 /** A StorageError as it crosses threads: structured clone would make it a plain Error. */
-export interface Refusal {
+export interface SerializedError {
   readonly code: StorageErrorCode
   readonly message: string
   readonly cause: unknown
@@ -37,16 +37,16 @@ export interface Refusal {
 
 export type FromWorker =
   | { readonly type: 'opened'; readonly recovered: Recovered }
-  | { readonly type: 'refused'; readonly error: Refusal }
+  | { readonly type: 'refused'; readonly error: SerializedError }
   | { readonly type: 'durable'; readonly number: number; readonly room: number }
   | { readonly type: 'full' }
   | { readonly type: 'room' }
-  | { readonly type: 'failed'; readonly error: Refusal }
+  | { readonly type: 'failed'; readonly error: SerializedError }
   /** The first of the ids asked for: lengths, -1 for what is missing or damaged, and the frames back to back. */
   | { readonly type: 'part'; readonly token: number; readonly lengths: Int32Array; readonly data: ArrayBuffer }
   /** Records of the audit log, as many as there are up to the limit. */
   | { readonly type: 'records'; readonly token: number; readonly rows: readonly AuditRow[] }
-  | { readonly type: 'unread'; readonly token: number; readonly error: Refusal }
+  | { readonly type: 'unread'; readonly token: number; readonly error: SerializedError }
 
 /** 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
 const CHECKPOINT_PAGES = 2048
@@ -67,7 +67,7 @@ function run(port: MessagePort, options: WorkerOptions): void {
 
 function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, t?: ArrayBuffer[]) => void): void {
   const { directory, retryMs = 250, idleMs = 1_000, checkpointPages = CHECKPOINT_PAGES, reserveBytes } = options
-  const reserve = new Reserve(directory, reserveBytes)
+  const reserve = new DiskReserve(directory, reserveBytes)
   const opened = openWithRoom(options, reserve)
   const { database } = opened
   try {
@@ -108,7 +108,7 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
 }
 
 /** A restart on a full disk must not refuse what is already there. */
-function openWithRoom(options: DatabaseOptions, reserve: Reserve): ReturnType<typeof openDatabase> {
+function openWithRoom(options: DatabaseOptions, reserve: DiskReserve): ReturnType<typeof openDatabase> {
   try {
     return openDatabase(options)
   } catch (error) {
@@ -135,7 +135,7 @@ function answer(
   post({ type: 'part', token, lengths, data: data.buffer }, [data.buffer])
 }
 
-function refusal(error: unknown, path: string): Refusal {
+function refusal(error: unknown, path: string): SerializedError {
   const { code, message, cause } = storageError(error, path)
   return { code, message, cause: cause instanceof Error ? new Error(cause.message) : undefined }
 }

@@ -5,9 +5,8 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { Batch, Change, StorageError } from '../store.ts'
 import { PAGE_BYTES } from './database.ts'
+import { type DiskReserve, FreeSpace, freeBytes } from './disk-space.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
-import { freeBytes, type Reserve } from './reserve.ts'
-import { Room } from './room.ts'
 import type { Tables } from './tables.ts'
 
 const MIN_CHECKPOINT_PAGES = 16
@@ -28,7 +27,7 @@ export interface WriterParts {
   readonly database: Database
   readonly directory: string
   readonly tables: Tables
-  readonly reserve: Reserve
+  readonly reserve: DiskReserve
   readonly events: WriterEvents
   /** How long a batch that found no room waits before it is tried again. */
   readonly retryMs: number
@@ -44,7 +43,7 @@ export class Writer {
   readonly #logSize: Statement<unknown[], number[]>
   readonly #checkpointNow: Statement<unknown[], number[]>
   readonly #freePages: Statement<unknown[], number>
-  readonly #room: Room
+  readonly #room: FreeSpace
   #batch: Batch | undefined
   /** The batch in flight has met a full disk, and that was told. */
   #told = false
@@ -63,7 +62,7 @@ export class Writer {
     this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
     this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
     this.#freePages = database.prepare<unknown[], number>('pragma freelist_count').pluck()
-    this.#room = new Room(parts.directory, parts.reserve, () => {
+    this.#room = new FreeSpace(parts.directory, parts.reserve, () => {
       const [, pages = 0, carried = 0] = this.#logSize.get() ?? []
       return pages - carried
     })
@@ -141,9 +140,9 @@ export class Writer {
       return
     }
     this.#batch = undefined
-    this.#parts.events.durable(batch, this.#room.left)
+    this.#parts.events.durable(batch, this.#room.bytesLeft)
     this.#checkpoint()
-    this.#room.stored(batch.dataLength)
+    this.#room.noteBatch(batch.dataLength)
     if (!this.#short && this.#room.isLow) this.#runLow()
     if (this.#short) this.#restore()
     // Not there yet: the server was started on a disk that had no room for it.

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { AuthError } from '../../auth/errors.ts'
-import { formatIdentity, parseIdentity, prepareName } from '../../auth/identity.ts'
+import { formatIdentity } from '../../auth/identity.ts'
+import { parseIdentity, prepareName } from '../../auth/prepare.ts'
 
 function refusal(text: string): string {
   try {

@@ -1,12 +1,12 @@
 /** What a peer has shown in a handshake, as the methods of login need it [MON 11]. */
 import type { TLSSocket } from 'node:tls'
-import type { Certificates, Peer, PeerCertificate } from '../../../auth/mechanism.ts'
+import type { AuthPeer, Certificates, PeerCertificate } from '../../../auth/mechanism.ts'
 
 /** RFC 9266 */
 const LABEL = 'EXPORTER-Channel-Binding'
 const EXPORTER_BYTES = 32
 
-export function peerFacts(socket: TLSSocket, certificates: Certificates): Partial<Peer> {
+export function peerFacts(socket: TLSSocket, certificates: Certificates): Partial<AuthPeer> {
   const certificate = socket.authorized ? certificateOf(socket) : undefined
   return {
     encrypted: true,

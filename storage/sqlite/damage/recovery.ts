@@ -11,8 +11,8 @@ import { isFirst, type NumbersFound } from '../numbers.ts'
 import { GAP_ORDER, type GapsFound } from '../state.ts'
 import type { Tables } from '../tables.ts'
 import type { LogFinding } from './log.ts'
-import { mend } from './mending.ts'
 import { channelsOfMissing, isIndexed, type Ordered } from './order.ts'
+import { repairNumbers } from './repair.ts'
 
 interface Found {
   readonly numbers: NumbersFound
@@ -35,7 +35,7 @@ export function recover(opened: OpenDatabase, tables: Tables): Recovered {
   const { numbers, directory, settled, gaps } = found
   const sound = { ...kept, numbers, blocks: directory.blocks, settled: settled.sound, gaps: gaps.sound }
   const channels = channelsWithLosses(opened, found)
-  const mended = mend(sound, { channels, bitmaps: settled.damaged.length > 0 })
+  const mended = repairNumbers(sound, { channels, bitmaps: settled.damaged.length > 0 })
   for (const row of mended) numbers.sound.set(row[0]!, row)
   write(opened, tables, found, mended)
   const rows = [...numbers.sound.values()].filter((row) => !isFirst(row)).sort((a, b) => a[0]! - b[0]!)

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Token } from '../../../auth/tokens.ts'
+import type { OpaqueToken } from '../../../auth/mechanisms/token.ts'
 import { BEGIN, Fixture, LOCAL, NOTHING, REMOTE, SECURE } from '../fixture.ts'
 
 /** A fixture with one token for Alice. */
-function withToken(changed: Partial<Token> = {}): { it: Fixture; text: string } {
+function withToken(changed: Partial<OpaqueToken> = {}): { it: Fixture; text: string } {
   const it = new Fixture()
   const text = `cnb_${randomBytes(32).toString('base64url')}`
   it.tokens.set(text, { id: 7, user: 1, scope: '', expires: undefined, ...changed })

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import type { AuthStep, Peer } from '../../../../auth/mechanism.ts'
+import type { AuthStep, AuthPeer } from '../../../../auth/mechanism.ts'
 import { whileWanted } from '../../../../server/connections/outbound/door.ts'
 
-const peer: Peer = { address: '127.0.0.1', loopback: true, encrypted: false }
+const peer: AuthPeer = { address: '127.0.0.1', loopback: true, encrypted: false }
 
 it('whoever has proven itself when the attempt was given up meanwhile is not let in', async () => {
   let decide: (step: AuthStep) => void = () => {}

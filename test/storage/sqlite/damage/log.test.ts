@@ -7,7 +7,7 @@ import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { examineLog } from '../../../../storage/sqlite/damage/log.ts'
 import { openDatabase } from '../../../../storage/sqlite/database.ts'
-import { NEXT, Numbers, RESERVED } from '../../../../storage/sqlite/numbers.ts'
+import { NEXT, NumbersTable, RESERVED } from '../../../../storage/sqlite/numbers.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { StorageError } from '../../../../storage/store.ts'
 import { EventLog } from '../../../contracts/store-batch.ts'
@@ -27,7 +27,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 function killed(before: (database: Database.Database) => void = () => {}): void {
   const source = mkdtempSync(join(directory, 'source-'))
   const { database, close } = openDatabase({ directory: source })
-  const numbers = new Numbers(database)
+  const numbers = new NumbersTable(database)
   const put = (next: number): void => numbers.put(Float64Array.of(7, 1, next, next, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
   put(1)
   database.pragma('wal_checkpoint(truncate)')
@@ -48,7 +48,7 @@ function damage(file: string, change: (bytes: Buffer) => void): void {
 function numbers(): { next: number; reserved: number } {
   const { database, close } = openDatabase({ directory })
   try {
-    const row = new Numbers(database).read().sound.get(7)!
+    const row = new NumbersTable(database).read().sound.get(7)!
     return { next: row[NEXT]!, reserved: row[RESERVED]! }
   } finally {
     close()

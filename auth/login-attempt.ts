@@ -3,23 +3,23 @@
  * whether the attempt is throttled, and whether a proof is still worth anything when it arrives.
  */
 import { AuthError } from './errors.ts'
-import { formatIdentity, parseIdentity, type QualifiedName } from './identity.ts'
-import type { Account, Accounts, AuthStep, Failed, Peer } from './mechanism.ts'
+import { formatIdentity, type QualifiedName, splitIdentity } from './identity.ts'
+import type { Account, Accounts, AuthPeer, AuthStep, Failed } from './mechanism.ts'
 import { isLoopback } from './network.ts'
-import { splitIdentity } from './qualified-name.ts'
+import { parseIdentity } from './prepare.ts'
 import { equalBytes, type ScramVerifier } from './scram/keys.ts'
 import type { Throttle } from './throttle.ts'
 
-export class Guess {
+export class LoginAttempt {
   /** The one spelling of who is meant. */
   readonly identity: string
   readonly account: Account | undefined
   readonly #who: QualifiedName
-  readonly #peer: Peer
+  readonly #peer: AuthPeer
   readonly #accounts: Pick<Accounts, 'find'>
   readonly #throttle: Throttle
 
-  constructor(who: QualifiedName, peer: Peer, accounts: Pick<Accounts, 'find'>, throttle: Throttle) {
+  constructor(who: QualifiedName, peer: AuthPeer, accounts: Pick<Accounts, 'find'>, throttle: Throttle) {
     this.identity = formatIdentity(who)
     this.#who = who
     this.#peer = peer
@@ -44,7 +44,7 @@ export class Guess {
   }
 
   /** Looks at the proof by a check that takes its time. Rejects as `check` does, and with AuthError HASHER_BUSY. */
-  async look(check: () => Promise<boolean>): Promise<boolean> {
+  async checkProof(check: () => Promise<boolean>): Promise<boolean> {
     const done = this.#throttle.begin(this.identity, this.#peer.address)
     if (!done) throw new AuthError('HASHER_BUSY', 'too many guesses at one password are being checked: try again later')
     try {
@@ -58,7 +58,7 @@ export class Guess {
    * The proof was right, as of when the guess began. Guesses made side by side may have exceeded the limit since then:
    * their results are not told either. Neither may the account have been removed or its password changed.
    */
-  proven(method: string): AuthStep {
+  succeeded(method: string): AuthStep {
     if (this.isThrottled) return this.throttled()
     const account = this.#find()
     if (!account || !this.account || !hasSameSecrets(account, this.account)) return this.failed()
@@ -74,7 +74,7 @@ export class Guess {
 }
 
 /** Whom `text` means; undefined where it can mean nobody. */
-export function whoIs(text: string): QualifiedName | undefined {
+export function parseIdentityOrNone(text: string): QualifiedName | undefined {
   try {
     return parseIdentity(text)
   } catch (error) {
@@ -87,8 +87,8 @@ export function whoIs(text: string): QualifiedName | undefined {
  * The same for a name that somebody else vouches for: only in our own spelling. Names that prepare to one name may be two
  * people to whoever issued them.
  */
-export function whoIsExactly(text: string): QualifiedName | undefined {
-  const who = whoIs(text)
+export function parseExactIdentity(text: string): QualifiedName | undefined {
+  const who = parseIdentityOrNone(text)
   if (!who) return undefined
   const { tenant, name } = splitIdentity(text)
   return tenant === who.tenant && name === who.name ? who : undefined

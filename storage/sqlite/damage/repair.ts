@@ -12,7 +12,7 @@ const GAPS = 13
 /** So many more ids than anything else tells of are believed of a damaged row: years of them at any speed. */
 const BELIEVED_IDS = 2 ** 44
 
-export interface Sound extends Pick<Recovered, 'channels' | 'blocks' | 'settled' | 'gaps'> {
+export interface SoundRows extends Pick<Recovered, 'channels' | 'blocks' | 'settled' | 'gaps'> {
   readonly numbers: NumbersFound
 }
 
@@ -25,7 +25,7 @@ interface Tally {
   gaps: number
 }
 
-export interface Lost {
+export interface Losses {
   /** Channels that have lost something. */
   readonly channels: ReadonlySet<number>
   /** Bitmaps, of which the blocks may not be known. */
@@ -33,7 +33,7 @@ export interface Lost {
 }
 
 /** The rows that have to be others, CHANNEL_WIDTH numbers each. */
-export function mend(sound: Sound, lost: Lost): number[][] {
+export function repairNumbers(sound: SoundRows, lost: Losses): number[][] {
   const { channels, numbers } = sound
   const mended: number[][] = []
   if (lost.channels.size === 0 && !lost.bitmaps && channels.every(({ id }) => numbers.sound.has(id))) return mended
@@ -49,7 +49,7 @@ export function mend(sound: Sound, lost: Lost): number[][] {
   return mended
 }
 
-function tallyAll({ numbers, blocks, settled, gaps }: Sound): Map<number, Tally> {
+function tallyAll({ numbers, blocks, settled, gaps }: SoundRows): Map<number, Tally> {
   const tallies = new Map<number, Tally>()
   const of = (channel: number): Tally => {
     const tally = tallies.get(channel) ?? newTally()

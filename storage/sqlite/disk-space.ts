@@ -1,10 +1,12 @@
 /**
- * A file that only takes up room, to be deleted when the disk is full: COMMIT and STOP write too, and what they free
- * can be freed only by writing. Written with real, incompressible bytes; a sparse file would reserve nothing.
+ * Disk space: how many bytes of values can still be accepted, and a reserve for the time when the disk is full. Accepting more
+ * must be refused early: a batch that does not fit even with the reserve would block every later COMMIT.
  */
+
 import { randomFillSync } from 'node:crypto'
 import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { PAGE_BYTES } from './database.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
 /** Less than this would not carry a batch and a checkpoint. */
@@ -17,7 +19,11 @@ export function freeBytes(directory: string): number {
   return bavail * bsize
 }
 
-export class Reserve {
+/**
+ * A file that only occupies space and is deleted when the disk is full: COMMIT and STOP have to write too before they can free
+ * anything. It is filled with incompressible bytes, because a sparse file would reserve nothing.
+ */
+export class DiskReserve {
   readonly #directory: string
   readonly #path: string
   readonly #maxBytes: number
@@ -71,5 +77,50 @@ export class Reserve {
     } finally {
       if (file !== undefined) closeSync(file)
     }
+  }
+}
+
+/** What a byte of values takes up at most, in log and database, and what pages around them take. */
+const ROOM_PER_BYTE = 3
+const SPARE_BYTES = 1 << 20
+/** With room for less than this, or than twice the largest of the last batches, the disk counts as full. */
+const LOW_BYTES = 256 << 10
+
+export class FreeSpace {
+  readonly #directory: string
+  readonly #reserve: DiskReserve
+  /** Pages of the log that are not in the database yet: they need room there. */
+  readonly #logPages: () => number
+  /** Bytes of the largest of the last batches. */
+  #largest = 0
+
+  constructor(directory: string, reserve: DiskReserve, logPages: () => number) {
+    this.#directory = directory
+    this.#reserve = reserve
+    this.#logPages = logPages
+  }
+
+  /** Bytes of values that surely find room, with the reserve: in the log, and then in the database. */
+  get bytesLeft(): number {
+    const free = freeBytes(this.#directory) + this.#reserve.bytes - this.#logPages() * PAGE_BYTES
+    return Math.max(0, Math.floor((free - SPARE_BYTES) / ROOM_PER_BYTE))
+  }
+
+  /** A batch of so many bytes was stored. */
+  noteBatch(bytes: number): void {
+    this.#largest = Math.max(bytes, Math.floor(this.#largest * 0.9))
+  }
+
+  get isLow(): boolean {
+    return this.bytesLeft < this.#low
+  }
+
+  /** Twice what would be low, or it would be full again at once. */
+  get isEnough(): boolean {
+    return this.bytesLeft >= 2 * this.#low
+  }
+
+  get #low(): number {
+    return Math.max(LOW_BYTES, 2 * this.#largest)
   }
 }
