@@ -11,16 +11,16 @@ export interface QualifiedName {
   readonly name: string
 }
 
-/** Throws AuthError BAD_IDENTITY, whose message says what to write instead. */
+/** Throws AuthError BAD_IDENTITY, whose message says what is allowed. */
 export function splitIdentity(text: string): QualifiedName {
   const parts = text.split('/')
   if (parts.length > 2) {
-    throw new AuthError('BAD_IDENTITY', "an identity is 'user' or 'tenant/user': it holds at most one '/'")
+    throw new AuthError('BAD_IDENTITY', "an identity is 'user' or 'tenant/user': it contains at most one '/'")
   }
   return { tenant: parts.length === 2 ? parts[0]! : DEFAULT_TENANT, name: parts.at(-1)! }
 }
 
-/** The shortest text that names this account; the one form under which it is logged, throttled and compared. */
+/** The shortest text that names the account: the canonical form for logs, throttling and comparison. */
 export function formatIdentity({ tenant, name }: QualifiedName): string {
   return tenant === DEFAULT_TENANT ? name : `${tenant}/${name}`
 }

@@ -1,6 +1,6 @@
 /**
- * One attempt of a peer to be somebody. Here, and only here, it is decided whether an account exists for this peer,
- * whether the attempt is throttled, and whether a proof is still worth anything when it arrives.
+ * One attempt of a peer to log in. Only this file decides whether an account exists for the peer, whether the attempt is
+ * throttled, and whether a proof still counts when it arrives.
  */
 import { AuthError } from './errors.ts'
 import { formatIdentity, type QualifiedName, splitIdentity } from './identity.ts'
@@ -11,7 +11,7 @@ import { equalBytes, type ScramVerifier } from './scram/keys.ts'
 import type { Throttle } from './throttle.ts'
 
 export class LoginAttempt {
-  /** The one spelling of who is meant. */
+  /** The canonical form of the identity. */
   readonly identity: string
   readonly account: Account | undefined
   readonly #who: QualifiedName
@@ -28,7 +28,7 @@ export class LoginAttempt {
     this.account = this.#find()
   }
 
-  /** A throttled guess is answered `throttled()` without being looked at, and counts for nothing. */
+  /** A throttled attempt is answered with `throttled()` unchecked and is not counted. */
   get isThrottled(): boolean {
     return this.#throttle.isThrottled(this.identity, this.#peer.address)
   }
@@ -43,10 +43,11 @@ export class LoginAttempt {
     return { outcome: 'failed', identity: this.identity }
   }
 
-  /** Looks at the proof by a check that takes its time. Rejects as `check` does, and with AuthError HASHER_BUSY. */
+  /** Runs an asynchronous check of the proof. Rejects as `check` does, and with AuthError HASHER_BUSY. */
   async checkProof(check: () => Promise<boolean>): Promise<boolean> {
     const done = this.#throttle.begin(this.identity, this.#peer.address)
-    if (!done) throw new AuthError('HASHER_BUSY', 'too many guesses at one password are being checked: try again later')
+    if (!done)
+      throw new AuthError('HASHER_BUSY', 'too many attempts at one password are being checked: try again later')
     try {
       return await check()
     } finally {
@@ -55,8 +56,8 @@ export class LoginAttempt {
   }
 
   /**
-   * The proof was right, as of when the guess began. Guesses made side by side may have exceeded the limit since then:
-   * their results are not told either. Neither may the account have been removed or its password changed.
+   * The proof was right when the attempt began. If concurrent attempts have exceeded the limit since then, the result is not
+   * reported. The account must still exist, with the same password.
    */
   succeeded(method: string): AuthStep {
     if (this.isThrottled) return this.throttled()
@@ -73,7 +74,7 @@ export class LoginAttempt {
   }
 }
 
-/** Whom `text` means; undefined where it can mean nobody. */
+/** Parses an identity; undefined if `text` is not one. */
 export function parseIdentityOrNone(text: string): QualifiedName | undefined {
   try {
     return parseIdentity(text)
@@ -84,8 +85,8 @@ export function parseIdentityOrNone(text: string): QualifiedName | undefined {
 }
 
 /**
- * The same for a name that somebody else vouches for: only in our own spelling. Names that prepare to one name may be two
- * people to whoever issued them.
+ * Parses a name that an issuer vouches for; undefined unless it is in canonical form: two names with the same canonical form
+ * may be two people for the issuer.
  */
 export function parseExactIdentity(text: string): QualifiedName | undefined {
   const who = parseIdentityOrNone(text)

@@ -1,7 +1,7 @@
 /**
- * Password hashes (bcrypt), made and compared in one worker thread that starts at first use.
- * The thread keeps the process alive only while somebody waits for it. bcrypt looks at 72 bytes and no more,
- * so a longer password is refused instead of being cut in silence.
+ * Password hashes (bcrypt), computed in one worker thread, because one hash keeps a processor busy for about 0.1 s. This file
+ * is also the thread's program. The thread starts at first use and keeps the process alive only while a job waits for it.
+ * bcrypt uses only the first 72 bytes, so a longer password is refused instead of being truncated silently.
  */
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { compareSync, hashSync } from 'bcryptjs'
@@ -9,7 +9,7 @@ import { AuthError } from './errors.ts'
 
 export const MAX_PASSWORD_BYTES = 72
 
-/** Marks the thread that runs this file as a worker. */
+/** The `workerData` of the thread. */
 const BCRYPT_THREAD = 'cinnabar-bcrypt'
 /** 2^10 rounds: about 93 ms on the machine where this was chosen. */
 const DEFAULT_ROUNDS = 10
@@ -39,7 +39,7 @@ if (workerData === BCRYPT_THREAD) {
 export class PasswordHasher {
   readonly #rounds: number
   readonly #maxWaiting: number
-  /** By job id; ids are never used twice, so that an answer can only reach who asked. */
+  /** Waiting callers by job id; ids are never reused, so that an answer reaches its own caller only. */
   readonly #queue = new Map<number, Waiting>()
   #lastId = 0
   #worker: Worker | undefined
@@ -61,14 +61,14 @@ export class PasswordHasher {
     return String(await this.#run({ password, rounds: this.#rounds }))
   }
 
-  /** `hash` undefined = there is no such user: false, after the same work. Rejects as `hash` does. */
+  /** Without a `hash` there is no such user: the result is false after the same work. Rejects as `hash` does. */
   async verify(password: string, hash: string | undefined): Promise<boolean> {
     checkPassword(password)
     const matches = await this.#run({ password, hash: hash ?? this.#unmatchable() })
     return matches === true && hash !== undefined
   }
 
-  /** Stops the thread; whoever waits gets HASHER_CLOSED. */
+  /** Stops the thread; waiting callers get HASHER_CLOSED. */
   async close(): Promise<void> {
     this.#closed = true
     this.#giveUp(new AuthError('HASHER_CLOSED', 'passwords are no longer checked: the server is stopping'))
@@ -116,13 +116,13 @@ export class PasswordHasher {
     this.#queue.clear()
   }
 
-  /** Well-formed, of the same cost as a real hash, and made from no password. */
+  /** A well-formed hash with the cost of a real one that no password matches. */
   #unmatchable(): string {
     return `$2b$${String(this.#rounds).padStart(2, '0')}$${'.'.repeat(53)}`
   }
 }
 
-/** Throws AuthError BAD_PASSWORD for what bcrypt cannot tell apart: nothing, and what goes beyond 72 bytes of UTF-8. */
+/** Throws AuthError BAD_PASSWORD for an empty password and for one of more than 72 bytes of UTF-8, which bcrypt would cut. */
 export function checkPassword(password: string): void {
   const bytes = Buffer.byteLength(password)
   if (bytes === 0) throw new AuthError('BAD_PASSWORD', 'the password is empty')

@@ -1,6 +1,6 @@
 /**
- * The method `certificate` [MON 11]: one step without data. TLS has verified the client's certificate already, so that the
- * peer holds its key; the common name of its subject says who it is.
+ * The method `certificate` [MON 11]: one step without data. TLS has already verified the client's certificate and that the peer
+ * has its key; the common name of its subject is the identity.
  */
 
 import { formatIdentity } from '../identity.ts'
@@ -33,7 +33,7 @@ export class CertificateMechanism implements Mechanism {
   #step({ certificate }: AuthPeer, data: Uint8Array): AuthStep {
     if (data.length > 0) return { outcome: 'invalid', detail: 'certificate takes no data' }
     const who = certificate && parseExactIdentity(certificate.subject)
-    if (!who) return failed('its common name is no user name')
+    if (!who) return failed('its common name is not a user name')
     const { accounts, certificates, wallMs } = this.#options
     const identity = formatIdentity(who)
     const account = accounts.find(who.tenant, who.name)

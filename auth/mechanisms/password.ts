@@ -1,6 +1,6 @@
 /**
- * The method `password` [MON 11]: one step, XDR string identity, XDR string password.
- * It shows the password to the server, so it is offered only where nobody can listen.
+ * The method `password` [MON 11]: one step with two XDR strings, identity and password.
+ * It sends the password itself, so it is offered only where nobody can eavesdrop.
  */
 import { AuthError } from '../errors.ts'
 import { LoginAttempt, parseIdentityOrNone } from '../login-attempt.ts'
@@ -49,12 +49,12 @@ export class PasswordMechanism implements Mechanism {
   }
 }
 
-/** Whether what stands for the user by itself may travel to us: only where nobody can listen. */
+/** Whether the peer may send a password or token in clear: only where nobody can eavesdrop. */
 export function mayShowSecrets(peer: AuthPeer, plainOnLoopback: boolean): boolean {
   return peer.encrypted || (peer.loopback && plainOnLoopback)
 }
 
-/** A password that could never have been set needs no hashing: that says nothing about the user. */
+/** The prepared password; undefined if it could never have been set. Skipping the hash then reveals nothing about the user. */
 function usable(password: string): string | undefined {
   try {
     return preparePassword(password)
@@ -64,7 +64,7 @@ function usable(password: string): string | undefined {
   }
 }
 
-/** RFC 4506 4.11: length, bytes, zeros up to a multiple of four; twice, and nothing behind. */
+/** Decodes exactly two strings (RFC 4506 4.11): length, bytes, and zeros up to a multiple of four. */
 function decodeTwoStrings(data: Uint8Array): [string, string] | undefined {
   const first = takeString(data, 0)
   const second = first && takeString(data, first.end)

@@ -1,6 +1,6 @@
 /**
  * The methods `scram-sha-256` and `scram-sha-256-plus` [MON 11]: client-first, client-final, and an empty third step.
- * After the proof was right the consumer still has to check ours: it is authenticated only by that third step.
+ * After a correct proof the consumer still has to check the server's: the third step confirms that and authenticates it.
  */
 import { LoginAttempt, parseIdentityOrNone } from '../login-attempt.ts'
 import type { Accounts, AuthPeer, AuthStep, Mechanism, MechanismExchange } from '../mechanism.ts'
@@ -10,9 +10,9 @@ import type { Throttle } from '../throttle.ts'
 export interface ScramMechanismOptions {
   readonly accounts: Pick<Accounts, 'find'>
   readonly throttle: Throttle
-  /** Random, at least 16 bytes, kept over restarts: unknown users get their salt from it. */
+  /** At least 16 random bytes that survive restarts: the salt of an unknown user is derived from them. */
   readonly serverSecret: Uint8Array
-  /** What unknown users are told: that which passwords are stored with. */
+  /** The iteration count reported for unknown users: the one that passwords are stored with. */
   readonly iterations: number
 }
 
@@ -27,7 +27,7 @@ export class ScramMechanism implements Mechanism {
     this.#options = options
   }
 
-  /** To bind a channel to a login takes TLS 1.3. RFC 9266 */
+  /** Channel binding requires TLS 1.3. RFC 9266 */
   isOffered(peer: AuthPeer): boolean {
     return this.method === 'scram-sha-256' || peer.exporter !== undefined
   }

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { PAGE_BYTES } from './database.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
-/** Less than this would not carry a batch and a checkpoint. */
+/** A smaller reserve would not be enough for a batch and a checkpoint. */
 const MIN_BYTES = 512 * 1024
 const PIECE_BYTES = 1024 * 1024
 
@@ -27,7 +27,7 @@ export class DiskReserve {
   readonly #directory: string
   readonly #path: string
   readonly #maxBytes: number
-  /** Bytes it had or is to have; 0 while there never was room for it. */
+  /** The size it had or will have; 0 while there has never been space for it. */
   #wanted: number
   #held: boolean
 
@@ -39,12 +39,12 @@ export class DiskReserve {
     this.#held = this.#wanted >= MIN_BYTES
   }
 
-  /** Bytes that the file takes up. */
+  /** The current size of the file. */
   get bytes(): number {
     return this.#held ? this.#wanted : 0
   }
 
-  /** Makes the file if there is room for it twice (else it would be needed again at once); true if it is there. */
+  /** Creates the file if it fits twice (otherwise it would soon be needed again). Returns whether it exists. */
   make(): boolean {
     if (this.#held) return true
     const free = freeBytes(this.#directory)
@@ -55,7 +55,7 @@ export class DiskReserve {
     return this.#held
   }
 
-  /** Deletes the file; true if that gave room. */
+  /** Deletes the file. Returns whether that freed space. */
   release(): boolean {
     const held = this.#held
     rmSync(this.#path, { force: true })
@@ -71,7 +71,7 @@ export class DiskReserve {
       for (let left = bytes; left > 0; ) left -= writeSync(file, piece, 0, Math.min(left, piece.length))
       return true
     } catch {
-      // Somebody else took the room meanwhile.
+      // Another process has used the space in the meantime.
       rmSync(this.#path, { force: true })
       return false
     } finally {
@@ -80,18 +80,18 @@ export class DiskReserve {
   }
 }
 
-/** What a byte of values takes up at most, in log and database, and what pages around them take. */
+/** The most space that a byte of values takes in log and database, and a margin for other pages. */
 const ROOM_PER_BYTE = 3
 const SPARE_BYTES = 1 << 20
-/** With room for less than this, or than twice the largest of the last batches, the disk counts as full. */
+/** With space for fewer bytes than this, or than twice the largest recent batch, the disk counts as full. */
 const LOW_BYTES = 256 << 10
 
 export class FreeSpace {
   readonly #directory: string
   readonly #reserve: DiskReserve
-  /** Pages of the log that are not in the database yet: they need room there. */
+  /** Pages of the log that are not in the database yet, where they will need space. */
   readonly #logPages: () => number
-  /** Bytes of the largest of the last batches. */
+  /** The size of the largest recent batch, which decays. */
   #largest = 0
 
   constructor(directory: string, reserve: DiskReserve, logPages: () => number) {
@@ -100,13 +100,13 @@ export class FreeSpace {
     this.#logPages = logPages
   }
 
-  /** Bytes of values that surely find room, with the reserve: in the log, and then in the database. */
+  /** Bytes of values that certainly fit into the log and then into the database, including the reserve. */
   get bytesLeft(): number {
     const free = freeBytes(this.#directory) + this.#reserve.bytes - this.#logPages() * PAGE_BYTES
     return Math.max(0, Math.floor((free - SPARE_BYTES) / ROOM_PER_BYTE))
   }
 
-  /** A batch of so many bytes was stored. */
+  /** Notes the size of a stored batch. */
   noteBatch(bytes: number): void {
     this.#largest = Math.max(bytes, Math.floor(this.#largest * 0.9))
   }
@@ -115,7 +115,7 @@ export class FreeSpace {
     return this.bytesLeft < this.#low
   }
 
-  /** Twice what would be low, or it would be full again at once. */
+  /** Whether there is twice the low limit: with less the disk would soon be full again. */
   get isEnough(): boolean {
     return this.bytesLeft >= 2 * this.#low
   }

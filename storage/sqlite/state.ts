@@ -1,6 +1,6 @@
 /**
- * Everything but blocks, users, rights and the audit log: what changes rarely (channels, instances, bindings ...) as rows
- * with names, what changes with every batch (the numbers of a channel, GAPs, the clocks) straight from the batch's arrays.
+ * All tables but those of blocks, users, rights and the audit log. Rows that rarely change (channels, instances, bindings ...) are
+ * objects; those of every batch (numbers of channels, GAPs, clocks) are taken directly from its arrays.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import {
@@ -54,7 +54,7 @@ type Kept = Pick<
   'channels' | 'instances' | 'bindings' | 'places' | 'stops' | 'results' | 'dials' | 'executions' | 'fences'
 >
 
-/** What this is about. */
+/** A change of these tables. */
 export type StateChange = Exclude<Change, UsersChange | RightsChange | AuditChange>
 
 export const GAP_ORDER: Ordered = { table: 'gap', place: 'transaction_id', width: GAP_WIDTH }
@@ -66,7 +66,7 @@ export interface GapsFound {
   readonly damaged: readonly number[][]
 }
 
-/** What hangs on a channel, apart from its blocks. */
+/** Tables with rows that are removed with their channel. */
 const OF_CHANNEL = ['numbers', 'binding', 'place', 'stop', 'result', 'gap', 'dial'] as const
 
 export class StateTables {
@@ -135,7 +135,7 @@ export class StateTables {
     this.#setAsideGap = database.prepare("insert or ignore into damaged values (?, 'checksum')")
   }
 
-  /** A channel's blocks are the caller's. */
+  /** The caller removes the blocks of a channel. */
   change(change: StateChange): void {
     if ('put' in change) this.#put(change)
     else this.#remove(change)
@@ -208,7 +208,7 @@ export class StateTables {
     }
   }
 
-  /** Numbers, GAPs and clocks of a batch. `highest`: the highest id of a block in it. */
+  /** Stores numbers, GAPs and clocks of a batch. `highest` is the highest block id in it. */
   store({ channels, gaps, gapsRemoved, changes, age, wall }: Batch, highest: number): void {
     for (let at = 0; at < channels.length; at += CHANNEL_WIDTH) this.numbers.put(channels, at)
     for (let at = 0; at < gaps.length; at += GAP_WIDTH) {
@@ -254,7 +254,7 @@ export class StateTables {
     }
   }
 
-  /** What is set aside is left out. */
+  /** Reads all GAPs that are not set aside. */
   gaps(): GapsFound {
     const rows = this.#gaps.all()
     const sound = rows.filter((row) => this.#gapSum.isRight(row)).flatMap((row) => row.slice(0, GAP_WIDTH))
@@ -262,7 +262,7 @@ export class StateTables {
     return { sound: inOrder(Float64Array.from(sound), GAP_ORDER), damaged }
   }
 
-  /** GAPs have ids of the same sequence as blocks. */
+  /** GAP ids and block ids are one sequence, so one table holds those set aside. */
   setAsideGaps(ids: readonly number[]): void {
     for (const id of ids) this.#setAsideGap.run(id)
   }

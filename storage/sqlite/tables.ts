@@ -1,4 +1,4 @@
-/** The tables of an open database, each with its statements. */
+/** The tables of an open database with their prepared statements. */
 import type { Database } from 'better-sqlite3'
 import { AuditTable } from './audit.ts'
 import { BlockTables } from './blocks.ts'

@@ -1,4 +1,4 @@
-/** Tenants and users. Ids of users are never given twice: the next one is kept in `meta`, whoever goes. */
+/** The tables of tenants and users. User ids are never reused: `meta` keeps the next one. */
 import type { Database, Statement } from 'better-sqlite3'
 import type { Change, Recovered, ScramRow, TenantRow, UserRow } from '../store.ts'
 
@@ -16,7 +16,7 @@ interface StoredUser extends Omit<UserRow, 'bcrypt' | 'scram' | 'loopbackOnly'>,
 }
 export type UsersChange = Extract<Change, { put: 'tenant' | 'user' } | { remove: 'tenant' | 'user' }>
 
-/** What goes with a user. */
+/** Tables with rows that are removed with their user. */
 const OF_USER = ['token', 'execution'] as const
 
 export class UserTables {
@@ -70,7 +70,7 @@ function userOf(row: StoredUser): UserRow {
   return { id, tenant, name, role, bcrypt, scram: scramOf(row), loopbackOnly: row.loopback_only === 1 }
 }
 
-/** For the parameters @salt, @iterations, @storedKey and @serverKey. */
+/** The parameters @salt, @iterations, @storedKey and @serverKey. */
 export function scramColumns(scram: ScramRow | undefined): Record<keyof ScramRow, Uint8Array | number | null> {
   const { salt = null, iterations = null, storedKey = null, serverKey = null } = scram ?? {}
   return { salt, iterations, storedKey, serverKey }

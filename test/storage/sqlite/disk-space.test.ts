@@ -18,7 +18,7 @@ test('the reserve takes up 16 MiB of real room', () => {
   expect(Number(file()?.blocks) * 512).toBeGreaterThanOrEqual(16 * 1024 * 1024)
 })
 
-test('it is released once and made again', () => {
+test('it is released once and restored', () => {
   const reserve = new DiskReserve(directory)
   reserve.make()
   expect(reserve.release()).toBe(true)

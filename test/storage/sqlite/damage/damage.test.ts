@@ -90,7 +90,7 @@ test('one flipped bit of the frames costs that block and no other', async () => 
   await again.store.close()
 })
 
-test('a damaged row is kept for whoever wants to look at it, also when its block is removed', async () => {
+test('a damaged row is kept for examination, also when its block is removed', async () => {
   const at = pageOf(5)
   damage((file) => {
     file[at + 1000]! ^= 1
