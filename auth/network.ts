@@ -1,7 +1,7 @@
-/** Network addresses, as far as trust and throttling depend on them. Addresses are spelled as node:net does. */
+/** Where somebody comes from, as far as it matters for trust and for guessing. Addresses as node:net writes them. */
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** The /24 of an IPv4 address, also if it is mapped into IPv6, or the /64 of an IPv6 address; other texts and loopback as given. */
+/** IPv4: /24, IPv6: /64, IPv4 mapped into IPv6: as IPv4; loopback and what is no IP address: as it is. */
 export function networkPrefix(address: string): string {
   const plain = unmapped(address)
   if (isLoopback(plain)) return plain

@@ -158,7 +158,7 @@ function rights(database: Database): void {
   `)
 }
 
-/** Fills the last column with the checksum of those before it. */
+/** The last column is for the checksum of those before it. */
 function sumRows(database: Database, table: string, key: string): void {
   const put = database.prepare(`update ${table} set checksum = ? where ${key} = ?`)
   for (const row of database.prepare<unknown[], number[]>(`select * from ${table}`).raw().all()) {
