@@ -1,41 +1,40 @@
-/** How users prove who they are [MON 11], and whether what they proved it with is still good while they are connected. */
-import type { Accounts, AuthExchange, Certificates, Credential, Peer } from './mechanism.ts'
+/** Authenticates users [MON 11], and checks during a connection whether the credential they used is still valid. */
+import type { Accounts, AuthExchange, AuthPeer, Certificates, Credential } from './mechanism.ts'
+import { AuthMethods } from './mechanism.ts'
 import { CertificateMechanism } from './mechanisms/certificate.ts'
 import { PasswordMechanism } from './mechanisms/password.ts'
 import { ScramMechanism } from './mechanisms/scram-sha-256.ts'
-import { TokenMechanism } from './mechanisms/token.ts'
-import { Methods } from './methods.ts'
+import { NO_TOKENS, type TokenLookup, TokenMechanism } from './mechanisms/token.ts'
 import type { PasswordHasher } from './password.ts'
 import type { Throttle } from './throttle.ts'
 import type { JwtOptions } from './token/jwt.ts'
-import { NO_TOKENS, type TokenLookup } from './tokens.ts'
 
 export interface AuthenticatorOptions {
   readonly accounts: Accounts
   readonly hasher: Pick<PasswordHasher, 'verify'>
   readonly throttle: Throttle
-  /** Random, at least 16 bytes, kept over restarts: unknown users get their salt from it. */
+  /** At least 16 random bytes that survive restarts: the salt of an unknown user is derived from them. */
   readonly serverSecret: Uint8Array
-  /** What unknown users are told in SCRAM: that which passwords are stored with. */
+  /** The iteration count that SCRAM reports for unknown users: the one that passwords are stored with. */
   readonly iterations: number
   readonly plainOnLoopback: boolean
   /** Milliseconds since 1970. */
   readonly wallMs: () => number
-  /** Left out: nobody has opaque tokens. */
+  /** Without it nobody has opaque tokens. */
   readonly tokens?: TokenLookup | undefined
-  /** Left out: no JWT is taken. */
+  /** Without it no JWT is accepted. */
   readonly jwt?: JwtOptions | undefined
-  /** Left out: a certificate that TLS has verified is good until it expires. */
+  /** Without it a certificate that TLS has verified is valid until it expires. */
   readonly certificates?: Certificates | undefined
 }
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions
-  readonly #methods: Methods
+  readonly #methods: AuthMethods
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options
-    this.#methods = new Methods([
+    this.#methods = new AuthMethods([
       new CertificateMechanism(options),
       new ScramMechanism('scram-sha-256-plus', options),
       new ScramMechanism('scram-sha-256', options),
@@ -45,18 +44,18 @@ export class Authenticator {
   }
 
   /** The methods this peer may use, the best first. */
-  methods(peer: Peer): string[] {
+  methods(peer: AuthPeer): string[] {
     return this.#methods.methods(peer)
   }
 
-  /** For a new connection, and anew after WRAP tls, when the peer is another one. */
-  begin(peer: Peer): AuthExchange {
+  /** Called for a new connection, and again after WRAP tls, which changes what is known of the peer. */
+  begin(peer: AuthPeer): AuthExchange {
     return this.#methods.begin(peer)
   }
 
   /**
-   * Why whoever logged in as this user, with this credential, may not stay; undefined while they may. Cheap enough to be
-   * asked of every session every second. `nowMs`: milliseconds since 1970.
+   * The reason why a session of this user with this credential must end; undefined while it may continue. It is cheap enough
+   * to be called for every session every second. `nowMs` is in milliseconds since 1970.
    */
   validity(userId: number, credential: Credential, nowMs: number): string | undefined {
     const { accounts, tokens = NO_TOKENS, jwt, certificates } = this.#options

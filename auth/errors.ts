@@ -1,6 +1,6 @@
 /**
- * The errors that leave auth/. `code` is stable; the message is for people and never contains a secret.
- * A wrong password is not among them: that is an outcome (`AuthStep`), because it happens every day.
+ * The errors of auth/. `code` is stable; the message is for people and never contains a secret.
+ * A wrong password is no error but an outcome (`AuthStep`), because it happens every day.
  */
 export type AuthErrorCode =
   | 'BAD_IDENTITY'

@@ -1,14 +1,16 @@
 /**
- * Password hashes (bcrypt), made and compared in one worker thread that starts at first use.
- * The thread keeps the process alive only while somebody waits for it. bcrypt looks at 72 bytes and no more,
- * so a longer password is refused instead of being cut in silence.
+ * Password hashes (bcrypt), computed in one worker thread, because one hash keeps a processor busy for about 0.1 s. This file
+ * is also the thread's program. The thread starts at first use and keeps the process alive only while a job waits for it.
+ * bcrypt uses only the first 72 bytes, so a longer password is refused instead of being truncated silently.
  */
-import { Worker } from 'node:worker_threads'
-import type { BcryptAnswer, BcryptJob, BcryptTask } from './bcrypt-worker.ts'
+import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { compareSync, hashSync } from 'bcryptjs'
 import { AuthError } from './errors.ts'
 
 export const MAX_PASSWORD_BYTES = 72
 
+/** The `workerData` of the thread. */
+const BCRYPT_THREAD = 'cinnabar-bcrypt'
 /** 2^10 rounds: about 93 ms on the machine where this was chosen. */
 const DEFAULT_ROUNDS = 10
 /** 64 hashes take some 6 s, and a peer has 10 s from connecting to success [MON 11]. */
@@ -21,15 +23,23 @@ export interface PasswordHasherOptions {
   readonly maxWaiting?: number
 }
 
+type BcryptTask = { readonly password: string } & ({ readonly rounds: number } | { readonly hash: string })
+type BcryptJob = BcryptTask & { readonly id: number }
+type BcryptAnswer = { readonly id: number } & ({ readonly value: string | boolean } | { readonly error: string })
+
 interface Waiting {
   readonly resolve: (value: string | boolean) => void
   readonly reject: (error: Error) => void
 }
 
+if (workerData === BCRYPT_THREAD) {
+  parentPort?.on('message', (job: BcryptJob) => parentPort?.postMessage(answer(job)))
+}
+
 export class PasswordHasher {
   readonly #rounds: number
   readonly #maxWaiting: number
-  /** By job id; ids are never used twice, so that an answer can only reach who asked. */
+  /** Waiting callers by job id; ids are never reused, so that an answer reaches its own caller only. */
   readonly #queue = new Map<number, Waiting>()
   #lastId = 0
   #worker: Worker | undefined
@@ -51,14 +61,14 @@ export class PasswordHasher {
     return String(await this.#run({ password, rounds: this.#rounds }))
   }
 
-  /** `hash` undefined = there is no such user: false, after the same work. Rejects as `hash` does. */
+  /** Without a `hash` there is no such user: the result is false after the same work. Rejects as `hash` does. */
   async verify(password: string, hash: string | undefined): Promise<boolean> {
     checkPassword(password)
     const matches = await this.#run({ password, hash: hash ?? this.#unmatchable() })
     return matches === true && hash !== undefined
   }
 
-  /** Stops the thread; whoever waits gets HASHER_CLOSED. */
+  /** Stops the thread; waiting callers get HASHER_CLOSED. */
   async close(): Promise<void> {
     this.#closed = true
     this.#giveUp(new AuthError('HASHER_CLOSED', 'passwords are no longer checked: the server is stopping'))
@@ -106,13 +116,13 @@ export class PasswordHasher {
     this.#queue.clear()
   }
 
-  /** Well-formed, of the same cost as a real hash, and made from no password. */
+  /** A well-formed hash with the cost of a real one that no password matches. */
   #unmatchable(): string {
     return `$2b$${String(this.#rounds).padStart(2, '0')}$${'.'.repeat(53)}`
   }
 }
 
-/** Throws AuthError BAD_PASSWORD for what bcrypt cannot tell apart: nothing, and what goes beyond 72 bytes of UTF-8. */
+/** Throws AuthError BAD_PASSWORD for an empty password and for one of more than 72 bytes of UTF-8, which bcrypt would cut. */
 export function checkPassword(password: string): void {
   const bytes = Buffer.byteLength(password)
   if (bytes === 0) throw new AuthError('BAD_PASSWORD', 'the password is empty')
@@ -122,5 +132,14 @@ export function checkPassword(password: string): void {
 }
 
 function startWorker(): Worker {
-  return new Worker(new URL(import.meta.resolve('#bcrypt-worker')), { name: 'bcrypt' })
+  return new Worker(new URL(import.meta.resolve('#bcrypt-worker')), { name: 'bcrypt', workerData: BCRYPT_THREAD })
+}
+
+function answer(job: BcryptJob): BcryptAnswer {
+  try {
+    const value = 'hash' in job ? compareSync(job.password, job.hash) : hashSync(job.password, job.rounds)
+    return { id: job.id, value }
+  } catch (error) {
+    return { id: job.id, error: String(error) }
+  }
 }

@@ -1,9 +1,9 @@
 /**
- * Patterns: `*` is any run of characters, dots too. Matched in linear time by always taking the leftmost place for each
- * piece, never by a regular expression.
+ * Patterns, in which `*` stands for any run of characters, dots included. Matching takes the leftmost position for each piece
+ * and needs no regular expression, so hostile patterns cannot make it slow.
  */
 
-/** A function that says whether a text matches. In the text a `*` is a character like any other. */
+/** Returns a function that says whether a text matches. In the text a `*` is an ordinary character. */
 export function matcher(pattern: string): (text: string) => boolean {
   const pieces = pattern.split('*')
   if (pieces.length === 1) return (text) => text === pattern
@@ -25,7 +25,7 @@ export function matcher(pattern: string): (text: string) => boolean {
 
 /** Whether there is a text that both patterns match. */
 export function overlaps(a: string, b: string): boolean {
-  // reached[j]: the first characters of `a` that were looked at, and the first j of `b`, can stand for the same text.
+  // reached[j]: the first i characters of `a` and the first j of `b` can match the same text.
   let reached: boolean[] = []
   for (let i = 0; i <= a.length; i++) {
     const before = reached

@@ -1,11 +1,45 @@
 /**
- * What an authenticated identity may do. A tenant never learns that another one exists; what is the producer's own
- * (`host.*`, `producer.*`) is everybody's. Within that the rules of its role decide, and where there is none a default:
- * reading is allowed, what changes or reaches something is not.
+ * Authorization: what an authenticated identity may do. A tenant never learns that another one exists, while everybody may see
+ * the producer's own objects (`host.*`, `producer.*`). Within that, the rules of the identity's role decide. Without a
+ * matching rule the default is to allow reading and to deny everything that changes or dials something. The scope of a
+ * credential narrows the result.
  */
+import { AuthError } from './errors.ts'
 import { matcher, overlaps } from './pattern.ts'
-import type { Request, Rule, Verdict } from './rules.ts'
-import type { Scope } from './scope.ts'
+
+/** COLLECT stands for every command that reads; EXECUTE is for controls, DEF_CHANNEL for destinations to dial. */
+export const ruleCommands = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL'] as const
+export type RuledCommand = (typeof ruleCommands)[number]
+export type RuleCommand = RuledCommand | '*'
+
+export function isRuleCommand(text: string): text is RuleCommand {
+  return text === '*' || (ruleCommands as readonly string[]).includes(text)
+}
+
+export interface Rule {
+  readonly number: number
+  readonly role: string
+  readonly effect: 'allow' | 'deny'
+  readonly command: RuleCommand
+  /** The name of a metric, control or destination, or a pattern with `*`. */
+  readonly object: string
+  /** Patterns by argument name: each of these arguments must be given and match. */
+  readonly where: Readonly<Record<string, string>>
+}
+
+export interface AccessRequest {
+  readonly command: RuledCommand
+  /** A name, or a pattern with `*`, which is allowed only if every name it could match is. */
+  readonly object: string
+  /** The text of an argument; undefined if it was not given. */
+  readonly argument: (name: string) => string | undefined
+}
+
+export interface Verdict {
+  readonly allowed: boolean
+  /** The rule or default that decided, for people. */
+  readonly because: string
+}
 
 export interface Identity {
   readonly userId: number
@@ -14,23 +48,23 @@ export interface Identity {
   readonly role: string
 }
 
-/** An identity as a credential of it shows it, which may be narrower. */
+/** An identity with the scope of the credential it logged in with. */
 export interface Reader extends Identity {
   readonly scope?: Scope | undefined
 }
 
 export const ADMIN_ROLE = 'admin'
 export const OPERATOR_ROLE = 'operator'
-/** Has no rules of its own: the defaults, and nothing else. */
+/** The role without rules: only the defaults apply. */
 export const CONSUMER_ROLE = 'consumer'
 
-/** Characters of a text with a `*` in it. */
+/** The longest request with a `*` that is compared with patterns. */
 const MAX_WILDCARD = 1024
 
-/** Who did what: by default for admins alone. */
+/** The metric of the audit log, which only admins read by default. */
 const AUDIT = 'producer.audit'
 
-/** Whose something is. Said outright: a forgotten tenant must not read as "everybody's". */
+/** The owner of an object. It is explicit, because a forgotten tenant must not mean "everybody's". */
 export type Owner = 'producer' | { readonly tenant: string }
 
 export function mayRead(identity: Identity, owner: Owner): boolean {
@@ -38,10 +72,10 @@ export function mayRead(identity: Identity, owner: Owner): boolean {
 }
 
 /**
- * Judges a request by the rules of a role; others may be among them. Best match: of the rules that match the most specific
- * one decides, and of equally specific ones a deny. Whose something is was judged before.
+ * Decides a request by the rules of a role; `rules` may hold those of other roles too. The most specific rule that matches
+ * decides; among equally specific ones a deny wins. The caller has checked the owner already.
  */
-export function judge(role: string, rules: readonly Rule[], request: Request): Verdict {
+export function judge(role: string, rules: readonly Rule[], request: AccessRequest): Verdict {
   return decide(role, rules, request, ({ effect, where }) => {
     return Object.entries(where).every(([name, pattern]) => {
       const given = request.argument(name)
@@ -50,8 +84,8 @@ export function judge(role: string, rules: readonly Rule[], request: Request): V
   })
 }
 
-/** Whether there are arguments with which a request would be allowed: only then is its object shown to the role. */
-export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit<Request, 'argument'>): boolean {
+/** Whether a request would be allowed with some arguments: only then the role sees its object. */
+export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit<AccessRequest, 'argument'>): boolean {
   const mayHold = ({ effect, where }: Rule): boolean => effect === 'allow' || Object.keys(where).length === 0
   return decide(role, rules, request, mayHold).allowed
 }
@@ -59,7 +93,7 @@ export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit
 function decide(
   role: string,
   rules: readonly Rule[],
-  request: Omit<Request, 'argument'>,
+  request: Omit<AccessRequest, 'argument'>,
   conditionsHold: (rule: Rule) => boolean,
 ): Verdict {
   if (role === ADMIN_ROLE) return { allowed: true, because: 'the role admin may do everything' }
@@ -77,16 +111,16 @@ function decide(
 }
 
 /**
- * A `*` in a request stands for all that there could be. So that it never widens, an allow has to take in all of that,
- * while a deny needs to touch but some of it. Of a long text that is taken for granted: to find out takes as many steps as
- * the length of the one times that of the other, and arguments may be as long as a frame.
+ * A `*` in a request stands for every possible name, so an allow must cover all of them, while a deny applies if it covers
+ * any. A deny always applies to a long request with `*`: the comparison takes time proportional to the product of both
+ * lengths, and arguments may be as long as a frame.
  */
 function matches(effect: Rule['effect'], pattern: string, text: string): boolean {
   if (effect === 'allow' || !text.includes('*')) return matcher(pattern)(text)
   return text.length > MAX_WILDCARD || overlaps(pattern, text)
 }
 
-/** For people: "rule 3: allow EXECUTE service.* where name=web*". */
+/** The text of a rule for people: "rule 3: allow EXECUTE service.* where name=web*". */
 export function formatRule({ number, effect, command, object, where }: Rule): string {
   const conditions = formatWhere(where)
   return `rule ${number}: ${effect} ${command} ${object}${conditions && ` where ${conditions}`}`
@@ -98,7 +132,7 @@ export function formatWhere(where: Rule['where']): string {
     .join(' ')
 }
 
-/** An exact object before a pattern, more of it spelled out before less, a named command before any, more arguments before fewer. */
+/** An exact object outranks a pattern, a longer literal part a shorter one, a named command `*`, and more arguments fewer. */
 function outranks(rule: Rule, other: Rule): boolean {
   const [mine, theirs] = [rank(rule), rank(other)]
   for (const [index, value] of mine.entries()) if (value !== theirs[index]) return value > (theirs[index] as number)
@@ -110,16 +144,16 @@ function rank({ object, command, where }: Rule): readonly number[] {
   return [object.includes('*') ? 0 : 1, literal, command === '*' ? 0 : 1, Object.keys(where).length]
 }
 
-function byDefault({ command, object }: Omit<Request, 'argument'>): Verdict {
+function byDefault({ command, object }: Omit<AccessRequest, 'argument'>): Verdict {
   switch (command) {
     case 'COLLECT':
       if (object === AUDIT || (object.includes('*') && matcher(object)(AUDIT))) return no(`only admins read ${AUDIT}`)
-      return yes('what the tenant and the producer have may be read')
+      return yes('metrics of the tenant and of the producer may be read')
     case 'EXECUTE':
-      if (object.startsWith('channel.')) return yes("one's own channels may be changed")
+      if (object.startsWith('channel.')) return yes('a user may change their own channels')
       return no('no control may be executed without a rule')
     case 'DEF_CHANNEL':
-      return no('nothing may be dialled without a rule')
+      return no('no destination may be dialled without a rule')
   }
 }
 
@@ -129,4 +163,54 @@ function yes(because: string): Verdict {
 
 function no(because: string): Verdict {
   return { allowed: false, because: `default: ${because}` }
+}
+
+export interface ScopeEntry {
+  readonly command: RuleCommand
+  readonly object: string
+}
+
+export type Scope = readonly ScopeEntry[]
+
+const MAX_ENTRIES = 64
+const MAX_CHARACTERS = 1024
+
+/**
+ * Parses the scope of a token: entries like "COLLECT host.*", separated by newlines or ";". Returns undefined for a text without
+ * entries, which allows everything that the user may do. Throws AuthError BAD_SCOPE.
+ */
+export function parseScope(text: string): Scope | undefined {
+  const lines = text.split(/[\n;]/).map((line) => line.trim())
+  const entries = lines.filter((line) => line !== '').map(parseEntry)
+  if (entries.length > MAX_ENTRIES) throw new AuthError('BAD_SCOPE', `a scope has at most ${MAX_ENTRIES} lines`)
+  return entries.length === 0 ? undefined : entries
+}
+
+function parseEntry(line: string): ScopeEntry {
+  const [, command = '', object = ''] = /^(\S+)\s+(\S+)$/.exec(line) ?? []
+  if (!isRuleCommand(command) || object.length > MAX_CHARACTERS) {
+    const commands = [...ruleCommands, '*'].join(', ')
+    throw new AuthError(
+      'BAD_SCOPE',
+      `each line of a scope is a command (${commands}) and a pattern, like "COLLECT host.*"`,
+    )
+  }
+  return { command, object }
+}
+
+/** The text that `parseScope` reads. */
+export function formatScope(scope: Scope | undefined): string {
+  return (scope ?? []).map(({ command, object }) => `${command} ${object}`).join('\n')
+}
+
+/**
+ * Whether a scope covers a request; without a scope every request is covered. The request is compared as plain text: only a
+ * `*` of the scope matches a `*` in it, so that no pattern reaches beyond the scope.
+ */
+export function covers(
+  scope: Scope | undefined,
+  { command, object }: Pick<AccessRequest, 'command' | 'object'>,
+): boolean {
+  if (scope === undefined) return true
+  return scope.some((entry) => (entry.command === '*' || entry.command === command) && matcher(entry.object)(object))
 }

@@ -1,30 +1,29 @@
 /**
- * Protection against guessing [MON 11], by pairs of (identity, network prefix): six failures within a minute block a pair,
- * for a minute, then two, four, up to fifteen. Others, and the owner of the account from elsewhere, still get in.
- * Nothing here depends on whether the identity exists. All is in memory: a restart forgives.
+ * Protection against guessing [MON 11] by pairs of (identity, network prefix): six failures within a minute block a pair for
+ * one minute, then for two, four, and so on up to fifteen. Other users, and the owner of the account from elsewhere, still get
+ * in. Nothing depends on whether the identity exists. Everything is in memory, so a restart clears all blocks.
  *
- * Flooding does not free a blocked pair: within a prefix nothing that counts gives way, and prefixes give way as wholes, the
- * one that has been quiet for longest first, so it would take failures of 32,768 other pairs from 64 prefixes or more. What it
- * does cost: where 512 identities of one prefix are blocked or failed within the last minute, no further one is looked at from
- * there, unless it succeeded there before.
+ * Flooding does not free a blocked pair: within a prefix no pair that counts is evicted, and prefixes are evicted as a whole,
+ * the one with the oldest failure first, so eviction takes failures of 32,768 other pairs from at least 64 prefixes. The
+ * price: if 512 identities of one prefix are blocked or failed within the last minute, attempts of further identities from
+ * that prefix are rejected, unless they succeeded there before.
  */
-import { FailureRate } from './failure-rate.ts'
 import { networkPrefix } from './network.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
-/** So many failures within a minute, without a success in between, block a pair. */
+/** Failures within a minute, without a success in between, that block a pair. */
 const FAILURES = 6
-/** An identity that fails more often than this in a minute, from everywhere together, is being guessed at by many. */
+/** An identity with more failures per minute than this, over all prefixes, is under a distributed attack. */
 const CEILING = 100
-/** So many guesses of a pair are looked at within a minute, however often it succeeds in between. */
+/** Attempts of a pair that are checked within a minute, no matter how often it succeeds in between. */
 const MAX_TRIES = 20
 const MAX_BLOCK_MS = 15 * MINUTE_MS
-/** So long after its last block has ended a pair begins anew with the shortest. */
+/** Time after the end of its last block until the next block of a pair is the shortest again. */
 const QUIET_MS = 15 * MINUTE_MS
 
 export interface ThrottleLimits {
-  /** Pairs that are remembered, as many identities, and as many pairs that succeeded: 32 MB at worst. */
+  /** The maximum of remembered pairs, of identities, and of pairs that succeeded: at most 32 MB together. */
   readonly pairs: number
   readonly pairsOfPrefix: number
 }
@@ -34,9 +33,9 @@ const LIMITS: ThrottleLimits = { pairs: 32_768, pairsOfPrefix: 512 }
 interface Pair {
   /** Times of the failures within the last minute, oldest first. */
   recent: number[]
-  /** How many of the last of them had no success behind them. */
+  /** The number of latest failures without a success after them. */
   series: number
-  /** How often it was blocked already. */
+  /** The number of blocks so far. */
   blocks: number
   blockedUntil: number
 }
@@ -44,10 +43,10 @@ interface Pair {
 export class Throttle {
   readonly #now: () => number
   readonly #limits: ThrottleLimits
-  /** By prefix, in the order of each prefix's latest failure, then by identity. */
+  /** Pairs by prefix and then by identity; prefixes are in the order of their latest failure. */
   readonly #prefixes = new Map<string, Map<string, Pair>>()
   readonly #rate: FailureRate
-  /** When which pair last succeeded, in that order. */
+  /** The time of each pair's last success, oldest first. */
   readonly #successes = new Map<string, number>()
   readonly #underWay = new Map<string, number>()
   #pairs = 0
@@ -60,12 +59,12 @@ export class Throttle {
     this.#rate = new FailureRate(limits.pairs)
   }
 
-  /** Pairs that are remembered at this moment for their failures. */
+  /** The number of pairs that are remembered for their failures. */
   get pairs(): number {
     return this.#pairs
   }
 
-  /** Whether a guess of this pair is not to be looked at. */
+  /** Whether an attempt of this pair is rejected unchecked. */
   isThrottled(identity: string, address: string): boolean {
     const prefix = networkPrefix(address)
     const now = this.#now()
@@ -74,7 +73,7 @@ export class Throttle {
     return now < pair.blockedUntil || recentOf(pair, now) >= MAX_TRIES || this.#isExhausted(pair, prefix, identity, now)
   }
 
-  /** Counts a failure. One that comes out while the pair is throttled does not prolong that. */
+  /** Counts a failure. A failure while the pair is throttled does not prolong the block. */
   failed(identity: string, address: string): void {
     if (this.isThrottled(identity, address)) return
     const now = this.#now()
@@ -108,8 +107,8 @@ export class Throttle {
   }
 
   /**
-   * A place for a guess whose check takes its time, given back by calling it. Undefined if the pair has as many under way
-   * as could bring it beyond what may be looked at: guesses made side by side are no more than those made in a row.
+   * Begins an attempt whose check is asynchronous; the caller calls the result when the check is done. Returns undefined if
+   * the pair's attempts in progress could exceed the limit: concurrent attempts count like consecutive ones.
    */
   begin(identity: string, address: string): (() => void) | undefined {
     const prefix = networkPrefix(address)
@@ -125,7 +124,7 @@ export class Throttle {
     }
   }
 
-  /** Where an identity is guessed at from very many prefixes, one that never succeeded has one try instead of six. */
+  /** While an identity is attacked from very many prefixes, a pair that never succeeded has one attempt instead of six. */
   #isExhausted(pair: Pair, prefix: string, identity: string, now: number): boolean {
     const series = Math.min(pair.series, recentOf(pair, now))
     if (series === 0 || series >= FAILURES) return series > 0
@@ -137,7 +136,7 @@ export class Throttle {
     return at !== undefined && now - at < DAY_MS
   }
 
-  /** Whether there is no room for a further identity of this prefix. Its growth of blocks is given up before that. */
+  /** Whether the prefix has no place for a further identity. Pairs whose block has ended are evicted first. */
   #isFull(prefix: string, now: number): boolean {
     const pairs = this.#prefixes.get(prefix)
     if (!pairs || pairs.size < this.#limits.pairsOfPrefix) return false
@@ -145,7 +144,7 @@ export class Throttle {
     return pairs.size >= this.#limits.pairsOfPrefix
   }
 
-  /** The pair as it is remembered from now on, its prefix behind all others. */
+  /** Finds or adds the pair, and moves its prefix to the end of the order. */
   #remembered(prefix: string, identity: string): Pair {
     const pairs = this.#prefixes.get(prefix) ?? new Map<string, Pair>()
     this.#prefixes.delete(prefix)
@@ -163,7 +162,7 @@ export class Throttle {
     return pair
   }
 
-  /** Once a minute: what no longer matters is let go of. */
+  /** Drops expired pairs, at most once a minute. */
   #sweep(now: number): void {
     if (now - this.#sweptAt < MINUTE_MS) return
     this.#sweptAt = now
@@ -180,7 +179,7 @@ export class Throttle {
   }
 }
 
-/** How many failures the last minute has seen; older ones are dropped. */
+/** The number of failures within the last minute; drops older ones. */
 function recentOf(pair: Pair, now: number): number {
   const first = pair.recent.findIndex((at) => now - at < MINUTE_MS)
   if (first !== 0) pair.recent = first < 0 ? [] : pair.recent.slice(first)
@@ -190,4 +189,50 @@ function recentOf(pair: Pair, now: number): number {
 /** No prefix holds a space, so two pairs never read the same. */
 function keyOf(prefix: string, identity: string): string {
   return `${prefix} ${identity}`
+}
+
+interface Count {
+  readonly minute: number
+  readonly failures: number
+  /** Failures in the previous minute. */
+  readonly before: number
+}
+
+/**
+ * The failures of each identity within about the last minute, over all prefixes. It counts in whole minutes and adds the
+ * share of the previous minute that still lies within the last sixty seconds. The identity with the oldest failure is
+ * evicted first: one that is attacked fast enough to matter is never the oldest.
+ */
+export class FailureRate {
+  readonly #maxIdentities: number
+  /** Ordered by latest failure, oldest first. */
+  readonly #counts = new Map<string, Count>()
+
+  constructor(maxIdentities: number) {
+    this.#maxIdentities = maxIdentities
+  }
+
+  /** `now` is a monotonic time in milliseconds. */
+  count(identity: string, now: number): void {
+    const { minute, failures, before } = this.#at(identity, now)
+    this.#counts.delete(identity)
+    for (const [other, count] of this.#counts) {
+      if (this.#counts.size < this.#maxIdentities && minute - count.minute < 2) break
+      this.#counts.delete(other)
+    }
+    this.#counts.set(identity, { minute, failures: failures + 1, before })
+  }
+
+  /** Failures within the last minute. */
+  of(identity: string, now: number): number {
+    const { minute, failures, before } = this.#at(identity, now)
+    return failures + before * (1 - (now / MINUTE_MS - minute))
+  }
+
+  #at(identity: string, now: number): Count {
+    const minute = Math.floor(now / MINUTE_MS)
+    const count = this.#counts.get(identity)
+    if (count?.minute === minute) return count
+    return { minute, failures: 0, before: count?.minute === minute - 1 ? count.failures : 0 }
+  }
 }

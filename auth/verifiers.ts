@@ -1,19 +1,19 @@
 /**
- * What is stored of a password, so that every method offered can check it: made in one place, whenever one is set.
- * All of it is plain data. The password itself is kept nowhere.
+ * The verifiers that are stored instead of a password, one for each method that checks passwords. They are plain data; the
+ * password itself is never stored.
  */
 import { AuthError } from './errors.ts'
 import { checkPassword, type PasswordHasher } from './password.ts'
 import { prepare } from './prepare.ts'
 import { deriveKeys, MIN_ITERATIONS, type ScramVerifier, verifierOf, webCrypto } from './scram/keys.ts'
 
-/** What a password of human making needs against somebody who has stolen the database. */
+/** The iterations that protect a password chosen by a person if the database is stolen. */
 export const DEFAULT_ITERATIONS = 600_000
 
 const SALT_BYTES = 16
 
 export interface Verifiers {
-  /** 60 characters. */
+  /** A bcrypt hash of 60 characters. */
   readonly bcrypt: string
   readonly scram: ScramVerifier
 }
@@ -29,7 +29,7 @@ export async function makeVerifiers(
   return { bcrypt, scram }
 }
 
-/** For SCRAM alone. The default is enough for a random secret of 256 bits, far too little for a person's password. */
+/** A verifier for SCRAM alone. The default is enough for a random secret of 256 bits, but not for a person's password. */
 export async function makeSecretVerifier(secret: string, iterations = MIN_ITERATIONS): Promise<ScramVerifier> {
   const salt = webCrypto().getRandomValues(new Uint8Array(SALT_BYTES))
   return verifierOf(await deriveKeys(secret, salt, iterations))
@@ -40,7 +40,7 @@ export function preparePassword(password: string): string {
   checkPassword(password)
   const prepared = prepare(password)
   if (prepared === undefined) {
-    throw new AuthError('BAD_PASSWORD', 'the password holds characters that cannot be typed reliably (RFC 4013)')
+    throw new AuthError('BAD_PASSWORD', 'the password contains characters that cannot be typed reliably (RFC 4013)')
   }
   checkPassword(prepared)
   return prepared

@@ -1,4 +1,4 @@
-/** The rows that change rarely, one interface for each table. Hot ones are rows of numbers, see store.ts. */
+/** The rows that rarely change, one interface per table. Rows of every batch are arrays of numbers, see store.ts. */
 
 export interface UserRow {
   readonly id: number
@@ -15,7 +15,7 @@ export interface ScramRow {
   readonly storedKey: Uint8Array
   readonly serverKey: Uint8Array
 }
-/** What an administrator allows or forbids the users of a role. `number` is never given twice. */
+/** A rule by which an administrator allows or denies something to a role. A `number` is never reused. */
 export interface RuleRow {
   readonly number: number
   readonly role: string
@@ -28,21 +28,21 @@ export interface RuleRow {
 }
 export interface TenantRow {
   readonly name: string
-  /** Limits of its own as JSON, {"channels":10}; what is not in it is the configuration's. */
+  /** The tenant's own limits as JSON, {"channels":10}; the configuration sets the others. */
   readonly quota: string
 }
-/** An opaque token: only its hash is known here. */
+/** An opaque token, of which only the hash is stored. */
 export interface TokenRow {
   readonly id: number
   readonly user: number
   readonly name: string
   /** SHA-256 of the token's bytes. */
   readonly hash: Uint8Array
-  /** What it may be used for, a line each ("COLLECT host.*"); empty: everything its user may. */
+  /** The scope, one entry per line ("COLLECT host.*"); empty if the token allows everything that its user may do. */
   readonly scope: string
   /** Milliseconds since 1970. */
   readonly made: number
-  /** Milliseconds since 1970; undefined: never. */
+  /** Milliseconds since 1970; undefined if it never expires. */
   readonly expires: number | undefined
 }
 /** What verifies a consumer that the producer connects to [MON 14]. */
@@ -51,22 +51,22 @@ export interface DialRow {
   readonly scram: ScramRow | undefined
 }
 /**
- * One line of the audit log. `hash` = SHA-256 over the hash of the record before it and this one (server/accounts/audit/record.ts).
- * Rows are only ever added at the end and, when they are too old, taken away at the beginning.
+ * A record of the audit log. `hash` is the SHA-256 of the previous hash and this record (server/accounts/audit/record.ts).
+ * Records are only appended at the end and, when they are too old, removed at the beginning.
  */
 export interface AuditRow {
-  /** 1, 2, 3 ... without holes. */
+  /** 1, 2, 3 ... without gaps. */
   readonly number: number
   /** Microseconds since 1970. */
   readonly time: number
   /** execute, outcome, auth, dial, admin ... */
   readonly action: string
-  /** `tenant/user` as it is logged; "" where nobody is known. */
+  /** `tenant/user` in canonical form; "" if nobody is known. */
   readonly actor: string
   /** The actor's tenant. */
   readonly tenant: string
   readonly address: string
-  /** The control, method or destination. */
+  /** The name of the control, method or destination. */
   readonly object: string
   /** Arguments as JSON, without secrets. */
   readonly args: string
@@ -81,9 +81,9 @@ export interface ExecutionRow {
   readonly key: string
   /** SHA-256 of the arguments. */
   readonly digest: Uint8Array
-  /** By the age clock, in milliseconds. */
+  /** Milliseconds on the age clock. */
   readonly at: number
-  /** The REC of the result in XDR (its type and itself); undefined while it is to come. */
+  /** The REC of the result in XDR (type and value); undefined while it is pending. */
   readonly result: Uint8Array | undefined
 }
 export type Overflow = 'drop-oldest' | 'drop-newest' | 'keep-latest'
@@ -93,7 +93,7 @@ export interface ChannelRow {
   readonly url: string
   /** Made by DEF_CHANNEL. */
   readonly defined: boolean
-  /** Configured since: not disposable. */
+  /** It was configured after it was made, so it is not disposable. */
   readonly configured: boolean
   readonly durable: boolean
   readonly window: number
@@ -104,14 +104,14 @@ export interface ChannelRow {
   readonly overflow: Overflow
   /** The first transaction id of the channel. */
   readonly origin: number
-  /** On the age clock, ms: when a connection last had it. */
+  /** The time on the age clock (ms) at which a connection last used it. */
   readonly lastUsed: number
 }
 export interface InstanceRow {
   readonly id: number
   readonly user: number
   readonly metric: string
-  /** The arguments as given, in XDR: uint32 count, then name, type, value. */
+  /** The arguments as given, in XDR: uint32 count, then name, type and value of each. */
   readonly args: Uint8Array
 }
 export interface BindingRow {
@@ -119,24 +119,24 @@ export interface BindingRow {
   readonly metric: number
   readonly mode: 'subscribe' | 'buffer'
 }
-/** How far a binding has come in a metric that has a past: the number of the last record it passed. */
+/** The resume point of a binding to a metric with history: the number of the last record it has passed. */
 export interface PlaceRow {
   readonly channel: number
   readonly metric: number
   readonly reached: number
 }
-/** Values of `metric` up to `through` are passed over on that channel. */
+/** The channel skips values of `metric` up to `through`. */
 export interface StopRow {
   readonly channel: number
   readonly metric: number
   readonly through: number
 }
-/** An EXECUTE whose result is to come. */
+/** An EXECUTE whose result is pending. */
 export interface ResultRow {
   readonly id: number
   readonly channel: number
   readonly user: number
   readonly control: string
-  /** The transaction id of its value once it has one, 0 before. */
+  /** The transaction id of the result's value; 0 before there is one. */
   readonly transaction: number
 }

@@ -1,9 +1,9 @@
 /**
- * What the server needs of a storage: bytes and numbers, no policy. The server decides (ids, limits, order, loss);
- * a store makes it survive. All of a batch is stored or nothing of it. Implementations: sqlite/, memory/.
+ * The contract between the server and its storage: bytes and numbers, no policy. The server decides about ids, limits, order and
+ * loss; a store makes the result durable. A batch is stored completely or not at all. sqlite/ implements it.
  *
- * Hot rows travel as numbers in Float64Arrays with the widths named here, never as an array of objects:
- * a batch crosses a thread border.
+ * Rows that change with every batch are numbers in Float64Arrays of the widths below instead of objects, because a batch
+ * crosses a thread boundary.
  */
 import type {
   AuditRow,
@@ -29,38 +29,38 @@ export type * from './rows.ts'
  * metric (0 = several)
  */
 export const BLOCK_WIDTH = 11
-/** id, lane, first, of a block that changed its lane: a release */
+/** id, lane, first of a block that was released into another lane */
 export const MOVE_WIDTH = 3
 /** block id, offset, length of the bitmap (bit n of byte n>>3 = value n is settled) in `data` */
 export const SETTLED_WIDTH = 3
-/** channel, floor, next, reserved, accepted, committed, then the dropped counts, then the GAPs told */
+/** channel, floor, next, reserved, accepted, committed, then the dropped counts, then the number of reported GAPs */
 export const CHANNEL_WIDTH = 14
 /** id, channel, lane, transaction, metric, count, from, to, reason */
 export const GAP_WIDTH = 9
 
 /** One transaction. The rows belong to the store from `write` on, `data` until `onDurable`. */
 export interface Batch {
-  /** 1, 2, 3 ...: `onDurable` names it. */
+  /** 1, 2, 3 ...; `onDurable` reports it. */
   readonly number: number
   /**
-   * VALUE frames and bitmaps, back to back. Only the first `dataLength` bytes count. Better shared memory: megabytes that
-   * change hands twice per batch make the garbage collector run for nothing.
+   * VALUE frames and bitmaps, back to back, in the first `dataLength` bytes. Shared memory is better: transferring megabytes
+   * twice per batch triggers needless garbage collections.
    */
   readonly data: ArrayBufferLike
   readonly dataLength: number
-  /** Blocks to be stored. An id that is stored already is replaced: a small block that has grown. */
+  /** Blocks to store. An id that is already stored is replaced by the block that has grown. */
   readonly blocks: Float64Array
   readonly moved: Float64Array
   readonly settled: Float64Array
-  /** Ids of blocks that are needed no more. */
+  /** Ids of blocks to delete. */
   readonly removed: Float64Array
   readonly channels: Float64Array
-  /** GAPs to be stored; an id that is stored already is replaced. */
+  /** GAPs to store; an id that is already stored is replaced. */
   readonly gaps: Float64Array
   readonly gapsRemoved: Float64Array
-  /** What changes rarely, in order, before everything above. */
+  /** Changes of other rows, applied in order before everything above. */
   readonly changes: readonly Change[]
-  /** The age clock (ms) and the wall clock (ms since 1970) at this batch: how long the server was down is their matter. */
+  /** The age clock (ms) and the wall clock (ms since 1970) at this batch; after a restart they show how long the server was down. */
   readonly age: number
   readonly wall: number
 }
@@ -79,29 +79,29 @@ export type Change =
   | { readonly put: 'dial'; readonly row: DialRow }
   | { readonly put: 'audit'; readonly row: AuditRow }
   | { readonly put: 'execution'; readonly row: ExecutionRow }
-  /** A sensor whose values are kept out until somebody lets them in again. */
+  /** A sensor whose values are discarded until an operator resumes it. */
   | { readonly put: 'fence'; readonly row: { readonly sensor: string } }
-  /** With its tokens and executions. */
+  /** Removes its tokens and executions too. */
   | { readonly remove: 'user'; readonly id: number }
   | { readonly remove: 'tenant'; readonly name: string }
   | { readonly remove: 'rule'; readonly number: number }
   | { readonly remove: 'token'; readonly id: number }
-  /** All records up to this number. */
+  /** Removes all records up to this number. */
   | { readonly remove: 'audit'; readonly through: number }
-  /** All that were used before this time, ms since 1970. */
+  /** Removes all that were used before this time on the age clock, in ms. */
   | { readonly remove: 'execution'; readonly before: number }
   | { readonly remove: 'fence'; readonly sensor: string }
-  /** With all that hangs on it: blocks, gaps, bindings and their places, stops, results, numbers, dial. */
+  /** Removes everything of the channel: blocks, gaps, bindings and their places, stops, results, numbers, dial. */
   | { readonly remove: 'channel'; readonly id: number }
   | { readonly remove: 'instance'; readonly id: number }
-  /** With its place. */
+  /** Removes its place too. */
   | { readonly remove: 'binding'; readonly channel: number; readonly metric: number }
   | { readonly remove: 'stop'; readonly channel: number; readonly metric: number }
   | { readonly remove: 'result'; readonly id: number }
-  /** A clean end: what was reserved is known to be unused. */
+  /** A clean shutdown: reserved transaction ids are known to be unused. */
   | { readonly put: 'closed'; readonly row: Record<string, never> }
 
-/** What a store holds when it is opened: states and the directory of blocks, no frames. */
+/** The content of a store when it is opened: all states and the directory of blocks, without frames. */
 export interface Recovered {
   readonly tenants: readonly TenantRow[]
   readonly users: readonly UserRow[]
@@ -128,17 +128,17 @@ export interface Recovered {
   readonly settled: ReadonlyMap<number, Uint8Array>
   /** GAP_WIDTH numbers each, ascending by channel, lane, transaction, id. */
   readonly gaps: Float64Array
-  /** Above every id of a block or gap that was ever given. */
+  /** Greater than every block or gap id ever used. */
   readonly nextBlockId: number
   readonly age: number
   readonly wall: number
-  /** 32 random bytes made with the database: salts for users that do not exist. */
+  /** 32 random bytes generated with the database: the salts of users that do not exist are derived from them. */
   readonly secret: Uint8Array
-  /** What was damaged and what became of it, for people: a sentence each. */
+  /** One sentence for people about each kind of damage and its consequence. */
   readonly warnings?: readonly string[]
 }
 
-/** The frames of a block, or `undefined` if they are damaged: the store has set the row aside and serves it no more. */
+/** The frames of a block; `undefined` if they are damaged: the store has set the row aside and no longer serves it. */
 export interface BlockBytes {
   readonly id: number
   readonly bytes: Uint8Array | undefined
@@ -146,18 +146,18 @@ export interface BlockBytes {
 
 export interface StoreEvents {
   /**
-   * Everything up to batch `number` is stored; its `data` may be used again. `room`: bytes of values that surely find
-   * room on the disk, be it what is kept in reserve; undefined where that is not known.
+   * Everything up to batch `number` is stored, and its `data` may be reused. `room` is the number of bytes of values that
+   * certainly fit on the disk, including the reserve; undefined if that is not known.
    */
   onDurable(number: number, room?: number): void
   /**
-   * The disk is full: the batch in flight is being tried again and again until `onDurable`. What makes it fit may be
-   * the reserve, so values are better refused until `onRoom`; what frees something (COMMIT, STOP) goes on being stored.
+   * The disk is full: the store retries the batch in flight until `onDurable`. It may use the reserve for that, so values
+   * should be refused until `onRoom`. Batches that free space (COMMIT, STOP) are still stored.
    */
   onFull(): void
-  /** After `onFull`: there is room again, and the reserve is whole. */
+  /** Reported after `onFull` when there is enough free space again and the reserve is complete. */
   onRoom(): void
-  /** Storing failed for another reason: nothing more will be acknowledged; the process has to end. */
+  /** Storing failed for another reason: nothing more will be acknowledged, and the process must end. */
   onFailed(error: StorageError): void
 }
 
@@ -170,7 +170,7 @@ export interface Store {
   read(ids: readonly number[]): Promise<BlockBytes[]>
   /** Records of the audit log above number `after`, ascending, at most `limit`. */
   audit(after: number, limit: number): Promise<AuditRow[]>
-  /** Waits for the batch in flight, then closes. */
+  /** Closes the store after the batch in flight. */
   close(): Promise<void>
 }
 

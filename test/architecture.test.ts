@@ -70,7 +70,7 @@ const THREADS = ['auth/bcrypt-worker.ts']
 const NODE_FREE = [
   '^protocol/(?!link/)',
   '^client/(?!dial/)',
-  '^auth/(errors|identity|prepare|qualified-name)[.]ts$',
+  '^auth/(errors|identity|prepare)[.]ts$',
   '^auth/scram/(client|message|keys)[.]ts$',
 ]
 const NODE_FREE_AUTH = NODE_FREE.filter((path) => path.startsWith('^auth/'))

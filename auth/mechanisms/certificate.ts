@@ -1,10 +1,11 @@
 /**
- * The method `certificate` [MON 11]: one step without data. TLS has verified the client's certificate already, so that the
- * peer holds its key; the common name of its subject says who it is.
+ * The method `certificate` [MON 11]: one step without data. TLS has already verified the client's certificate and that the peer
+ * has its key; the common name of its subject is the identity.
  */
-import { whoIsExactly } from '../guess.ts'
+
 import { formatIdentity } from '../identity.ts'
-import type { Accounts, AuthStep, Certificates, Failed, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
+import { parseExactIdentity } from '../login-attempt.ts'
+import type { Accounts, AuthPeer, AuthStep, Certificates, Failed, Mechanism, MechanismExchange } from '../mechanism.ts'
 
 export interface CertificateMechanismOptions {
   readonly accounts: Pick<Accounts, 'find'>
@@ -21,18 +22,18 @@ export class CertificateMechanism implements Mechanism {
     this.#options = options
   }
 
-  isOffered(peer: Peer): boolean {
+  isOffered(peer: AuthPeer): boolean {
     return peer.certificate !== undefined
   }
 
-  begin(peer: Peer): MechanismExchange {
+  begin(peer: AuthPeer): MechanismExchange {
     return { step: (data) => this.#step(peer, data) }
   }
 
-  #step({ certificate }: Peer, data: Uint8Array): AuthStep {
+  #step({ certificate }: AuthPeer, data: Uint8Array): AuthStep {
     if (data.length > 0) return { outcome: 'invalid', detail: 'certificate takes no data' }
-    const who = certificate && whoIsExactly(certificate.subject)
-    if (!who) return failed('its common name is no user name')
+    const who = certificate && parseExactIdentity(certificate.subject)
+    if (!who) return failed('its common name is not a user name')
     const { accounts, certificates, wallMs } = this.#options
     const identity = formatIdentity(who)
     const account = accounts.find(who.tenant, who.name)

@@ -1,10 +1,10 @@
 /**
- * The method `password` [MON 11]: one step, XDR string identity, XDR string password.
- * It shows the password to the server, so it is offered only where nobody can listen.
+ * The method `password` [MON 11]: one step with two XDR strings, identity and password.
+ * It sends the password itself, so it is offered only where nobody can eavesdrop.
  */
 import { AuthError } from '../errors.ts'
-import { Guess, whoIs } from '../guess.ts'
-import type { Accounts, AuthStep, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
+import { LoginAttempt, parseIdentityOrNone } from '../login-attempt.ts'
+import type { Accounts, AuthPeer, AuthStep, Mechanism, MechanismExchange } from '../mechanism.ts'
 import type { PasswordHasher } from '../password.ts'
 import type { Throttle } from '../throttle.ts'
 import { preparePassword } from '../verifiers.ts'
@@ -26,35 +26,35 @@ export class PasswordMechanism implements Mechanism {
     this.#options = options
   }
 
-  isOffered(peer: Peer): boolean {
+  isOffered(peer: AuthPeer): boolean {
     return mayShowSecrets(peer, this.#options.plainOnLoopback)
   }
 
-  begin(peer: Peer): MechanismExchange {
+  begin(peer: AuthPeer): MechanismExchange {
     return { step: (data) => this.#step(peer, data) }
   }
 
-  async #step(peer: Peer, data: Uint8Array): Promise<AuthStep> {
+  async #step(peer: AuthPeer, data: Uint8Array): Promise<AuthStep> {
     const strings = decodeTwoStrings(data)
     if (!strings) return { outcome: 'invalid', detail: 'password data is two XDR strings, identity and password' }
-    const who = whoIs(strings[0])
+    const who = parseIdentityOrNone(strings[0])
     if (!who) return { outcome: 'failed' }
     const { accounts, hasher, throttle } = this.#options
-    const guess = new Guess(who, peer, accounts, throttle)
+    const guess = new LoginAttempt(who, peer, accounts, throttle)
     if (guess.isThrottled) return guess.throttled()
     const password = usable(strings[1])
     if (password === undefined) return guess.failed()
-    const isRight = await guess.look(() => hasher.verify(password, guess.account?.bcrypt))
-    return isRight ? guess.proven(this.method) : guess.failed()
+    const isRight = await guess.checkProof(() => hasher.verify(password, guess.account?.bcrypt))
+    return isRight ? guess.succeeded(this.method) : guess.failed()
   }
 }
 
-/** Whether what stands for the user by itself may travel to us: only where nobody can listen. */
-export function mayShowSecrets(peer: Peer, plainOnLoopback: boolean): boolean {
+/** Whether the peer may send a password or token in clear: only where nobody can eavesdrop. */
+export function mayShowSecrets(peer: AuthPeer, plainOnLoopback: boolean): boolean {
   return peer.encrypted || (peer.loopback && plainOnLoopback)
 }
 
-/** A password that could never have been set needs no hashing: that says nothing about the user. */
+/** The prepared password; undefined if it could never have been set. Skipping the hash then reveals nothing about the user. */
 function usable(password: string): string | undefined {
   try {
     return preparePassword(password)
@@ -64,7 +64,7 @@ function usable(password: string): string | undefined {
   }
 }
 
-/** RFC 4506 4.11: length, bytes, zeros up to a multiple of four; twice, and nothing behind. */
+/** Decodes exactly two strings (RFC 4506 4.11): length, bytes, and zeros up to a multiple of four. */
 function decodeTwoStrings(data: Uint8Array): [string, string] | undefined {
   const first = takeString(data, 0)
   const second = first && takeString(data, first.end)

@@ -1,18 +1,18 @@
 /**
  * The methods `scram-sha-256` and `scram-sha-256-plus` [MON 11]: client-first, client-final, and an empty third step.
- * After the proof was right the consumer still has to check ours: it is authenticated only by that third step.
+ * After a correct proof the consumer still has to check the server's: the third step confirms that and authenticates it.
  */
-import { Guess, whoIs } from '../guess.ts'
-import type { Accounts, AuthStep, Mechanism, MechanismExchange, Peer } from '../mechanism.ts'
+import { LoginAttempt, parseIdentityOrNone } from '../login-attempt.ts'
+import type { Accounts, AuthPeer, AuthStep, Mechanism, MechanismExchange } from '../mechanism.ts'
 import { ScramServer } from '../scram/server.ts'
 import type { Throttle } from '../throttle.ts'
 
 export interface ScramMechanismOptions {
   readonly accounts: Pick<Accounts, 'find'>
   readonly throttle: Throttle
-  /** Random, at least 16 bytes, kept over restarts: unknown users get their salt from it. */
+  /** At least 16 random bytes that survive restarts: the salt of an unknown user is derived from them. */
   readonly serverSecret: Uint8Array
-  /** What unknown users are told: that which passwords are stored with. */
+  /** The iteration count reported for unknown users: the one that passwords are stored with. */
   readonly iterations: number
 }
 
@@ -27,12 +27,12 @@ export class ScramMechanism implements Mechanism {
     this.#options = options
   }
 
-  /** To bind a channel to a login takes TLS 1.3. RFC 9266 */
-  isOffered(peer: Peer): boolean {
+  /** Channel binding requires TLS 1.3. RFC 9266 */
+  isOffered(peer: AuthPeer): boolean {
     return this.method === 'scram-sha-256' || peer.exporter !== undefined
   }
 
-  begin(peer: Peer): MechanismExchange {
+  begin(peer: AuthPeer): MechanismExchange {
     return new ScramExchange(this.method, peer, this.#options)
   }
 }
@@ -40,10 +40,10 @@ export class ScramMechanism implements Mechanism {
 class ScramExchange implements MechanismExchange {
   readonly #method: Method
   readonly #server: ScramServer
-  #guess: Guess | undefined
+  #guess: LoginAttempt | undefined
   #isProven = false
 
-  constructor(method: Method, peer: Peer, { accounts, throttle, serverSecret, iterations }: ScramMechanismOptions) {
+  constructor(method: Method, peer: AuthPeer, { accounts, throttle, serverSecret, iterations }: ScramMechanismOptions) {
     this.#method = method
     this.#server = new ScramServer({
       serverSecret,
@@ -51,9 +51,9 @@ class ScramExchange implements MechanismExchange {
       exporter: peer.exporter,
       isBound: method === 'scram-sha-256-plus',
       find: (username) => {
-        const who = whoIs(username)
+        const who = parseIdentityOrNone(username)
         if (!who) return undefined
-        const guess = new Guess(who, peer, accounts, throttle)
+        const guess = new LoginAttempt(who, peer, accounts, throttle)
         this.#guess = guess
         return guess.isThrottled ? undefined : { identity: guess.identity, verifier: guess.account?.scram }
       },
@@ -72,7 +72,7 @@ class ScramExchange implements MechanismExchange {
     return this.#guess ? this.#guess.throttled() : { outcome: 'failed' }
   }
 
-  #final(guess: Guess, data: Uint8Array): AuthStep {
+  #final(guess: LoginAttempt, data: Uint8Array): AuthStep {
     if (guess.isThrottled) return guess.throttled()
     const step = this.#server.step(data)
     if (step.outcome !== 'proven') return guess.failed()
@@ -80,8 +80,8 @@ class ScramExchange implements MechanismExchange {
     return { outcome: 'continue', data: step.data }
   }
 
-  #acknowledged(guess: Guess, data: Uint8Array): AuthStep {
+  #acknowledged(guess: LoginAttempt, data: Uint8Array): AuthStep {
     if (data.length > 0) return { outcome: 'invalid', detail: `the last step of ${this.#method} has empty data` }
-    return guess.proven(this.#method)
+    return guess.succeeded(this.#method)
   }
 }

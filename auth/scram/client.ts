@@ -1,13 +1,13 @@
 /**
  * The client's half of SCRAM-SHA-256, for Node and browsers. One object is one attempt: first, final, verify.
- * The password proves us to the server; only `verify` proves the server to us: do not go on before it has returned.
+ * The final message authenticates the client; only `verify` authenticates the server, so use the connection after it returns.
  */
 import { AuthError } from '../errors.ts'
-import { formatIdentity, splitIdentity } from '../qualified-name.ts'
+import { formatIdentity, splitIdentity } from '../identity.ts'
 import { deriveKeys, equalBytes, hmac, MIN_ITERATIONS, type ScramKeys, sha256, utf8, webCrypto, xor } from './keys.ts'
 import {
   channelBindingOf,
-  decodeText,
+  decodeMessage,
   encodeBase64,
   escapeName,
   parseServerFinal,
@@ -15,18 +15,18 @@ import {
   TLS_EXPORTER,
 } from './message.ts'
 
-/** A server asking for more would only burn the client's processor: this many take seconds. */
+/** More iterations than this are refused: these already take seconds of the client's processor. */
 export const MAX_ITERATIONS = 10_000_000
 
 export interface ScramClientOptions {
   /** `tenant/user` or `user`. */
   readonly identity: string
   readonly password?: string | undefined
-  /** From an earlier attempt's `keys`; used where the server still has that salt and iteration count. */
+  /** The `keys` of an earlier attempt; used if the server still has the same salt and iteration count. */
   readonly keys?: ScramKeys | undefined
   /**
-   * The `tls-exporter` bytes of this connection (RFC 9266): then the method is `scram-sha-256-plus`. 'not-offered': there
-   * are such bytes, but the server does not offer that method; should that be a third party's doing, the server refuses.
+   * The `tls-exporter` bytes of this connection (RFC 9266), which select the method `scram-sha-256-plus`. 'not-offered' says
+   * that the client has such bytes but the server does not offer the method; if a third party hid it, the server refuses.
    */
   readonly channelBinding?: Uint8Array | 'not-offered' | undefined
   /** Printable ASCII without commas; random unless given. */
@@ -49,11 +49,11 @@ export class ScramClient {
     this.#nonce = nonce ?? encodeBase64(webCrypto().getRandomValues(new Uint8Array(24)))
     this.#exporter = channelBinding === 'not-offered' ? undefined : channelBinding
     this.#gs2Header = `${this.#exporter ? TLS_EXPORTER : channelBinding ? 'y' : 'n'},,`
-    // The server prepares the name; the tables for that are more than all the rest of a client.
+    // The server prepares the name: the tables for that are larger than the rest of a client.
     this.#firstBare = `n=${escapeName(formatIdentity(splitIdentity(identity)))},r=${this.#nonce}`
   }
 
-  /** What this exchange is named in AUTH. */
+  /** The name of the method in AUTH. */
   get method(): 'scram-sha-256' | 'scram-sha-256-plus' {
     return this.#exporter ? 'scram-sha-256-plus' : 'scram-sha-256'
   }
@@ -65,7 +65,7 @@ export class ScramClient {
 
   /** The client-final-message, from the server-first-message. Throws AuthError. */
   async final(serverFirst: Uint8Array): Promise<Uint8Array> {
-    const text = decodeText(serverFirst)
+    const text = decodeMessage(serverFirst)
     const first = text === undefined ? undefined : parseServerFirst(text)
     if (!first) throw new AuthError('SCRAM_MALFORMED', "the server's first message does not follow RFC 5802")
     if (!first.nonce.startsWith(this.#nonce) || first.nonce.length === this.#nonce.length) {
@@ -79,11 +79,11 @@ export class ScramClient {
     return utf8(`${withoutProof},p=${encodeBase64(xor(keys.clientKey, clientSignature))}`)
   }
 
-  /** Checks the server-final-message. Throws AuthError unless the server has proven that it knows the password too. */
+  /** Checks the server-final-message. Throws AuthError unless it proves that the server knows the password too. */
   verify(serverFinal: Uint8Array): void {
     const expected = this.#serverSignature
     this.#serverSignature = undefined
-    const text = decodeText(serverFinal)
+    const text = decodeMessage(serverFinal)
     const final = text === undefined ? undefined : parseServerFinal(text)
     if (!final) throw new AuthError('SCRAM_MALFORMED', "the server's final message does not follow RFC 5802")
     if ('error' in final) throw new AuthError('SCRAM_REFUSED', `the server refused: ${final.error}`)
@@ -92,7 +92,7 @@ export class ScramClient {
     }
   }
 
-  /** The keys that were used, for the next attempt; undefined before `final`. They are as secret as the password. */
+  /** The keys for the next attempt; undefined before `final`. They are as secret as the password. */
   get keys(): ScramKeys | undefined {
     return this.#keys
   }
@@ -105,7 +105,7 @@ export class ScramClient {
     const kept = this.#keys
     if (kept && kept.iterations === iterations && equalBytes(kept.salt, salt)) return kept
     if (this.#password === undefined) {
-      throw new AuthError('SCRAM_REFUSED', 'the password was changed at the server: the kept keys no longer fit it')
+      throw new AuthError('SCRAM_REFUSED', 'the password was changed at the server: the kept keys no longer match it')
     }
     this.#keys = await deriveKeys(this.#password, salt, iterations)
     return this.#keys

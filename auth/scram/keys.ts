@@ -1,10 +1,10 @@
 /**
- * The keys of SCRAM-SHA-256 (RFC 5802 section 3, RFC 7677), by WebCrypto, so that a browser can do it too.
- * The server keeps a ScramVerifier, which can check a password but not stand for it. ScramKeys can: keep them secret.
+ * The keys of SCRAM-SHA-256 (RFC 5802 section 3, RFC 7677), derived with WebCrypto, which browsers have too.
+ * The server stores a ScramVerifier, which can check a password but not replace it. ScramKeys can replace it: keep them secret.
  */
 import { AuthError } from '../errors.ts'
 
-/** RFC 7677 section 4: fewer rounds are no protection for a password. */
+/** The minimum of RFC 7677 section 4: fewer iterations do not protect a password. */
 export const MIN_ITERATIONS = 4096
 
 const KEY_BITS = 256
@@ -17,7 +17,7 @@ export interface ScramVerifier {
   readonly serverKey: Uint8Array
 }
 
-/** What a client may keep instead of deriving it at each connection; good for this salt and iteration count only. */
+/** Keys that a client may keep instead of deriving them for each connection; valid for this salt and iteration count only. */
 export interface ScramKeys {
   readonly salt: Uint8Array
   readonly iterations: number
@@ -31,7 +31,7 @@ export async function deriveKeys(password: string, salt: Uint8Array, iterations:
     throw new RangeError(`${iterations} iterations: SCRAM needs ${MIN_ITERATIONS} or more`)
   const prepared = await preparedPassword(password)
   if (prepared === undefined) {
-    throw new AuthError('BAD_PASSWORD', 'the password is empty or holds control characters: choose another')
+    throw new AuthError('BAD_PASSWORD', 'the password is empty or contains control characters: choose another')
   }
   const { subtle } = webCrypto()
   const key = await subtle.importKey('raw', utf8(prepared), 'PBKDF2', false, ['deriveBits'])
@@ -41,7 +41,7 @@ export async function deriveKeys(password: string, salt: Uint8Array, iterations:
   return { salt: parameters.salt, iterations, clientKey, serverKey }
 }
 
-/** ASCII is prepared as it is; the tables for the rest are large, and loaded where they are needed. */
+/** ASCII needs no preparation; the tables for other characters are large and loaded only when needed. */
 async function preparedPassword(password: string): Promise<string | undefined> {
   if (/^[\x20-\x7e]+$/.test(password)) return password
   const { prepare } = await import('../prepare.ts')
@@ -63,12 +63,12 @@ export async function hmac(key: Uint8Array, text: string): Promise<Uint8Array> {
   return new Uint8Array(await subtle.sign('HMAC', imported, utf8(text)))
 }
 
-/** Of two byte strings of one length, the bitwise difference. */
+/** The bitwise difference of two byte strings of equal length. */
 export function xor(left: Uint8Array, right: Uint8Array): Uint8Array {
   return left.map((byte, i) => byte ^ right[i]!)
 }
 
-/** Compares without telling by its time where the first difference is. */
+/** Compares in time that does not depend on where the first difference is. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && xor(left, right).reduce((all, byte) => all | byte, 0) === 0
 }
@@ -77,7 +77,7 @@ export function utf8(text: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new TextEncoder().encode(text))
 }
 
-/** Browsers hide `subtle` from pages that came over plain http from another machine. */
+/** Browsers provide `subtle` only to pages from https or localhost. */
 export function webCrypto(): typeof globalThis.crypto {
   if (globalThis.crypto?.subtle) return globalThis.crypto
   throw new AuthError('NO_CRYPTO', 'no WebCrypto here: open the page over https or from localhost')

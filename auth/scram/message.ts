@@ -1,17 +1,17 @@
 /**
  * The grammar of SCRAM's four messages (RFC 5802 section 7), without state and without cryptography.
- * A parser returns undefined for what does not follow the grammar. Base64 is taken in its one canonical form only:
- * otherwise bits that decode to nothing could be changed unnoticed.
+ * A parser returns undefined for text that does not follow the grammar. Base64 is accepted only in canonical form: otherwise
+ * unused bits could be changed unnoticed.
  */
 const PRINTABLE = String.raw`[!-+\--~]`
 // The whole nonce is the client's part and the server's, so the client's part leaves room.
 const CLIENT_NONCE = `${PRINTABLE}{1,128}`
 const NONCE = `${PRINTABLE}{1,256}`
 const BASE64 = '[A-Za-z0-9+/]+={0,2}'
-// Optional extensions are to be passed over; `m` is the mandatory one and nobody here knows any. RFC 5802 5.1
+// Optional extensions are ignored; `m` announces a mandatory one, and none is supported. RFC 5802 5.1
 const EXTENSIONS = String.raw`(?:,(?!m=)[A-Za-z]=[^,\0]+)*`
 
-// No authzid: nobody acts for another.
+// No authzid: acting for another user is not supported.
 const CLIENT_FIRST = new RegExp(
   String.raw`^(([ny]|p=[A-Za-z0-9.-]{1,64}),,)(n=([^,\0]+),r=(${CLIENT_NONCE})${EXTENSIONS})$`,
 )
@@ -19,7 +19,7 @@ const SERVER_FIRST = new RegExp(String.raw`^r=(${NONCE}),s=(${BASE64}),i=([1-9]\
 const CLIENT_FINAL = new RegExp(`^(c=(${BASE64}),r=(${NONCE})${EXTENSIONS}),p=(${BASE64})$`)
 const SERVER_FINAL = new RegExp(`^(?:v=(${BASE64})|e=([A-Za-z0-9-]{1,64}))${EXTENSIONS}$`)
 
-/** The one binding we do: 32 bytes that only the two ends of a TLS 1.3 connection know. RFC 9266 */
+/** The only supported binding: 32 bytes that only the two ends of a TLS 1.3 connection know. RFC 9266 */
 export const TLS_EXPORTER = 'p=tls-exporter'
 
 /** Longer than any honest message: 129 characters of identity, escaped, and a nonce. */
@@ -28,8 +28,8 @@ export const MAX_MESSAGE_BYTES = 2048
 export interface ClientFirst {
   readonly gs2Header: string
   /**
-   * `n`: the client can do no channel binding; `y`: it could, and believes that the server offers none;
-   * `p=` and a name: it does that one.
+   * `n` if the client does not support channel binding, `y` if it does but the server seems not to offer it, `p=` and a name
+   * if it uses that binding.
    */
   readonly binding: string
   readonly bare: string
@@ -47,7 +47,7 @@ export interface ClientFinal {
   readonly channelBinding: Uint8Array
   readonly nonce: string
   readonly proof: Uint8Array
-  /** What the proof is about: everything before `,p=`. */
+  /** The part that the proof signs: everything before `,p=`. */
   readonly withoutProof: string
 }
 
@@ -83,12 +83,12 @@ export function parseServerFinal(text: string): ServerFinal | undefined {
   return signature && { signature }
 }
 
-/** What `c=` holds: the header of the client-first-message, and behind it what the channel is bound to. RFC 5802 5.1 */
+/** The content of `c=`: the header of the client-first-message, then the channel-binding data. RFC 5802 5.1 */
 export function channelBindingOf(gs2Header: string, exporter: Uint8Array | undefined): Uint8Array {
   return new Uint8Array([...new TextEncoder().encode(gs2Header), ...(exporter ?? [])])
 }
 
-/** A name as it stands in `n=`: '=' and ',' are written =3D and =2C. */
+/** A name in the form of `n=`: '=' and ',' are written =3D and =2C. */
 export function escapeName(name: string): string {
   return name.replaceAll('=', '=3D').replaceAll(',', '=2C')
 }
@@ -108,8 +108,8 @@ function decodeBase64(text: string): Uint8Array | undefined {
   return encodeBase64(bytes) === text ? bytes : undefined
 }
 
-/** The bytes of a message as text; undefined where they are too many or not UTF-8. */
-export function decodeText(bytes: Uint8Array): string | undefined {
+/** The text of a message; undefined if it is too long or not UTF-8. */
+export function decodeMessage(bytes: Uint8Array): string | undefined {
   if (bytes.length > MAX_MESSAGE_BYTES) return undefined
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

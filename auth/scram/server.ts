@@ -1,14 +1,14 @@
 /**
- * The server's half of SCRAM-SHA-256 and of SCRAM-SHA-256-PLUS: one object is one exchange, client-first then client-final.
- * Nothing a peer sends makes it throw, and a user that does not exist is led through the same steps with the same work:
- * its salt comes from the server's secret, so asking twice gives the same one.
+ * The server's half of SCRAM-SHA-256 and SCRAM-SHA-256-PLUS: one object is one exchange, client-first then client-final.
+ * Nothing that a peer sends makes it throw. A user that does not exist goes through the same steps with the same work: the
+ * salt is derived from the server's secret, so it is the same for every attempt.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { equalBytes, type ScramVerifier, utf8, xor } from './keys.ts'
 import {
   type ClientFirst,
   channelBindingOf,
-  decodeText,
+  decodeMessage,
   encodeBase64,
   parseClientFinal,
   parseClientFirst,
@@ -19,27 +19,27 @@ const SALT_BYTES = 16
 const KEY_BYTES = 32
 
 export interface ScramServerOptions {
-  /** Made once per server, at least 16 random bytes. */
+  /** At least 16 random bytes, generated once per server. */
   readonly serverSecret: Uint8Array
-  /** What an unknown user is told. */
+  /** The iteration count reported for an unknown user. */
   readonly iterations: number
-  /** Whom a username means. Undefined ends the exchange at once; a missing verifier (an unknown user) does not. */
+  /** Looks up a username. Undefined ends the exchange at once; a missing verifier (an unknown user) does not. */
   readonly find: (username: string) => ScramSubject | undefined
-  /** The `tls-exporter` bytes of this connection: the method with channel binding is offered on it. */
+  /** The `tls-exporter` bytes of this connection, on which the method with channel binding is offered. */
   readonly exporter?: Uint8Array | undefined
-  /** The exchange is of that method. */
+  /** The exchange uses the method with channel binding. */
   readonly isBound?: boolean | undefined
   /** The server's part of the nonce; random unless given. */
   readonly nonce?: string | undefined
 }
 
 export interface ScramSubject {
-  /** The one spelling of who is meant. */
+  /** The canonical form of the identity. */
   readonly identity: string
   readonly verifier: ScramVerifier | undefined
 }
 
-/** `proven`: the client knows the password; `data` (server-final) proves us to it and has still to be sent. */
+/** `proven` means that the client knows the password; `data` (server-final) authenticates the server and must still be sent. */
 export type ScramStep =
   | { readonly outcome: 'continue' | 'proven'; readonly data: Uint8Array }
   | { readonly outcome: 'failed' }
@@ -63,11 +63,11 @@ export class ScramServer {
     this.#options = options
   }
 
-  /** The next message of the client. After `failed` or `proven` the exchange is over: everything more is `failed`. */
+  /** Takes the next message of the client. After `failed` or `proven` the exchange is over: more messages yield `failed`. */
   step(data: Uint8Array): ScramStep {
     if (this.#ended) return FAILED
     const pending = this.#pending
-    const text = decodeText(data)
+    const text = decodeMessage(data)
     const step = text === undefined ? FAILED : pending ? this.#final(pending, text) : this.#first(text)
     this.#ended = step.outcome !== 'continue'
     return step
@@ -87,8 +87,8 @@ export class ScramServer {
   }
 
   /**
-   * Whoever can bind, and was told that we cannot although we offer it here, sits behind somebody who changed our list of
-   * methods: `y` is refused then. RFC 5802 section 6
+   * `y` is refused where the server offers channel binding: the client supports it but did not see the offer, so a third party
+   * has changed the list of methods. RFC 5802 section 6
    */
   #mayBegin(binding: string): boolean {
     const { exporter, isBound } = this.#options

@@ -1,12 +1,12 @@
 /**
- * The public keys that JSON Web Tokens are verified with, from the text of a JWKS (RFC 7517) or of one PEM file.
- * Only public keys of asymmetric algorithms get in: with a shared secret whoever can check a token could make one, and a
- * public key taken for such a secret would let in everybody who knows it.
+ * The public keys that verify JSON Web Tokens, parsed from a JWKS (RFC 7517) or from a PEM file with one key. Only public keys of
+ * asymmetric algorithms are accepted: with a shared secret everyone who can verify tokens can also forge them, and a public
+ * key mistaken for a secret would let everyone forge them who knows it.
  */
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { AuthError } from '../errors.ts'
 
-/** What is more does not verify better, only longer. */
+/** A larger key would only take longer to verify. */
 const MAX_RSA_BITS = 8192
 const MIN_RSA_BITS = 2048
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']
@@ -18,28 +18,28 @@ const CURVES: Readonly<Record<string, readonly string[]>> = {
 }
 
 export interface JwtKey {
-  /** Its thumbprint (RFC 7638, SHA-256, base64url): of another key under the same `kid` it is another. */
+  /** The thumbprint (RFC 7638, SHA-256, base64url), which differs for another key under the same `kid`. */
   readonly id: string
   readonly kid: string | undefined
   readonly key: KeyObject
-  /** Those it may be used with: never those of another type of key. */
+  /** The algorithms it may be used with, all of its own key type. */
   readonly algorithms: readonly string[]
 }
 
 export class JwtKeys {
   #keys: readonly JwtKey[] = []
 
-  /** Takes the place of what was read before. Throws AuthError BAD_KEYS, and then what was read before goes on. */
+  /** Replaces all keys. Throws AuthError BAD_KEYS, and then keeps the previous ones. */
   reload(text: string): void {
     this.#keys = parseKeys(text)
   }
 
-  /** Whether what was signed with this key is still good. */
+  /** Whether the key is still trusted. */
   has(id: string): boolean {
     return this.#keys.some((key) => key.id === id)
   }
 
-  /** The key with this `kid`; for a token without one the only key that fits its algorithm. */
+  /** The key with this `kid`; for a token without one, the only key for its algorithm if there is exactly one. */
   find(algorithm: string, kid: string | undefined): JwtKey | undefined {
     const fitting = this.#keys.filter((key) => key.algorithms.includes(algorithm))
     if (kid !== undefined) return fitting.find((key) => key.kid === kid)
@@ -50,7 +50,7 @@ export class JwtKeys {
 /** Throws AuthError BAD_KEYS. */
 function parseKeys(text: string): JwtKey[] {
   const keys = text.includes('-----BEGIN') ? [parsePem(text)] : parseJwks(text)
-  if (keys.length === 0) throw bad('it holds no public key that signatures can be verified with')
+  if (keys.length === 0) throw bad('it contains no public key that can verify signatures')
   const kids = keys.flatMap(({ kid }) => kid ?? [])
   const twice = kids.find((kid, i) => kids.indexOf(kid) < i)
   if (twice !== undefined) throw bad(`two keys are named ${twice}: each needs a \`kid\` of its own`)
@@ -59,20 +59,21 @@ function parseKeys(text: string): JwtKey[] {
 
 function parsePem(text: string): JwtKey {
   const labels = [...text.matchAll(/-----BEGIN ([A-Z0-9 ]+)-----/g)].map(([, label]) => label!)
-  if (labels.some((label) => label.includes('PRIVATE'))) throw bad('it holds a private key: give the public one alone')
-  if (labels.length !== 1) throw bad('a PEM file holds one public key or certificate; several keys need a JWKS file')
+  if (labels.some((label) => label.includes('PRIVATE')))
+    throw bad('it contains a private key: provide the public one alone')
+  if (labels.length !== 1) throw bad('a PEM file contains one public key or certificate; several keys need a JWKS file')
   return keyFrom({}, () => createPublicKey(text), 'the key')
 }
 
 function parseJwks(text: string): JwtKey[] {
   const { keys } = parsedObject(text)
-  if (!Array.isArray(keys)) throw bad('it is neither PEM nor a JWKS: `keys` is missing, or no array')
+  if (!Array.isArray(keys)) throw bad('it is neither PEM nor a JWKS: `keys` is missing or not an array')
   return keys.flatMap((jwk: unknown, i) => {
     const which = `key ${i + 1}`
-    if (!isObject(jwk)) throw bad(`${which} is no object`)
-    if (jwk['kty'] === 'oct') throw bad(`${which} is a shared secret: only public keys are taken`)
-    if ('d' in jwk) throw bad(`${which} is a private key: give the public one alone`)
-    // What is for something else, or of a kind we do not know, is passed over. RFC 7517 section 5
+    if (!isObject(jwk)) throw bad(`${which} is not an object`)
+    if (jwk['kty'] === 'oct') throw bad(`${which} is a shared secret: only public keys are accepted`)
+    if ('d' in jwk) throw bad(`${which} is a private key: provide the public one alone`)
+    // Keys for another use or of an unknown type are skipped. RFC 7517 section 5
     if (jwk['use'] !== undefined && jwk['use'] !== 'sig') return []
     if (!['RSA', 'EC', 'OKP'].includes(String(jwk['kty']))) return []
     if (jwk['kty'] !== 'RSA' && !Object.hasOwn(CURVES, String(jwk['crv']))) return []
@@ -83,10 +84,10 @@ function parseJwks(text: string): JwtKey[] {
 function keyFrom(jwk: Readonly<Record<string, unknown>>, read: () => KeyObject, which: string): JwtKey {
   const key = readable(read, which)
   const { kid, alg } = jwk
-  if (kid !== undefined && (typeof kid !== 'string' || kid === '')) throw bad(`${which}: its \`kid\` is no text`)
+  if (kid !== undefined && (typeof kid !== 'string' || kid === '')) throw bad(`${which}: its \`kid\` is not a string`)
   const possible = algorithmsOf(key, which)
   const algorithms = alg === undefined ? possible : possible.filter((each) => each === alg)
-  if (algorithms.length === 0) throw bad(`${which}: its \`alg\` does not go with its type`)
+  if (algorithms.length === 0) throw bad(`${which}: its \`alg\` does not match its type`)
   return { id: thumbprint(key), kid, key, algorithms }
 }
 
@@ -102,7 +103,7 @@ function algorithmsOf(key: KeyObject, which: string): readonly string[] {
   if (key.asymmetricKeyType === 'rsa') {
     const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
     if (bits >= MIN_RSA_BITS && bits <= MAX_RSA_BITS) return RSA_ALGORITHMS
-    throw bad(`${which}: RSA of ${bits} bits; ${MIN_RSA_BITS} to ${MAX_RSA_BITS} are possible`)
+    throw bad(`${which}: RSA of ${bits} bits; ${MIN_RSA_BITS} to ${MAX_RSA_BITS} are supported`)
   }
   const algorithms = isExportable(key) ? CURVES[String(key.export({ format: 'jwk' })['crv'])] : undefined
   if (algorithms) return algorithms
@@ -125,7 +126,7 @@ function parsedObject(text: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
   } catch {
-    // Said below: the error of JSON.parse would quote the file.
+    // Reported below: the error of JSON.parse would quote the file.
   }
   throw bad('it is neither PEM nor the JSON of a JWKS')
 }
@@ -135,5 +136,5 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function bad(why: string, cause?: unknown): AuthError {
-  return new AuthError('BAD_KEYS', `the file of JWT keys is no good: ${why}`, { cause })
+  return new AuthError('BAD_KEYS', `the file of JWT keys cannot be used: ${why}`, { cause })
 }

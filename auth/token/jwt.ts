@@ -1,27 +1,27 @@
 /**
- * JSON Web Tokens that another system has issued (RFC 7519), verified by jose against keys that the operator named.
- * What the token says of its own key (`jwk`, `jku`, `x5c`) is not looked at, and one token costs at most one verification.
+ * Verifies JSON Web Tokens of another issuer (RFC 7519) with jose and the keys that the operator configured. Keys that the token
+ * itself brings (`jwk`, `jku`, `x5c`) are ignored, and one token costs at most one verification.
  */
 import { decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import { AuthError } from '../errors.ts'
-import { parseScope, type Scope } from '../scope.ts'
+import { parseScope, type Scope } from '../permissions.ts'
 import type { JwtKeys } from './jwt-keys.ts'
 
-/** How far the clock of the issuer may be ahead of ours, or behind. */
+/** The accepted difference between the issuer's clock and ours. */
 const TOLERANCE_S = 5
 
 export interface JwtOptions {
   readonly keys: JwtKeys
-  /** What `iss` has to be. */
+  /** The required `iss`. */
   readonly issuer: string
-  /** What `aud` has to be or hold. */
+  /** The audience that `aud` must be or contain. */
   readonly audience: string
   /** The claim that names the user. */
   readonly identity: string
 }
 
-export interface Verified {
-  /** As it was signed: `tenant/user` or `user`. */
+export interface VerifiedJwt {
+  /** `tenant/user` or `user`, as signed. */
   readonly identity: string
   /** The thumbprint of the key. */
   readonly key: string
@@ -30,16 +30,16 @@ export interface Verified {
   readonly scope: Scope | undefined
 }
 
-/** `refused`: why, for the operator; it holds nothing of the token. */
-export type Verdict = Verified | { readonly refused: string }
+/** `refused` is the reason for the operator, without any content of the token. */
+export type JwtResult = VerifiedJwt | { readonly refused: string }
 
-/** Never rejects for what is in `token`. */
-export async function verifyJwt(token: string, options: JwtOptions, nowMs: number): Promise<Verdict> {
+/** Does not reject, whatever `token` contains. */
+export async function verifyJwt(token: string, options: JwtOptions, nowMs: number): Promise<JwtResult> {
   try {
     const { alg = '', kid, crit } = decodeProtectedHeader(token)
-    if (crit !== undefined) return { refused: 'the token demands extensions that nobody here knows' }
+    if (crit !== undefined) return { refused: 'the token requires extensions that are not supported' }
     const key = options.keys.find(alg, kid)
-    if (!key) return { refused: 'no key fits what the token was signed with' }
+    if (!key) return { refused: 'no configured key matches the signature of the token' }
     const { payload } = await jwtVerify(token, key.key, {
       algorithms: [...key.algorithms],
       issuer: options.issuer,
@@ -49,7 +49,7 @@ export async function verifyJwt(token: string, options: JwtOptions, nowMs: numbe
       currentDate: new Date(nowMs),
     })
     const identity = Object.hasOwn(payload, options.identity) ? payload[options.identity] : undefined
-    if (typeof identity !== 'string') return { refused: `the claim ${options.identity} names no user` }
+    if (typeof identity !== 'string') return { refused: `the claim ${options.identity} is missing or not a string` }
     const expires = (payload.exp! + TOLERANCE_S) * 1000
     return { identity, key: key.id, expires, scope: scopeOf(payload['scope']) }
   } catch (error) {
@@ -57,16 +57,16 @@ export async function verifyJwt(token: string, options: JwtOptions, nowMs: numbe
   }
 }
 
-/** Left out: everything the user may. An empty list allows nothing; what is no list of lines is no scope at all. */
+/** Without the claim the token allows everything that the user may do; an empty array allows nothing. */
 function scopeOf(claim: unknown): Scope | undefined {
   if (claim === undefined) return undefined
   if (!Array.isArray(claim) || !claim.every((line) => typeof line === 'string')) {
-    throw new AuthError('BAD_SCOPE', 'the claim scope is no array of lines')
+    throw new AuthError('BAD_SCOPE', 'the claim scope is not an array of strings')
   }
   return parseScope(claim.join('\n')) ?? []
 }
 
-/** Messages of jose name claims and checks, never values. What else is thrown is about the shape of what was signed. */
+/** Messages of jose name claims and checks, never values. Any other error comes from a malformed token. */
 function whyRefused(error: unknown): string {
   if (error instanceof errors.JOSEError || error instanceof AuthError) return error.message
   return 'the token cannot be read'

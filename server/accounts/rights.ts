@@ -2,9 +2,18 @@
  * Rights: the rules of a role, then the scope of the credential. Ownership (of a channel, an id, a metric of a tenant's feed)
  * is checked before, by the owner of the object: what belongs to others is treated as absent.
  */
-import { type Identity, judge, mayBeAllowed, mayRead, type Owner, type Reader } from '../../auth/permissions.ts'
-import type { Request, Verdict } from '../../auth/rules.ts'
-import { covers, type Scope } from '../../auth/scope.ts'
+
+import type { AccessRequest, Verdict } from '../../auth/permissions.ts'
+import {
+  covers,
+  type Identity,
+  judge,
+  mayBeAllowed,
+  mayRead,
+  type Owner,
+  type Reader,
+  type Scope,
+} from '../../auth/permissions.ts'
 import type { Rules } from './rules.ts'
 
 /** A session, or anything else that knows an identity and the credential that proved it. */
@@ -13,7 +22,7 @@ export interface Asker {
   readonly credential: { readonly scope?: Scope | undefined }
 }
 
-type Argument = Request['argument']
+type Argument = AccessRequest['argument']
 
 export class Rights {
   readonly #rules: Rules
@@ -23,17 +32,17 @@ export class Rights {
   }
 
   /** Judges by the rules of the role alone. */
-  judge({ role }: Pick<Identity, 'role'>, request: Request): Verdict {
+  judge({ role }: Pick<Identity, 'role'>, request: AccessRequest): Verdict {
     return judge(role, this.#rules.of(role), request)
   }
 
   /** Judges by the rules of the role and by the scope of the credential. */
-  may({ identity, credential }: Asker, request: Request): boolean {
+  may({ identity, credential }: Asker, request: AccessRequest): boolean {
     return this.isCovered(credential, request) && this.judge(identity, request).allowed
   }
 
   /** A scope need not name one's own channels and their settings: it only ever finds the channels that it covers. */
-  isCovered({ scope }: Asker['credential'], request: Pick<Request, 'command' | 'object'>): boolean {
+  isCovered({ scope }: Asker['credential'], request: Pick<AccessRequest, 'command' | 'object'>): boolean {
     const { command, object } = request
     const isOwn = command === 'DEF_CHANNEL' ? object === '' : command === 'EXECUTE' && object.startsWith('channel.')
     return isOwn || covers(scope, request)

@@ -1,6 +1,5 @@
 /** The rules of all roles, in memory and in the store. Numbers are never reused. */
-import { ADMIN_ROLE, CONSUMER_ROLE, OPERATOR_ROLE } from '../../auth/permissions.ts'
-import { isRuleCommand, type Rule } from '../../auth/rules.ts'
+import { ADMIN_ROLE, CONSUMER_ROLE, isRuleCommand, OPERATOR_ROLE, type Rule } from '../../auth/permissions.ts'
 import type { Change, RuleRow } from '../../storage/store.ts'
 
 /** Roles that exist without any rule. */

@@ -1,5 +1,5 @@
 /** Opaque tokens, in memory and in the store [MON 11]. Only their hashes are known; ids are never reused. */
-import type { TokenLookup } from '../../auth/tokens.ts'
+import type { TokenLookup } from '../../auth/mechanisms/token.ts'
 import type { Change, TokenRow } from '../../storage/store.ts'
 
 export class Tokens implements TokenLookup {

@@ -3,7 +3,7 @@
  * It outlives connections. Changing it goes through the registry, which makes it survive.
  */
 import type { Identity } from '../../auth/permissions.ts'
-import { covers, type Scope } from '../../auth/scope.ts'
+import { covers, type Scope } from '../../auth/permissions.ts'
 import type { BindingRow, ChannelRow } from '../../storage/store.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { ChannelConnection, Outbox } from './outbox.ts'

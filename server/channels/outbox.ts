@@ -2,7 +2,7 @@
  * The way from a channel to its connection: answers go first (they are no queue entries and may overtake), then the queue.
  * At most 256 KiB are handed over that the link has not drained [MON 8 Window].
  */
-import type { Scope } from '../../auth/scope.ts'
+import type { Scope } from '../../auth/permissions.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { FRAME_METRIC } from '../../protocol/monitor/message.ts'
 import type { Clock, Timer } from '../core/clock.ts'

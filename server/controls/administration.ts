@@ -3,9 +3,10 @@
  * rule allows these controls may administer the users of its own tenant that are no admins. Other tenants do not exist for it.
  */
 import { AuthError } from '../../auth/errors.ts'
-import { DEFAULT_TENANT, formatIdentity, prepareName, type QualifiedName } from '../../auth/identity.ts'
+import { DEFAULT_TENANT, formatIdentity, type QualifiedName } from '../../auth/identity.ts'
 import type { Account, Credential } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
+import { prepareName } from '../../auth/prepare.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Users } from '../accounts/users.ts'

@@ -7,8 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { AuthError } from '../../auth/errors.ts'
-import type { Identity } from '../../auth/permissions.ts'
-import type { Request } from '../../auth/rules.ts'
+import type { AccessRequest, Identity } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { ExecutionRow } from '../../storage/store.ts'
@@ -39,7 +38,7 @@ import { encodeResult, type PendingResult, Results, UNKNOWN_RESULT } from './res
 export interface ControlRights {
   /** Whether the identity may run the control with some arguments; only then the catalogue shows it. */
   isShown(identity: Identity, control: string): boolean
-  may(who: ControlContext, request: Request): boolean
+  may(who: ControlContext, request: AccessRequest): boolean
 }
 
 export interface ExecutorOptions {

@@ -1,9 +1,18 @@
 /** `role.*`: the rules of roles [MON 10]. A change is in force at once: whatever is no longer allowed ends in the same turn. */
-import { DEFAULT_TENANT, parseIdentity } from '../../auth/identity.ts'
+import { DEFAULT_TENANT } from '../../auth/identity.ts'
+import { parseIdentity } from '../../auth/prepare.ts'
 import { overlaps } from '../../auth/pattern.ts'
-import { ADMIN_ROLE, CONSUMER_ROLE, formatRule, formatWhere, mayRead } from '../../auth/permissions.ts'
-import type { RuledCommand } from '../../auth/rules.ts'
-import { isRuleCommand, type Rule, ruleCommands } from '../../auth/rules.ts'
+import {
+  ADMIN_ROLE,
+  CONSUMER_ROLE,
+  formatRule,
+  formatWhere,
+  isRuleCommand,
+  mayRead,
+  type Rule,
+  type RuledCommand,
+  ruleCommands,
+} from '../../auth/permissions.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'

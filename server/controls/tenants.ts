@@ -1,5 +1,5 @@
 /** `tenant.*`: the tenants and their quotas. */
-import { prepareName } from '../../auth/identity.ts'
+import { prepareName } from '../../auth/prepare.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field } from '../../protocol/monitor/value.ts'
 import type { Quota, Quotas } from '../accounts/quotas.ts'

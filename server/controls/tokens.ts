@@ -1,6 +1,6 @@
 /** `token.*`: opaque tokens of users [MON 11]. The user of a token generates it; the producer only ever gets its hash. */
 import { formatIdentity } from '../../auth/identity.ts'
-import { covers, formatScope, parseScope, type Scope } from '../../auth/scope.ts'
+import { covers, formatScope, parseScope, type Scope } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { TokenRow } from '../../storage/store.ts'
 import type { Tokens } from '../accounts/tokens.ts'

@@ -1,12 +1,12 @@
 /** A connection before it is a session. It came in over a listener, or the producer made it. */
-import type { AuthExchange, Peer } from '../../auth/mechanism.ts'
+import type { AuthExchange, AuthPeer } from '../../auth/mechanism.ts'
 import type { Link } from '../../protocol/link/link.ts'
 import type { Channel } from '../channels/channel.ts'
 
 /** Decides who may log in: the authenticator, or on a connection that the producer made, the secret of its channel. */
 export interface AuthProvider {
-  methods(peer: Peer): string[]
-  begin(peer: Peer): AuthExchange
+  methods(peer: AuthPeer): string[]
+  begin(peer: AuthPeer): AuthExchange
 }
 
 /** The channel for which the producer made the connection [MON 14]. */
@@ -20,14 +20,14 @@ export interface TlsUpgradable {
   /** True if TLS begins with the first byte, false if it begins when the peer asks for it (WRAP). */
   readonly isImmediate: boolean
   /** Takes the stream from its link. `established` is called after the handshake, with what it has shown of the peer. */
-  secure(established: (facts: Partial<Peer>) => void): Link
+  secure(established: (facts: Partial<AuthPeer>) => void): Link
 }
 
 export interface IncomingConnection {
   readonly link: Link
   readonly tls?: TlsUpgradable | undefined
   readonly format: 'xdr' | 'json'
-  readonly peer: Peer
+  readonly peer: AuthPeer
   /** Called when AUTH has succeeded: from now on the peer may send longer messages. */
   readonly admitted?: () => void
   readonly outbound?: OutboundChannel

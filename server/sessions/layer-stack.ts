@@ -1,5 +1,5 @@
 /** The layers of a connection [MON 12]: those it has, and those it may ask for. Session decides when one is added. */
-import type { Peer } from '../../auth/mechanism.ts'
+import type { AuthPeer } from '../../auth/mechanism.ts'
 import { DeflateLink } from '../../protocol/link/layers/deflate.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
 import type { IncomingConnection, TlsUpgradable } from './incoming-connection.ts'
@@ -50,7 +50,7 @@ export class LayerStack {
   }
 
   /** Starts the handshake. TLS takes over the socket itself, ahead of everything that is queued in its stream. */
-  addTls(established: (facts: Partial<Peer>) => void): void {
+  addTls(established: (facts: Partial<AuthPeer>) => void): void {
     if (this.#tls === undefined) return
     this.#link = this.#tls.secure((facts) => {
       this.#hasTls = true

@@ -1,6 +1,6 @@
 /** The login of one connection [MON 6.3, 6.4, 11]: methods on offer, AUTH exchange, number of failures, and identity in the end. */
 import { AuthError } from '../../auth/errors.ts'
-import type { AuthExchange, Credential, Failed, Peer } from '../../auth/mechanism.ts'
+import type { AuthExchange, AuthPeer, Credential, Failed } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import { MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import type { Capabilities } from '../../protocol/monitor/capabilities.ts'
@@ -23,13 +23,13 @@ export type LoginStep =
 export class SessionLogin {
   readonly #context: SessionContext
   readonly #auth: AuthProvider
-  #peer: Peer
+  #peer: AuthPeer
   #exchange: AuthExchange
   /** The method of the current exchange, or of the last one. */
   #method = ''
   #failures = 0
 
-  constructor(context: SessionContext, peer: Peer, auth: AuthProvider) {
+  constructor(context: SessionContext, peer: AuthPeer, auth: AuthProvider) {
     this.#context = context
     this.#auth = auth
     this.#peer = peer
@@ -42,7 +42,7 @@ export class SessionLogin {
   }
 
   /** Adds facts about the peer, which a TLS handshake has shown. */
-  learn(facts: Partial<Peer>): void {
+  learn(facts: Partial<AuthPeer>): void {
     this.#peer = { ...this.#peer, ...facts }
     this.reset()
   }

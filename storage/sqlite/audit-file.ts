@@ -1,7 +1,7 @@
 /**
- * The audit log of a database file, read without the server, also while one runs on it: for whoever verifies it. Texts are
- * given as the bytes that are stored, since two different ones can read the same. Never use this in a server's own process:
- * closing the file would drop the locks of its database.
+ * Reads the audit log of a database file for verification, without the server or while one is running. Texts are returned as the
+ * stored bytes, since different bytes can decode to the same text. Never use this in the process of a server: closing the file
+ * would drop the locks of its database.
  */
 import Database from 'better-sqlite3'
 import type { AuditRow } from '../store.ts'
@@ -9,13 +9,13 @@ import { refuse, storageError } from './errors.ts'
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts'
 
 type Texts = Exclude<keyof AuditRow, 'number' | 'time' | 'hash'>
-/** Whatever stands there: it may have been tampered with. */
-export type FoundRecord = { readonly [Column in Texts | 'hash']: Uint8Array | null } & {
+/** A record as found, which may have been tampered with. */
+export type StoredAuditRecord = { readonly [Column in Texts | 'hash']: Uint8Array | null } & {
   readonly number: number
   readonly time: number
 }
-/** The last record ever written, and the last one that was taken away at the beginning; 0 and null: none. */
-export interface FoundEnds {
+/** The last record ever written and the last one removed at the beginning; 0 and null if there is none. */
+export interface AuditEnds {
   readonly number: number
   readonly hash: Uint8Array | null
   readonly start: number
@@ -23,16 +23,16 @@ export interface FoundEnds {
 }
 
 export interface AuditFile {
-  /** undefined: somebody deleted it. */
-  readonly ends: FoundEnds | undefined
+  /** Undefined if somebody deleted it. */
+  readonly ends: AuditEnds | undefined
   /** Ascending by number. */
-  readonly records: Iterable<FoundRecord>
+  readonly records: Iterable<StoredAuditRecord>
 }
 
 /** The first format with an audit log. */
 const FIRST_FORMAT = 3
 
-/** Reads all of it in one transaction. Throws StorageError. */
+/** Calls `read` within one transaction. Throws StorageError. */
 export function withAuditFile<T>(path: string, read: (file: AuditFile) => T): T {
   let database: Database.Database | undefined
   try {
@@ -40,12 +40,12 @@ export function withAuditFile<T>(path: string, read: (file: AuditFile) => T): T 
     database.exec('begin')
     checkFormat(database, path)
     const ends = database
-      .prepare<unknown[], FoundEnds>(`
+      .prepare<unknown[], AuditEnds>(`
         select audit_number as number, audit_hash as hash, audit_start as start, audit_start_hash as startHash from meta`)
       .get()
     const texts = ['action', 'actor', 'tenant', 'address', 'object', 'args', 'outcome', 'detail']
     const columns = texts.map((text) => `cast(${text} as blob) as ${text}`)
-    const records = database.prepare<unknown[], FoundRecord>(
+    const records = database.prepare<unknown[], StoredAuditRecord>(
       `select number, time, ${columns.join()}, hash from audit order by number`,
     )
     return read({ ends, records: { [Symbol.iterator]: () => records.iterate() } })

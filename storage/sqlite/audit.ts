@@ -1,6 +1,6 @@
 /**
- * The audit log as rows. `meta` has its ends: the last record ever written, so that nobody cuts the log off behind its last
- * line unseen, and the last one taken away at the beginning, from whose hash the first kept record goes on.
+ * The table of the audit log. `meta` holds its ends: the last record ever written, so that nobody can truncate the log unnoticed,
+ * and the last one removed at the beginning, whose hash the first kept record continues.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { AuditRow, Change, Recovered } from '../store.ts'
@@ -17,7 +17,7 @@ export interface AuditFound extends Pick<Recovered, 'audited'> {
   readonly warnings: readonly string[]
 }
 
-export class Audit {
+export class AuditTable {
   readonly #put: Statement<unknown[]>
   readonly #setEnd: Statement<unknown[]>
   readonly #setStart: Statement<unknown[]>
@@ -50,12 +50,12 @@ export class Audit {
     this.#remove.run(change.through)
   }
 
-  /** Above number `after`, ascending, at most `limit`. */
+  /** Reads records above number `after`, ascending, at most `limit`. */
   read(after: number, limit: number): AuditRow[] {
     return this.#read.all(after, limit)
   }
 
-  /** Goes on behind whatever was written last, be it gone: that no number comes twice keeps the break to be seen. */
+  /** Continues after the last record ever written, even if it is missing: no number is reused, so the break stays visible. */
   recover(): AuditFound {
     const last = this.#lastUpTo.get(Number.MAX_SAFE_INTEGER)
     const { number, hash, start } = this.#ends.get()!

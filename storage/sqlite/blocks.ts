@@ -1,9 +1,9 @@
 /**
- * The blocks: rows of frames, which values of them are settled, and what had to be set aside.
+ * The tables of blocks: rows of frames, bitmaps of their settled values, and the ids of damaged rows.
  *
- * A row has two checksums in one number. The frames' is over id, channel, number of values and frames, so a row served
- * under a wrong id is noticed too. The place's is over all the other columns: it can be checked without reading the frames,
- * and a release renews it without touching them. Blocks of format 1 have no place's until they are released.
+ * A row has two checksums in one number. The frame checksum covers id, channel, number of values and frames, so it also detects
+ * a row under a wrong id. The place checksum covers all other columns: it can be checked without reading the frames, and a
+ * release renews it without touching them. Blocks of format 1 have no place checksum until they are released.
  */
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
@@ -12,10 +12,10 @@ import { RowSum } from './damage/checksum.ts'
 import { inOrder, type Ordered } from './damage/order.ts'
 import { codeOf, isUnreadable } from './errors.ts'
 
-/** What the place's checksum is over, in that order; then `checksum`. */
+/** The columns of the place checksum, in this order. */
 const PLACE = 'id, channel, lane, first, count, stamp, "from", "to", metric'
 const PLACE_WIDTH = 9
-/** The frames' checksum is the low 32 bits; the place's are 20 of its own and one that says it is there. */
+/** The frame checksum is the low 32 bits; above it are 20 bits of the place checksum and one bit that marks its presence. */
 const PLACE_AT = 2 ** 32
 const PLACE_BITS = 2 ** 20
 
@@ -33,7 +33,7 @@ export interface SettledFound {
   readonly damaged: readonly number[]
 }
 
-export class Blocks {
+export class BlockTables {
   readonly #database: Database
   readonly #put: Statement<unknown[]>
   readonly #move: Statement<unknown[]>
@@ -44,7 +44,7 @@ export class Blocks {
   readonly #get: Statement<unknown[], unknown[]>
   readonly #place: Statement<unknown[], number[]>
   readonly #setAside: Statement<unknown[]>
-  /** Set aside: not served, moved or deleted any more. */
+  /** Ids of rows set aside, which are no longer served, moved or deleted. */
   readonly #damaged: Set<number>
   /** Blocks with lower ids may be of format 1. */
   readonly #placedFrom: number
@@ -67,10 +67,10 @@ export class Blocks {
     this.#damaged = new Set(database.prepare<unknown[], number>('select id from damaged').pluck().all())
   }
 
-  /** The part of a batch about blocks, inside the caller's transaction. Returns the highest id, 0 without blocks. */
+  /** Stores the blocks of a batch inside the caller's transaction. Returns the highest id, or 0 without blocks. */
   store(batch: Batch): number {
     const gone = new Set(batch.removed)
-    // First of all: what they free is room for what follows.
+    // Removed first: that frees space for the rest.
     for (const id of batch.removed) this.#delete(id)
     const highest = this.#putAll(batch, gone)
     const { moved, settled } = batch
@@ -101,7 +101,7 @@ export class Blocks {
     return highest
   }
 
-  /** One that is damaged keeps its checksum, so that it goes on being noticed. */
+  /** A damaged row keeps its checksum, so that the damage is still detected. */
   #moveTo(id: number, lane: number, first: number): void {
     if (this.#damaged.has(id)) return
     const row = this.#place.get(id)
@@ -119,7 +119,7 @@ export class Blocks {
     this.#removeSettled.run(id)
   }
 
-  /** The frames of a block; `undefined` if it is not there or damaged: then it is set aside. Outside a transaction. */
+  /** The frames of a block; `undefined` if it is missing or damaged, and then set aside. Called outside a transaction. */
   read(id: number): Uint8Array | undefined {
     if (this.#damaged.has(id)) return undefined
     try {
@@ -136,8 +136,8 @@ export class Blocks {
   }
 
   /**
-   * The row stays where it is, for whoever wants to look at it: if what was damaged is a page number, deleting the row
-   * would free pages of other blocks.
+   * Sets a row aside. It stays in its table for examination: if a page number in it is damaged, deleting the row would free
+   * pages of other blocks.
    */
   #giveUp(id: number, reason: string): void {
     this.#damaged.add(id)
@@ -145,40 +145,40 @@ export class Blocks {
       this.#removeSettled.run(id)
       this.#setAside.run(id, reason)
     } catch (error) {
-      // Those tables are damaged as well: the block is found again at the next start.
+      // Those tables are damaged as well: the damage is found again at the next start.
       if (!isUnreadable(error)) throw error
     }
   }
 
-  /** Sets aside what was found damaged without being read. */
+  /** Sets aside blocks whose place is damaged. */
   setAside(ids: readonly number[]): void {
     for (const id of ids) this.#giveUp(id, 'checksum')
   }
 
-  /** As `setAside`, but nothing could be written. */
+  /** Sets blocks aside in memory only, if nothing can be written. */
   neglect(ids: readonly number[]): void {
     for (const id of ids) this.#damaged.add(id)
   }
 
-  /** All bitmaps anew, since one whose block is wrong stands where no search finds it. */
+  /** Rewrites all bitmaps, since one under a wrong block id cannot be found to delete it. */
   replaceSettled(settled: ReadonlyMap<number, Uint8Array>): void {
     this.#database.exec('delete from settled')
     for (const [id, bits] of settled) this.#settle.run(bits, this.#settledChecksum(id, bits), id)
   }
 
-  /** Sets aside what of these blocks is damaged, so that touching them no longer fails. Outside a transaction. */
+  /** Sets aside the damaged ones of these blocks, so that touching them no longer fails. Called outside a transaction. */
   examine(ids: Iterable<number>): void {
     for (const id of ids) this.read(id)
   }
 
-  /** The ids that a batch would overwrite, move or delete. */
+  /** The ids of blocks that a batch would overwrite, move or delete. */
   touchedBy(batch: Batch): number[] {
     const ids = [...batch.removed]
     for (let at = 0; at < batch.blocks.length; at += BLOCK_WIDTH) ids.push(batch.blocks[at]!)
     for (let at = 0; at < batch.moved.length; at += MOVE_WIDTH) ids.push(batch.moved[at]!)
     for (const change of batch.changes) {
       if (!('remove' in change && change.remove === 'channel')) continue
-      // One by one: a channel may have more than fit on the stack as arguments.
+      // One at a time: a channel may have more ids than fit on the stack as arguments.
       for (const id of this.#ofChannel.all(change.id)) ids.push(id)
     }
     return ids
@@ -213,7 +213,7 @@ export class Blocks {
     return { sound, damaged }
   }
 
-  /** Of a row: PLACE and the checksum. */
+  /** Checks a row of the columns PLACE and the checksum. */
   #isPlaced(row: readonly number[]): boolean {
     const checksum = row[PLACE_WIDTH]!
     const place = checksum - (checksum % PLACE_AT)
@@ -239,6 +239,6 @@ export class Blocks {
 }
 
 function continued(sum: number, bytes: Uint8Array): number {
-  // Of no bytes zlib makes 0, whatever went before.
+  // zlib returns 0 for no bytes, whatever `sum` is.
   return bytes.length === 0 ? sum : crc32(bytes, sum)
 }

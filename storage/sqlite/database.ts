@@ -1,7 +1,7 @@
 /**
- * Opens the database of a data directory: the lock first, then a look at the header that touches nothing, then SQLite.
- * The lock is an exclusive transaction on a file of its own, which the kernel drops with the process: a pid file would
- * survive SIGKILL. Never open lock.db or the database by other means in this process: closing them drops the locks.
+ * Opens the database of a data directory: takes the lock, reads the header without touching anything, then opens it with SQLite.
+ * The lock is an exclusive transaction on a separate file, which the kernel drops with the process; a pid file would survive
+ * SIGKILL. Never open lock.db or the database otherwise in this process: closing them drops the locks.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -9,25 +9,25 @@ import Database from 'better-sqlite3'
 import { examineLog, type LogFinding } from './damage/log.ts'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
-import { Numbers } from './numbers.ts'
+import { NumbersTable } from './numbers.ts'
 
 export const DATABASE_FILE = 'cinnabar.db'
 const LOCK_FILE = 'lock.db'
-/** How long a server that is just being killed may take to go. */
+/** The time that a server being killed may take to exit. */
 const LOCK_WAIT_MS = 500
-/** How long a person's own look at the database may hold up a transaction before it is tried anew. */
+/** The time that another reader of the database may delay a transaction before it is retried. */
 const BUSY_WAIT_MS = 2_000
 export const PAGE_BYTES = 16_384
-/** How SQLite names that mode in numbers. */
+/** SQLite's number for auto_vacuum = incremental. */
 const INCREMENTAL = 2
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 export interface DatabaseOptions {
-  /** Made if it is not there, mode 0700. */
+  /** Created with mode 0700 if it does not exist. */
   readonly directory: string
-  /** `full`: a commit returns after fsync. `normal`: a power cut may take back the last transactions, a crash not. */
+  /** With `full` a commit returns after fsync. With `normal` a power cut may lose the last transactions; a crash does not. */
   readonly synchronous?: 'full' | 'normal'
-  /** Bound of the database in pages of 16 KiB; beyond it the disk counts as full. Default: none. */
+  /** The maximum size of the database in pages of 16 KiB; beyond it the disk counts as full. By default there is none. */
   readonly maxPages?: number
 }
 
@@ -35,13 +35,13 @@ export interface OpenDatabase {
   readonly database: Database.Database
   readonly path: string
   readonly log: LogFinding
-  /** What is in it could be read: from now on the end is not a clean one until the store says so. */
+  /** Called after everything was read: from now on the shutdown counts as unclean until the store says otherwise. */
   begin(): void
-  /** Closes the database, then drops the lock. `untouched`: the log stays, and nothing of it is carried over. */
+  /** Closes the database, then drops the lock. With `untouched` the log stays as it is, without a checkpoint. */
   close(untouched?: 'untouched'): void
 }
 
-/** Takes the lock, opens, migrates. Throws StorageError; then nothing is left open. */
+/** Takes the lock, opens and migrates the database. Throws StorageError, and then leaves nothing open. */
 export function openDatabase(options: DatabaseOptions): OpenDatabase {
   const { directory } = options
   const path = join(directory, DATABASE_FILE)
@@ -66,8 +66,8 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
 }
 
 /**
- * The last connection to close carries the log over and deletes it. One that reads only cannot, so while it is there,
- * and when it goes, everything stays as it is.
+ * Closes the database. The last connection to close checkpoints the log and deletes it; a read-only connection cannot, so with
+ * one still open, and closed last, the log stays.
  */
 function closeDatabase(database: Database.Database, path: string, untouched: boolean): void {
   const reader = untouched ? holdLog(path) : undefined
@@ -81,7 +81,7 @@ function holdLog(path: string): Database.Database {
     reader.pragma('data_version')
     reader.pragma('schema_version')
   } catch (error) {
-    // It holds its lock all the same, also on what it cannot read.
+    // It holds its lock even on a database that it cannot read.
     if (!codeOf(error).startsWith('SQLITE')) throw error
   }
   return reader
@@ -91,12 +91,12 @@ function begin(database: Database.Database): void {
   try {
     database.exec('update meta set closed = 0')
   } catch (error) {
-    // What is stored can be read and served on a full disk; the first batch will tell.
+    // Stored values can be served from a full disk; the first batch reports that it is full.
     if (!isNoRoom(error)) throw error
   }
 }
 
-/** One level at a time: Node's recursive mkdir never ends where a parent that is there says ENOENT, as /proc does. */
+/** Creates one level at a time: Node's recursive mkdir never ends if an existing parent reports ENOENT, as /proc does. */
 function makeDirectory(directory: string): void {
   if (existsSync(directory)) return
   makeDirectory(dirname(directory))
@@ -133,11 +133,11 @@ function checkHeader(path: string): void {
     closeSync(file)
   }
   if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') {
-    throw refuse('DAMAGED', path, 'it does not begin as an SQLite database does')
+    throw refuse('DAMAGED', path, 'it does not begin like an SQLite database')
   }
   const version = header.readUInt32BE(60)
   const application = header.readUInt32BE(68)
-  // 0 and 0: the first start ended before the first migration.
+  // Both are 0 if the first start ended before the first migration.
   if (application !== APPLICATION_ID && (application !== 0 || version !== 0)) {
     throw refuse('DAMAGED', path, 'it is the database of another program')
   }
@@ -146,7 +146,7 @@ function checkHeader(path: string): void {
 
 function checkVersion(version: number, path: string): void {
   if (version <= MIGRATIONS.length) return
-  throw refuse('TOO_NEW', path, `format ${version}, this version knows formats up to ${MIGRATIONS.length}`)
+  throw refuse('TOO_NEW', path, `format ${version}; this version supports formats up to ${MIGRATIONS.length}`)
 }
 
 function prepare(
@@ -154,17 +154,17 @@ function prepare(
   { synchronous = 'full', maxPages }: DatabaseOptions,
   { path, log }: { readonly path: string; readonly log: LogFinding },
 ): void {
-  // These two count only while the file is empty.
+  // The next two have an effect only while the file is empty.
   database.pragma(`page_size = ${PAGE_BYTES}`)
-  // What was freed can be given back to the disk; costs nothing that could be measured. Said again it would be written.
+  // Lets free pages be returned to the disk, at no measurable cost. Setting it again would write to the file.
   if (database.pragma('auto_vacuum', { simple: true }) !== INCREMENTAL) database.pragma('auto_vacuum = incremental')
   database.pragma('journal_mode = wal')
-  // Said explicitly: better-sqlite3 is compiled with NORMAL for WAL.
+  // Set explicitly: better-sqlite3 is compiled with NORMAL for WAL.
   database.pragma(`synchronous = ${synchronous}`)
-  // Elsewhere without effect; on macOS fsync alone does not reach the disk.
+  // Only for macOS, where fsync alone does not reach the disk.
   database.pragma('fullfsync = on')
   database.pragma('checkpoint_fullfsync = on')
-  // The writer checkpoints itself: after it has told what is durable, and seeing the errors. SQLite would hide them.
+  // The writer runs checkpoints after it has reported what is durable, and sees their errors, which SQLite would hide.
   database.pragma('wal_autocheckpoint = 0')
   database.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`)
   database.pragma('foreign_keys = off')
@@ -173,10 +173,10 @@ function prepare(
   // A newer version that ended before its first checkpoint left its number in the log.
   const version = Number(database.pragma('user_version', { simple: true }))
   checkVersion(version, path)
-  // The first that is written, and all at once: when the log has grown it looks whole again.
+  // This must be the first write, in one transaction: once the log has grown it looks complete again.
   const skipping = database.transaction(() => {
     migrate(database)
-    new Numbers(database).skip()
+    new NumbersTable(database).skip()
   })
   if (log.short) skipping.immediate()
   else migrate(database)

@@ -1,11 +1,11 @@
 /**
- * From what SQLite and the file system say to what a person can act on. Only two kinds are ever tried again: no room
- * (somebody may free some) and busy (somebody looks at the database). A failed fsync never is: after it the kernel may
- * have thrown the pages away and would report success for nothing.
+ * Translates errors of SQLite and the file system into errors that people can act on. Only two kinds are retried: no space, which
+ * somebody may free, and busy, because somebody reads the database. A failed fsync is never retried: the kernel may have
+ * dropped the pages and would report success without having written them.
  */
 import { StorageError, type StorageErrorCode } from '../store.ts'
 
-/** The stable code of an error of better-sqlite3 or node:fs, '' if it has none. */
+/** The stable code of an error of better-sqlite3 or node:fs; '' if it has none. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
@@ -22,12 +22,12 @@ export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith('SQLITE_BUSY')
 }
 
-/** A page or a row cannot be read; others may well be readable. */
+/** A page or row cannot be read, though others may be readable. */
 export function isUnreadable(error: unknown): boolean {
   return UNREADABLE.test(codeOf(error))
 }
 
-/** `path`: the file or directory it is about. */
+/** `path` is the file or directory that the error is about. */
 export function storageError(error: unknown, path: string): StorageError {
   if (error instanceof StorageError) return error
   const reason = error instanceof Error ? error.message : String(error)
@@ -42,16 +42,15 @@ function classify(error: unknown): StorageErrorCode {
 }
 
 const messages: Record<StorageErrorCode, (path: string, reason: string) => string> = {
-  LOCKED: (path) =>
-    `another server is using the data directory ${path}: stop it, or give this one a data_dir of its own`,
+  LOCKED: (path) => `another server is using the data directory ${path}: stop it, or set another data_dir for this one`,
   NOT_WRITABLE: (path, reason) =>
     `cannot write to ${path} (${reason}): let the user that runs this server write there, or choose another data_dir`,
   TOO_NEW: (path, reason) =>
     `${path} was written by a newer version (${reason}) and was not touched: run that version, or restore a backup`,
   DAMAGED: (path, reason) =>
     `the database ${path} cannot be read (${reason}) and was left as it is: see docs/storage.md`,
-  FULL: (path, reason) => `no room on the disk of ${path} (${reason}): free some, then start again`,
-  IO: (path, reason) => `storing in ${path} failed (${reason}): look at the disk and the system log, then start again`,
+  FULL: (path, reason) => `no space left on the disk of ${path} (${reason}): free some space, then start again`,
+  IO: (path, reason) => `storing in ${path} failed (${reason}): check the disk and the system log, then start again`,
 }
 
 /** A StorageError that does not come from another error. */

@@ -1,20 +1,20 @@
 /**
- * The tables, as numbered steps: step n makes version n of version n - 1 (`PRAGMA user_version`).
- * A step that was released is never edited; what must change is a new step. docs/storage.md draws the result.
+ * The tables as numbered steps: step n upgrades format n - 1 to format n (`PRAGMA user_version`).
+ * A released step is never edited; a change is a new step. docs/storage.md describes the result.
  */
 import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Database } from 'better-sqlite3'
 import { RowSum } from './damage/checksum.ts'
 
-/** 'Cinn', in the header of the database file: whose file it is. */
+/** 'Cinn' in the header of the database file, which identifies its program. */
 export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
 export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers]
 
-/** Each step is one transaction together with its number: a crash between two leaves a version that exists. */
+/** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
   const version = Number(database.pragma('user_version', { simple: true }))
   for (const [index, migration] of migrations.entries()) {
@@ -29,9 +29,9 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
 }
 
 /**
- * Ids and counts are integers below 2^53; times and durations may have fractions. `data` comes last: the rest is read
- * without it. The tables that every batch writes say no `not null`: with it and an index each `insert or replace` opens
- * a journal of its own (10,000 rows took 72 ms instead of 21).
+ * Ids and counts are integers below 2^53; times and durations may have fractions. `data` is the last column, so that the others
+ * are read without it. The tables that every batch writes have no `not null`: with it and an index each `insert or replace`
+ * opens a statement journal (10,000 rows took 72 ms instead of 21).
  */
 function firstTables(database: Database): void {
   database.exec(`
@@ -92,8 +92,8 @@ function firstTables(database: Database): void {
 }
 
 /**
- * Rows that are there are taken as they are; each channel gets a row of numbers. Blocks are not touched, that could take
- * long: in the number that is their checksum the upper bits were free, and `placed_from` says which must have them.
+ * Existing rows are trusted, and each channel gets a row of numbers. Blocks are not touched, which could take long: the upper bits
+ * of their checksum were unused, and `placed_from` is the first id that must have them.
  */
 function checksums(database: Database): void {
   database.exec(`
@@ -116,7 +116,7 @@ function checksums(database: Database): void {
   }
 }
 
-/** Who may do what, what is told of it, and what the producer does by itself or on demand. */
+/** Rules, tokens, the audit log, outbound connections, resume points, fences and idempotency keys. */
 function rights(database: Database): void {
   database.exec(`
     alter table meta add column next_rule integer not null default 1;

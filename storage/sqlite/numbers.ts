@@ -1,36 +1,36 @@
 /**
- * The numbers of each channel, one row with a checksum: what was accepted, and which transaction ids may have been given. A
- * channel has its row from its first moment on, so one without is damage and not youth.
+ * The table of the channels' numbers, one row with a checksum per channel: the values it accepted, and the transaction ids that may
+ * have been used. A channel has its row from the start, so a missing row is damage.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import { CHANNEL_WIDTH } from '../store.ts'
 import { RowSum } from './damage/checksum.ts'
 
 /**
- * Ids that are skipped on each channel when transactions are lost: more than a log can have reserved, and so few that a
- * channel stands it 65,536 times.
+ * Ids that each channel skips when transactions are lost: more than a log can have reserved, and few enough that a channel can
+ * skip 65,536 times.
  */
 export const SKIPPED_IDS = 2 ** 36
 
-/** Where in a row. */
+/** Columns of a row. */
 export const FLOOR = 1
 export const NEXT = 2
 export const RESERVED = 3
 
 export interface NumbersFound {
-  /** CHANNEL_WIDTH numbers each, by channel. */
+  /** Rows of CHANNEL_WIDTH numbers by channel. */
   readonly sound: Map<number, number[]>
-  /** Rows that do not match their checksum, by the channel they are found under. */
+  /** Rows that do not match their checksum, by the channel in them. */
   readonly damaged: Map<number, number[]>
 }
 
-export class Numbers {
+export class NumbersTable {
   readonly #put: Statement<unknown[]>
   readonly #putFirst: Statement<unknown[]>
   readonly #removeAll: Statement<unknown[]>
   readonly #all: Statement<unknown[], number[]>
   readonly #sum = new RowSum(CHANNEL_WIDTH)
-  /** Ten thousand rows may be written in a transaction: they are spread into no arguments of their own. */
+  /** Reused for every row: a transaction may write ten thousand, and spreading each into arguments is slow. */
   readonly #row: number[] = Array(CHANNEL_WIDTH + 1).fill(0)
 
   constructor(database: Database) {
@@ -41,20 +41,20 @@ export class Numbers {
     this.#all = database.prepare<unknown[], number[]>('select * from numbers order by channel').raw()
   }
 
-  /** The row at `at`. */
+  /** Stores the row at `at`. */
   put(rows: Float64Array, at = 0): void {
     for (let index = 0; index < CHANNEL_WIDTH; index++) this.#row[index] = rows[at + index]!
     this.#row[CHANNEL_WIDTH] = this.#sum.of(rows, at)
     this.#put.run(this.#row)
   }
 
-  /** The row of a channel that has none yet. */
+  /** Stores the row of a channel that has none yet. */
   putFirst(channel: number, origin: number): void {
     const row = firstRow(channel, origin)
     this.#putFirst.run(...row, this.#sum.of(row))
   }
 
-  /** All rows anew, since one whose channel is wrong stands where no search finds it. */
+  /** Rewrites all rows, since one under a wrong channel cannot be found to delete it. */
   replace(rows: Iterable<readonly number[]>): void {
     this.#removeAll.run()
     for (const row of rows) this.put(Float64Array.from(row))
@@ -69,7 +69,7 @@ export class Numbers {
     return found
   }
 
-  /** Transactions are lost: ids that may have been given in them are never given again. */
+  /** Called when transactions are lost: ids that may have been used in them are never used again. */
   skip(): void {
     for (const row of this.read().sound.values()) {
       row[RESERVED] = Math.max(row[RESERVED]!, row[NEXT]!) + SKIPPED_IDS
@@ -78,13 +78,13 @@ export class Numbers {
   }
 }
 
-/** Floor 0: the channel itself has stored nothing yet. */
+/** The floor is 0 until the channel has stored something. */
 function firstRow(channel: number, origin: number): number[] {
   const row = Array<number>(CHANNEL_WIDTH).fill(0)
   return row.with(0, channel).with(NEXT, origin).with(RESERVED, origin)
 }
 
-/** A row that says no more than that there is a channel. */
+/** Whether a row is still the first one of its channel. */
 export function isFirst(row: readonly number[]): boolean {
   return row[FLOOR] === 0 && row[RESERVED] === row[NEXT]
 }

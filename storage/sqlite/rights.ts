@@ -1,6 +1,6 @@
 /**
- * Rules and tokens: what decides who may do what, so each row has a checksum. A token that does not match is used no more. A
- * rule that does not match keeps the server from starting: without it, what it forbade would be allowed.
+ * The tables of rules and tokens. They decide who may do what, so each row has a checksum. A token that does not match is no
+ * longer accepted. A rule that does not match prevents the start: without it, something it denied would be allowed.
  */
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
@@ -18,7 +18,7 @@ export interface RightsFound extends Pick<Recovered, 'rules' | 'tokens'> {
   readonly warnings: readonly string[]
 }
 
-export class Rights {
+export class RightsTables {
   readonly #path: string
   readonly #putRule: Statement<unknown[]>
   readonly #nextRule: Statement<unknown[]>

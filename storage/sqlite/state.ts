@@ -1,6 +1,6 @@
 /**
- * Everything but blocks, users, rights and the audit log: what changes rarely (channels, instances, bindings ...) as rows
- * with names, what changes with every batch (the numbers of a channel, GAPs, the clocks) straight from the batch's arrays.
+ * All tables but those of blocks, users, rights and the audit log. Rows that rarely change (channels, instances, bindings ...) are
+ * objects; those of every batch (numbers of channels, GAPs, clocks) are taken directly from its arrays.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import {
@@ -22,10 +22,10 @@ import {
 import type { AuditChange } from './audit.ts'
 import { RowSum } from './damage/checksum.ts'
 import { inOrder, type Ordered } from './damage/order.ts'
-import { Numbers } from './numbers.ts'
+import { NumbersTable } from './numbers.ts'
 import type { RightsChange } from './rights.ts'
-import { type StoredScram, scramColumns, scramOf } from './scram.ts'
 import type { UsersChange } from './users.ts'
+import { type StoredScram, scramColumns, scramOf } from './users.ts'
 
 interface StoredChannel extends Omit<ChannelRow, 'defined' | 'configured' | 'durable'> {
   readonly overflow: Overflow
@@ -53,7 +53,7 @@ type Kept = Pick<
   'channels' | 'instances' | 'bindings' | 'places' | 'stops' | 'results' | 'dials' | 'executions' | 'fences'
 >
 
-/** What this is about. */
+/** A change of these tables. */
 export type StateChange = Exclude<Change, UsersChange | RightsChange | AuditChange>
 
 export const GAP_ORDER: Ordered = { table: 'gap', place: 'transaction_id', width: GAP_WIDTH }
@@ -65,11 +65,11 @@ export interface GapsFound {
   readonly damaged: readonly number[][]
 }
 
-/** What hangs on a channel, apart from its blocks. */
+/** Tables with rows that are removed with their channel. */
 const OF_CHANNEL = ['numbers', 'binding', 'place', 'stop', 'result', 'gap', 'dial'] as const
 
-export class State {
-  readonly numbers: Numbers
+export class StateTables {
+  readonly numbers: NumbersTable
   readonly #database: Database
   readonly #putChannel: Statement<unknown[]>
   readonly #putInstance: Statement<unknown[]>
@@ -99,7 +99,7 @@ export class State {
     const put = (table: string, values: string): Statement<unknown[]> =>
       database.prepare(`insert or replace into ${table} values (${values})`)
     this.#database = database
-    this.numbers = new Numbers(database)
+    this.numbers = new NumbersTable(database)
     this.#putChannel = put(
       'channel',
       `@id, @user, @url, @defined, @configured, @durable, @window, @windowBytes, @maxBytes,
@@ -134,7 +134,7 @@ export class State {
     this.#setAsideGap = database.prepare("insert or ignore into damaged values (?, 'checksum')")
   }
 
-  /** A channel's blocks are the caller's. */
+  /** The caller removes the blocks of a channel. */
   change(change: StateChange): void {
     if ('put' in change) this.#put(change)
     else this.#remove(change)
@@ -207,7 +207,7 @@ export class State {
     }
   }
 
-  /** Numbers, GAPs and clocks of a batch. `highest`: the highest id of a block in it. */
+  /** Stores numbers, GAPs and clocks of a batch. `highest` is the highest block id in it. */
   store({ channels, gaps, gapsRemoved, changes, age, wall }: Batch, highest: number): void {
     for (let at = 0; at < channels.length; at += CHANNEL_WIDTH) this.numbers.put(channels, at)
     for (let at = 0; at < gaps.length; at += GAP_WIDTH) {
@@ -253,7 +253,7 @@ export class State {
     }
   }
 
-  /** What is set aside is left out. */
+  /** Reads all GAPs that are not set aside. */
   gaps(): GapsFound {
     const rows = this.#gaps.all()
     const sound = rows.filter((row) => this.#gapSum.isRight(row)).flatMap((row) => row.slice(0, GAP_WIDTH))
@@ -261,7 +261,7 @@ export class State {
     return { sound: inOrder(Float64Array.from(sound), GAP_ORDER), damaged }
   }
 
-  /** GAPs have ids of the same sequence as blocks. */
+  /** GAP ids and block ids are one sequence, so one table holds those set aside. */
   setAsideGaps(ids: readonly number[]): void {
     for (const id of ids) this.#setAsideGap.run(id)
   }

@@ -1,6 +1,6 @@
 /**
- * The store on SQLite, as the server sees it: the work is done on a thread of its own, this side only passes messages.
- * Buffers of a batch are transferred, not copied: they are detached here the moment `write` returns.
+ * The server's side of the SQLite store: it passes messages to a thread that does the work. The arrays of a batch are transferred,
+ * so they are detached when `write` returns; its `data` is shared memory, or a copy.
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
@@ -13,7 +13,7 @@ import {
   type Store,
   type StoreEvents,
 } from '../store.ts'
-import type { FromWorker, Refusal, ToWorker, WorkerOptions } from './worker.ts'
+import type { FromWorker, SerializedError, ToWorker, WorkerOptions } from './worker.ts'
 
 export type SqliteOptions = WorkerOptions
 
@@ -28,7 +28,7 @@ interface PendingRecords {
   readonly reject: (error: StorageError) => void
 }
 
-/** Records that are read between two transactions: a few hundred KiB, hardly ever a few MiB. */
+/** Audit records read between two transactions: a few hundred KiB, rarely some MiB. */
 const AUDIT_PART = 256
 
 /**
@@ -51,7 +51,7 @@ export class SqliteStore implements Store {
 
   open(events: StoreEvents): Promise<Recovered> {
     const worker = startWorker(this.#options)
-    let failure = new StorageError('IO', 'the storage thread has ended: start again')
+    let failure = new StorageError('IO', 'the storage thread has ended: start the server again')
     return new Promise((resolve, reject) => {
       worker.on('message', (message: FromWorker) => {
         if (message.type === 'opened') {
@@ -62,9 +62,9 @@ export class SqliteStore implements Store {
         else this.#receive(message)
       })
       worker.on('error', (error) => {
-        failure = new StorageError('IO', `the storage thread ended by an error: ${error.message}`, error)
+        failure = new StorageError('IO', `the storage thread ended with an error: ${error.message}`, error)
       })
-      // Only now has the thread let go of its files.
+      // Only now has the thread closed its files.
       worker.on('exit', () => {
         reject(failure)
         this.#end(failure)
@@ -75,7 +75,7 @@ export class SqliteStore implements Store {
   write(batch: Batch): void {
     const { blocks, moved, settled, removed, channels, gaps, gapsRemoved } = batch
     const arrays = [blocks, moved, settled, removed, channels, gaps, gapsRemoved]
-    // A Set: one buffer may carry several of the arrays.
+    // A Set, because several arrays may share a buffer.
     const buffers = new Set<ArrayBufferLike>(arrays.map((array) => array.buffer))
     this.#post({ type: 'write', batch }, [...buffers].filter(isTransferable))
   }
@@ -151,7 +151,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** A part of a read; what is left of it is asked for anew, behind a batch that may have come meanwhile. */
+  /** Takes a part of a read and requests the rest, after a batch that may have been sent in the meantime. */
   #collect(token: number, lengths: Int32Array, data: ArrayBuffer): void {
     const read = this.#reads.get(token)
     if (read === undefined) return
@@ -169,7 +169,7 @@ export class SqliteStore implements Store {
     read.resolve(read.found)
   }
 
-  /** The thread is gone. That is a failure unless it was asked for. */
+  /** The thread has exited. That is a failure unless the store is closing. */
   #end(error: StorageError): void {
     if (this.#worker === undefined) return
     this.#worker = undefined
@@ -188,6 +188,6 @@ function isTransferable(buffer: ArrayBufferLike): buffer is ArrayBuffer {
   return buffer instanceof ArrayBuffer
 }
 
-function revive({ code, message, cause }: Refusal): StorageError {
+function revive({ code, message, cause }: SerializedError): StorageError {
   return new StorageError(code, message, cause)
 }

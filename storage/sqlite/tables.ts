@@ -1,25 +1,25 @@
-/** The tables of an open database, each with its statements. */
+/** The tables of an open database with their prepared statements. */
 import type { Database } from 'better-sqlite3'
-import { Audit } from './audit.ts'
-import { Blocks } from './blocks.ts'
-import { Rights } from './rights.ts'
-import { State } from './state.ts'
-import { UserRows } from './users.ts'
+import { AuditTable } from './audit.ts'
+import { BlockTables } from './blocks.ts'
+import { RightsTables } from './rights.ts'
+import { StateTables } from './state.ts'
+import { UserTables } from './users.ts'
 
 export interface Tables {
-  readonly blocks: Blocks
-  readonly state: State
-  readonly users: UserRows
-  readonly rights: Rights
-  readonly audit: Audit
+  readonly blocks: BlockTables
+  readonly state: StateTables
+  readonly users: UserTables
+  readonly rights: RightsTables
+  readonly audit: AuditTable
 }
 
 export function openTables(database: Database): Tables {
   return {
-    blocks: new Blocks(database),
-    state: new State(database),
-    users: new UserRows(database),
-    rights: new Rights(database),
-    audit: new Audit(database),
+    blocks: new BlockTables(database),
+    state: new StateTables(database),
+    users: new UserTables(database),
+    rights: new RightsTables(database),
+    audit: new AuditTable(database),
   }
 }

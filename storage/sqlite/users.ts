@@ -1,7 +1,14 @@
-/** Tenants and users. Ids of users are never given twice: the next one is kept in `meta`, whoever goes. */
+/** The tables of tenants and users. User ids are never reused: `meta` keeps the next one. */
 import type { Database, Statement } from 'better-sqlite3'
-import type { Change, Recovered, TenantRow, UserRow } from '../store.ts'
-import { type StoredScram, scramColumns, scramOf } from './scram.ts'
+import type { Change, Recovered, ScramRow, TenantRow, UserRow } from '../store.ts'
+
+/** A SCRAM verifier as columns: all four are there, or none. */
+export interface StoredScram {
+  readonly scram_salt: Uint8Array | null
+  readonly scram_iterations: number | null
+  readonly scram_stored_key: Uint8Array | null
+  readonly scram_server_key: Uint8Array | null
+}
 
 interface StoredUser extends Omit<UserRow, 'bcrypt' | 'scram' | 'loopbackOnly'>, StoredScram {
   readonly bcrypt: string | null
@@ -9,10 +16,10 @@ interface StoredUser extends Omit<UserRow, 'bcrypt' | 'scram' | 'loopbackOnly'>,
 }
 export type UsersChange = Extract<Change, { put: 'tenant' | 'user' } | { remove: 'tenant' | 'user' }>
 
-/** What goes with a user. */
+/** Tables with rows that are removed with their user. */
 const OF_USER = ['token', 'execution'] as const
 
-export class UserRows {
+export class UserTables {
   readonly #putTenant: Statement<unknown[]>
   readonly #removeTenant: Statement<unknown[]>
   readonly #putUser: Statement<unknown[]>
@@ -61,4 +68,20 @@ function userOf(row: StoredUser): UserRow {
   const { id, tenant, name, role } = row
   const bcrypt = row.bcrypt ?? undefined
   return { id, tenant, name, role, bcrypt, scram: scramOf(row), loopbackOnly: row.loopback_only === 1 }
+}
+
+/** The parameters @salt, @iterations, @storedKey and @serverKey. */
+export function scramColumns(scram: ScramRow | undefined): Record<keyof ScramRow, Uint8Array | number | null> {
+  const { salt = null, iterations = null, storedKey = null, serverKey = null } = scram ?? {}
+  return { salt, iterations, storedKey, serverKey }
+}
+
+export function scramOf(row: StoredScram): ScramRow | undefined {
+  const {
+    scram_salt: salt,
+    scram_iterations: iterations,
+    scram_stored_key: storedKey,
+    scram_server_key: serverKey,
+  } = row
+  return salt && iterations && storedKey && serverKey ? { salt, iterations, storedKey, serverKey } : undefined
 }

@@ -1,24 +1,24 @@
 /**
- * The storage thread: it alone touches the database. Messages are handled one at a time, so reads come between two
- * transactions; a large read is asked for in parts, so that no transaction waits long for it.
+ * The storage thread, the only one that uses the database. It handles one message at a time, so reads run between two
+ * transactions. A large read is requested in parts, so that no transaction waits long for it.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { AuditRow, Batch, Recovered, StorageErrorCode } from '../store.ts'
 import { recover } from './damage/recovery.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
+import { DiskReserve } from './disk-space.ts'
 import { isNoRoom, storageError } from './errors.ts'
-import { Reserve } from './reserve.ts'
 import { openTables } from './tables.ts'
 import { Writer } from './writer.ts'
 
 export interface WorkerOptions extends DatabaseOptions {
-  /** How often a batch that found no room is tried again, in ms. Default 250. */
+  /** The delay in ms before a batch that did not fit is retried. Default 250. */
   readonly retryMs?: number
-  /** After how many ms without a batch the log is cut to nothing. Default 1,000. */
+  /** The time in ms without a batch after which the log is truncated. Default 1,000. */
   readonly idleMs?: number
-  /** The log is carried into the database at so many pages of 16 KiB. Default 2,048. */
+  /** The size of the log, in pages of 16 KiB, at which a checkpoint runs. Default 2,048. */
   readonly checkpointPages?: number
-  /** The most that the reserve takes up. Default 16 MiB. */
+  /** The maximum size of the reserve. Default 16 MiB. */
   readonly reserveBytes?: number
 }
 
@@ -28,8 +28,8 @@ export type ToWorker =
   | { readonly type: 'audit'; readonly token: number; readonly after: number; readonly limit: number }
   | { readonly type: 'close' }
 
-/** A StorageError as it crosses threads: structured clone would make it a plain Error. */
-export interface Refusal {
+/** A StorageError in a message: structured clone would turn it into a plain Error. */
+export interface SerializedError {
   readonly code: StorageErrorCode
   readonly message: string
   readonly cause: unknown
@@ -37,20 +37,20 @@ export interface Refusal {
 
 export type FromWorker =
   | { readonly type: 'opened'; readonly recovered: Recovered }
-  | { readonly type: 'refused'; readonly error: Refusal }
+  | { readonly type: 'refused'; readonly error: SerializedError }
   | { readonly type: 'durable'; readonly number: number; readonly room: number }
   | { readonly type: 'full' }
   | { readonly type: 'room' }
-  | { readonly type: 'failed'; readonly error: Refusal }
-  /** The first of the ids asked for: lengths, -1 for what is missing or damaged, and the frames back to back. */
+  | { readonly type: 'failed'; readonly error: SerializedError }
+  /** The first of the requested blocks: lengths, -1 for a missing or damaged block, and the frames back to back. */
   | { readonly type: 'part'; readonly token: number; readonly lengths: Int32Array; readonly data: ArrayBuffer }
-  /** Records of the audit log, as many as there are up to the limit. */
+  /** Records of the audit log, at most the requested number. */
   | { readonly type: 'records'; readonly token: number; readonly rows: readonly AuditRow[] }
-  | { readonly type: 'unread'; readonly token: number; readonly error: Refusal }
+  | { readonly type: 'unread'; readonly token: number; readonly error: SerializedError }
 
-/** 32 MiB; SQLite's own 4 MiB would copy hot pages too often. */
+/** 32 MiB; SQLite's default of 4 MiB would copy hot pages too often. */
 const CHECKPOINT_PAGES = 2048
-/** With a block of 256 KiB on top a part stays at 1 MiB. */
+/** With a further block of 256 KiB a part stays within 1 MiB. */
 const PART_BYTES = 768 * 1024
 
 if (parentPort !== null) run(parentPort, workerData as WorkerOptions)
@@ -67,7 +67,7 @@ function run(port: MessagePort, options: WorkerOptions): void {
 
 function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, t?: ArrayBuffer[]) => void): void {
   const { directory, retryMs = 250, idleMs = 1_000, checkpointPages = CHECKPOINT_PAGES, reserveBytes } = options
-  const reserve = new Reserve(directory, reserveBytes)
+  const reserve = new DiskReserve(directory, reserveBytes)
   const opened = openWithRoom(options, reserve)
   const { database } = opened
   try {
@@ -95,7 +95,7 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
         }
       } else {
         writer.close()
-        // After a failed fsync carrying over the log would be to try it again.
+        // After a failed fsync a checkpoint would be a retry.
         opened.close(writer.failed ? 'untouched' : undefined)
         port.close()
       }
@@ -107,8 +107,8 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
   }
 }
 
-/** A restart on a full disk must not refuse what is already there. */
-function openWithRoom(options: DatabaseOptions, reserve: Reserve): ReturnType<typeof openDatabase> {
+/** Opens the database, on a full disk with the space of the reserve: stored values must be served after a restart. */
+function openWithRoom(options: DatabaseOptions, reserve: DiskReserve): ReturnType<typeof openDatabase> {
   try {
     return openDatabase(options)
   } catch (error) {
@@ -135,7 +135,7 @@ function answer(
   post({ type: 'part', token, lengths, data: data.buffer }, [data.buffer])
 }
 
-function refusal(error: unknown, path: string): Refusal {
+function refusal(error: unknown, path: string): SerializedError {
   const { code, message, cause } = storageError(error, path)
   return { code, message, cause: cause instanceof Error ? new Error(cause.message) : undefined }
 }

@@ -1,23 +1,22 @@
 /**
- * The life of a batch: one transaction, tried again while there is no room, given up on any other error; and when the
- * log is carried into the database. SQLite is synchronous: all of this runs on the worker thread, between two messages.
+ * Writes batches: each is one transaction, retried while there is no space and abandoned on any other error. It also decides when
+ * checkpoints run. SQLite is synchronous: all of this runs on the worker thread, between two messages.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { Batch, Change, StorageError } from '../store.ts'
 import { PAGE_BYTES } from './database.ts'
+import { type DiskReserve, FreeSpace, freeBytes } from './disk-space.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
-import { freeBytes, type Reserve } from './reserve.ts'
-import { Room } from './room.ts'
 import type { Tables } from './tables.ts'
 
 const MIN_CHECKPOINT_PAGES = 16
-/** Free pages given back to the disk at once: when it is full (small steps, they need room in the log), when idle. */
+/** Free pages returned to the disk in one step: when it is full (small steps, since they need space in the log), and when idle. */
 const FULL_SHRINK_PAGES = 64
 const FULL_SHRINK_STEPS = 16
 const IDLE_SHRINK_PAGES = 1024
 
 export interface WriterEvents {
-  /** `room`: bytes of values that surely find room. */
+  /** `room` is the number of bytes of values that certainly fit. */
   durable(batch: Batch, room: number): void
   full(): void
   room(): void
@@ -28,13 +27,13 @@ export interface WriterParts {
   readonly database: Database
   readonly directory: string
   readonly tables: Tables
-  readonly reserve: Reserve
+  readonly reserve: DiskReserve
   readonly events: WriterEvents
-  /** How long a batch that found no room waits before it is tried again. */
+  /** The delay before a batch that did not fit is retried. */
   readonly retryMs: number
-  /** After so long without a batch the log is cut to nothing. */
+  /** The time without a batch after which the log is truncated. */
   readonly idleMs: number
-  /** The log is carried over when it has so many pages. */
+  /** The size of the log, in pages, at which a checkpoint runs. */
   readonly checkpointPages: number
 }
 
@@ -44,12 +43,12 @@ export class Writer {
   readonly #logSize: Statement<unknown[], number[]>
   readonly #checkpointNow: Statement<unknown[], number[]>
   readonly #freePages: Statement<unknown[], number>
-  readonly #room: Room
+  readonly #room: FreeSpace
   #batch: Batch | undefined
-  /** The batch in flight has met a full disk, and that was told. */
-  #told = false
-  /** A full disk was told, and the reserve is not back yet. */
-  #short = false
+  /** A full disk was reported for the batch in flight. */
+  #reported = false
+  /** A full disk was reported, and the reserve is not restored yet. */
+  #isFull = false
   #examined = false
   #failed = false
   #checkpointPages = 0
@@ -63,7 +62,7 @@ export class Writer {
     this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
     this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
     this.#freePages = database.prepare<unknown[], number>('pragma freelist_count').pluck()
-    this.#room = new Room(parts.directory, parts.reserve, () => {
+    this.#room = new FreeSpace(parts.directory, parts.reserve, () => {
       const [, pages = 0, carried = 0] = this.#logSize.get() ?? []
       return pages - carried
     })
@@ -74,17 +73,17 @@ export class Writer {
     return this.#failed
   }
 
-  /** One batch at a time; the next one only after `durable`. After `failed` nothing is written any more. */
+  /** Takes one batch at a time, the next one only after `durable`. After `failed` nothing is written. */
   write(batch: Batch): void {
     if (this.#failed) return
     clearTimeout(this.#idle)
     this.#batch = batch
-    this.#told = false
+    this.#reported = false
     this.#examined = false
     this.#attempt()
   }
 
-  /** Frames of blocks, `undefined` for what is missing or damaged; ends early once `budget` bytes are reached. */
+  /** Reads the frames of blocks, `undefined` for a missing or damaged one; stops early once `budget` bytes are reached. */
   read(ids: Float64Array, budget: number): (Uint8Array | undefined)[] {
     const found: (Uint8Array | undefined)[] = []
     let bytes = 0
@@ -97,7 +96,7 @@ export class Writer {
     return found
   }
 
-  /** Tries a batch that waits for room a last time; whatever comes of it, nothing is under way afterwards. */
+  /** Tries a batch that waits for space a last time; whether it succeeds or not, nothing is in progress afterwards. */
   close(): void {
     if (this.#batch !== undefined) this.#attempt()
     this.#batch = undefined
@@ -109,7 +108,7 @@ export class Writer {
     try {
       return this.#parts.tables.blocks.read(id)
     } catch (error) {
-      // To record that a row is damaged needs room; without any it is found again after the next start.
+      // Recording a damaged row needs space; without it the damage is found again after the next start.
       if (!isNoRoom(error) && !isBusy(error)) this.#fail(error)
       return undefined
     }
@@ -141,21 +140,21 @@ export class Writer {
       return
     }
     this.#batch = undefined
-    this.#parts.events.durable(batch, this.#room.left)
+    this.#parts.events.durable(batch, this.#room.bytesLeft)
     this.#checkpoint()
-    this.#room.stored(batch.dataLength)
-    if (!this.#short && this.#room.isLow) this.#runLow()
-    if (this.#short) this.#restore()
-    // Not there yet: the server was started on a disk that had no room for it.
+    this.#room.noteBatch(batch.dataLength)
+    if (!this.#isFull && this.#room.isLow) this.#onLow()
+    if (this.#isFull) this.#restore()
+    // It is still missing if the server was started on a disk without space for it.
     else this.#parts.reserve.make()
     this.#idle = setTimeout(() => this.#rest(), this.#parts.idleMs)
   }
 
-  /** The transaction was rolled back whole. */
+  /** Handles the error of a transaction, which was rolled back completely. */
   #recover(batch: Batch, error: unknown): void {
     const { tables, retryMs } = this.#parts
     if (isUnreadable(error) && !this.#examined) {
-      // A row that the batch deletes or replaces is damaged: it is set aside, and must not fail the others.
+      // A row that the batch deletes or replaces is damaged: it is set aside and must not block the others.
       this.#examined = true
       this.#guarded(() => tables.blocks.examine(tables.blocks.touchedBy(batch)))
       this.#attempt()
@@ -166,35 +165,35 @@ export class Writer {
       return
     }
     if (isNoRoom(error)) {
-      if (this.#runShort()) {
-        // First the log: if the batch took the room that the log needs in the database, neither would ever get any.
+      if (this.#onFull()) {
+        // The checkpoint comes first: if the batch took the space that the log needs in the database, neither would ever fit.
         this.#guarded(() => this.#checkpointNow.get())
         this.#attempt()
         return
       }
-      // A log that is carried over can be written again from its beginning.
+      // After a checkpoint the log is overwritten from its beginning.
       this.#shrink(FULL_SHRINK_PAGES)
     }
     this.#timer = setTimeout(() => this.#attempt(), retryMs)
   }
 
-  /** There is no room. True if the reserve gave some. */
-  #runShort(): boolean {
-    this.#short = true
-    if (!this.#told) this.#parts.events.full()
-    this.#told = true
+  /** Reports a full disk. Returns whether the reserve freed space. */
+  #onFull(): boolean {
+    this.#isFull = true
+    if (!this.#reported) this.#parts.events.full()
+    this.#reported = true
     return this.#parts.reserve.release()
   }
 
-  /** There is hardly room for what may come before the next batch; perhaps the log only has to be carried over. */
-  #runLow(): void {
+  /** Space is low: runs a checkpoint, and reports a full disk if that is not enough. */
+  #onLow(): void {
     this.#guarded(() => this.#checkpointNow.get())
     if (!this.#room.isLow) return
-    this.#short = true
+    this.#isFull = true
     this.#parts.events.full()
   }
 
-  /** Makes the reserve again; only then values may come again, else they would take the room that commits need. */
+  /** Restores the reserve; only then values are accepted again, since they would take the space that commits need. */
   #restore(): void {
     const { reserve, events, retryMs } = this.#parts
     const isThere = (): boolean => reserve.make() && this.#room.isEnough
@@ -202,17 +201,17 @@ export class Writer {
       if (!this.#shrink(FULL_SHRINK_PAGES)) break
     }
     if (isThere()) {
-      this.#short = false
+      this.#isFull = false
       events.room()
       return
     }
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
-      if (this.#short && this.#batch === undefined) this.#restore()
+      if (this.#isFull && this.#batch === undefined) this.#restore()
     }, retryMs)
   }
 
-  /** Gives free pages of the database back to the disk; false if there was nothing to give. */
+  /** Returns free pages of the database to the disk; false if there were none or it failed. */
   #shrink(pages: number): boolean {
     const { database } = this.#parts
     const some = this.#freePages.get() !== 0
@@ -225,25 +224,25 @@ export class Writer {
 
   #checkpoint(): void {
     const [, pages = 0] = this.#logSize.get() ?? []
-    if (pages < (this.#short ? 1 : this.#checkpointPages)) return
+    if (pages < (this.#isFull ? 1 : this.#checkpointPages)) return
     try {
       this.#checkpointNow.get()
     } catch (error) {
-      // What is in the log has no room in the database: to be told now, while the reserve can still hold it.
+      // The log does not fit into the database: reported now, while the reserve can still make space for it.
       if (!isNoRoom(error)) this.#fail(error)
-      else if (this.#runShort()) this.#guarded(() => this.#checkpointNow.get())
+      else if (this.#onFull()) this.#guarded(() => this.#checkpointNow.get())
     }
     this.#planCheckpoint()
   }
 
-  /** While there is little room left, smaller logs: what is in the log must still find room in the database. */
+  /** Plans checkpoints at a smaller log while space is low: the log must still fit into the database. */
   #planCheckpoint(): void {
     const { directory, checkpointPages } = this.#parts
     const pages = Math.floor(freeBytes(directory) / PAGE_BYTES / 4)
     this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(checkpointPages, pages))
   }
 
-  /** Nothing to do: the database and the log give room back. Somebody who reads the database is not waited for. */
+  /** Returns space to the disk while idle. It does not wait for other readers of the database. */
   #rest(): void {
     const { database, idleMs } = this.#parts
     const more = this.#shrink(IDLE_SHRINK_PAGES)
@@ -255,8 +254,8 @@ export class Writer {
   }
 
   /**
-   * What may fail for want of room or of a sound page, or because somebody is looking: done another time or never. Nothing
-   * is done after a failure, above all no second fsync.
+   * Runs work that may fail because of missing space, a damaged page or another reader, and is then left for later. After a
+   * failure nothing is run, above all no second fsync.
    */
   #guarded(work: () => void): boolean {
     if (this.#failed) return false

@@ -80,7 +80,7 @@ test('exchanges of two connections have nothing in common', async () => {
   expect((await it.begin().step('', NOTHING)).outcome).toBe('invalid')
 })
 
-test('a hasher with too much to do is told to the caller and is no failure of the guess', async () => {
+test('a busy hasher is reported to the caller and does not count as a failed attempt', async () => {
   const it = new Fixture()
   it.duringVerify = () => {
     throw new AuthError('HASHER_BUSY', '64 passwords are waiting to be checked')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { FailureRate } from '../../auth/failure-rate.ts'
+import { FailureRate } from '../../auth/throttle.ts'
 
 const MINUTE = 60_000
 

@@ -1,20 +1,20 @@
 /** Two accounts, clocks that stand still, and a hasher that needs no thread: `hash of x` is the hash of x. */
 import { createHash } from 'node:crypto'
 import { Authenticator, type AuthenticatorOptions } from '../../auth/authenticator.ts'
-import type { Account, AuthExchange, AuthStep, Peer, PeerCertificate } from '../../auth/mechanism.ts'
+import type { Account, AuthExchange, AuthPeer, AuthStep, PeerCertificate } from '../../auth/mechanism.ts'
+import type { OpaqueToken } from '../../auth/mechanisms/token.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
 import { Throttle } from '../../auth/throttle.ts'
-import type { Token } from '../../auth/tokens.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
 
 /** The wall clock at the beginning, milliseconds since 1970. */
 export const BEGIN = Date.UTC(2026, 0, 1)
 
-export const LOCAL: Peer = { address: '127.0.0.1', loopback: true, encrypted: false }
-export const REMOTE: Peer = { address: '192.0.2.1', loopback: false, encrypted: false }
-export const SECURE: Peer = { address: '192.0.2.1', loopback: false, encrypted: true }
+export const LOCAL: AuthPeer = { address: '127.0.0.1', loopback: true, encrypted: false }
+export const REMOTE: AuthPeer = { address: '192.0.2.1', loopback: false, encrypted: false }
+export const SECURE: AuthPeer = { address: '192.0.2.1', loopback: false, encrypted: true }
 /** TLS 1.3. */
-export const BOUND: Peer = { ...SECURE, exporter: new Uint8Array(32).map((_, i) => i) }
+export const BOUND: AuthPeer = { ...SECURE, exporter: new Uint8Array(32).map((_, i) => i) }
 
 export function certificateOf(subject: string, validUntil = BEGIN + 1000): PeerCertificate {
   return { subject, serial: '0A', fingerprint: 'AB:CD', raw: new Uint8Array(8), validUntil }
@@ -46,7 +46,7 @@ export class Fixture {
   now = 0
   accounts: Account[] = [ALICE, LOCAL_USER]
   /** By the token's text. */
-  readonly tokens = new Map<string, Token>()
+  readonly tokens = new Map<string, OpaqueToken>()
   /** What the hasher was asked to compare. */
   readonly compared: [string, string | undefined][] = []
   /** Runs while a comparison is under way. */
@@ -82,21 +82,21 @@ export class Fixture {
     })
   }
 
-  begin(peer: Peer = LOCAL): AuthExchange {
+  begin(peer: AuthPeer = LOCAL): AuthExchange {
     return this.authenticator.begin(peer)
   }
 
   /** The one step of a method that has one. */
-  step(method: string, data: Uint8Array | string, peer: Peer = LOCAL): Promise<AuthStep> {
+  step(method: string, data: Uint8Array | string, peer: AuthPeer = LOCAL): Promise<AuthStep> {
     return this.begin(peer).step(method, typeof data === 'string' ? Buffer.from(data) : data)
   }
 
-  password(identity: string, password: string, peer: Peer = LOCAL): Promise<AuthStep> {
+  password(identity: string, password: string, peer: AuthPeer = LOCAL): Promise<AuthStep> {
     return this.step('password', passwordData(identity, password), peer)
   }
 
   /** All outcomes of one SCRAM exchange, ended by the first that is not `continue`. */
-  async scram(identity: string, password: string, peer: Peer = LOCAL): Promise<string[]> {
+  async scram(identity: string, password: string, peer: AuthPeer = LOCAL): Promise<string[]> {
     const exchange = this.begin(peer)
     const client = new ScramClient({ identity, password, channelBinding: peer.exporter })
     const first = await exchange.step(client.method, client.first())

@@ -1,16 +1,16 @@
 /** Rules and what they decide: the best match, and a deny among equals. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { AccessRequest, Rule } from '../../auth/permissions.ts'
 import { judge, mayBeAllowed } from '../../auth/permissions.ts'
-import type { Request, Rule } from '../../auth/rules.ts'
 
 type Given = Readonly<Record<string, string>>
 const rule = (text: string, where: Given = {}, role = 'operator'): Rule => {
   const [number, effect, command, object] = text.split(' ') as [string, Rule['effect'], Rule['command'], string]
   return { number: Number(number), role, effect, command, object, where }
 }
-const request = (text: string, given: Given = {}): Request => {
-  const [command, object = ''] = text.split(' ') as [Request['command'], string?]
+const request = (text: string, given: Given = {}): AccessRequest => {
+  const [command, object = ''] = text.split(' ') as [AccessRequest['command'], string?]
   return { command, object, argument: (name) => given[name] }
 }
 
@@ -102,7 +102,7 @@ describe('whatever the rules', () => {
     fc.array(fc.constantFrom(...all), { minLength: least, maxLength: 5 }).map((list) => list.join(''))
   const pattern = letters(['a', 'b', '*'], 1)
   const name = letters(['a', 'b'], 1)
-  const commands = fc.constantFrom('COLLECT', 'EXECUTE', 'DEF_CHANNEL') as fc.Arbitrary<Request['command']>
+  const commands = fc.constantFrom('COLLECT', 'EXECUTE', 'DEF_CHANNEL') as fc.Arbitrary<AccessRequest['command']>
   const anyRule = fc.record({
     number: fc.integer({ min: 1, max: 99 }),
     role: fc.constant('operator'),
@@ -113,7 +113,7 @@ describe('whatever the rules', () => {
   })
   const rules = fc.array(anyRule, { maxLength: 8 })
   const given = fc.dictionary(fc.constantFrom('x', 'y'), name, { maxKeys: 2 })
-  const allowed = (all: readonly Rule[], command: Request['command'], object: string, args: Given) =>
+  const allowed = (all: readonly Rule[], command: AccessRequest['command'], object: string, args: Given) =>
     judge('operator', all, { command, object, argument: (of) => args[of] }).allowed
   const many = { numRuns: 3000 }
 

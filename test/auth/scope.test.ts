@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { matcher } from '../../auth/pattern.ts'
-import { covers, formatScope, parseScope } from '../../auth/scope.ts'
+import { covers, formatScope, parseScope } from '../../auth/permissions.ts'
 
 describe('parseScope', () => {
   it('reads lines separated by newlines or semicolons, and passes over empty ones', () => {

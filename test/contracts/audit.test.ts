@@ -58,7 +58,7 @@ describe.each(implementations)('the audit log of a store ($name)', ({ make }) =>
     expect(await reading).toEqual([])
   })
 
-  test('a start is told the last record', async () => {
+  test('a start receives the last record', async () => {
     expect(subject.recovered?.audited).toBeUndefined()
     await write(1, 3)
     const { audited } = await subject.reopen()

@@ -116,7 +116,7 @@ describe.each(implementations)('a store ($name) of rights', ({ make }) => {
     expect((await subject.reopen()).dials).toEqual([plainDial])
   })
 
-  test('executions are told apart by user, control and key, and go when they are old enough', async () => {
+  test('executions are distinguished by user, control and key, and go when they are old enough', async () => {
     const others: ExecutionRow[] = [
       { ...execution, user: 4, result: undefined },
       { ...execution, control: 'exec.stop', at: execution.at + 2 },

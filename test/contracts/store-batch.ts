@@ -91,7 +91,7 @@ export function gapRow(id: number, channel = 1, lane = 0, transaction = 100): nu
   return row
 }
 
-/** Records what a store tells; `durable(n)` waits for batch n. */
+/** Records the events of a store; `durable(n)` waits for batch n. */
 export class EventLog implements StoreEvents {
   readonly numbers: number[] = []
   readonly failures: StorageError[] = []

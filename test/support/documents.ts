@@ -54,7 +54,7 @@ const storageErrors: Readonly<Record<StorageErrorCode, string>> = {
   NOT_WRITABLE: 'The data directory or a file in it cannot be written.',
   TOO_NEW: 'The data was written by a newer version; it was not touched.',
   DAMAGED: 'The database cannot be read; it was left as it is.',
-  FULL: 'There is no room on the disk.',
+  FULL: 'There is no space left on the disk.',
   IO: 'Reading or writing failed; the system log says why.',
 }
 

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { duplexPair } from 'node:stream'
-import type { Peer } from '../../auth/mechanism.ts'
+import type { AuthPeer } from '../../auth/mechanism.ts'
 import { PasswordHasher } from '../../auth/password.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
@@ -210,7 +210,7 @@ export class TestProducer {
   }
 
   /** A connection that has sent nothing yet. Its PRODUCER_CAPS is the first message. */
-  connect(peer: Partial<Peer> = {}): RawPeer {
+  connect(peer: Partial<AuthPeer> = {}): RawPeer {
     const [near, far] = duplexPair()
     // Unlike sockets, the two do not notice when the other is destroyed.
     near.once('close', () => far.destroy())

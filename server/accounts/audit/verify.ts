@@ -3,7 +3,12 @@
  * removed, unless all later hashes were computed again. Only a hash that was noted elsewhere reveals that, and every consumer
  * of `producer.audit` has such hashes.
  */
-import { type AuditFile, type FoundEnds, type FoundRecord, withAuditFile } from '../../../storage/sqlite/audit-file.ts'
+import {
+  type AuditEnds,
+  type AuditFile,
+  type StoredAuditRecord,
+  withAuditFile,
+} from '../../../storage/sqlite/audit-file.ts'
 import { auditTexts, type Hashed, hashOf, NO_HASH } from './record.ts'
 
 export type AuditFinding =
@@ -73,7 +78,7 @@ function exchanged(number: number): string {
   return `record ${number} is not the one that was noted down: it or one before it was exchanged`
 }
 
-function problemOf(record: FoundRecord, expected: number, before: Uint8Array): string | undefined {
+function problemOf(record: StoredAuditRecord, expected: number, before: Uint8Array): string | undefined {
   const { number } = record
   if (number > expected) {
     const missing = number - 1 === expected ? `record ${expected} is` : `records ${expected} to ${number - 1} are`
@@ -84,7 +89,7 @@ function problemOf(record: FoundRecord, expected: number, before: Uint8Array): s
   return `record ${number} does not match its hash: it or the record before it was changed`
 }
 
-function problemAtEnd(ends: FoundEnds, last: number, records: number, hash: Uint8Array): AuditFinding {
+function problemAtEnd(ends: AuditEnds, last: number, records: number, hash: Uint8Array): AuditFinding {
   const { number, start } = ends
   if (last < number) {
     const missing = last + 1 === number ? `record ${number} is` : `records ${last + 1} to ${number} are`
@@ -104,7 +109,7 @@ function broken(records: number, at: number, problem: string): AuditFinding {
   return { whole: false, records, at, problem }
 }
 
-function isComplete(record: FoundRecord): record is FoundRecord & Hashed & { readonly hash: Uint8Array } {
+function isComplete(record: StoredAuditRecord): record is StoredAuditRecord & Hashed & { readonly hash: Uint8Array } {
   return record.hash !== null && auditTexts.every((text) => record[text] !== null)
 }
 

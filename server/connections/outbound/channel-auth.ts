@@ -5,8 +5,8 @@
 import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { Account } from '../../../auth/mechanism.ts'
+import { AuthMethods } from '../../../auth/mechanism.ts'
 import { ScramMechanism } from '../../../auth/mechanisms/scram-sha-256.ts'
-import { Methods } from '../../../auth/methods.ts'
 import { MIN_ITERATIONS, type ScramVerifier } from '../../../auth/scram/keys.ts'
 import { Throttle } from '../../../auth/throttle.ts'
 import type { AuthProvider } from '../../sessions/incoming-connection.ts'
@@ -42,7 +42,10 @@ export function channelAuth({ owner, verifier, serverSecret, now }: ChannelAuthO
     return { ...account, bcrypt: undefined, scram: verifier, loopbackOnly: false }
   }
   const options = { accounts: { find }, throttle: new Throttle(now), serverSecret, iterations: verifier.iterations }
-  return new Methods([new ScramMechanism('scram-sha-256-plus', options), new ScramMechanism('scram-sha-256', options)])
+  return new AuthMethods([
+    new ScramMechanism('scram-sha-256-plus', options),
+    new ScramMechanism('scram-sha-256', options),
+  ])
 }
 
 /** Lets nobody log in once the attempt was aborted, because the channel may belong to another connection by then. */

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
-import type { Peer } from '../../../auth/mechanism.ts'
+import type { AuthPeer } from '../../../auth/mechanism.ts'
 import { isLoopback } from '../../../auth/network.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { StreamLink } from '../../../protocol/link/stream.ts'
@@ -73,7 +73,7 @@ function nameOf({ host, isAddress }: Destination): { readonly servername?: strin
   return isAddress ? {} : { servername: host }
 }
 
-function peerOf(socket: Socket, address: string): Peer {
+function peerOf(socket: Socket, address: string): AuthPeer {
   const peer = { address, loopback: isLoopback(address), encrypted: false }
   return socket instanceof TLSSocket ? { ...peer, ...peerFacts(socket, NO_LOGINS) } : peer
 }

@@ -1,12 +1,12 @@
 /** The facts that a TLS handshake shows of a peer, as the login methods need them [MON 11]. */
 import type { TLSSocket } from 'node:tls'
-import type { Certificates, Peer, PeerCertificate } from '../../../auth/mechanism.ts'
+import type { AuthPeer, Certificates, PeerCertificate } from '../../../auth/mechanism.ts'
 
 /** RFC 9266 */
 const LABEL = 'EXPORTER-Channel-Binding'
 const EXPORTER_BYTES = 32
 
-export function peerFacts(socket: TLSSocket, certificates: Certificates): Partial<Peer> {
+export function peerFacts(socket: TLSSocket, certificates: Certificates): Partial<AuthPeer> {
   const certificate = socket.authorized ? certificateOf(socket) : undefined
   return {
     encrypted: true,

@@ -1,8 +1,8 @@
 /**
- * Is the log (-wal) what the last process left? SQLite replays it up to the first frame that is not right and says nothing
- * of what is behind: transactions that were acknowledged would be gone in silence, and their transaction ids given again.
- * The index (-shm) outlives a killed process and knows how much was committed. To be asked before SQLite opens anything.
- * Both formats: https://sqlite.org/fileformat2.html section 4, https://sqlite.org/walformat.html section 2.
+ * Checks whether the log (-wal) is as the last process left it. SQLite replays it up to the first invalid frame and does not report
+ * the rest: acknowledged transactions would be lost silently, and their transaction ids used again. The index (-shm)
+ * survives a killed process and says how much was committed. The check must run before SQLite opens anything.
+ * The formats: https://sqlite.org/fileformat2.html section 4, https://sqlite.org/walformat.html section 2.
  */
 import { closeSync, copyFileSync, existsSync, openSync, readSync, renameSync } from 'node:fs'
 import { endianness } from 'node:os'
@@ -10,15 +10,15 @@ import { refuse } from '../errors.ts'
 
 const HEADER_BYTES = 32
 const FRAME_BYTES = 24
-/** The last bit says in which byte order the checksums are. */
+/** The last bit is the byte order of the checksums. */
 const MAGIC = 0x377f0682
 const INDEX_BYTES = 136
 const INDEX_HEADER_BYTES = 48
 
 interface Index {
-  /** Frames up to the last commit. */
+  /** Frames up to the last committed one. */
   readonly committed: number
-  /** Frames that are in the database file, synced; and those that may be. */
+  /** Frames that are synced to the database file, and those that may be. */
   readonly carried: number
   readonly attempted: number
   readonly salt: Buffer
@@ -26,22 +26,22 @@ interface Index {
 
 interface Log {
   readonly salt: Buffer
-  /** Frames up to the last commit that SQLite will find. */
+  /** Frames up to the last commit that SQLite finds. */
   readonly committed: number
-  /** Behind the frames that are right there are others of the same log. */
+  /** After the valid frames there are others of the same log. */
   readonly broken: boolean
 }
 
 export interface LogFinding {
-  /** Transactions may be lost that were acknowledged. */
+  /** Acknowledged transactions may be lost. */
   readonly short: boolean
-  /** Where the damaged log was kept. */
+  /** The path of the copy of the damaged log. */
   readonly kept: string | undefined
 }
 
 /**
- * Keeps a copy of a log that is damaged, and takes it out of the way if the database does not need it. Throws StorageError
- * DAMAGED, and touches nothing, if the database cannot be made whole with what is left of it.
+ * Keeps a copy of a damaged log, or moves it away if the database does not need it. Throws StorageError DAMAGED, without touching
+ * anything, if the rest of the log cannot make the database consistent.
  */
 export function examineLog(path: string): LogFinding {
   const file = `${path}-wal`
@@ -52,11 +52,11 @@ export function examineLog(path: string): LogFinding {
   if (sound) return { short: false, kept: undefined }
   const left = log !== undefined && (index === undefined || log.salt.equals(index.salt)) ? log.committed : 0
   if (index !== undefined && index.carried === committed) {
-    // A part of it must not be replayed over what is newer.
+    // A part of it must not be replayed over newer pages.
     return { short: false, kept: keep(file, renameSync) }
   }
   if (index !== undefined && index.attempted > left) {
-    throw refuse('DAMAGED', path, `the log ${file} was damaged while it was being carried over`)
+    throw refuse('DAMAGED', path, `the log ${file} was damaged during a checkpoint`)
   }
   return { short: true, kept: keep(file, copyFileSync) }
 }
@@ -69,7 +69,7 @@ function keep(file: string, put: (from: string, to: string) => void): string | u
   return `${file}.damaged-${number}`
 }
 
-/** Undefined if there is none, or nothing was ever written to it. */
+/** Reads the log; undefined if it does not exist or is empty. */
 function readLog(path: string): Log | undefined {
   if (!existsSync(path)) return undefined
   const file = openSync(path, 'r')
@@ -110,7 +110,7 @@ function isSum([first, second]: readonly [number, number], bytes: Buffer, at: nu
   return bytes.readUInt32BE(at) === first && bytes.readUInt32BE(at + 4) === second
 }
 
-/** The index, unless there is none that can be relied on: it is not synced, so after a power cut it may be of an older log. */
+/** Reads the index; undefined if it is not reliable: it is not synced, so after a power cut it may belong to an older log. */
 function indexOf(path: string, log: Log | undefined): Index | undefined {
   if (!existsSync(path)) return undefined
   const file = openSync(path, 'r')
@@ -128,13 +128,13 @@ function indexOf(path: string, log: Log | undefined): Index | undefined {
   })
   if (start === undefined) return undefined
   const salt = bytes.subarray(start + 32, start + 40)
-  // Each log counts its first salt up by one.
+  // Each new log increments the first salt by one.
   const ahead = log === undefined ? 0 : (log.salt.readUInt32BE(0) - salt.readUInt32BE(0)) | 0
   if (ahead > 0 && log?.committed !== 0) return undefined
   return { committed: number(start + 16), carried: number(96), attempted: number(128), salt }
 }
 
-/** Both formats use the same sum, over pairs of 32-bit words. */
+/** The checksum of both formats, over pairs of 32-bit words. */
 function checksum(from: readonly [number, number], bytes: Buffer, swapped: boolean): [number, number] {
   let [first, second] = from
   const aligned = Uint8Array.from(bytes)

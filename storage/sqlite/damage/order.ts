@@ -1,19 +1,19 @@
 /**
- * Blocks and GAPs are read from their tables, each row once, and brought into order here; their indexes only have to agree.
- * An index that does not would fail every transaction that removes one of those rows, and is made again.
+ * The order of blocks and GAPs. Their tables are read row by row and sorted here, then compared with their indexes. An index that
+ * differs would fail every transaction that removes such a row, so it is rebuilt.
  */
 import type { Database } from 'better-sqlite3'
 
-/** Rows begin with id, channel, lane and transaction id. */
+/** A table whose rows begin with id, channel, lane and transaction id. */
 export interface Ordered {
   readonly table: 'block' | 'gap'
-  /** Its column for the transaction id. */
+  /** The column of the transaction id. */
   readonly place: 'first' | 'transaction_id'
-  /** Numbers of a row. */
+  /** The number of columns in a row. */
   readonly width: number
 }
 
-/** Ascending by channel, lane, transaction id, id. */
+/** Sorts rows by channel, lane, transaction id and id. */
 export function inOrder(rows: Float64Array, { width }: Pick<Ordered, 'width'>): Float64Array {
   const starts = Array.from({ length: rows.length / width }, (_, row) => row * width)
   const by = (a: number, b: number, column: number): number => rows[a + column]! - rows[b + column]!
@@ -23,7 +23,7 @@ export function inOrder(rows: Float64Array, { width }: Pick<Ordered, 'width'>): 
   return sorted
 }
 
-/** Whether the index has these rows, in order, and no others. What is set aside does not count. */
+/** Whether the index has exactly these rows, in this order. Rows set aside do not count. */
 export function isIndexed(database: Database, rows: Float64Array, ordered: Ordered): boolean {
   let at = 0
   for (const row of indexOf(database, ordered).iterate()) {
@@ -33,7 +33,7 @@ export function isIndexed(database: Database, rows: Float64Array, ordered: Order
   return at === rows.length
 }
 
-/** The channels of what the index knows and the table does not have as it was. */
+/** The channels of rows that are in the index but no longer in the table. */
 export function channelsOfMissing(database: Database, rows: Float64Array, ordered: Ordered): number[] {
   const there = new Set(rows.filter((_, index) => index % ordered.width === 0))
   return [...indexOf(database, ordered).all()].filter(([id]) => !there.has(id!)).map((row) => row[1]!)

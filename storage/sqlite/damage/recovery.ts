@@ -1,7 +1,7 @@
 /**
- * What the store holds when it is opened. Rows that do not match their checksums are not believed, and keep nobody from
- * starting: a block is set aside as a damaged one, and each channel that may miss something else has to say so. What was
- * mended is written before anything is served; without room for that it is found again at the next start.
+ * Reads the content of a store when it is opened. Rows that do not match their checksums are not trusted, but do not prevent the
+ * start: a damaged block is set aside, and each channel that may miss something else must report it. Repairs are written
+ * before anything is served; without space for them the damage is found again at the next start.
  */
 import { BLOCK_WIDTH, type Recovered } from '../../store.ts'
 import { BLOCK_ORDER, type BlocksFound, type SettledFound } from '../blocks.ts'
@@ -11,19 +11,19 @@ import { isFirst, type NumbersFound } from '../numbers.ts'
 import { GAP_ORDER, type GapsFound } from '../state.ts'
 import type { Tables } from '../tables.ts'
 import type { LogFinding } from './log.ts'
-import { mend } from './mending.ts'
 import { channelsOfMissing, isIndexed, type Ordered } from './order.ts'
+import { repairNumbers } from './repair.ts'
 
 interface Found {
   readonly numbers: NumbersFound
   readonly directory: BlocksFound
   readonly settled: SettledFound
   readonly gaps: GapsFound
-  /** Whose index is not what the table says. */
+  /** Tables whose index differs from the rows. */
   readonly stale: readonly Ordered[]
 }
 
-/** Ids that a warning names. */
+/** The number of ids in a warning. */
 const MAX_NAMED = 10
 
 export function recover(opened: OpenDatabase, tables: Tables): Recovered {
@@ -35,11 +35,11 @@ export function recover(opened: OpenDatabase, tables: Tables): Recovered {
   const { numbers, directory, settled, gaps } = found
   const sound = { ...kept, numbers, blocks: directory.blocks, settled: settled.sound, gaps: gaps.sound }
   const channels = channelsWithLosses(opened, found)
-  const mended = mend(sound, { channels, bitmaps: settled.damaged.length > 0 })
-  for (const row of mended) numbers.sound.set(row[0]!, row)
-  write(opened, tables, found, mended)
+  const repaired = repairNumbers(sound, { channels, bitmaps: settled.damaged.length > 0 })
+  for (const row of repaired) numbers.sound.set(row[0]!, row)
+  write(opened, tables, found, repaired)
   const rows = [...numbers.sound.values()].filter((row) => !isFirst(row)).sort((a, b) => a[0]! - b[0]!)
-  const warnings = [...aboutLog(opened.log), ...aboutRows(found, mended), ...ofRights, ...ofAudit]
+  const warnings = [...aboutLog(opened.log), ...aboutRows(found, repaired), ...ofRights, ...ofAudit]
   return { ...sound, numbers: Float64Array.from(rows.flat()), ...(warnings.length > 0 && { warnings }) }
 }
 
@@ -51,7 +51,7 @@ function read({ database }: OpenDatabase, { blocks, state }: Tables): Found {
   return { numbers: state.numbers.read(), directory, settled: blocks.settled(), gaps, stale }
 }
 
-/** Of GAPs and bitmaps. Whose GAP it was, row and index may say differently. */
+/** The channels that have lost GAPs or bitmaps. Row and index of a GAP may name different channels: both count. */
 function channelsWithLosses({ database }: OpenDatabase, { directory, settled, gaps, stale }: Found): Set<number> {
   const channels = new Set(gaps.damaged.map((row) => row[1]!))
   if (stale.includes(GAP_ORDER)) {
@@ -64,9 +64,9 @@ function channelsWithLosses({ database }: OpenDatabase, { directory, settled, ga
   return channels
 }
 
-function write({ database }: OpenDatabase, { blocks, state }: Tables, found: Found, mended: number[][]): void {
+function write({ database }: OpenDatabase, { blocks, state }: Tables, found: Found, repaired: number[][]): void {
   const { numbers, directory, settled, gaps, stale } = found
-  const isNumbers = numbers.damaged.size + mended.length > 0
+  const isNumbers = numbers.damaged.size + repaired.length > 0
   const all = database.transaction(() => {
     for (const { table } of stale) database.exec(`reindex ${table}_order`)
     state.setAsideGaps(gaps.damaged.map(([id]) => id!))
@@ -84,28 +84,28 @@ function write({ database }: OpenDatabase, { blocks, state }: Tables, found: Fou
 }
 
 function aboutLog({ short, kept }: LogFinding): string[] {
-  const where = kept === undefined ? 'and nothing of it is left' : `and is kept as ${kept}`
-  if (short) return [`the log of the database was damaged ${where}: durable channels tell that values may be missing`]
+  const where = kept === undefined ? 'and nothing is left of it' : `and was kept as ${kept}`
+  if (short) return [`the log of the database was damaged ${where}: durable channels report that values may be missing`]
   return kept === undefined
     ? []
-    : [`the log of the database was damaged ${where}: all of it was in the database already`]
+    : [`the log of the database was damaged ${where}: all of its content was already in the database`]
 }
 
-function aboutRows({ numbers, directory, settled, gaps, stale }: Found, mended: readonly number[][]): string[] {
+function aboutRows({ numbers, directory, settled, gaps, stale }: Found, repaired: readonly number[][]): string[] {
   const gapIds = gaps.damaged.map(([id]) => id!)
-  const channels = mended.map(([channel]) => channel!)
+  const channels = repaired.map(([channel]) => channel!)
   const strays = [...numbers.damaged.keys()].filter((channel) => !channels.includes(channel))
   return [
-    ...about('blocks', directory.damaged, 'their values are told as lost'),
-    ...about('GAPs', gapIds, 'their channels tell it'),
-    ...about('bitmaps of blocks', settled.damaged, 'what was committed in them comes again'),
-    ...about('numbers of unknown channels', strays, 'they are removed'),
+    ...about('blocks', directory.damaged, 'their values are reported as lost'),
+    ...about('GAPs', gapIds, 'their channels report it'),
+    ...about('bitmaps of blocks', settled.damaged, 'values committed in them are sent again'),
+    ...about('numbers of unknown channels', strays, 'they were removed'),
     ...about(
       'numbers, GAPs or bitmaps of channels',
       channels,
-      'ids are skipped, and it is told that values may be missing',
+      'transaction ids are skipped, and the channels report that values may be missing',
     ),
-    ...stale.map(({ table }) => `the index of the table ${table} was damaged and is made again`),
+    ...stale.map(({ table }) => `the index of the table ${table} was damaged and has been rebuilt`),
   ]
 }
 

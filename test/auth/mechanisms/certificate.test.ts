@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Peer } from '../../../auth/mechanism.ts'
+import type { AuthPeer } from '../../../auth/mechanism.ts'
 import { BEGIN, certificateOf, Fixture, LOCAL, NOTHING, REMOTE, SECURE } from '../fixture.ts'
 
 const METHOD = 'certificate'
-const holding = (subject: string, peer = SECURE): Peer => ({ ...peer, certificate: certificateOf(subject) })
+const holding = (subject: string, peer = SECURE): AuthPeer => ({ ...peer, certificate: certificateOf(subject) })
 
 test('a verified certificate gives the account that its common name names', async () => {
   const it = new Fixture()

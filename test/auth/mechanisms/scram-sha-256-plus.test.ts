@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Peer } from '../../../auth/mechanism.ts'
+import type { AuthPeer } from '../../../auth/mechanism.ts'
 import { RfcScram, type RfcScramOptions } from '../../support/rfc-scram.ts'
 import { BOUND, Fixture, LOCAL, NOTHING, SECURE } from '../fixture.ts'
 
@@ -7,7 +7,7 @@ const PLUS = 'scram-sha-256-plus'
 const PLAIN = 'scram-sha-256'
 
 interface Attempt extends Partial<RfcScramOptions> {
-  readonly peer?: Peer
+  readonly peer?: AuthPeer
   readonly method?: string
 }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Token } from '../../../auth/tokens.ts'
+import type { OpaqueToken } from '../../../auth/mechanisms/token.ts'
 import { BEGIN, Fixture, LOCAL, NOTHING, REMOTE, SECURE } from '../fixture.ts'
 
 /** A fixture with one token for Alice. */
-function withToken(changed: Partial<Token> = {}): { it: Fixture; text: string } {
+function withToken(changed: Partial<OpaqueToken> = {}): { it: Fixture; text: string } {
   const it = new Fixture()
   const text = `cnb_${randomBytes(32).toString('base64url')}`
   it.tokens.set(text, { id: 7, user: 1, scope: '', expires: undefined, ...changed })
@@ -88,17 +88,17 @@ test.each([
 ])('what does not look like a token is none, whatever hashes are stored: %s', async (_, text) => {
   const it = new Fixture()
   it.tokens.set(text, { id: 7, user: 1, scope: '', expires: undefined })
-  expect(await it.step('token', text)).toEqual(failed('it is no token'))
+  expect(await it.step('token', text)).toEqual(failed('it is not a token'))
 })
 
 test('16 KiB are looked at, more are not', async () => {
   const it = new Fixture()
-  expect(await it.step('token', 'a'.repeat(16_384))).toEqual(failed('it is no token'))
+  expect(await it.step('token', 'a'.repeat(16_384))).toEqual(failed('it is not a token'))
   expect(await it.step('token', 'a'.repeat(16_385))).toEqual(failed('it has more than 16384 bytes'))
 })
 
 test('a JWT is no token where no keys are configured', async () => {
-  expect(await new Fixture().step('token', 'e30.e30.e30')).toEqual(failed('it is no token'))
+  expect(await new Fixture().step('token', 'e30.e30.e30')).toEqual(failed('it is not a token'))
 })
 
 test('wrong tokens do not keep the right one out, nor passwords', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
   channelBindingOf,
-  decodeText,
+  decodeMessage,
   escapeName,
   MAX_MESSAGE_BYTES,
   parseClientFinal,
@@ -98,10 +98,10 @@ test("a server's refusal is read as such", () => {
 })
 
 test('what is too long or not UTF-8 is no text', () => {
-  expect(decodeText(new Uint8Array(MAX_MESSAGE_BYTES).fill(97))).toHaveLength(MAX_MESSAGE_BYTES)
-  expect(decodeText(new Uint8Array(MAX_MESSAGE_BYTES + 1).fill(97))).toBeUndefined()
-  expect(decodeText(Uint8Array.of(0xc3, 0x28))).toBeUndefined()
-  expect(decodeText(bytes('\ufeffn'))).toBe('\ufeffn')
+  expect(decodeMessage(new Uint8Array(MAX_MESSAGE_BYTES).fill(97))).toHaveLength(MAX_MESSAGE_BYTES)
+  expect(decodeMessage(new Uint8Array(MAX_MESSAGE_BYTES + 1).fill(97))).toBeUndefined()
+  expect(decodeMessage(Uint8Array.of(0xc3, 0x28))).toBeUndefined()
+  expect(decodeMessage(bytes('\ufeffn'))).toBe('\ufeffn')
 })
 
 test('an escaped name comes back as it was', () => {

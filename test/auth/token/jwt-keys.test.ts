@@ -42,8 +42,8 @@ test('a key that names its algorithm is good for no other', () => {
   const keys = read(jwks({ ...rsaJwk, kid: 'r', alg: 'PS384' }))
   expect(keys.find('PS384', 'r')).toBeDefined()
   expect(keys.find('RS256', 'r')).toBeUndefined()
-  expect(refusal(jwks({ ...rsaJwk, alg: 'ES256' }))).toMatch(/key 1: its `alg` does not go with its type/)
-  expect(refusal(jwks({ ...rsaJwk, alg: 'HS256' }))).toMatch(/`alg` does not go/)
+  expect(refusal(jwks({ ...rsaJwk, alg: 'ES256' }))).toMatch(/key 1: its `alg` does not match its type/)
+  expect(refusal(jwks({ ...rsaJwk, alg: 'HS256' }))).toMatch(/`alg` does not match/)
 })
 
 test('without a kid a token gets the only key that fits, and none where two do', async () => {
@@ -73,7 +73,7 @@ test('a PEM file is one public key or certificate', async () => {
 
 test('secrets are not taken, and not repeated in the message', async () => {
   const pem = await exportPKCS8(rsa!.privateKey)
-  expect(refusal(pem)).toMatch(/holds a private key: give the public one alone/)
+  expect(refusal(pem)).toMatch(/contains a private key: provide the public one alone/)
   const jwk = await exportJWK(rsa!.privateKey)
   expect(refusal(jwks(jwk))).toMatch(/key 1 is a private key/)
   expect(refusal(jwks(jwk))).not.toContain(jwk.d)
@@ -105,9 +105,9 @@ test.each([
   ['no keys', '{}', /`keys` is missing/],
   ['an empty list', jwks(), /no public key/],
   ['only keys for encryption', jwks({ ...ecJwk, use: 'enc' }), /no public key/],
-  ['a key that is none', '{"keys": [7]}', /key 1 is no object/],
+  ['a key that is none', '{"keys": [7]}', /key 1 is not an object/],
   ['a point that is not on its curve', jwks({ ...ecJwk, x: ecJwk.y }), /key 1 cannot be read/],
-  ['a kid that is no text', jwks({ ...ecJwk, kid: 7 }), /`kid` is no text/],
+  ['a kid that is no text', jwks({ ...ecJwk, kid: 7 }), /`kid` is not a string/],
   ['one kid twice', jwks({ ...ecJwk, kid: 'k' }, { ...edJwk, kid: 'k' }), /two keys are named k/],
   ['RSA that is too short', jwks(weak), /RSA of 1024 bits; 2048 to 8192/],
 ])('a file is refused for %s', (_, text, why) => {

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { recover } from '../../../storage/sqlite/damage/recovery.ts'
 import { openDatabase } from '../../../storage/sqlite/database.ts'
-import { Reserve } from '../../../storage/sqlite/reserve.ts'
+import { DiskReserve } from '../../../storage/sqlite/disk-space.ts'
 import { openTables } from '../../../storage/sqlite/tables.ts'
 import { Writer, type WriterEvents } from '../../../storage/sqlite/writer.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, type Recovered } from '../../../storage/store.ts'
@@ -51,7 +51,7 @@ export function openState(directory: string): Opened {
       recovered,
       read: (block) => tables.blocks.read(block),
       write(batch) {
-        const reserve = new Reserve(directory, 0)
+        const reserve = new DiskReserve(directory, 0)
         const parts = { database, directory, tables, reserve, events, ...PATIENT }
         const writer = new Writer(parts)
         writer.write(batch)

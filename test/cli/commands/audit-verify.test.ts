@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hashOf, NO_HASH } from '../../../server/accounts/audit/record.ts'
-import { Audit } from '../../../storage/sqlite/audit.ts'
+import { AuditTable } from '../../../storage/sqlite/audit.ts'
 import { migrate } from '../../../storage/sqlite/migrations.ts'
 import { runCli } from '../fake-cli.ts'
 
@@ -16,7 +16,7 @@ beforeAll(() => {
   writeFileSync(join(directory, 'c.toml'), `[producer]\ndata_dir = ${JSON.stringify(join(directory, 'data'))}\n`)
   const database = new Database(join(directory, 'data', 'cinnabar.db'))
   migrate(database)
-  const audit = new Audit(database)
+  const audit = new AuditTable(database)
   let before = NO_HASH
   for (const number of [1, 2, 3]) {
     const texts = { action: 'admin', actor: 'local', tenant: 'default', address: '', object: 'user.add', args: '{}' }

@@ -1,7 +1,7 @@
 /** Section 11, AUTH: the methods token, certificate and scram-sha-256-plus, and how guessing grows slower. */
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Peer } from '../../../auth/mechanism.ts'
+import type { AuthPeer } from '../../../auth/mechanism.ts'
 import { command, status, str, type, u64 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import type { RawPeer } from '../../support/raw-peer.ts'
@@ -19,10 +19,10 @@ beforeAll(async () => {
 afterAll(() => producer.stop())
 
 const NOTHING = new Uint8Array(0)
-const TLS13: Partial<Peer> = { address: '192.0.2.7', loopback: false, encrypted: true, exporter: randomBytes(32) }
+const TLS13: Partial<AuthPeer> = { address: '192.0.2.7', loopback: false, encrypted: true, exporter: randomBytes(32) }
 const METHODS = ['certificate', 'scram-sha-256-plus', 'scram-sha-256', 'token', 'password']
 
-function holding(subject: string, validForMs = 60_000): Partial<Peer> {
+function holding(subject: string, validForMs = 60_000): Partial<AuthPeer> {
   const validUntil = producer.clock.wallMs() + validForMs
   return { ...TLS13, certificate: { subject, serial: '01', fingerprint: 'AB', raw: NOTHING, validUntil } }
 }
@@ -32,7 +32,7 @@ async function auth(peer: RawPeer, method: string, data: Uint8Array | string = N
   return (await peer.response(1)).status
 }
 
-async function offered(peer: Partial<Peer>): Promise<string[]> {
+async function offered(peer: Partial<AuthPeer>): Promise<string[]> {
   const caps = await producer.connect(peer).until('caps')
   const found = METHODS.map((method) => ({ method, at: caps.bytes.indexOf(Buffer.from(str(method))) }))
   return found
@@ -41,7 +41,7 @@ async function offered(peer: Partial<Peer>): Promise<string[]> {
     .map(({ method }) => method)
 }
 
-async function scram(peer: Partial<Peer>, client: RfcScram, method = client.method): Promise<number> {
+async function scram(peer: Partial<AuthPeer>, client: RfcScram, method = client.method): Promise<number> {
   const raw = producer.connect(peer)
   const begun = await auth(raw, method, client.clientFirst())
   if (begun !== status.AUTH_NEEDED) return begun

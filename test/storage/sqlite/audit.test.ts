@@ -68,7 +68,7 @@ describe('an audit log that somebody cut', () => {
     expect([audited?.number, warnings]).toEqual([3, undefined])
   })
 
-  test('cannot be read: whoever asked is told, and what is stored goes on', async () => {
+  test('cannot be read: the caller gets the error, and storing continues', async () => {
     const other = new Database(join(directory, 'cinnabar.db'))
     other.exec('alter table audit rename to hidden')
     await expect(store.audit(0, 10)).rejects.toMatchObject({ name: 'StorageError' })

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { Blocks } from '../../../storage/sqlite/blocks.ts'
+import { BlockTables } from '../../../storage/sqlite/blocks.ts'
 import { migrate } from '../../../storage/sqlite/migrations.ts'
 import { batch } from '../../contracts/store-batch.ts'
 
@@ -13,7 +13,7 @@ test('a channel of any number of blocks is touched by its removal', () => {
   database.exec(`
     with recursive ids(id) as (select 1 union all select id + 1 from ids where id < ${MANY})
     insert into block (id, channel) select id, 7 from ids`)
-  const touched = new Blocks(database).touchedBy(batch(1, { changes: [{ remove: 'channel', id: 7 }] }))
+  const touched = new BlockTables(database).touchedBy(batch(1, { changes: [{ remove: 'channel', id: 7 }] }))
   expect(touched).toHaveLength(MANY)
   expect([touched[0], touched.at(-1)]).toEqual([1, MANY])
 })

@@ -54,14 +54,14 @@ describe('a database that may not grow', () => {
     }
   }
 
-  test('is told once, whatever is tried meanwhile, and reads are answered', async () => {
+  test('is reported once, however often it is retried, and reads are answered', async () => {
     const number = await stuck()
     for (let round = 0; round < 20; round++) await expectServed(store, 1)
     expect([events.fullCount, events.roomCount, events.failures]).toEqual([1, 0, []])
     expect(events.numbers).not.toContain(number)
   })
 
-  test('the batch is stored as soon as there is room, then the reserve is made again', async () => {
+  test('the batch is stored as soon as there is space, then the reserve is restored', async () => {
     const number = await stuck()
     // Answered after the attempt that let go of the reserve.
     await expectServed(store, 1)
@@ -136,7 +136,7 @@ async function fillAndFree(directory: string, store: SqliteStore): Promise<void>
   expect(existsSync(join(directory, 'reserve'))).toBe(true)
   const number = await fill(store, events, 1)
   expect(number).toBeGreaterThan(10)
-  // It was told before the reserve was touched.
+  // It was reported before the reserve was used.
   await vi.waitFor(() => expect(existsSync(join(directory, 'reserve'))).toBe(false), 20_000)
   await expectServed(store, 1)
   expect(events.roomCount).toBe(0)
@@ -169,7 +169,7 @@ async function fillAndFree(directory: string, store: SqliteStore): Promise<void>
 }
 
 describe('an error that is not want of room', () => {
-  test('is told once and ends the writing; closing still works', async () => {
+  test('is reported once and ends the writing; closing still works', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'failing-'))
     const events = new EventLog()
     const store = new SqliteStore({ directory })

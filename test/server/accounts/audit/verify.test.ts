@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { auditTexts, hashOf, NO_HASH } from '../../../../server/accounts/audit/record.ts'
 import { verifyAudit } from '../../../../server/accounts/audit/verify.ts'
-import { Audit } from '../../../../storage/sqlite/audit.ts'
+import { AuditTable } from '../../../../storage/sqlite/audit.ts'
 import { migrate } from '../../../../storage/sqlite/migrations.ts'
 import type { AuditRow } from '../../../../storage/store.ts'
 import { times } from '../../../support/long.ts'
@@ -218,7 +218,7 @@ function record(number: number, before: Uint8Array, outcome = 'ok\ufffd'): Audit
 function writeLog(file: string): void {
   const database = new Database(file)
   migrate(database)
-  const audit = new Audit(database)
+  const audit = new AuditTable(database)
   let before = NO_HASH
   for (let number = 1; number <= RECORDS; number++) {
     const row = record(number, before)

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import type { AuthStep, Peer } from '../../../../auth/mechanism.ts'
+import type { AuthPeer, AuthStep } from '../../../../auth/mechanism.ts'
 import { untilAborted } from '../../../../server/connections/outbound/channel-auth.ts'
 
-const peer: Peer = { address: '127.0.0.1', loopback: true, encrypted: false }
+const peer: AuthPeer = { address: '127.0.0.1', loopback: true, encrypted: false }
 
 it('whoever has proven itself when the attempt was given up meanwhile is not let in', async () => {
   let decide: (step: AuthStep) => void = () => {}

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { Blocks } from '../../../../storage/sqlite/blocks.ts'
+import { BlockTables } from '../../../../storage/sqlite/blocks.ts'
 import { openDatabase } from '../../../../storage/sqlite/database.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, StorageError } from '../../../../storage/store.ts'
@@ -90,7 +90,7 @@ test('one flipped bit of the frames costs that block and no other', async () => 
   await again.store.close()
 })
 
-test('a damaged row is kept for whoever wants to look at it, also when its block is removed', async () => {
+test('a damaged row is kept for examination, also when its block is removed', async () => {
   const at = pageOf(5)
   damage((file) => {
     file[at + 1000]! ^= 1
@@ -191,7 +191,7 @@ test('a flipped bit anywhere never gives wrong frames, and never an error withou
 })
 
 function servedBy(database: Database.Database): number {
-  const table = new Blocks(database)
+  const table = new BlockTables(database)
   table.directory()
   let served = 0
   for (const { id, frames } of blocks) {

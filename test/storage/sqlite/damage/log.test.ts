@@ -7,7 +7,7 @@ import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { examineLog } from '../../../../storage/sqlite/damage/log.ts'
 import { openDatabase } from '../../../../storage/sqlite/database.ts'
-import { NEXT, Numbers, RESERVED } from '../../../../storage/sqlite/numbers.ts'
+import { NEXT, NumbersTable, RESERVED } from '../../../../storage/sqlite/numbers.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { StorageError } from '../../../../storage/store.ts'
 import { EventLog } from '../../../contracts/store-batch.ts'
@@ -27,7 +27,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 function killed(before: (database: Database.Database) => void = () => {}): void {
   const source = mkdtempSync(join(directory, 'source-'))
   const { database, close } = openDatabase({ directory: source })
-  const numbers = new Numbers(database)
+  const numbers = new NumbersTable(database)
   const put = (next: number): void => numbers.put(Float64Array.of(7, 1, next, next, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
   put(1)
   database.pragma('wal_checkpoint(truncate)')
@@ -48,7 +48,7 @@ function damage(file: string, change: (bytes: Buffer) => void): void {
 function numbers(): { next: number; reserved: number } {
   const { database, close } = openDatabase({ directory })
   try {
-    const row = new Numbers(database).read().sound.get(7)!
+    const row = new NumbersTable(database).read().sound.get(7)!
     return { next: row[NEXT]!, reserved: row[RESERVED]! }
   } finally {
     close()
@@ -61,7 +61,7 @@ test('a log that is whole is taken as it is', () => {
   expect(numbers()).toEqual({ next: 6, reserved: 6 })
 })
 
-test('no log at all is nothing to tell', () => {
+test('a missing log is no damage', () => {
   expect(examineLog(path)).toEqual({ short: false, kept: undefined })
 })
 
@@ -83,31 +83,31 @@ describe('a log that has lost transactions', () => {
     expect(readFileSync(`${path}-wal.damaged-1`).equals(before)).toBe(true)
   })
 
-  test('is told to people, with where it was kept', async () => {
+  test('is reported to people, with the path of the copy', async () => {
     killed()
     damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500))
     const store = new SqliteStore({ directory, reserveBytes: 0 })
     const { warnings } = await store.open(new EventLog())
     expect(warnings?.length).toBe(1)
     expect(warnings?.[0]).toContain(`${path}-wal.damaged-1`)
-    expect(warnings?.[0]).toContain('channels tell that values may be missing')
+    expect(warnings?.[0]).toContain('channels report that values may be missing')
     await store.close()
   })
 
-  test('is told by its own frames when there is no index', () => {
+  test('is found by its own frames when there is no index', () => {
     killed()
     rmSync(`${path}-shm`)
     damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500))
     expect(examineLog(path).short).toBe(true)
   })
 
-  test('is told when its header is broken', () => {
+  test('is found when its header is broken', () => {
     killed()
     damage(`${path}-wal`, (log) => log.writeUInt8(log.readUInt8(17) ^ 1, 17))
     expect(examineLog(path).short).toBe(true)
   })
 
-  test('is told when it is empty or gone', () => {
+  test('is found when it is empty or gone', () => {
     killed()
     truncateSync(`${path}-wal`, 0)
     expect(examineLog(path).short).toBe(true)
@@ -123,7 +123,7 @@ test('a damaged log that the database holds already is put aside, and nothing is
   expect(existsSync(`${path}-wal.damaged-1`)).toBe(true)
 })
 
-test('a log damaged while it was being carried over is refused, and nothing is touched', () => {
+test('a log damaged during a checkpoint is refused, and nothing is touched', () => {
   killed()
   // What a checkpoint that was cut off leaves: more attempted than done.
   damage(`${path}-shm`, (index) => index.writeUInt32LE(5, 128))

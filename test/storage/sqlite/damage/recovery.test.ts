@@ -1,4 +1,4 @@
-/** Rows changed behind the store's back: none is believed, nothing is lost untold, no id is given twice. */
+/** Rows changed without the store: none is trusted, every loss is reported, and no id is used twice. */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -128,7 +128,7 @@ describe('numbers that do not match', () => {
     ['the row is gone', 'delete from numbers where channel = 1', NEXT],
     ['the row is that of another channel', 'update numbers set channel = 5 where channel = 1', NEXT],
   ]
-  test.each(ways)('skip ids, balance and are told: %s', async (_, change, next) => {
+  test.each(ways)('skip ids, balance and are reported: %s', async (_, change, next) => {
     const recovered = await reopened(change)
     const [, , , , accepted, ...settled] = numbersOf(recovered, 1) as number[]
     expect(numbersOf(recovered, 1)?.slice(2, 4)).toEqual([next, next + SKIPPED])
@@ -162,7 +162,7 @@ describe('numbers that do not match', () => {
 
 describe('a block whose place does not match', () => {
   const columns = ['channel', 'lane', 'first', 'count', 'stamp', '"from"', '"to"', 'metric']
-  test.each(columns)('is set aside, and the ledger is left to tell: %s', async (column) => {
+  test.each(columns)('is set aside, and the ledger still shows it: %s', async (column) => {
     const recovered = await reopened(`update block set ${column} = ${column} + 1 where id = 11`)
     expect(blockIds(recovered)).toEqual([12, 21])
     expect(numbersOf(recovered, 1)).toEqual(numbers[1])
@@ -199,13 +199,13 @@ function unseen(index: string, change: string): string[] {
 }
 
 describe('an index that is not what its table says', () => {
-  test('is made again where the table is right', async () => {
+  test('is rebuilt if the table is sound', async () => {
     const recovered = await reopened(
       'update block set first = first + 1 where id = 21',
       ...unseen('block_order', 'update block set first = first - 1 where id = 21'),
     )
     expect(blockIds(recovered)).toEqual([11, 12, 21])
-    expect(recovered.warnings).toEqual(['the index of the table block was damaged and is made again'])
+    expect(recovered.warnings).toEqual(['the index of the table block was damaged and has been rebuilt'])
   })
 
   test('does not hide a row that is wrong', async () => {
@@ -213,7 +213,7 @@ describe('an index that is not what its table says', () => {
     expect(blockIds(recovered)).toEqual([11, 12])
   })
 
-  test('that has lost a row is made again', async () => {
+  test('that has lost a row is rebuilt', async () => {
     const recovered = await reopened(
       'create temp table one as select * from block where id = 21',
       'delete from block where id = 21',
@@ -222,13 +222,13 @@ describe('an index that is not what its table says', () => {
     expect(blockIds(recovered)).toEqual([11, 12, 21])
   })
 
-  test('tells whose GAP is missing', async () => {
+  test('names the channel of a missing GAP', async () => {
     const recovered = await reopened(...unseen('gap_order', 'delete from gap'))
     expect(numbersOf(recovered, 1)).toEqual(numbers[1].with(3, NEXT + 1))
     expect(numbersOf(recovered, 2)).toEqual(numbers[2])
   })
 
-  test('tells whose GAP it was', async () => {
+  test('names the channel of the GAP', async () => {
     const recovered = await reopened(...unseen('gap_order', 'update gap set channel = 9'))
     expect(recovered.gaps.length).toBe(0)
     expect(numbersOf(recovered, 1)?.[3]).toBe(NEXT + 1)
@@ -237,7 +237,7 @@ describe('an index that is not what its table says', () => {
 })
 
 test.each(['lane', 'transaction_id', 'count', 'reason', 'metric', '"from"', '"to"'])(
-  'a GAP that does not match is not told, but that its channel may miss something: %s',
+  'a GAP that does not match is not reported, but its channel reports possible loss: %s',
   async (column) => {
     const recovered = await reopened(`update gap set ${column} = ${column} + 1`)
     expect(rowsOf(recovered.gaps, GAP_WIDTH)).toEqual([])

@@ -1,25 +1,25 @@
 /**
- * One attempt of a peer to be somebody. Here, and only here, it is decided whether an account exists for this peer,
- * whether the attempt is throttled, and whether a proof is still worth anything when it arrives.
+ * One attempt of a peer to log in. Only this file decides whether an account exists for the peer, whether the attempt is
+ * throttled, and whether a proof still counts when it arrives.
  */
 import { AuthError } from './errors.ts'
-import { formatIdentity, parseIdentity, type QualifiedName } from './identity.ts'
-import type { Account, Accounts, AuthStep, Failed, Peer } from './mechanism.ts'
+import { formatIdentity, type QualifiedName, splitIdentity } from './identity.ts'
+import type { Account, Accounts, AuthPeer, AuthStep, Failed } from './mechanism.ts'
 import { isLoopback } from './network.ts'
-import { splitIdentity } from './qualified-name.ts'
+import { parseIdentity } from './prepare.ts'
 import { equalBytes, type ScramVerifier } from './scram/keys.ts'
 import type { Throttle } from './throttle.ts'
 
-export class Guess {
-  /** The one spelling of who is meant. */
+export class LoginAttempt {
+  /** The canonical form of the identity. */
   readonly identity: string
   readonly account: Account | undefined
   readonly #who: QualifiedName
-  readonly #peer: Peer
+  readonly #peer: AuthPeer
   readonly #accounts: Pick<Accounts, 'find'>
   readonly #throttle: Throttle
 
-  constructor(who: QualifiedName, peer: Peer, accounts: Pick<Accounts, 'find'>, throttle: Throttle) {
+  constructor(who: QualifiedName, peer: AuthPeer, accounts: Pick<Accounts, 'find'>, throttle: Throttle) {
     this.identity = formatIdentity(who)
     this.#who = who
     this.#peer = peer
@@ -28,7 +28,7 @@ export class Guess {
     this.account = this.#find()
   }
 
-  /** A throttled guess is answered `throttled()` without being looked at, and counts for nothing. */
+  /** A throttled attempt is answered with `throttled()` unchecked and is not counted. */
   get isThrottled(): boolean {
     return this.#throttle.isThrottled(this.identity, this.#peer.address)
   }
@@ -43,10 +43,11 @@ export class Guess {
     return { outcome: 'failed', identity: this.identity }
   }
 
-  /** Looks at the proof by a check that takes its time. Rejects as `check` does, and with AuthError HASHER_BUSY. */
-  async look(check: () => Promise<boolean>): Promise<boolean> {
+  /** Runs an asynchronous check of the proof. Rejects as `check` does, and with AuthError HASHER_BUSY. */
+  async checkProof(check: () => Promise<boolean>): Promise<boolean> {
     const done = this.#throttle.begin(this.identity, this.#peer.address)
-    if (!done) throw new AuthError('HASHER_BUSY', 'too many guesses at one password are being checked: try again later')
+    if (!done)
+      throw new AuthError('HASHER_BUSY', 'too many attempts at one password are being checked: try again later')
     try {
       return await check()
     } finally {
@@ -55,10 +56,10 @@ export class Guess {
   }
 
   /**
-   * The proof was right, as of when the guess began. Guesses made side by side may have exceeded the limit since then:
-   * their results are not told either. Neither may the account have been removed or its password changed.
+   * The proof was right when the attempt began. If concurrent attempts have exceeded the limit since then, the result is not
+   * reported. The account must still exist, with the same password.
    */
-  proven(method: string): AuthStep {
+  succeeded(method: string): AuthStep {
     if (this.isThrottled) return this.throttled()
     const account = this.#find()
     if (!account || !this.account || !hasSameSecrets(account, this.account)) return this.failed()
@@ -73,8 +74,8 @@ export class Guess {
   }
 }
 
-/** Whom `text` means; undefined where it can mean nobody. */
-export function whoIs(text: string): QualifiedName | undefined {
+/** Parses an identity; undefined if `text` is not one. */
+export function parseIdentityOrNone(text: string): QualifiedName | undefined {
   try {
     return parseIdentity(text)
   } catch (error) {
@@ -84,11 +85,11 @@ export function whoIs(text: string): QualifiedName | undefined {
 }
 
 /**
- * The same for a name that somebody else vouches for: only in our own spelling. Names that prepare to one name may be two
- * people to whoever issued them.
+ * Parses a name that an issuer vouches for; undefined unless it is in canonical form: two names with the same canonical form
+ * may be two people for the issuer.
  */
-export function whoIsExactly(text: string): QualifiedName | undefined {
-  const who = whoIs(text)
+export function parseExactIdentity(text: string): QualifiedName | undefined {
+  const who = parseIdentityOrNone(text)
   if (!who) return undefined
   const { tenant, name } = splitIdentity(text)
   return tenant === who.tenant && name === who.name ? who : undefined

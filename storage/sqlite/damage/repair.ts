@@ -1,7 +1,7 @@
 /**
- * The numbers of channels of which something did not match its checksum, or is not there: so that no transaction id is given
- * twice, the ledger balances [MON 8 Ledger], and the channel has to tell: with ids reserved beyond the next one it looks as
- * after an unclean end [MON 8 Durability]. Values come again rather than being lost.
+ * Repairs the numbers of channels with rows that are missing or do not match their checksums, so that no transaction id is used
+ * twice, the ledger balances [MON 8 Ledger], and the channel reports possible loss: with ids reserved beyond the next one it
+ * looks like after an unclean shutdown [MON 8 Durability]. Values are rather sent again than lost.
  */
 import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../store.ts'
 import { FLOOR, NEXT, type NumbersFound, RESERVED, SKIPPED_IDS } from '../numbers.ts'
@@ -9,47 +9,47 @@ import { FLOOR, NEXT, type NumbersFound, RESERVED, SKIPPED_IDS } from '../number
 const ACCEPTED = 4
 const COMMITTED = 5
 const GAPS = 13
-/** So many more ids than anything else tells of are believed of a damaged row: years of them at any speed. */
+/** An id in a damaged row is believed if it is at most this far above all others: years of values at any rate. */
 const BELIEVED_IDS = 2 ** 44
 
-export interface Sound extends Pick<Recovered, 'channels' | 'blocks' | 'settled' | 'gaps'> {
+export interface SoundRows extends Pick<Recovered, 'channels' | 'blocks' | 'settled' | 'gaps'> {
   readonly numbers: NumbersFound
 }
 
-/** What blocks and GAPs of a channel say. */
+/** The totals over the blocks and GAPs of a channel. */
 interface Tally {
-  /** Values that are not settled. */
+  /** The number of values that are not settled. */
   unsettled: number
-  /** Above every id of theirs. */
+  /** Greater than every transaction id in them. */
   next: number
   gaps: number
 }
 
-export interface Lost {
-  /** Channels that have lost something. */
+export interface LostRows {
+  /** Channels that have lost rows. */
   readonly channels: ReadonlySet<number>
-  /** Bitmaps, of which the blocks may not be known. */
+  /** Whether bitmaps are lost, possibly of unknown blocks. */
   readonly bitmaps: boolean
 }
 
-/** The rows that have to be others, CHANNEL_WIDTH numbers each. */
-export function mend(sound: Sound, lost: Lost): number[][] {
+/** Returns the rows to replace, CHANNEL_WIDTH numbers each. */
+export function repairNumbers(sound: SoundRows, lost: LostRows): number[][] {
   const { channels, numbers } = sound
-  const mended: number[][] = []
-  if (lost.channels.size === 0 && !lost.bitmaps && channels.every(({ id }) => numbers.sound.has(id))) return mended
+  const repaired: number[][] = []
+  if (lost.channels.size === 0 && !lost.bitmaps && channels.every(({ id }) => numbers.sound.has(id))) return repaired
   const tallies = tallyAll(sound)
   for (const channel of channels) {
     const { id, durable } = channel
     const tally = tallies.get(id) ?? newTally()
     const row = numbers.sound.get(id)
-    if (row === undefined) mended.push(rebuilt(channel, tally, numbers.damaged.get(id)))
+    if (row === undefined) repaired.push(rebuilt(channel, tally, numbers.damaged.get(id)))
     else if (durable && (lost.channels.has(id) || (lost.bitmaps && imbalance(row, tally) < 0)))
-      mended.push(balanced(row, tally))
+      repaired.push(balanced(row, tally))
   }
-  return mended
+  return repaired
 }
 
-function tallyAll({ numbers, blocks, settled, gaps }: Sound): Map<number, Tally> {
+function tallyAll({ numbers, blocks, settled, gaps }: SoundRows): Map<number, Tally> {
   const tallies = new Map<number, Tally>()
   const of = (channel: number): Tally => {
     const tally = tallies.get(channel) ?? newTally()
@@ -75,7 +75,7 @@ function newTally(): Tally {
   return { unsettled: 0, next: 0, gaps: 0 }
 }
 
-/** Of `count` values, without those below an ordinal and those in the bitmap. */
+/** The number of `count` values that are neither below an ordinal nor in the bitmap. */
 function unsettled(count: number, below: number, bitmap: Uint8Array | undefined): number {
   const start = Math.max(0, Math.min(below, count))
   let left = count - start
@@ -86,13 +86,13 @@ function unsettled(count: number, below: number, bitmap: Uint8Array | undefined)
   return left
 }
 
-/** Values that are missing; below zero: that are there and counted as settled. */
+/** The number of missing values; negative if values that are counted as settled are there. */
 function imbalance(row: readonly number[], tally: Tally): number {
   const settled = row.slice(COMMITTED, GAPS).reduce((sum, count) => sum + count, 0)
   return row[ACCEPTED]! - settled - tally.unsettled
 }
 
-/** Of what comes again it is not known what had become of it; most was committed. */
+/** Corrects a row for values that are sent again. How they were settled is not known; most were committed. */
 function balanced(row: readonly number[], tally: Tally): number[] {
   const again = Math.max(0, -imbalance(row, tally))
   const committed = Math.min(again, row[COMMITTED]!)
@@ -102,7 +102,7 @@ function balanced(row: readonly number[], tally: Tally): number[] {
     .with(RESERVED, Math.max(row[RESERVED]!, row[NEXT]! + 1))
 }
 
-/** From what is there. What the damaged row says can only waste ids, as long as it does not say too many. */
+/** Rebuilds a row from blocks and GAPs. A believed id of the damaged row can only waste ids. */
 function rebuilt({ id, origin }: ChannelRow, tally: Tally, damaged: readonly number[] = []): number[] {
   const seen = Math.max(origin, tally.next)
   const said = damaged.slice(FLOOR, RESERVED + 1)

@@ -1,16 +1,16 @@
 /** The promise about guessing, kept by all the parts together: 100,000 guesses, and the owner in between. */
 import { expect, test } from 'vitest'
-import type { Peer } from '../../auth/mechanism.ts'
+import type { AuthPeer } from '../../auth/mechanism.ts'
 import { Fixture, LOCAL } from './fixture.ts'
 
 const GUESSES = 100_000
 const MINUTE = 60_000
 const MOST = 20
 
-const from = (address: string): Peer => ({ ...LOCAL, address })
+const from = (address: string): AuthPeer => ({ ...LOCAL, address })
 
 /** One guess by SCRAM that cannot be right; whether it was looked at. */
-async function guess(it: Fixture, peer: Peer): Promise<boolean> {
+async function guess(it: Fixture, peer: AuthPeer): Promise<boolean> {
   const exchange = it.begin(peer)
   const first = await exchange.step('scram-sha-256', Buffer.from('n,,n=acme/alice,r=x'))
   if (first.outcome !== 'continue') return false
