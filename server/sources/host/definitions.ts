@@ -1,5 +1,5 @@
 /**
- * The host metrics as data: the catalogue, docs/sensors.md and the reader all come from this table. A metric's `field`
+ * The host metrics as data: the catalogue, docs/sources/host.md and the reader all come from this table. A metric's `field`
  * is the key under which its group's reading holds the value, always the last word of the name.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
