@@ -110,6 +110,7 @@ function checkCommands(_trials: Trials, _page: Page, block: Block): void {
 
 function checkExample(trials: Trials, page: Page, block: Block): void {
   if (block.isHidden) return
+  if (isOfTree(block)) return expectTested(block)
   trials.checked(block)
   if (block.file !== undefined) expectUsed(page, block)
 }
