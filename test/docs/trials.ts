@@ -110,6 +110,10 @@ function checkCommands(_trials: Trials, _page: Page, block: Block): void {
 
 function checkExample(trials: Trials, page: Page, block: Block): void {
   if (block.isHidden) return
+  if (isOfTree(block)) {
+    expectTested(block)
+    return
+  }
   trials.checked(block)
   if (block.file !== undefined) expectUsed(page, block)
 }

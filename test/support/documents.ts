@@ -1,7 +1,7 @@
 /**
- * The tables of docs/statuses.md, docs/commands.md and docs/cli.md, made from the sources, so that they cannot say something else.
- * Only what stands between `<!-- table: NAME -->` and `<!-- end -->` is made; the text around it is written by hand.
- * `npx tsx test/support/documents.ts` rewrites the files; test/documents.test.ts tells when that is due.
+ * The tables of docs/statuses.md, docs/commands.md and docs/cli.md, generated from the sources, so that they cannot differ.
+ * Only the text between `<!-- table: NAME -->` and `<!-- end -->` is generated; the text around it is written by hand.
+ * `npx tsx test/support/documents.ts` rewrites the files; test/documents.test.ts fails when that is due.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -18,43 +18,43 @@ const ROOT = new URL('../../', import.meta.url)
 const protocolErrors: Readonly<Record<ProtocolErrorCode, string>> = {
   FRAME_TOO_LONG: 'The length of a frame is above the limit in force; it is refused before its bytes arrive.',
   FRAME_TOO_SHORT: 'The length of a frame is below 8, the least a frame can have.',
-  FRAME_UNALIGNED: 'The length of a frame is no multiple of 4.',
-  TRUNCATED: 'A field reaches beyond the end of what was given.',
-  TRAILING_BYTES: 'There are bytes behind the last field.',
+  FRAME_UNALIGNED: 'The length of a frame is not a multiple of 4.',
+  TRUNCATED: 'A field extends beyond the end of the input.',
+  TRAILING_BYTES: 'There are bytes after the last field.',
   BAD_PADDING: 'The bytes that fill a field up to a multiple of 4 are not zero; in smon, FE is missing after 16 FF.',
   BAD_UTF8: 'A text that has to be UTF-8 is not.',
-  BAD_NAME: 'A name is empty, too short, too long, no Unicode, or holds a control character.',
+  BAD_NAME: 'A name is empty, too short, too long, not Unicode, or contains a control character.',
   BAD_BOOLEAN: 'A boolean is neither 0 nor 1.',
-  BAD_TYPE: 'A type has a number that does not exist, or that may not stand there.',
+  BAD_TYPE: 'A type has a number that does not exist, or that is not allowed there.',
   BAD_COUNT: 'A count is larger than what can follow it; in smon, too many tokens, or no index to replace.',
   BAD_NUMBER:
-    'A number that is written as text is none, or does not fit its type; in smon, a number that may not stand there.',
-  BAD_JSON: 'A text message is not JSON, or not the JSON that a command takes.',
-  DUPLICATE_NAME: 'An argument stands twice.',
+    'A text is not a number, or the number does not fit its type; in smon, a number that is not allowed there.',
+  BAD_JSON: 'A text message is not JSON, or not the JSON of a command.',
+  DUPLICATE_NAME: 'An argument is given twice.',
   TOO_DEEP: 'RECs and ARRAYs are nested deeper than 4; in smon, too many indexes.',
-  TOO_LONG: 'A text or byte string is longer than may stand there.',
+  TOO_LONG: 'A text or byte string is longer than allowed there.',
   UNKNOWN_MESSAGE: 'The number of a message is neither a metric id nor one of the messages.',
 }
 
 const authErrors: Readonly<Record<AuthErrorCode, string>> = {
   BAD_IDENTITY: 'A name is not of the form `user` or `tenant/user`.',
   BAD_KEYS: 'The file of keys for JSON Web Tokens cannot be used; the message says why.',
-  BAD_PASSWORD: 'A new password is empty, too long, or holds what cannot be typed reliably.',
-  BAD_SCOPE: 'The scope of a token is not lines like `COLLECT host.*`.',
-  HASHER_BUSY: 'Too many passwords wait to be checked; try again.',
-  HASHER_CLOSED: 'The server is stopping and checks no passwords any more.',
-  NO_CRYPTO: 'The browser offers no WebCrypto, because the page came neither by https nor from this host.',
+  BAD_PASSWORD: 'A new password is empty, too long, or contains characters that cannot be typed reliably.',
+  BAD_SCOPE: 'The scope of a token does not consist of lines like `COLLECT host.*`.',
+  HASHER_BUSY: 'Too many passwords are waiting to be checked; try again.',
+  HASHER_CLOSED: 'The server is stopping and does not check passwords any more.',
+  NO_CRYPTO: 'The browser offers no WebCrypto, because the page came neither over https nor from this host.',
   SCRAM_MALFORMED: 'A SCRAM message of the server does not follow RFC 5802.',
-  SCRAM_REFUSED: 'The server refused the exchange, or asked for something this client refuses.',
-  SERVER_NOT_PROVEN: 'The server could not show that it knows the password; it may not be the one that is meant.',
+  SCRAM_REFUSED: 'The server refused the exchange, or asked for something that this client refuses.',
+  SERVER_NOT_PROVEN: 'The server could not prove that it knows the password; it may not be the intended server.',
 }
 
 const storageErrors: Readonly<Record<StorageErrorCode, string>> = {
   LOCKED: 'Another server uses this data directory.',
   NOT_WRITABLE: 'The data directory or a file in it cannot be written.',
-  TOO_NEW: 'The data was written by a newer version; it was not touched.',
+  TOO_NEW: 'The data was written by a newer version; it was not changed.',
   DAMAGED: 'The database cannot be read; it was left as it is.',
-  FULL: 'There is no space left on the disk.',
+  FULL: 'The disk is full.',
   IO: 'Reading or writing failed; the system log says why.',
 }
 
@@ -110,7 +110,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return `${line(head)}|${'---|'.repeat(head.length)}\n${rows.map(line).join('')}`
 }
 
-/** The text with all its tables made anew. A table of an unknown name is an error. */
+/** Generates all tables of a text again. A table with an unknown name is an error. */
 export function refresh(text: string): string {
   return text.replace(/(<!-- table: (.+?) -->\n)[\s\S]*?(<!-- end -->)/g, (_, begin, name, end) => {
     const make = tables[name]

@@ -1,6 +1,6 @@
 /**
- * The host metrics as data: the catalogue, docs/sensors.md and the reader are derived from this table. The `field` of a
- * metric is the key of its value in the reading of its group, and always the last word of its name.
+ * The host metrics as data: the catalogue, docs/sources/host.md and the reader all come from this table. A metric's `field`
+ * is the key under which its group's reading holds the value, always the last word of the name.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 

@@ -62,7 +62,7 @@ export const qmfSection = tableList(
     .default([])
     .describe(
       'Qpid brokers that the server connects to, one table each; only in the file. What they give: ' +
-        '[sensors.md](sensors.md#qmf).',
+        '[sources/qmf.md](sources/qmf.md).',
     ),
 )
 /** A Qpid broker to connect to. */

@@ -22,7 +22,7 @@ test('no name is declared twice, and each ends in its field', () => {
   for (const { name, field } of HOST_DEFINITIONS) expect(name.endsWith(`.${field}`)).toBe(true)
 })
 
-test('docs/sensors.md contains the table of host metrics', () => {
-  const docs = readFileSync(new URL('../../../../docs/sensors.md', import.meta.url), 'utf8')
+test('docs/sources/host.md contains the table of host metrics', () => {
+  const docs = readFileSync(new URL('../../../../docs/sources/host.md', import.meta.url), 'utf8')
   expect(docs).toContain(tableOfMetrics())
 })
