@@ -10,8 +10,8 @@ const ROOT = new URL('../..', import.meta.url).pathname
 const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', 'data', 'coverage'])
 /** What worker threads are started from: package.json names them in dist/. */
 const WORKERS = ['auth/bcrypt-worker.ts', 'storage/sqlite/worker.ts']
-/** A defect may make a test wait for ever. */
-const MAX_RUN_MS = 120_000
+/** What a file of tests may take: a defect may make it wait for ever. */
+const MAX_FILE_MS = 120_000
 
 export interface TestRun {
   readonly passed: number
@@ -64,7 +64,8 @@ export class CopiedTree {
     this.#buildWorkers()
     const results = join(directory, 'results.json')
     rmSync(results, { force: true })
-    const output = await runVitest(directory, ['--bail=1', '--reporter=json', `--outputFile=${results}`, ...tests])
+    const options = ['--bail=1', '--reporter=json', `--outputFile=${results}`]
+    const output = await runVitest(directory, [...options, ...tests], tests.length * MAX_FILE_MS)
     if (!existsSync(results)) return { passed: 0, failed: [], unloaded: tests, output }
     const { testResults } = JSON.parse(readFileSync(results, 'utf8')) as Report
     const all = testResults.flatMap(({ assertionResults }) => assertionResults)
@@ -102,10 +103,10 @@ function failureOf({ fullName, failureMessages }: TestResult): string {
 }
 
 /** Runs vitest in a folder, in the short form of the tests; returns what it wrote. */
-function runVitest(directory: string, options: readonly string[]): Promise<string> {
+function runVitest(directory: string, options: readonly string[], timeout: number): Promise<string> {
   const { TEST_LONG, TEST_REPORT, VITEST, ...env } = process.env
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/mutants/vitest.config.ts', ...options]
-  const child = spawn(process.execPath, vitest, { cwd: directory, env, timeout: MAX_RUN_MS })
+  const child = spawn(process.execPath, vitest, { cwd: directory, env, timeout })
   const written: string[] = []
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => written.push(text))
   return new Promise((resolve, reject) => {
