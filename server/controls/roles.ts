@@ -1,6 +1,5 @@
 /** `role.*`: the rules of roles [MON 10]. A change is in force at once: whatever is no longer allowed ends in the same turn. */
 import { DEFAULT_TENANT } from '../../auth/identity.ts'
-import { parseIdentity } from '../../auth/prepare.ts'
 import { overlaps } from '../../auth/pattern.ts'
 import {
   ADMIN_ROLE,
@@ -13,6 +12,7 @@ import {
   type RuledCommand,
   ruleCommands,
 } from '../../auth/permissions.ts'
+import { parseIdentity } from '../../auth/prepare.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'
