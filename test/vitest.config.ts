@@ -4,7 +4,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 const ROOT = new URL('..', import.meta.url).pathname
 /** Below these, tests start processes: each file has a worker of its own. All others share a few. */
-const PROCESSES = ['agents', 'bench', 'chaos', 'conformance', 'docs', 'e2e', 'packaging', 'web'].map(
+const PROCESSES = ['agents', 'bench', 'chaos', 'conformance', 'docs', 'e2e', 'mutants', 'packaging', 'web'].map(
   (folder) => `test/${folder}/`,
 )
 

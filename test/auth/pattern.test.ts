@@ -49,6 +49,19 @@ describe('two patterns', () => {
   })
 })
 
+describe('the pieces of a pattern', () => {
+  it.each([
+    ['*ab*b', 'ab', false],
+    ['*ab*b', 'abb', true],
+    ['a*b*b', 'ab', false],
+    ['a*b*b', 'abb', true],
+    ['a*a', 'a', false],
+    ['*aba*aba*', 'ababa', false],
+  ])('%s stand in %s one after the other, none in the place of another: %s', (pattern, text, expected) => {
+    expect(matcher(pattern)(text)).toBe(expected)
+  })
+})
+
 describe('a star in the text', () => {
   it('is matched by a star of the pattern alone', () => {
     expect(matcher('host.*')('host.*')).toBe(true)

@@ -95,6 +95,15 @@ describe('a lane', () => {
     )
   })
 
+  it.each([1, 2, 3])('keeps its cursor in its place when the entry at %i is removed', (index) => {
+    const lane = new Lane(0)
+    for (let id = 0; id < 5; id++) lane.push(blockOf(id, 1))
+    lane.cursor = 1
+    lane.remove(index)
+    expect(lane.cursor).toBe(1)
+    expect([...lane].map(({ first }) => first)).toEqual([0, 1, 2, 3, 4].toSpliced(index, 1))
+  })
+
   it('does not grow for ever after a value that is never committed', () => {
     const lane = new Lane(0)
     lane.push(blockOf(1, 1))

@@ -243,11 +243,42 @@ describe('guessing', () => {
   })
 })
 
+describe('a peer that does not take its responses', () => {
+  it('is not read on before AUTH', async () => {
+    const { stream } = await connect()
+    stream.pause()
+    const batch = join(...Array.from({ length: 500 }, (_, seq) => command.nop(seq)))
+    let taken = 0
+    for (let n = 0; n < 100; n++) stream.write(batch, () => taken++)
+    for (let turns = 0; turns < 20; turns++) await producer.settle()
+    expect(taken).toBeLessThan(100)
+    stream.destroy()
+    await producer.settle()
+  })
+})
+
 describe('what was said', () => {
   it('stands in no log: no password, no proof', async () => {
     await auth(await connect(), 'password', password('admin', 'a-secret-that-is-wrong'))
     expect(producer.logged.join('')).not.toMatch(/a-secret-that-is-wrong|admin-password/)
     expect(producer.logged.length).toBeGreaterThan(0)
+  })
+})
+
+describe('a connection above `limits.connections`', () => {
+  it('is closed at once, authenticated or not; one that has ended makes room', async () => {
+    const small = await TestProducer.start({ config: { limits: { connections: 2 } } })
+    const first = await small.seat()
+    const second = small.connect()
+    await second.until('caps')
+    const third = small.connect()
+    await small.settle()
+    expect([third.closed, third.pending()]).toEqual([true, []])
+    second.destroy()
+    await small.settle()
+    await small.connect().until('caps')
+    await first.ok((seq) => command.nop(seq))
+    await small.stop()
   })
 })
 

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type DatabaseOptions, openDatabase } from '../../../storage/sqlite/database.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { StorageError } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -52,6 +53,18 @@ function digests(): string[] {
   const names = readdirSync(directory).filter((name) => name !== 'lock.db')
   return names.sort().map((name) => `${name} ${digest(name)}`)
 }
+
+test('what is written is flushed to the disk with each transaction, unless that is switched off', () => {
+  const flushing = (options: Partial<DatabaseOptions>): unknown[] => {
+    const { database, close } = openDatabase({ directory, ...options })
+    const pragmas = ['journal_mode', 'synchronous', 'fullfsync', 'checkpoint_fullfsync']
+    const found = pragmas.map((pragma) => database.pragma(pragma, { simple: true }))
+    close()
+    return found
+  }
+  expect(flushing({})).toEqual(['wal', 2, 1, 1])
+  expect(flushing({ synchronous: 'normal' })).toEqual(['wal', 1, 1, 1])
+})
 
 describe('opening a data directory', () => {
   test('it is made, for its owner only, and so is the database', async () => {
