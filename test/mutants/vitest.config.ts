@@ -5,7 +5,7 @@ const ROOT = new URL('../..', import.meta.url).pathname
 
 export default defineConfig({
   // node_modules is a link to the one of the tree that was copied.
-  cacheDir: `${ROOT}.vite`,
+  cacheDir: `${ROOT}dist/.vite`,
   test: {
     root: ROOT,
     include: ['test/**/*.test.ts'],
