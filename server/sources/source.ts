@@ -16,7 +16,7 @@ import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
 import type { Pacing } from './io/pacer.ts'
 import type { Notices } from './producer/notices.ts'
-import type { Stats } from './producer/status.ts'
+import type { Stats, StatusEntry } from './producer/status.ts'
 
 /** `S` is its section of the configuration: `config.ts` in its folder, with the documentation of each key. */
 export interface Source<S extends Section> {
@@ -49,9 +49,6 @@ export interface ServerView {
   /** Entries of `producer.sensors` that belong to no source. */
   readonly statuses: readonly StatusEntry[]
 }
-
-/** An entry of `producer.sensors`. */
-export type StatusEntry = Pick<Sensor, 'owner' | 'status'>
 
 export interface OpenedSource {
   readonly sensors?: readonly Sensor[]

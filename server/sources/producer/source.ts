@@ -1,12 +1,12 @@
 /** `producer.*`: metrics about the server itself. They have no section in the configuration, so table.ts does not list them. */
 
-import type { OpenedSource, SourceContext, StatusEntry } from '../source.ts'
+import type { OpenedSource, SourceContext } from '../source.ts'
 import { AuditSensor } from './audit.ts'
 import { controlsView, metricsView } from './catalogue.ts'
 import { channelsView } from './channels.ts'
 import { QuotaNotices } from './notices.ts'
 import { ProducerSensor } from './sensor.ts'
-import { sensorsView, statsView } from './status.ts'
+import { type StatusEntry, sensorsView, statsView } from './status.ts'
 
 /** `statuses` returns the entries of `producer.sensors`. */
 export function openProducer(

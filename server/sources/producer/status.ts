@@ -7,11 +7,13 @@ import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Fences } from '../../metrics/fences.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import type { SensorStatus } from '../../metrics/metric.ts'
-import type { StatusEntry } from '../source.ts'
+import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { ARRAY, DOUBLE, REC, STRING, UINT64 } = BasicType
+
+/** An entry of `producer.sensors`. */
+export type StatusEntry = Pick<Sensor, 'owner' | 'status'>
 
 export function sensorsView(sensors: () => readonly StatusEntry[], fences = new Fences()): ProducerView {
   return {

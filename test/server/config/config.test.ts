@@ -356,7 +356,7 @@ describe('an error', () => {
       '[gmetric]\nmulticast_interface = "lo"',
       'c.toml:2: `gmetric.multicast_interface`: expected an IPv4 .*, found "lo"',
     ],
-    ['[gmetric]\nrequest_metadata = "multicast"', 'c.toml:2: `gmetric.request_metadata`.* no group is joined: name .*'],
+    ['[gmetric]\nrequest_metadata = "multicast"', 'c.toml:2: `gmetric.request_metadata`.* no group is joined: set .*'],
     ['[gmetric]\nallow = "::/0"', 'c.toml:2: `gmetric.allow`: expected a list of networks .*, found "::/0"'],
     ['[http]\nallowed_origins = ["https://a.b/"]', 'c.toml:2: `http.allowed_origins`: .*, found "https://a.b/"'],
     ['[http]\nallowed_origins = ["https://a.b:443"]', 'c.toml:2: .*no default port, found "https://a.b:443"'],

@@ -53,14 +53,14 @@ export interface QmfAgentOptions {
   /** The last banks, if any: they stay the same unless another agent has them. */
   readonly banks?: Banks | undefined
   readonly inventory: Inventory
-  readonly counters: AgentCounters
+  readonly counters: QmfAgentCounters
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly events: AgentEvents
   readonly connect: (events: AmqpEvents) => AgentLink
 }
 
 /** The counters of an agent, for `producer.sensors`. */
-export type AgentCounters = ReturnType<typeof newAgentCounters>
+export type QmfAgentCounters = ReturnType<typeof newAgentCounters>
 
 export function newAgentCounters() {
   return {
