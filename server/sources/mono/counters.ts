@@ -77,6 +77,11 @@ export class MonoSeries implements CataloguedSeries {
     this.#changed(this)
   }
 
+  /** An agent sends only changes: the value of a constant may have come between COLLECT and SUBSCRIBE, and no other will. */
+  first(): Measurement | undefined {
+    return this.last
+  }
+
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
     return label === 'agent' && matcher(this.labels.agent as string)
   }
