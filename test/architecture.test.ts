@@ -63,9 +63,6 @@ const COMMANDS = [
 /** Names that the public doors of the client library share with each other or with the server's library. */
 const PUBLIC = ['Address', 'Arguments', 'StatusError', 'connect']
 
-/** The first file of a thread: it stays a file, however short it is. */
-const THREADS = ['auth/bcrypt-worker.ts']
-
 /** What runs in a browser too. */
 const NODE_FREE = [
   '^protocol/(?!link/)',
@@ -151,8 +148,7 @@ function fragments(baseDir: string, { modules }: ICruiseResult): string[] {
     }
   }
   return [...importers].flatMap(([path, [importer = '', ...others]]) => {
-    if (others.length > 0 || THREADS.includes(path) || !/[.]tsx?$/.test(path) || dirname(path) !== dirname(importer))
-      return []
+    if (others.length > 0 || !/[.]tsx?$/.test(path) || dirname(path) !== dirname(importer)) return []
     const lines = linesOf(readFileSync(join(baseDir, path), 'utf8'))
     return lines < MIN_LINES ? [`${path}: ${lines} lines, only for ${importer}`] : []
   })
