@@ -175,7 +175,6 @@ export class AgentCounters {
       series.labels = { name: series.name, agent }
       series.isWanted = false
       this.#receiver.born(series)
-      if (series.last !== undefined) this.#receiver.received(series, series.last.value, series.last.time)
       this.#changed(series)
     }
   }

@@ -25,6 +25,9 @@ export class FakeHub implements MonoHub {
 
   born(_sensor: ListeningSensor, series: Series): void {
     this.#told.push(`born ${nameOf(series)}`)
+    // As the hub does it for whoever has subscribed.
+    const known = series.first?.()
+    if (known !== undefined) this.#told.push(`${nameOf(series)} = ${known.value.value}`)
   }
 
   emit(series: Series, { value }: Value): void {
