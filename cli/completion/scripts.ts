@@ -52,7 +52,7 @@ function quoted(text: string): string {
 }
 
 /**
- * Names of metrics are chosen by whoever sends them: they are never passed to `compgen -W`, which would expand them, and are
+ * Whoever sends metrics chooses their names, so they are never passed to `compgen -W`, which would expand them, and they are
  * quoted on the command line.
  */
 export function bashScript(tree: readonly CommandNode[]): string {

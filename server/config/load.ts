@@ -1,6 +1,6 @@
 /**
  * Reads file and environment and checks them against a schema. Everything wrong is collected before anything is thrown:
- * whoever starts a server with a bad file learns all of it at once.
+ * whoever starts a server with a bad file sees every problem at once.
  */
 import { readFileSync } from 'node:fs'
 import type { TomlTable } from 'smol-toml'

@@ -351,9 +351,9 @@ describe.skipIf(missing)(`an application with the agent${howTo}`, () => {
     ['port=65536', 'port is a number from 1 to 65535, not "65536"'],
     ['interval=5', 'interval is a number from 10 to 600000, not "5"'],
     ['interval', 'interval is a number from 10 to 600000, not ""'],
-  ])('is told that %s is no option, and runs', async (options, told) => {
+  ])('is reported that %s is no option, and runs', async (options, reported) => {
     const { code, err } = await run(options, 'at-once').end()
     expect(code).toBe(3)
-    expect(err).toBe(`CinnabarAgent: ${told}. The application runs without it.\non standard error\n`)
+    expect(err).toBe(`CinnabarAgent: ${reported}. The application runs without it.\non standard error\n`)
   })
 })

@@ -42,7 +42,7 @@ test.each([1, 500])('from %i loopback addresses, at most twenty a minute are loo
   }
 })
 
-test('by password, all at once, no more than that are looked at, and none of the rest is told', async () => {
+test('by password, all at once, no more than that are looked at, and none of the rest is reported', async () => {
   const it = new Fixture()
   const guesses = Array.from({ length: 1000 }, (_, i) => it.password('acme/alice', i === 999 ? 'wonderland' : `${i}`))
   const answers = await Promise.allSettled(guesses)

@@ -61,7 +61,7 @@ test('each block is twice as long as the one before, a quarter of an hour at mos
   }
 })
 
-test('a quarter of an hour of quiet behind a block, and it begins with a minute again', () => {
+test('a quarter of an hour of quiet after a block, and it begins with a minute again', () => {
   const it = throttle()
   const block = (): number => {
     fail(it, 6)

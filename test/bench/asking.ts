@@ -6,7 +6,7 @@ import { args, command, str, type } from '../support/bytes.ts'
 import type { Json } from '../support/records.ts'
 import type { BenchConnection } from './connection.ts'
 
-/** Of a VALUE frame: behind it stand the value's type and the value. */
+/** Of a VALUE frame: after it stand the value's type and the value. */
 const HEADER_BYTES = 24
 
 /** The connection's listener is this one afterwards: it should be a connection that is only asked. */

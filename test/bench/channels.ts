@@ -135,7 +135,7 @@ class Visits {
       value: (view, at) => {
         if (moves === 0) commits.add(view, at)
       },
-      // At once: values may stand behind the response in the same read.
+      // At once: values may stand after the response in the same read.
       response: (seq) => {
         if (seq === MOVE) moves--
       },

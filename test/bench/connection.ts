@@ -14,7 +14,7 @@ const GAP = 0xfffffffc
 const LAST_METRIC = 0x7fffffff
 const AUTH_NEEDED = 1
 const BUFFER_BYTES = 64 << 10
-/** Of a frame: behind its length the metric id, or for a RESPONSE what it is; then seq or transaction id. */
+/** Of a frame: after its length the metric id, or for a RESPONSE what it is; then seq or transaction id. */
 const KIND = 4
 const SEQ = 8
 const STATUS = 12
@@ -147,7 +147,7 @@ export class BenchConnection {
       return
     }
     this.#asked.delete(seq)
-    // The AUTH message behind it, which stands in the same read, is looked at before whoever waits goes on.
+    // The AUTH message after it, which stands in the same read, is looked at before whoever waits goes on.
     waiting({ status, result: this.#view.getUint32(at + RESULT) })
   }
 }

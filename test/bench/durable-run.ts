@@ -8,7 +8,7 @@ export interface Figures {
   readonly name: string
   readonly settings: string
   readonly values: number
-  /** Of them dropped by the server's own policy, and told. */
+  /** Of them dropped by the server's own policy, and reported. */
   readonly dropped: number
   readonly seconds: number
   readonly valuesPerSecond: number

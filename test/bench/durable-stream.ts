@@ -23,7 +23,7 @@ export function definitions(): Uint8Array {
   return Buffer.concat(parts)
 }
 
-/** So many rounds through all series; each begins behind the last token. */
+/** So many rounds through all series; each begins after the last token. */
 export function roundsOf(count: number): Uint8Array {
   const round = Buffer.from([...WRAP, ...Array.from({ length: SERIES - 1 }, () => PAIR).flat()])
   return Buffer.concat(Array.from({ length: count }, () => round))

@@ -169,7 +169,7 @@ describe('the checker finds', () => {
     ],
     [
       'ids that do not ascend',
-      /order.*id 101 behind id 102/,
+      /order.*id 101 after id 102/,
       ({ history }: ReturnType<typeof fed>) => {
         history.value(102, A, 2)
         history.value(101, A, 1)

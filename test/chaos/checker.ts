@@ -1,6 +1,6 @@
 /**
  * The judge of a run in which a server dies and comes back. Lost = stored (as `producer.channels` said) minus delivered or
- * told dropped; unexpected = never sent, or the same value under two ids, or one id for two things (reused). The same value
+ * reported dropped; unexpected = never sent, or the same value under two ids, or one id for two things (reused). The same value
  * under the same id may come as often as it likes, until its COMMIT is answered.
  */
 import { type Fault, History, type Policy } from './history.ts'
@@ -12,7 +12,7 @@ export interface Feeds {
   readonly life: number
   /** The last counter of a source that was sent; they begin at 1. */
   sent(source: number): number
-  /** The lives in which counters from .. to - 1 were sent: each with its first one and the one behind its last: none yet of the present life. */
+  /** The lives in which counters from .. to - 1 were sent: each with its first one and the one after its last: none yet of the present life. */
   lives(source: number, from: number, to: number): { life: number; first: number; end: number }[]
 }
 

@@ -1,7 +1,7 @@
 /**
  * Files that are not as they were left: bits flipped, pages zeroed, ends cut off, in copies of what a killed process left
  * behind. It starts, or refuses with an error that says what to do and touches nothing. If it starts, no value is wrong,
- * what is missing is told on its channel, and no id comes twice.
+ * what is missing is reported on its channel, and no id comes twice.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ const MIN_BASES = 3
 const BATCHES = 60
 const PAGE = 16_384
 const SECTOR = 512
-/** Of a row: the rest is frames, or the row behind it. */
+/** Of a row: the rest is frames, or the row after it. */
 const NUMBERS_BYTES = 80
 const DATABASE = 'cinnabar.db'
 /** Tables whose rows have checksums: half of what hits the database hits rows of theirs. */
@@ -252,13 +252,13 @@ function emptied({ recovered, write }: Opened): string {
   }
 }
 
-/** It does not start: that is told, and nothing is touched. */
+/** It does not start: that is reported, and nothing is touched. */
 function refusal(error: unknown, directory: string, before: ReadonlyMap<string, Buffer>): string {
-  const told = codeOf(error).startsWith('SQLITE') ? storageError(error, join(directory, DATABASE)) : error
-  if (!(told instanceof StorageError)) throw error
+  const reported = codeOf(error).startsWith('SQLITE') ? storageError(error, join(directory, DATABASE)) : error
+  if (!(reported instanceof StorageError)) throw error
   // The number of the format is a few bits in the header.
-  if ((told.code !== 'DAMAGED' && told.code !== 'TOO_NEW') || !told.message.includes(join(directory, DATABASE)))
-    throw told
+  if ((reported.code !== 'DAMAGED' && reported.code !== 'TOO_NEW') || !reported.message.includes(join(directory, DATABASE)))
+    throw reported
   for (const [name, bytes] of filesOf(directory))
     if (Buffer.compare(bytes, before.get(name) ?? Buffer.alloc(0)) !== 0)
       throw new Error(`${name} was changed by a start that was refused`)
@@ -271,7 +271,7 @@ function delivered(opened: Opened, known: Known): string {
   const isShort = batch < known.durable
   const warnings = opened.recovered.warnings ?? []
   const mended = mendedChannels(warnings)
-  let told = 0
+  let reported = 0
   for (const [channel, account] of known.accounts) {
     const got = channels.get(channel)
     if (got === undefined) {
@@ -284,11 +284,11 @@ function delivered(opened: Opened, known: Known): string {
     const isTold = unknown && (isShort || mended.has(channel))
     const gaps = isTold ? [{ kind: 'gap', id: 0, count: Number.POSITIVE_INFINITY, reason: 5 } as const] : []
     checkChannel(channel, account, { ...got, gaps: [...got.gaps, ...gaps] }, isTold ? -1 : batch)
-    told += got.gaps.filter(({ reason }) => reason === GapReason.damaged).length
+    reported += got.gaps.filter(({ reason }) => reason === GapReason.damaged).length
   }
-  if (isShort) return 'the log is short, told'
-  if (mended.size > 0) return 'channels mended, told'
-  if (told > 0) return 'values lost, told'
+  if (isShort) return 'the log is short, reported'
+  if (mended.size > 0) return 'channels mended, reported'
+  if (reported > 0) return 'values lost, reported'
   return warnings.length > 0 ? 'noticed, nothing lost' : 'nothing lost'
 }
 

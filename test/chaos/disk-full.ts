@@ -19,7 +19,7 @@ const DISK_MIB = 24
 const SOURCE = 'disk'
 /** Datagrams that are on their way at once: less than the kernel's receive buffer holds. */
 const BURST = 32
-/** A value with this behind its number fills the disk sooner. */
+/** A value with this after its number fills the disk sooner. */
 const PADDING = 'x'.repeat(4_000)
 /** What is looked at again and again, this often and so far apart: half a minute, and then it is an error. */
 const MOST_LOOKS = 6_000
@@ -131,7 +131,7 @@ class Disk {
 
   get summary(): string {
     const { sent, delivered, toldDropped } = this.totals
-    return `${sent} sent, ${delivered} delivered, ${toldDropped} told as dropped`
+    return `${sent} sent, ${delivered} delivered, ${toldDropped} reported as dropped`
   }
 
   async #begin(): Promise<void> {
@@ -300,7 +300,7 @@ class Disk {
     if (found !== status.OK) throw new Error(`a command that frees room was answered with status ${found}`)
   }
 
-  /** With room, what is sent comes; everything there was is delivered or told. */
+  /** With room, what is sent comes; everything there was is delivered or reported. */
   async #checkTaken(): Promise<void> {
     const first = this.#next
     const before = await this.#ledger()
@@ -313,14 +313,14 @@ class Disk {
     await this.#commitAll()
     if (this.#owed.size > 0) throw new Error(`lost: ${this.#owed.size} stored values did not come again`)
     const { accepted, committed, dropped } = await this.#ledger()
-    let told = 0
-    for (const count of this.#came.values()) if (count < 0) told -= count
+    let reported = 0
+    for (const count of this.#came.values()) if (count < 0) reported -= count
     this.totals.delivered = this.#idOf.size
-    this.totals.toldDropped = told
+    this.totals.toldDropped = reported
     if (accepted !== committed + dropped.full) throw new Error(`lost: ${accepted} accepted, ${committed} committed`)
-    if (this.totals.kills === 0 && told !== dropped.full) throw new Error(`${dropped.full} dropped, ${told} told`)
-    if (this.totals.kills === 0 && this.#idOf.size + told !== this.totals.sent) {
-      throw new Error(`lost: ${this.totals.sent} sent, ${this.#idOf.size} came and ${told} were told as dropped`)
+    if (this.totals.kills === 0 && reported !== dropped.full) throw new Error(`${dropped.full} dropped, ${reported} reported`)
+    if (this.totals.kills === 0 && this.#idOf.size + reported !== this.totals.sent) {
+      throw new Error(`lost: ${this.totals.sent} sent, ${this.#idOf.size} came and ${reported} were reported as dropped`)
     }
   }
 

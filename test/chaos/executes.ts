@@ -41,7 +41,7 @@ export const executes: Rig = async (options) => {
   }
 }
 
-/** What the operator writes in the argument of `sh -c` is the operator's own; key and time stand in arguments behind it. */
+/** What the operator writes in the argument of `sh -c` is the operator's own; key and time stand in arguments after it. */
 function tableOf(file: string): string {
   const script = `echo "begin $1" >> ${file}; sleep "$2"; echo "end $1" >> ${file}`
   const parameter = (name: string, pattern: string): string =>
@@ -182,12 +182,12 @@ class Run {
     const outcomes = { ok: 0, unknown: 0 }
     for (const { name, outcomes: came } of this.#keys) {
       const [begun, ended] = [written.get(`begin ${name}`) ?? 0, written.get(`end ${name}`) ?? 0]
-      const told = `${name}: began ${begun} times, ended ${ended} times, answers ${[...came].join(', ')}`
+      const reported = `${name}: began ${begun} times, ended ${ended} times, answers ${[...came].join(', ')}`
       const [outcome] = came
-      if (came.size !== 1 || (outcome !== 'ok' && outcome !== 'unknown')) throw new Error(`not one answer: ${told}`)
-      if (begun > 1 || ended > begun) throw new Error(`it ran more than once: ${told}`)
-      if (outcome === 'ok' && ended !== 1) throw new Error(`it did not run: ${told}`)
-      if (executed.get(name) !== 1) throw new Error(`${executed.get(name) ?? 0} audit records of a start: ${told}`)
+      if (came.size !== 1 || (outcome !== 'ok' && outcome !== 'unknown')) throw new Error(`not one answer: ${reported}`)
+      if (begun > 1 || ended > begun) throw new Error(`it ran more than once: ${reported}`)
+      if (outcome === 'ok' && ended !== 1) throw new Error(`it did not run: ${reported}`)
+      if (executed.get(name) !== 1) throw new Error(`${executed.get(name) ?? 0} audit records of a start: ${reported}`)
       outcomes[outcome]++
     }
     const open = records.filter(({ action }) => action === 'execute').length

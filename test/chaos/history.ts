@@ -126,15 +126,15 @@ export class History {
     if (this.#values.has(id) && (reason === RESTART || this.policy !== 'overflow')) {
       this.#fault('reused', `id ${id} was given to ${nameOf(this.#values.get(id)!)} and to a GAP`)
     }
-    const told = this.#gaps.get(id)
-    if (told === undefined) this.#gaps.set(id, { count, reason })
-    else if (told.reason !== reason)
-      this.#fault('reused', `id ${id} was given to GAPs of reasons ${told.reason} and ${reason}`)
-    else told.count = Math.max(told.count, count)
+    const reported = this.#gaps.get(id)
+    if (reported === undefined) this.#gaps.set(id, { count, reason })
+    else if (reported.reason !== reason)
+      this.#fault('reused', `id ${id} was given to GAPs of reasons ${reported.reason} and ${reason}`)
+    else reported.count = Math.max(reported.count, count)
   }
 
   #comes(id: number, what: string): void {
-    if (id <= this.#last) this.#fault('order', `${what} came with id ${id} behind id ${this.#last}`)
+    if (id <= this.#last) this.#fault('order', `${what} came with id ${id} after id ${this.#last}`)
     if (this.#committed.has(id))
       this.#fault('committed', `${what} (id ${id}) came again after its COMMIT was answered OK`)
     // It comes again, so a COMMIT that was sent for it before and not answered was not stored.
@@ -221,12 +221,12 @@ export class History {
         }
       }
     }
-    const told = this.policy === 'overflow' ? this.#told(Number.POSITIVE_INFINITY) : 0
-    if (missing > told)
-      this.#fault('lost', `${missing} ids were stored and never came, e.g. ${example}; ${told} told`, missing - told)
+    const reported = this.policy === 'overflow' ? this.#reported(Number.POSITIVE_INFINITY) : 0
+    if (missing > reported)
+      this.#fault('lost', `${missing} ids were stored and never came, e.g. ${example}; ${reported} reported`, missing - reported)
   }
 
-  #told(through: number): number {
+  #reported(through: number): number {
     let count = 0
     for (const [id, gap] of this.#gaps) if (id <= through && gap.reason !== RESTART) count += gap.count
     return count
@@ -236,20 +236,20 @@ export class History {
   #judgeCounters(drained: boolean): void {
     const last = new Map([...this.#bound].map(([source, { from }]) => [source, from - 1]))
     const gaps = [...this.#gaps].filter(([, gap]) => gap.reason !== RESTART).sort(([a], [b]) => a - b)
-    let [told, missing, at] = [0, 0, 0]
+    let [reported, missing, at] = [0, 0, 0]
     const jump = (source: number, to: number, id: number): void => {
       const from = last.get(source)!
       last.set(source, to)
       const lost = this.#unexplained(source, from + 1, to)
       missing += lost
-      for (; at < gaps.length && gaps[at]![0] < id; at++) told += this.policy === 'overflow' ? gaps[at]![1].count : 0
-      if (lost > 0 && missing > told) {
+      for (; at < gaps.length && gaps[at]![0] < id; at++) reported += this.policy === 'overflow' ? gaps[at]![1].count : 0
+      if (lost > 0 && missing > reported) {
         this.#fault(
           'lost',
-          `${source}-${from + 1} to ${source}-${to - 1} did not come before id ${id}; ${told} told`,
-          missing - told,
+          `${source}-${from + 1} to ${source}-${to - 1} did not come before id ${id}; ${reported} reported`,
+          missing - reported,
         )
-        missing = told
+        missing = reported
       }
     }
     for (const [id, key] of [...this.#values].sort(([a], [b]) => a - b)) {
@@ -259,7 +259,7 @@ export class History {
       const counter = key % COUNTERS
       if (counter > before) jump(source, counter, id)
       else if (counter >= this.#bound.get(source)!.from)
-        this.#fault('order', `${nameOf(key)} stands behind ${source}-${before}`)
+        this.#fault('order', `${nameOf(key)} stands after ${source}-${before}`)
     }
     if (!drained) return
     for (const source of last.keys()) jump(source, this.#feeds.sent(source) + 1, Number.POSITIVE_INFINITY)
@@ -314,7 +314,7 @@ export class History {
   }
 
   get toldDrops(): number {
-    return this.#told(Number.POSITIVE_INFINITY)
+    return this.#reported(Number.POSITIVE_INFINITY)
   }
 
   get restartGaps(): number {

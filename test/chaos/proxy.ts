@@ -128,7 +128,7 @@ export class Passage {
       }
       to.end()
     } catch {
-      // The one it reads from was reset: `error` has told, and what else there was to do is done.
+      // The one it reads from was reset: `error` has reported it, and what else there was to do is done.
     }
   }
 

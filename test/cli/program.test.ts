@@ -36,7 +36,7 @@ describe('exit codes', () => {
     [['user', 'add', 'a/b/c']],
     [['user', 'remove', 'a/b/c']],
     [['config', 'check', '--config', '/nowhere.toml']],
-  ])('%j is wrong usage, told on stderr', async (argv) => {
+  ])('%j is wrong usage, reported on stderr', async (argv) => {
     const { code, out, err, producer } = await runCli(argv)
     expect({ code, out }).toEqual({ code: 2, out: [] })
     expect(err.join()).not.toBe('')

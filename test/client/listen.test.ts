@@ -36,7 +36,7 @@ async function call({ address }: Calls): Promise<StreamProducer> {
   return new StreamProducer(socket)
 }
 
-/** Lets the consumer in, having proven the secret; `frames` stand right behind the response. */
+/** Lets the consumer in, having proven the secret; `frames` stand right after the response. */
 async function admit(producer: StreamProducer, channel = CHANNEL, ...frames: Uint8Array[]): Promise<void> {
   producer.say(caps('scram-sha-256', 'password', 'token'))
   const first = await producer.next()

@@ -84,7 +84,7 @@ export const gap = (transaction: number, metric: number) => {
   return frame(word(0xfffffffc), long(transaction), word(metric), long(5), time, time, word(1))
 }
 
-/** A command that the client sent: its number, seq and the bytes behind them. */
+/** A command that the client sent: its number, seq and the bytes after them. */
 export interface Sent {
   readonly command: number
   readonly seq: number
@@ -118,7 +118,7 @@ export function textOf({ command, rest }: Sent): string {
   return words.join(' ')
 }
 
-/** A name, and the arguments behind it as `name=value`. */
+/** A name, and the arguments after it as `name=value`. */
 function namedOf(rest: Buffer, hasArguments: boolean): string[] {
   let at = 0
   const take = (size: number) => {

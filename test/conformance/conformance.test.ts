@@ -120,7 +120,7 @@ const mutations: readonly (readonly [string, Mutation, string, string])[] = [
     '3/capabilities-come-first',
     'PRODUCER_CAPS',
   ],
-  ['no capabilities behind AUTH', dropsSecondCaps(), '3/capabilities-come-first', 'login B'],
+  ['no capabilities after AUTH', dropsSecondCaps(), '3/capabilities-come-first', 'login B'],
   ['a value before its response', swapsSeqTwo(), '6/01-response-before-its-value', 'RESPONSE 00000002 OK'],
   ['values twice', always((frame) => (isValue(frame) ? [frame, frame] : [frame])), '6/10-execute', 'silence A'],
   [

@@ -1,6 +1,6 @@
 /**
  * The step `await`: asks `producer.channels` again and again until a counter of a channel is so much [MON 8.9], since some
- * things (a first measurement) are told by nothing else.
+ * things (a first measurement) are reported by nothing else.
  */
 import { parsePattern } from './pattern.ts'
 import type { Step } from './script.ts'

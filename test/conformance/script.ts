@@ -73,7 +73,7 @@ export function parseScript(file: string, text: string): Script {
   const bodyAt = blank < 0 ? lines.length : blank
   const header = parseHeader(file, lines.slice(0, bodyAt))
   const steps = parseSteps(file, lines, bodyAt)
-  if (steps.length === 0) throw new ScriptError(file, lines.length, 'no steps behind the header and its blank line')
+  if (steps.length === 0) throw new ScriptError(file, lines.length, 'no steps after the header and its blank line')
   return { ...header, name: file.replace(/\.txt$/, ''), steps }
 }
 
@@ -131,7 +131,7 @@ function parseSteps(file: string, lines: readonly string[], from: number): Step[
           const { peer, ...expectation } = mayCome
           const [step] = parsed
           if (step?.is !== 'expect' || step.peer !== peer || group !== undefined)
-            return fail(`behind ${peer}<* stands what ends it: ${peer}< ...`)
+            return fail(`after ${peer}<* stands what ends it: ${peer}< ...`)
           steps.push({ ...step, before: expectation }, ...parsed.slice(1))
           mayCome = undefined
         } else if (group === undefined) steps.push(...parsed)
@@ -149,7 +149,7 @@ function parseSteps(file: string, lines: readonly string[], from: number): Step[
     }
   }
   if (group !== undefined) throw new ScriptError(file, group.step.line, 'a group without "end of group"')
-  if (mayCome !== undefined) throw new ScriptError(file, lines.length, `nothing behind ${mayCome.peer}<*`)
+  if (mayCome !== undefined) throw new ScriptError(file, lines.length, `nothing after ${mayCome.peer}<*`)
   return steps
 }
 

@@ -176,9 +176,9 @@ export class Stage {
         throw new Failure(`closed with ${came ?? 'no code'}, not ${code}`, [], arrival)
       }
       if (speaker.mayBePassedOver(arrival)) continue
-      const told = speaker.noticeOf(arrival)
-      if (told === undefined) throw new Failure('a message came where the connection was to end', [], arrival)
-      if (notice !== undefined && told !== notice) throw new Failure(`NOTICE ${told}, not ${notice}`, [], arrival)
+      const reported = speaker.noticeOf(arrival)
+      if (reported === undefined) throw new Failure('a message came where the connection was to end', [], arrival)
+      if (notice !== undefined && reported !== notice) throw new Failure(`NOTICE ${reported}, not ${notice}`, [], arrival)
     }
   }
 

@@ -85,7 +85,7 @@ class XdrSpeaker implements Speaker {
     }
   }
 
-  /** What cannot be a message: it is handed on as it is, so that no expectation is met by it, and nothing behind it is read. */
+  /** What cannot be a message: it is handed on as it is, so that no expectation is met by it, and nothing after it is read. */
   broken(what: Buffer | string): void {
     this.#broken = true
     this.#inbox.push({ frame: Buffer.from(what) })

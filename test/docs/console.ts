@@ -1,5 +1,5 @@
 /**
- * The commands of a console block: what stands behind `$ `, with what is shown below it. `> ` goes on with a command, a line
+ * The commands of a console block: what stands after `$ `, with what is shown below it. `> ` goes on with a command, a line
  * `^C` is Ctrl-C, and what ends with ` &` goes on beside the others. The last command of a block ```console server is the
  * page's server from there on.
  */
@@ -32,7 +32,7 @@ export function commandsOf({ lines, words }: Block): Command[] {
     const last = commands.at(-1)
     if (line.startsWith('$ ')) commands.push({ line: line.slice(2), shown: [], isInterrupted: false, isServer: false })
     else if (last === undefined)
-      throw new Error(`a console block begins with a command, behind "$ ", not with: ${line}`)
+      throw new Error(`a console block begins with a command, after "$ ", not with: ${line}`)
     else if (line.startsWith('> ') && last.shown.length === 0) last.line += `\n${line.slice(2)}`
     else if (line === '^C') last.isInterrupted = true
     else last.shown.push(line)

@@ -86,7 +86,7 @@ export function typeCheck(examples: readonly Example[]): Map<Example, string[]> 
   return said
 }
 
-/** What an example prints: the text block behind it, or the comments behind its console.log, line by line. */
+/** What an example prints: the text block after it, or the comments after its console.log, line by line. */
 export function shownBy(block: Block, next: Block | undefined): string[] {
   if (next?.language === 'text' && next.line === block.line + block.lines.length + 3) return [...next.lines]
   return block.lines.flatMap((line) => /console\.log\(.*\)\s+\/\/ (.+)$/.exec(line)?.[1] ?? [])

@@ -11,7 +11,7 @@ export interface Block {
   /** Where its fence stands. */
   readonly line: number
   readonly language: string
-  /** What stands behind the language. */
+  /** What stands after the language. */
   readonly words: readonly string[]
   readonly lines: readonly string[]
   readonly isHidden: boolean

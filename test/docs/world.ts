@@ -98,7 +98,7 @@ export class World {
     if (isServer) await this.stop('SIGTERM')
     else await this.start()
     if (isBeside) {
-      // What comes behind it in the script, that the environment lasts, is for the others.
+      // What comes after it in the script, that the environment lasts, is for the others.
       this.#spawn(`(${this.adapt(line)}); exit`)
       return
     }

@@ -10,7 +10,7 @@ import { SensorsByTenant } from '../../server/sources/by-tenant.ts'
 import { type GmetricListening, listenGmetric } from '../../server/sources/gmetric/listen.ts'
 import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
 import { type Config, defaultConfig } from '../../server/start/config.ts'
-import { freeTcpPort, freeUdpPort, Ganglia, MODULES, missing, told } from '../support/ganglia.ts'
+import { freeTcpPort, freeUdpPort, Ganglia, MODULES, missing, reported } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 
 const howTo = missing.length > 0 ? ` (not installed: apt-get install ${missing.join(' ')}, services stopped)` : ''
@@ -52,7 +52,7 @@ afterEach(async () => {
 })
 
 const here = () => `host = 127.0.0.1 port = ${listening.packets?.port}`
-const shown = () => told(listening.xml?.port ?? 0)
+const shown = () => reported(listening.xml?.port ?? 0)
 
 // Ganglia is no package of npm, and not every machine has it.
 describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
@@ -93,7 +93,7 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
         expect(existsSync(join(rrds, 'real cluster', host, `${metric}.rrd`)), `${host} ${metric}`).toBe(true)
       }
     }, waiting)
-    const gmetad = await told(port)
+    const gmetad = await reported(port)
     expect(metricsOf(gmetad, 'web1')?.get('depth')?.attributes).toMatchObject({ VAL: '7', TYPE: 'uint16' })
     expect(Number(metricsOf(gmetad, '127.0.0.1')?.get('cpu_num')?.attributes['VAL'])).toBeGreaterThan(0)
     expect(metricsOf(gmetad, 'web1')?.get('words')?.attributes).toMatchObject({ VAL: '__> \n', UNITS: '__>' })
@@ -115,7 +115,7 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
     const rrds = ganglia.gmetad(`127.0.0.1:${listening.xml?.port}`, port, await freeTcpPort())
     const written = () => existsSync(join(rrds, 'crowd', 'web2', 'last.rrd'))
     await vi.waitFor(() => expect(written()).toBe(true), waiting)
-    expect(metricsOf(await told(port), 'web1')?.get('huge')?.attributes).toMatchObject({ TYPE: 'string' })
+    expect(metricsOf(await reported(port), 'web1')?.get('huge')?.attributes).toMatchObject({ TYPE: 'string' })
     expect(ganglia.alive).toBe(true)
   })
 
@@ -126,7 +126,7 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
       'mute = yes deaf = no',
       `udp_recv_channel { bind = 127.0.0.1 port = ${udp} } tcp_accept_channel { bind = 127.0.0.1 port = ${tcp} }`,
     )
-    await vi.waitFor(() => told(tcp), waiting)
+    await vi.waitFor(() => reported(tcp), waiting)
     const values = ['int8 -1', 'uint8 255', 'int16 -300', 'uint16 7', 'int32 -70000', 'uint32 4294967295']
     const about = ['-u', 'Celsius', '-g', 'rooms,cellar', '-C', 'home', '-D', 'the cellar', '-T', 'Cellar']
     const sent = [
@@ -144,7 +144,7 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
       for (const options of sent) ganglia.gmetric(channel, ...options)
     }
     await vi.waitFor(async () => {
-      const [ours, gmonds] = [await shown(), await told(tcp)]
+      const [ours, gmonds] = [await shown(), await reported(tcp)]
       for (const host of ['127.0.0.1', '10.0.0.9']) {
         const theirs = plain(metricsOf(gmonds, host))
         expect(theirs).toHaveLength(host === '127.0.0.1' ? 14 : 1)

@@ -8,7 +8,7 @@ import { COLLECTIONS, HELLO, SAMPLED } from '../server/sources/mono/fixture.ts'
 import { ScriptedAgent } from '../server/sources/mono/scripted-agent.ts'
 import { DEFINE_A } from '../server/sources/smon/fixture.ts'
 import { args, command, str, type } from '../support/bytes.ts'
-import { freeTcpPort, freeUdpPort, Ganglia, missing, told } from '../support/ganglia.ts'
+import { freeTcpPort, freeUdpPort, Ganglia, missing, reported } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 import { boundTo, TestProducer } from '../support/producer.ts'
 import type { Seat } from '../support/seat.ts'
@@ -54,7 +54,7 @@ afterEach(async () => {
   await ganglia.stop()
 })
 
-const shown = () => told(gmond.tcp)
+const shown = () => reported(gmond.tcp)
 
 /** Feeds the producer as Ganglia's users do. */
 function feed(...options: readonly string[]): void {

@@ -16,7 +16,7 @@ import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
 import { listenUdp, type UdpListening } from '../../server/sources/io/udp.ts'
 import { defaultConfig } from '../../server/start/config.ts'
 import { args, command, str, type } from '../support/bytes.ts'
-import { freeUdpPort, MODULES, told } from '../support/ganglia.ts'
+import { freeUdpPort, MODULES, reported } from '../support/ganglia.ts'
 import { hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 import { isLong } from '../support/long.ts'
 import { boundTo, TestProducer } from '../support/producer.ts'
@@ -216,7 +216,7 @@ describe.skipIf(missing)(`gmetric in all its options${howTo}`, () => {
       ...{ name: 'gmetric.temp', type: 'double', unit: 'Celsius', description: 'the cellar' },
       details: { title: 'Cellar', groups: ['rooms', 'cellar'], slope: 'positive', tmax: 30, dmax: 300 },
     })
-    const xml = await told(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
+    const xml = await reported(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
     expect(hostsOf(xml).map(({ attributes }) => [attributes['IP'], attributes['NAME']])).toEqual([
       ['10.0.0.9', 'spoofed.example'],
     ])

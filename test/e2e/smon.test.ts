@@ -113,7 +113,7 @@ describe('smon', () => {
     consumer.peer.destroy()
   })
 
-  it('that cannot be fed is told in a sentence', async () => {
+  it('that cannot be fed is reported in a sentence', async () => {
     expect(await feed('no such file')).toEqual({
       code: 1,
       err: expect.stringMatching(/^cinnabar: cannot read no such file: ENOENT/),

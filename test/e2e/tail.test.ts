@@ -43,7 +43,7 @@ class Tail {
     this.#child.kill(signal)
   }
 
-  /** What stands behind the last blank of each line. */
+  /** What stands after the last blank of each line. */
   numbers(): number[] {
     return this.lines.map((line) => Number(line.split(' ').at(-1)))
   }

@@ -15,7 +15,7 @@ const manifest = JSON.parse(read('package.json'))
 const dockerfile = read('Dockerfile')
 const includes: string[] = JSON.parse(read('tsconfig.build.json')).include
 
-/** Instructions with what stands behind them, without comments, continued lines as one. */
+/** Instructions with what stands after them, without comments, continued lines as one. */
 const instructions = dockerfile
   .replace(/^#.*\n/gm, '')
   .replace(/\\\n\s*/g, '')

@@ -89,7 +89,7 @@ export class Ganglia {
 }
 
 /** All that a TCP port tells whoever connects. */
-export function told(port: number): Promise<string> {
+export function reported(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''

@@ -1,6 +1,6 @@
 /**
- * The consumer's end of WRAP [MON 12], apart from our own: Node's TLS client, and raw deflate with a flush behind every
- * write. The response is read byte by byte, so that nothing behind it is taken for the old layer.
+ * The consumer's end of WRAP [MON 12], apart from our own: Node's TLS client, and raw deflate with a flush after every
+ * write. The response is read byte by byte, so that nothing after it is taken for the old layer.
  */
 import { Duplex, duplexPair } from 'node:stream'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
@@ -30,7 +30,7 @@ export async function wrapped(peer: RawPeer, layer: string, seq = 0xffff0000): P
 function taken(stream: Duplex, count: number): Promise<Buffer> {
   let all = Buffer.alloc(0)
   return new Promise((resolve, reject) => {
-    const ended = () => reject(new Error(`the connection ended behind ${all.length} bytes`))
+    const ended = () => reject(new Error(`the connection ended after ${all.length} bytes`))
     const take = (chunk: Buffer): void => {
       all = Buffer.concat([all, chunk])
       if (all.length < count) return

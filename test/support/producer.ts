@@ -196,7 +196,7 @@ export class TestProducer {
     await this.server.stop()
   }
 
-  /** A value of `test.a` of host h1, or of another name: a uint32, `value` microseconds behind EPOCH. */
+  /** A value of `test.a` of host h1, or of another name: a uint32, `value` microseconds after EPOCH. */
   emit(value: number, name = 'test.a'): void {
     this.push.push(name, { type: 2, value }, EPOCH + value)
   }

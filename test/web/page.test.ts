@@ -63,12 +63,12 @@ describe.skipIf(!installed)("a page of one's own", () => {
     await page.goto(url('empty.html'))
     await page.evaluate(`
       globalThis.seen = []
-      globalThis.told = []
+      globalThis.reported = []
       import('/client.js').then(async ({ connect }) => {
         const credentials = { identity: 'admin', password: ${JSON.stringify(PASSWORD)} }
         const consumer = await connect('ws://' + location.host + '/monitor', credentials)
-        consumer.on('disconnected', () => told.push('disconnected'))
-        consumer.on('connected', () => told.push('connected'))
+        consumer.on('disconnected', () => reported.push('disconnected'))
+        consumer.on('connected', () => reported.push('connected'))
         await consumer.follow('producer.stats', { interval_ms: 100 }, ({ transaction }) => seen.push(transaction))
         await consumer.run()
       })
@@ -77,10 +77,10 @@ describe.skipIf(!installed)("a page of one's own", () => {
     await until('seen.length > 3')
     await server.end('SIGKILL')
     await server.start()
-    await until(`told.length === 2 && seen.length > ${await page.evaluate('seen.length')} + 3`)
+    await until(`reported.length === 2 && seen.length > ${await page.evaluate('seen.length')} + 3`)
     const seen = (await page.evaluate('seen')) as number[]
     expect(seen).toEqual([...new Set(seen)].sort((a, b) => a - b))
-    expect(await page.evaluate('told')).toEqual(['disconnected', 'connected'])
+    expect(await page.evaluate('reported')).toEqual(['disconnected', 'connected'])
     expect(faults).toEqual([])
   })
 })

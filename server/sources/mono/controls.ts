@@ -101,7 +101,7 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
       const agent = agentOf(hub, args, identity)
       return () => {
         agent.goodBye()
-        return ok(`${agent.name} was told to go`)
+        return ok(`${agent.name} was asked to leave`)
       }
     },
   }

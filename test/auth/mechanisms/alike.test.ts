@@ -25,7 +25,7 @@ function shape(step: AuthStep): string {
 test.each([
   ['scram-sha-256', undefined],
   ['scram-sha-256-plus', BOUND.exporter],
-] as const)('in %s both see the same steps, up to the throttle and behind it', async (_, exporter) => {
+] as const)('in %s both see the same steps, up to the throttle and after it', async (_, exporter) => {
   const it = new Fixture()
   for (let guess = 0; guess < 8; guess++) {
     const known = await seen(it, 'acme/alice', exporter)

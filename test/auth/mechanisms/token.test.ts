@@ -83,7 +83,7 @@ test.each([
   ['nothing', ''],
   ['another prefix', `cnx_${'A'.repeat(43)}`],
   ['too little randomness', `cnb_${'A'.repeat(42)}`],
-  ['something behind', `cnb_${'A'.repeat(43)}\n`],
+  ['something after', `cnb_${'A'.repeat(43)}\n`],
   ['a character of another alphabet', `cnb_${'A'.repeat(42)}+`],
 ])('what does not look like a token is none, whatever hashes are stored: %s', async (_, text) => {
   const it = new Fixture()

@@ -38,7 +38,7 @@ test('channel binding is named in front', () => {
 })
 
 // RFC 5802 section 7: cbind-input = gs2-header [ cbind-data ]
-test('what the channel is bound to stands behind the header', () => {
+test('what the channel is bound to stands after the header', () => {
   expect(Buffer.from(channelBindingOf('n,,', undefined)).toString('base64')).toBe('biws')
   const bound = Buffer.from(channelBindingOf('p=tls-exporter,,', Uint8Array.of(0, 255)))
   expect(bound.toString('hex')).toBe('703d746c732d6578706f727465722c2c00ff')
@@ -62,10 +62,10 @@ test.each([
   ['channel binding with a name that may not be', 'p=tls_exporter,,n=user,r=x'],
   ['an authorization identity', 'n,a=root,n=user,r=x'],
   ['a mandatory extension in front', 'n,,m=x,n=user,r=x'],
-  ['a mandatory extension behind', 'n,,n=user,r=x,m=x'],
+  ['a mandatory extension after', 'n,,n=user,r=x,m=x'],
   ['an unknown gs2 flag', 'q,,n=user,r=x'],
   ['no gs2 header', 'n=user,r=x'],
-  ['a line feed behind', 'n,,n=user,r=x\n'],
+  ['a line feed after', 'n,,n=user,r=x\n'],
 ])('a client-first-message is refused for %s', (_, message) => {
   expect(parseClientFirst(message)).toBeUndefined()
 })

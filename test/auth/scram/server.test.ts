@@ -103,7 +103,7 @@ test('another nonce is refused, although the proof is made with it', () => {
   }
 })
 
-test('a final message cut short or with something behind is refused', () => {
+test('a final message cut short or with something after is refused', () => {
   for (let length = 0; length < RFC_7677.clientFinal.length; length++) {
     expect(afterFirst().step(bytes(RFC_7677.clientFinal.slice(0, length))).outcome).toBe('failed')
   }

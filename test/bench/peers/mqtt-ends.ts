@@ -163,7 +163,7 @@ class Consumer implements End {
     })
   }
 
-  /** A PINGREQ behind the last PUBACK: its answer says that the broker has read them all. */
+  /** A PINGREQ after the last PUBACK: its answer says that the broker has read them all. */
   #flush(): void {
     this.#mqtt.socket.write(this.#acks.slice(0, this.#length))
     this.#length = 0

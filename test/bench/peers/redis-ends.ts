@@ -1,6 +1,6 @@
 /**
  * RESP by hand. The consumer reads on one connection and acknowledges on another: an XREADGROUP that waits for values would
- * make the XACKs behind it wait too.
+ * make the XACKs after it wait too.
  */
 import { type End, type Job, type Outcome, VALUE_BYTES } from '../processes/end.ts'
 import { Moment, RawSocket } from '../processes/raw-socket.ts'

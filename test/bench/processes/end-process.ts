@@ -16,13 +16,13 @@ export class EndProcess {
   /** Connected and ready. */
   static async start(job: Job): Promise<EndProcess> {
     const end = new EndProcess(job)
-    await end.#told('ready')
+    await end.#reported('ready')
     return end
   }
 
   run(): Promise<Done> {
     this.#child.send('go')
-    return this.#told('done')
+    return this.#reported('done')
   }
 
   async close(): Promise<void> {
@@ -33,7 +33,7 @@ export class EndProcess {
     await exit
   }
 
-  #told<K extends Told['kind']>(kind: K): Promise<Extract<Told, { kind: K }>> {
+  #reported<K extends Told['kind']>(kind: K): Promise<Extract<Told, { kind: K }>> {
     return new Promise((resolve, reject) => {
       const onExit = (code: number | null): void => {
         reject(

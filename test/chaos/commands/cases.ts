@@ -3,9 +3,9 @@
  * Whoever repairs what a run finds adds its sequence here.
  */
 export const cases: Readonly<Record<string, string>> = {
-  'losses of one reason that stand side by side were told by two GAPs': `
+  'losses of one reason that stand side by side were reported by two GAPs': `
     hoard 0 0 0, emit 0 0 0, purge 0 0 0, emit 0 0 0, purge 0 0 0`,
-  'what a channel lost by becoming not durable was told as damage of the storage': `
+  'what a channel lost by becoming not durable was reported as damage of the storage': `
     defChannel 0 0 0, hold 0 0 0, follow 0 0 0, configure 0 137 50, get 0 0 69, restart 0 0 0`,
   "a pattern's answer that waited on its channel, copied to a keep-latest one": `
     hoard 0 191 0, defChannel 0 108 0, defChannel 0 0 0, get 0 0 11, setChannel 0 197 0, subscribe 0 0 166`,

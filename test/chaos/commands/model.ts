@@ -61,7 +61,7 @@ export interface Expected {
   readonly learn: (result: number) => void
   /** What it sets going, in the turn in which it is written; undefined once done. */
   after: (() => void) | undefined
-  /** A control that begins then: its result comes behind everything else of that turn. */
+  /** A control that begins then: its result comes after everything else of that turn. */
   run: (() => void) | undefined
 }
 
@@ -93,7 +93,7 @@ export class Model {
   #keys = 0
   /** Queues of channels that were deleted: a crash may bring them back. */
   readonly #graves = new Map<number, QueueModel>()
-  /** What the consumers know, crash or not: ids of channels and of results, by key and token; 0 or missing: not told yet. */
+  /** What the consumers know, crash or not: ids of channels and of results, by key and token; 0 or missing: not reported yet. */
   readonly channelIds = new Map<number, number>()
   readonly resultIds = new Map<number, number>()
   /** By key of the channel: ids of entries that were seen, by uid. */
@@ -117,7 +117,7 @@ export class Model {
     return channel
   }
 
-  /** 0 while nobody has told it: DEF_CHANNEL's response is not out. */
+  /** 0 while nobody has been told it: DEF_CHANNEL's response is not out. */
   idOf(channel: ChannelModel): number {
     return this.channelIds.get(channel.key) ?? 0
   }
@@ -254,7 +254,7 @@ export class Model {
 
   /**
    * The process ended and began again with what was stored. Results that were to come have the outcome `unknown`; they are
-   * added by `unknowns`, behind the GAP of the restart.
+   * added by `unknowns`, after the GAP of the restart.
    */
   restart(stored: State): void {
     for (const connection of this.connections) connection.alive = false

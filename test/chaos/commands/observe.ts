@@ -102,9 +102,9 @@ function takeEntry(model: Model, counts: Counts, channel: ChannelModel, message:
   for (const from of channel.holds.values()) {
     if (one.no >= from) fail(`${show(message)} came before the response of the command that caused it`)
   }
-  if (one.kind === 'gap' && !one.told && one.reason <= 2) queue.told += one.count
-  if (one.told && one.kind !== 'gap') counts.duplicates++
-  one.sent = one.told = true
+  if (one.kind === 'gap' && !one.reported && one.reason <= 2) queue.reported += one.count
+  if (one.reported && one.kind !== 'gap') counts.duplicates++
+  one.sent = one.reported = true
   if (!queue.durable) {
     settle(queue, one, 'committed')
     model.endSettled()
@@ -115,10 +115,10 @@ function takeEntry(model: Model, counts: Counts, channel: ChannelModel, message:
   const id = message.transaction
   const expected = idOf(queue, one)
   if (expected > 0 && id !== expected) fail(`${show(message)}: the id was to be ${expected}`)
-  if (id <= queue.lastSent) fail(`${show(message)} came behind ${queue.lastSent}`)
+  if (id <= queue.lastSent) fail(`${show(message)} came after ${queue.lastSent}`)
   queue.lastSent = id
   // What a limit drops may have been sent before: its GAP has the id of the last of it. And what came back in a crash may
-  // have been committed or dropped before it was sent, while what stood behind it was.
+  // have been committed or dropped before it was sent, while what stood after it was.
   const fresh = one.id === 0 && one.no >= 0
   if (fresh && id <= queue.highest) fail(`${show(message)} is new, and ${queue.highest} was given before`)
   if (one.no >= 0 && !one.vague && !queue.loose && queue.base === 0) queue.base = id - one.no
@@ -170,7 +170,7 @@ function lossOf(queue: ChannelModel['queue'], { transaction, metric, count, reas
     vague: false,
     id: 0,
     sent: false,
-    told: false,
+    reported: false,
     stopped: false,
     acknowledged: false,
   }
@@ -202,7 +202,7 @@ function isIt(one: Entry, message: Message<'value' | 'gap'>): boolean {
   if (message.kind === 'gap') {
     const { metric, count, reason, transaction } = message
     if (one.id > 0 && one.id !== transaction) return false
-    // What is lost of a block of several metrics is told as of several, if it is of one by chance.
+    // What is lost of a block of several metrics is reported as a loss of several, if it is of one by chance.
     const fits = one.metric === metric || one.metric === ANY || metric === 0
     return one.kind === 'gap' && one.reason === reason && (one.count === count || one.count === ANY) && fits
   }

@@ -29,7 +29,7 @@ export interface Entry {
   /** Sent on the connection that is there now. */
   sent: boolean
   /** Sent once: a GAP never changes any more. */
-  told: boolean
+  reported: boolean
   /** Queued when STOP came: to be passed over. */
   stopped: boolean
   /** Stopped, and COMMITted before it was passed over: whether it counts as the one or the other the ledger says. */
@@ -68,15 +68,15 @@ export interface QueueModel {
   highest: number
   /** The last id sent on the connection that is there now: they ascend. */
   lastSent: number
-  /** Values told as lost by GAPs of overflow and age. */
-  told: number
+  /** Values reported as lost by GAPs of overflow and age. */
+  reported: number
   /** GAPs may have gone untold. */
   untold: boolean
   /** keep-latest: the newest entry by lane and series. */
   readonly latest: Map<string, number>
   /** Something was sent and not stored when the process ended. */
   lostSeen: boolean
-  /** Not settled, but the ledger says it is gone: lost by a limit, and to be told. */
+  /** Not settled, but the ledger says it is gone: lost by a limit, and to be reported. */
   missing: number
 }
 
@@ -100,7 +100,7 @@ export function newQueue(settings: {
     lowest: 0,
     highest: 0,
     lastSent: 0,
-    told: 0,
+    reported: 0,
     untold: false,
     latest: new Map(),
     lostSeen: false,
@@ -122,7 +122,7 @@ function newEntry(queue: QueueModel, given: Given): Entry {
     vague: false,
     id: 0,
     sent: false,
-    told: false,
+    reported: false,
     stopped: false,
     acknowledged: false,
     ...given,
@@ -190,7 +190,7 @@ export function release(queue: QueueModel, metric: number): boolean {
 }
 
 function merges(tail: Entry | undefined, reason: number): boolean {
-  return tail?.kind === 'gap' && !tail.told && tail.reason === reason
+  return tail?.kind === 'gap' && !tail.reported && tail.reason === reason
 }
 
 function merge(gap: Entry, metric: number, count: number): void {
@@ -199,7 +199,7 @@ function merge(gap: Entry, metric: number, count: number): void {
   gap.count = gap.count === 0 || count === 0 ? 0 : gap.count + count
 }
 
-/** A loss is told at the end of a lane. */
+/** A loss is reported at the end of a lane. */
 export function addGap(queue: QueueModel, waiting: number, reason: number, metric: number, count: number): void {
   const lane = laneOf(queue, waiting)
   const tail = lane.at(-1)
@@ -258,7 +258,7 @@ export function purge(queue: QueueModel, metric: number | undefined, through: nu
     gone.push(...doomed)
     if (queue.loose) {
       // A GAP that was not sent may grow by what nobody knows of.
-      for (const one of lane) if (one.kind === 'gap' && !one.told) one.count = one.metric = ANY
+      for (const one of lane) if (one.kind === 'gap' && !one.reported) one.count = one.metric = ANY
       continue
     }
     if (doomed.length === 0) continue
@@ -295,7 +295,7 @@ export function restored(queue: QueueModel): void {
     for (const one of lane) {
       one.sent = false
       one.no = -1
-      if (one.kind === 'gap') one.told = true
+      if (one.kind === 'gap') one.reported = true
     }
   }
   if (queue.keepLatest) keepNewest(queue)

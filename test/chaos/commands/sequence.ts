@@ -120,7 +120,7 @@ async function empty(walk: Walk, index: number): Promise<void> {
   await checkLosses(walk, index)
 }
 
-/** Everything that a limit dropped was told by a GAP. */
+/** Everything that a limit dropped was reported by a GAP. */
 async function checkLosses(walk: Walk, index: number): Promise<void> {
   const { model, stage } = walk
   const channel = model.channel((model.connections[index] as ConnectionModel).channel)
@@ -129,5 +129,5 @@ async function checkLosses(walk: Walk, index: number): Promise<void> {
   const listed = (await stage.channels()).find((one) => one.channel === model.idOf(channel))
   if (listed.queued + listed.in_flight !== 0) fail(`channel ${listed.channel} is drained and not empty`)
   const dropped = listed.dropped.overflow + listed.dropped.expired
-  if (!queue.untold && queue.told !== dropped) fail(`${dropped} values were dropped, GAPs told of ${queue.told}`)
+  if (!queue.untold && queue.reported !== dropped) fail(`${dropped} values were dropped, GAPs told of ${queue.reported}`)
 }

@@ -15,7 +15,7 @@ export class SqliteBacked extends MemoryStore {
   readonly #directory: string
   #store: SqliteStore
   #reading = 0
-  /** How often the thread has answered: whatever waits for that happens in the turns behind it. */
+  /** How often the thread has answered: whatever waits for that happens in the turns after it. */
   answers = 0
 
   constructor(directories: string[] = [], from?: string) {

@@ -117,7 +117,7 @@ export function get(model: Model, connection: number, id: number, on: number): O
   if (instance === undefined) return refused(resultOf(model, by, id) ? 'UNSUPPORTED' : 'NO_SUCH_ID')
   const all = model.of(by.user).filter((channel) => channel.bindings.has(id))
   const channels = on === ALL ? all : [find(model, by, on)]
-  // Measured now, though it is told behind the response.
+  // Measured now, though it is reported after the response.
   const payload = isPattern(instance.name) ? allOf(model) : lastOf(model, instance.name)
   const hold: ChannelModel[] = []
   const answers: (() => unknown)[] = []

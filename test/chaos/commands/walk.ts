@@ -199,7 +199,7 @@ export class Walk {
   }
 }
 
-/** A result that came in the turn of a batch, but behind it: the batch says only that it is to come. */
+/** A result that came in the turn of a batch, but after it: the batch says only that it is to come. */
 function takeBack({ channels, results }: State, token: number, key: number): void {
   const queue = channels.get(key)?.queue
   const result = results.get(token)

@@ -51,7 +51,7 @@ export class Link {
     return this.#closed
   }
 
-  /** The response, as soon as it is looked at: before everything behind it. */
+  /** The response, as soon as it is looked at: before everything after it. */
   ask(make: Make, seen: (response: Response) => void = () => {}): Promise<Response | undefined> {
     return this.#ask(++this.#seq, make, seen)
   }
@@ -89,7 +89,7 @@ export class Link {
     const response = await this.ask((seq) => command.auth(seq, method, data))
     if (response === undefined) return false
     if (response.status > 1) throw new Error(`AUTH was answered with status ${response.status}: ${response.detail}`)
-    // The AUTH message stands right behind the response.
+    // The AUTH message stands right after the response.
     while (response.status === 1 && this.#challenge === EMPTY && !this.#closed) await new Promise(setImmediate)
     const came = response.status === 0 || this.#challenge !== EMPTY
     return came

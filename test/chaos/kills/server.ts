@@ -1,6 +1,6 @@
 /**
  * The server as `npm run build` made it, in a process of its own, over a directory that outlives it. A failpoint is armed by
- * a preload; whether it fired is told by a file, since a killed process tells nothing.
+ * a preload; whether it fired is reported by a file, since a killed process tells nothing.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

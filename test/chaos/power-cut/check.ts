@@ -1,6 +1,6 @@
 /**
  * Opens a data directory with the store's own code, in this thread, and holds it against the history: the state is that
- * of one batch, whole, not older than the last that was answered; everything promised is delivered or told; no id comes
+ * of one batch, whole, not older than the last that was answered; everything promised is delivered or reported; no id comes
  * twice.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -114,7 +114,7 @@ export function deliverAll({ recovered, read }: Pick<Opened, 'recovered' | 'read
     queues.journal.atTurnEnd()
     const probe = deliver(queue, read)
     // A channel that is full and drops what is new tells it.
-    if (probe.length === 0) throw new Error(`channel ${id}: a value is neither taken nor told`)
+    if (probe.length === 0) throw new Error(`channel ${id}: a value is neither taken nor reported`)
     const values = frames.filter((frame) => frame.kind === 'value')
     const gaps = frames.filter((frame) => frame.kind === 'gap')
     if (queue.imbalance !== 0) throw new Error(`channel ${id}: the ledger is off by ${queue.imbalance}`)
@@ -137,7 +137,7 @@ export function checkState(opened: Opened, known: Known, expected: Expected): vo
     const got = delivered.get(channel)
     if (got !== undefined) {
       checkChannel(channel, account, got, batch)
-      if (got.gaps.some(isDamage)) throw new Error(`channel ${channel}: damage is told where there is none`)
+      if (got.gaps.some(isDamage)) throw new Error(`channel ${channel}: damage is reported where there is none`)
     } else if (account.made <= batch && account.deleted > batch) throw new Error(`channel ${channel} is gone`)
   }
 }
@@ -197,15 +197,15 @@ export function checkChannel(
   }
   if (next <= account.highest) fail(`the next id is ${next}, but ${account.highest} was sent`)
   // A GAP that was read and comes again tells the same.
-  const told = new Map([...account.gaps, ...gaps.map(({ id, count }) => [id, count] as const)])
+  const reported = new Map([...account.gaps, ...gaps.map(({ id, count }) => [id, count] as const)])
   const missing: number[] = []
   for (const [counter, id] of account.ids) {
     const open = id <= account.stored && !account.committed.has(id) && !account.stopped.has(counter)
     if (open && !delivered.has(counter)) missing.push(id)
   }
-  const losses = [...told.values()].reduce((sum, count) => sum + count, 0)
-  if (account.told && missing.length > losses) {
+  const losses = [...reported.values()].reduce((sum, count) => sum + count, 0)
+  if (account.reported && missing.length > losses) {
     const ids = missing.sort((a, b) => a - b).join(' ')
-    fail(`stored values are missing and ${losses} were told, not ${missing.length}: ids ${ids}`)
+    fail(`stored values are missing and ${losses} were reported, not ${missing.length}: ids ${ids}`)
   }
 }

@@ -8,8 +8,8 @@ export type Line =
   | { readonly on: 'begun'; readonly pid: number }
   /** The store was opened: at the start, or again after a clean end. */
   | { readonly on: 'opened' }
-  /** Channel made, with batch `batch` at the latest. `told`: every loss on it is told by a GAP with a count. */
-  | { readonly on: 'channel'; readonly channel: number; readonly told: boolean; readonly batch: number }
+  /** Channel made, with batch `batch` at the latest. `reported`: every loss on it is reported by a GAP with a count. */
+  | { readonly on: 'channel'; readonly channel: number; readonly reported: boolean; readonly batch: number }
   /** In batch `batch` at the latest the channel is gone. */
   | { readonly on: 'deleted'; readonly channel: number; readonly batch: number }
   /** Values accepted; id 0: not known yet. */
@@ -39,7 +39,7 @@ export type Line =
 
 /** What is known of a channel at a moment. */
 export class Account {
-  readonly told: boolean
+  readonly reported: boolean
   /** It is there from one batch until before another. */
   readonly made: number
   deleted = Number.POSITIVE_INFINITY
@@ -55,8 +55,8 @@ export class Account {
   stored = 0
   highest = 0
 
-  constructor(told: boolean, made: number) {
-    this.told = told
+  constructor(reported: boolean, made: number) {
+    this.reported = reported
     this.made = made
   }
 }
@@ -71,7 +71,7 @@ export class Known {
   add(line: Line): void {
     if (line.on === 'written') this.written = line.batch
     if (line.on === 'durable') this.#durable(line)
-    if (line.on === 'channel') this.accounts.set(line.channel, new Account(line.told, line.batch))
+    if (line.on === 'channel') this.accounts.set(line.channel, new Account(line.reported, line.batch))
     if (!('channel' in line)) return
     const account = this.accounts.get(line.channel)
     if (account === undefined) throw new Error(`the history knows no channel ${line.channel}`)

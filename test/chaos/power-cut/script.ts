@@ -158,7 +158,7 @@ export class Script {
     const overflow = random.pick(['drop-oldest', 'drop-oldest', 'drop-newest', 'keep-latest'] as const)
     const maxBytes = random.pick([1 << 15, 1 << 20])
     this.#queues.define({ ...rowOf(id, 1 + random.below(1000)), overflow, maxBytes })
-    note({ on: 'channel', channel: id, told: overflow !== 'keep-latest', batch: this.#mark() })
+    note({ on: 'channel', channel: id, reported: overflow !== 'keep-latest', batch: this.#mark() })
     this.#unsettled.set(id, [])
     this.#queues.byId.get(id)?.attach()
   }

@@ -22,10 +22,10 @@ function terminal() {
   return { keyboard, output, exiting: new EventEmitter(), done }
 }
 
-const listener = (told: string[]) => ({
-  keys: (bytes: Uint8Array) => void told.push(`keys ${Buffer.from(bytes)}`),
-  resized: () => void told.push('resized'),
-  ended: () => void told.push('ended'),
+const listener = (reported: string[]) => ({
+  keys: (bytes: Uint8Array) => void reported.push(`keys ${Buffer.from(bytes)}`),
+  resized: () => void reported.push('resized'),
+  ended: () => void reported.push('ended'),
 })
 
 describe('the screen of a process', () => {
@@ -39,14 +39,14 @@ describe('the screen of a process', () => {
 
   test('is taken over, and given back once', async () => {
     const { keyboard, output, exiting, done } = terminal()
-    const told: string[] = []
+    const reported: string[] = []
     const screen = processScreen(keyboard, output, exiting)!
     expect(screen.size()).toEqual({ columns: 90, rows: 30 })
-    const close = screen.open(listener(told))
+    const close = screen.open(listener(reported))
     keyboard.write('q')
     output.emit('resize')
     await new Promise((resolve) => setImmediate(resolve))
-    expect(told.sort()).toEqual(['keys q', 'resized'])
+    expect(reported.sort()).toEqual(['keys q', 'resized'])
     close()
     close()
     expect(done).toEqual([ENTER, 'raw true', 'raw false', LEAVE])
@@ -63,21 +63,21 @@ describe('the screen of a process', () => {
 
   test('tells when the terminal is gone, also afterwards', () => {
     const { keyboard, output, exiting } = terminal()
-    const told: string[] = []
-    const close = processScreen(keyboard, output, exiting)!.open(listener(told))
+    const reported: string[] = []
+    const close = processScreen(keyboard, output, exiting)!.open(listener(reported))
     keyboard.emit('error', new Error('EIO'))
     close()
     keyboard.emit('error', new Error('EIO'))
-    expect(told).toEqual(['ended', 'ended'])
+    expect(reported).toEqual(['ended', 'ended'])
   })
 
   test('a hang-up ends it, so that the terminal is given back', () => {
     const { keyboard, output, exiting } = terminal()
-    const told: string[] = []
-    const close = processScreen(keyboard, output, exiting)!.open(listener(told))
+    const reported: string[] = []
+    const close = processScreen(keyboard, output, exiting)!.open(listener(reported))
     exiting.emit('SIGHUP')
     close()
-    expect({ told, left: exiting.listenerCount('SIGHUP') }).toEqual({ told: ['ended'], left: 0 })
+    expect({ reported, left: exiting.listenerCount('SIGHUP') }).toEqual({ reported: ['ended'], left: 0 })
   })
 })
 

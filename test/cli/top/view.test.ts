@@ -63,7 +63,7 @@ describe('a key', () => {
   })
 
   test('with a meaning is in the help', () => {
-    const told = HELP.map(([keys]) => keys).join(' ')
-    for (const key of ['q', 'r', '/', 'k', 'j', 'g', 'G', 'space', 'h', '?', '1', '4']) expect(told).toContain(key)
+    const reported = HELP.map(([keys]) => keys).join(' ')
+    for (const key of ['q', 'r', '/', 'k', 'j', 'g', 'G', 'space', 'h', '?', '1', '4']) expect(reported).toContain(key)
   })
 })

@@ -1,4 +1,4 @@
-/** A client with everything that it wrote and told, and the frames of it that nobody has looked at yet. */
+/** A client with everything that it wrote and was told, and the frames of it that nobody has looked at yet. */
 import { AmqpClient, type AmqpClientOptions } from '../../../protocol/amqp/client.ts'
 import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
 import { join, toHex } from '../../support/bytes.ts'
@@ -40,7 +40,7 @@ export function connect(options: Partial<AmqpClientOptions> = {}): End {
   return { client, opened, deliveries, closed, written, pushes }
 }
 
-/** One that may send commands; what it wrote until then is not told. */
+/** One that may send commands; what it wrote until then is not reported. */
 export function open(options: Partial<AmqpClientOptions> = {}, tuning = tune): End {
   const end = connect(options)
   end.pushes(HEADER, offering('ANONYMOUS', 'PLAIN'), tuning, openOk, attached)

@@ -38,7 +38,7 @@ describe('every vector', () => {
     }
   })
 
-  test.each(vectors)('$name decodes the same with anything behind it', ({ bytes, packet }) => {
+  test.each(vectors)('$name decodes the same with anything after it', ({ bytes, packet }) => {
     expect(decodePacket(Buffer.concat([bytes, Buffer.from('anything')]))).toEqual(packet)
   })
 

@@ -40,7 +40,7 @@ test.each<[string, ValueType, number, string]>([
   ['%.0e', 'double', 35, '4e+01'],
   ['%.3g', 'double', 204.5, '204'],
   ['%.1g', 'double', 9.5, '1e+01'],
-  // 99 digits behind a point that has zeros behind it.
+  // 99 digits after a point that has zeros after it.
   ['%.99g', 'double', 0.0001, '0.000100000000000000004792173602385929598312941379845142364501953125'],
   ['%.1f', 'double', Number.NaN, 'nan'],
   ['%.1f', 'double', Number.NEGATIVE_INFINITY, '-inf'],

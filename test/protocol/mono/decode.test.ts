@@ -82,7 +82,7 @@ const counter: fc.Arbitrary<Required<Header>> = fc.record({
 })
 const words = ({ category, name, type, unit, variance, index }: Required<Header>) =>
   [category, name, type, unit, variance, index] as const
-/** A message behind Hello, with what it says. */
+/** A message after Hello, with what it says. */
 const message: fc.Arbitrary<[Uint8Array, Event[]]> = fc.oneof(
   counter.map((one): [Uint8Array, Event[]] => [join(hex('0200'), header(one)), [['added', 0, ...words(one)]]]),
   fc

@@ -12,7 +12,7 @@ interface MessageVector {
   readonly events: readonly Event[]
   /** Both, where it is left out. */
   readonly dialect?: MonoDialect
-  /** It stands behind a Hello. */
+  /** It stands after a Hello. */
   readonly greeted?: boolean
 }
 interface RequestVector {

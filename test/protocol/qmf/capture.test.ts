@@ -143,9 +143,9 @@ describe('the other console concluded the same', () => {
   test('about every object in g, except the one it looked up to call it, which it does not tell', () => {
     const ofBroker = (query: FieldTable) => query.size === 1 && query.get('_class') === 'broker'
     const lookedUp = all('G').filter(({ query }) => ofBroker(query))
-    const told = all('g').filter(({ sequence }) => sequence !== lookedUp[0]?.sequence)
-    expect(told.map((message) => plain(object(message)))).toEqual(concluded('get'))
-    expect([lookedUp.length, told.length, all('g').length]).toEqual([1, 25, 26])
+    const reported = all('g').filter(({ sequence }) => sequence !== lookedUp[0]?.sequence)
+    expect(reported.map((message) => plain(object(message)))).toEqual(concluded('get'))
+    expect([lookedUp.length, reported.length, all('g').length]).toEqual([1, 25, 26])
   })
 
   test('about every event', () => {

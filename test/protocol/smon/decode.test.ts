@@ -10,7 +10,7 @@ const u = '00 04 75616263 01'
 const s = '00 04 73616263 01'
 const uEvent: Event = ['defined', 1, 'u', 'abc', []]
 const sEvent: Event = ['defined', 1, 's', 'abc', []]
-/** Pairs behind what is tested: enough that nothing of it is at the end of the chunk, so the fast path may take it. */
+/** Pairs after what is tested: enough that nothing of it is at the end of the chunk, so the fast path may take it. */
 const pairs = '0000'.repeat(20)
 
 const values = (stream: string): string[] =>
@@ -161,7 +161,7 @@ describe('an error', () => {
     ['a definition of 3 bytes', '00 03 756162', 'BAD_NAME', 1],
     ['a definition of 0 bytes', '00 00', 'BAD_NAME', 1],
     ['a type that is neither u nor s', '00 04 78616263', 'BAD_TYPE', 2],
-    ['a type behind a longer length', '00 f10004 78616263', 'BAD_TYPE', 4],
+    ['a type after a longer length', '00 f10004 78616263', 'BAD_TYPE', 4],
     ['a number that is not the next', '00 04 75616263 02', 'BAD_NUMBER', 6],
     ['a token defined twice', `${u}05 f000 04 75616263 01`, 'BAD_NUMBER', 15],
     ['a new number 0', '00 04 75616263 00', 'BAD_NUMBER', 6],
@@ -169,7 +169,7 @@ describe('an error', () => {
     ['a copy with the number of its source', `${u}05 f000 fd fa01 01 00`, 'BAD_NUMBER', 14],
     ['a wrong number of a copy, though the right one follows', `${u}05 f000 fd fa01 01 4001`, 'BAD_NUMBER', 14],
     ['an FD for the defstring of a prefixed token', `${u}05 f000 fd fa01 00 fd`, 'BAD_NUMBER', 14],
-    ['an index right behind token 0', '00 fa', 'BAD_NUMBER', 1],
+    ['an index right after token 0', '00 fa', 'BAD_NUMBER', 1],
     ['a length that steps down', '00 e8', 'BAD_NUMBER', 1],
     ['a length of 12 bytes', '00 f8', 'BAD_NUMBER', 1],
     ['a string that steps down', `${s}e8`, 'BAD_NUMBER', 7],
@@ -187,7 +187,7 @@ describe('an error', () => {
     ['FF for a token', 'ff00', 'BAD_NUMBER', 0],
     ['16 FF and FE for a token', `${'ff'.repeat(16)}fe`, 'BAD_NUMBER', 0],
     ['FF for a value', `${u}ffff01`, 'BAD_NUMBER', 7],
-    ['16 FF of a string without FE behind them', `${s}11${'ff'.repeat(16)}01`, 'BAD_PADDING', 24],
+    ['16 FF of a string without FE after them', `${s}11${'ff'.repeat(16)}01`, 'BAD_PADDING', 24],
     ['16 FF at the end of a string without FE', `${s}10${'ff'.repeat(16)}00`, 'BAD_PADDING', 24],
     ['17 FF and no FE', `${'ff'.repeat(17)}00`, 'BAD_PADDING', 17],
   ])('is %s', (_name, stream, code, offset) => {
@@ -202,7 +202,7 @@ describe('an error', () => {
     expect(messages).toEqual(['token 10 is not defined; the last token is 1'])
   })
 
-  test('is told once; what follows is counted and not read', () => {
+  test('is reported once; what follows is counted and not read', () => {
     const { decoder, events } = listen()
     decoder.decode(hex(`${u}05 fe 0001`))
     decoder.decode(hex(`fe 0001 ${u}`))
@@ -275,7 +275,7 @@ describe('a length that left out the type byte', () => {
     expect(error('00 04 75616263 64 01 00', bounds)).toEqual(['invalid', 'BAD_NUMBER', 6])
   })
 
-  test('is believed where the byte behind it is the new number', () => {
+  test('is believed where the byte after it is the new number', () => {
     // 33 tokens; the 33rd has the number 0x21, which might also be the end of a name "abc!".
     const many = Array.from({ length: 32 }, (_, i) => `f000 04 75616263 ${Buffer.of(i + 1).toString('hex')} 00`).join(
       '',

@@ -20,8 +20,8 @@ const afterReset = (events: readonly Event[]) => events.slice(events.findLastInd
 describe('a resynchronisation', () => {
   test.each([
     ['at the start', ''],
-    ['behind an item', `${valid} 0001`],
-    ['behind token 0', '00'],
+    ['after an item', `${valid} 0001`],
+    ['after token 0', '00'],
     ['inside the payload of a length', '00 e1'],
     ['inside a name', '00 0a 7561'],
     ['where a new number should be', '00 04 75616263'],
@@ -34,15 +34,15 @@ describe('a resynchronisation', () => {
     ['inside a string that ends within the run', '00 04 73616263 01 05 4141'],
     ['where the FE of a string should be', `00 04 73616263 01 7f ${'ff'.repeat(16)}`],
     ['where the FE at the end of a string should be', `00 04 73616263 01 10 ${'ff'.repeat(16)}`],
-    ['behind a stuffed string', `00 04 73616263 01 10 ${'ff'.repeat(16)}fe`],
-    ['behind an index operation', 'fa'],
+    ['after a stuffed string', `00 04 73616263 01 10 ${'ff'.repeat(16)}fe`],
+    ['after an index operation', 'fa'],
     ['inside the payload of an index', 'fae2'],
     ['where the token to copy should be', '00 fd fa01'],
-    ['behind an error', 'fe'],
-    ['behind FF that begin nothing', 'ffff01'],
-    ['behind more FF', FILL],
-    ['behind 17 FF and no FE', `${FILL}00`],
-    ['behind another', RESYNC],
+    ['after an error', 'fe'],
+    ['after FF that begin nothing', 'ffff01'],
+    ['after more FF', FILL],
+    ['after 17 FF and no FE', `${FILL}00`],
+    ['after another', RESYNC],
   ])('is found %s', (_name, before) => {
     for (const stream of [`${before}${RESYNC}${valid}`, `${before}${RESYNC}${valid}${RESYNC}${valid}`]) {
       for (const events of [say(stream), sayByteByByte(stream)]) {
@@ -99,7 +99,7 @@ describe('a resynchronisation', () => {
     ])
   })
 
-  test('is found behind any garbage', () => {
+  test('is found after any garbage', () => {
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 40 }),
       fc
@@ -121,7 +121,7 @@ describe('a resynchronisation', () => {
 })
 
 describe('FF in strings', () => {
-  /** By the rule, run by run: FE behind every 16th FF in a row, counted from `before` on. */
+  /** By the rule, run by run: FE after every 16th FF in a row, counted from `before` on. */
   function stuffed(bytes: Uint8Array, before = 0): string {
     let text = 'ff'.repeat(before) + toHex(bytes)
     text = text.replaceAll(/(..)/g, '$1 ').replaceAll(/(?:ff ){16}/g, (run) => `${run}fe `)

@@ -367,7 +367,7 @@ describe('an error', () => {
     expect(complaints(text)).toEqual([expect.stringMatching(new RegExp(`^${pattern}$`))])
   })
 
-  test('does not keep the others from being told, in the order of the file', () => {
+  test('does not keep the others from being reported, in the order of the file', () => {
     const text = '[log]\nlevel = 1\n[nothing_like_it]\n[channels]\nmax_bytes = 5000\n[listen]\ntcp = 1\nhtpp = ""'
     const found = complaints(text, { CINNABAR_LIMITS_CONNECTIONS: '0', CINNABAR_NOTHING: '' })
     expect(found.map((line) => line.split(': ').slice(0, 2).join(': '))).toEqual([

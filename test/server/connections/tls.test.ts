@@ -94,7 +94,7 @@ describe('what is offered', () => {
     expect(await peer.response(1)).toMatchObject({ status: status.UNSUPPORTED })
   })
 
-  it('over TCP and WRAP, and over the TLS listener: the same, no layer but deflate behind AUTH', async () => {
+  it('over TCP and WRAP, and over the TLS listener: the same, no layer but deflate after AUTH', async () => {
     const { peer: wrapped } = await overWrap()
     const { peer: direct } = await overTls()
     for (const peer of [wrapped, direct]) {
@@ -200,13 +200,13 @@ describe('a peer that hangs up', () => {
   }
   const HANDSHAKES = ['', '16', '160301', '160301000501000001']
 
-  it.each(HANDSHAKES)('in the handshake, behind %j, is gone at once', async (bytes) => {
+  it.each(HANDSHAKES)('in the handshake, after %j, is gone at once', async (bytes) => {
     const socket = await broken(bytes)
     socket.resetAndDestroy()
     await open(0)
   })
 
-  it.each(HANDSHAKES)('but only says that it sends no more, behind %j, is gone within the 10 s', async (bytes) => {
+  it.each(HANDSHAKES)('but only says that it sends no more, after %j, is gone within the 10 s', async (bytes) => {
     const socket = await broken(bytes)
     socket.end()
     await quiet.settle()
@@ -214,7 +214,7 @@ describe('a peer that hangs up', () => {
     await open(0)
   })
 
-  it('behind the handshake, with or without a word of TLS, is gone at once', async () => {
+  it('after the handshake, with or without a word of TLS, is gone at once', async () => {
     const [rude, polite] = [await overTls({}, quiet), await overTls({}, quiet)]
     for (const { peer } of [rude, polite]) await peer.until('caps')
     await open(2)
@@ -271,7 +271,7 @@ describe('new files', () => {
     expect(open.peer.closed).toBe(false)
   })
 
-  it('that are no good are told, and the previous contents stay in force', async () => {
+  it('that are no good are reported, and the previous contents stay in force', async () => {
     const before = await everyListener()
     const watcher = await seat(await overTcp())
     const notices = await watcher.collect('producer.notices')

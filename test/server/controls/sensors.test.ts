@@ -1,4 +1,4 @@
-/** `sensor.fence` and `sensor.resume`: whatever kind of sensor it is, its values are kept out, and it is told. */
+/** `sensor.fence` and `sensor.resume`: whatever kind of sensor it is, its values are kept out, and that is reported. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Hub } from '../../../server/metrics/hub.ts'

@@ -6,15 +6,15 @@ import type { Series } from '../../../server/metrics/metric.ts'
 import { abroad, Kept, Metrics, text } from './fixture.ts'
 
 let metrics: Metrics
-let told: boolean[]
+let reported: boolean[]
 let series: Series
 
 beforeEach(() => {
   metrics = new Metrics()
-  told = []
+  reported = []
   metrics.push.push('test.a', { type: BasicType.UINT32, value: 1 }, 1)
   series = [...metrics.push.series('test.a')][0] as Series
-  series.wanted = (isWanted) => told.push(isWanted)
+  series.wanted = (isWanted) => reported.push(isWanted)
 })
 
 function chosen(name = 'test.a', list?: Parameters<Metrics['instance']>[1], identity?: typeof abroad) {
@@ -26,14 +26,14 @@ const stop = (instance: MetricInstance) => metrics.hub.demand.remove(instance)
 
 test('a series is wanted from the first instance that selects it until the last is gone, bound or not', () => {
   const [first, second] = [chosen(), chosen('test.*')]
-  expect(told).toEqual([true])
+  expect(reported).toEqual([true])
   const end = metrics.hub.bind(first, new Kept())
   end()
   stop(first)
-  expect(told).toEqual([true])
+  expect(reported).toEqual([true])
   stop(second)
   stop(second)
-  expect(told).toEqual([true, false])
+  expect(reported).toEqual([true, false])
 })
 
 test('what there may be one day is wanted like what there is, and nobody is sent anything of it', () => {
@@ -47,50 +47,50 @@ test('what there may be one day is wanted like what there is, and nobody is sent
   Object.assign(metrics.push, { expected })
   series.matches = () => false
   const instance = chosen('test.a', [text('host', 'nowhere')])
-  expect([told, names]).toEqual([[true], ['test.a']])
+  expect([reported, names]).toEqual([[true], ['test.a']])
   metrics.hub.bind(instance, new Kept())
   expect(series.subscriptions).toEqual([])
   stop(instance)
-  expect(told).toEqual([true, false])
+  expect(reported).toEqual([true, false])
 })
 
 test('an instance that selects others wants nothing of it', () => {
   for (const instance of [chosen('test.b'), chosen('test.a', [text('host', 'h9')]), chosen('*', [], abroad)]) {
     stop(instance)
   }
-  expect(told).toEqual([])
+  expect(reported).toEqual([])
 })
 
 test('a series that is born, or found by other names, is looked at anew', () => {
   chosen('test.a', [text('host', 'alias')])
-  expect(told).toEqual([])
+  expect(reported).toEqual([])
   series.matches = (_, by) => by('alias')
   metrics.hub.born(metrics.push, series)
   metrics.hub.born(metrics.push, series)
-  expect(told).toEqual([true])
+  expect(reported).toEqual([true])
   series.matches = (_, by) => by('h1')
   metrics.hub.born(metrics.push, series)
-  expect(told).toEqual([true, false])
+  expect(reported).toEqual([true, false])
 })
 
 test('a series that died is told nothing more', () => {
   const instance = chosen()
   metrics.push.die('test.a')
   stop(instance)
-  expect(told).toEqual([true])
+  expect(reported).toEqual([true])
 })
 
 test('of a fenced sensor nothing is wanted', () => {
   const instance = chosen()
   metrics.hub.fence(metrics.push)
-  expect(told).toEqual([true, false])
+  expect(reported).toEqual([true, false])
   const late = chosen()
-  expect(told).toEqual([true, false])
+  expect(reported).toEqual([true, false])
   metrics.hub.resume(metrics.push)
-  expect(told).toEqual([true, false, true])
+  expect(reported).toEqual([true, false, true])
   stop(instance)
   stop(late)
-  expect(told).toEqual([true, false, true, false])
+  expect(reported).toEqual([true, false, true, false])
 })
 
 test('to fence a sensor makes none of its series: there may be a million that nobody ever asked for', () => {
@@ -101,7 +101,7 @@ test('to fence a sensor makes none of its series: there may be a million that no
     throw new Error('asked for all of them')
   }
   metrics.hub.fence(metrics.push)
-  expect([told, series.subscriptions]).toEqual([[true, false], []])
+  expect([reported, series.subscriptions]).toEqual([[true, false], []])
   metrics.push.series = all
 })
 
@@ -109,7 +109,7 @@ test('what an instance may not select any more is not wanted by it', () => {
   const instance = chosen()
   instance.selection.openFor = () => undefined
   metrics.hub.rematch((one) => one !== instance)
-  expect(told).toEqual([true])
+  expect(reported).toEqual([true])
   metrics.hub.rematch((one) => one === instance)
-  expect(told).toEqual([true, false])
+  expect(reported).toEqual([true, false])
 })

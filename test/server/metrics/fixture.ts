@@ -42,7 +42,7 @@ export class Metrics {
   }
 }
 
-/** Keeps what it is given, as whole payloads behind the header of a frame. */
+/** Keeps what it is given, as whole payloads after the header of a frame. */
 export class Kept implements Sink {
   readonly frames: { metric: number; time: number; rest: Buffer }[] = []
 

@@ -75,7 +75,7 @@ describe('a list of RECs', () => {
     }
   })
 
-  test('says `more` once, and takes nothing behind it', () => {
+  test('says `more` once, and takes nothing after it', () => {
     const list = new RecordList()
     while (list.add(record(100_000)));
     expect(list.add(record(4))).toBe(false)

@@ -81,7 +81,7 @@ async function write(stream: Duplex, chunks: Iterable<Uint8Array>): Promise<void
 describe('the same commands', () => {
   it('get the same answers, in one piece or byte by byte', async () => {
     const count = times({ short: 2_000, long: 4_000 })
-    const told: string[][] = []
+    const reported: string[][] = []
     for (const most of [Number.POSITIVE_INFINITY, 1]) {
       const seat = await producer.seat(`cut${most}`)
       const frames = mixedCommands(count, 3, await prepareMix(seat))
@@ -92,9 +92,9 @@ describe('the same commands', () => {
       for (const message of seat.peer.log.slice(from)) {
         if (message.kind === 'response') answers[message.seq] = `${message.status} ${message.detail}`
       }
-      told.push(answers)
+      reported.push(answers)
     }
-    expect(told[1]).toEqual(told[0])
-    expect(new Set(told[0]?.map((answer) => answer.split(' ')[0])).size).toBeGreaterThan(8)
+    expect(reported[1]).toEqual(reported[0])
+    expect(new Set(reported[0]?.map((answer) => answer.split(' ')[0])).size).toBeGreaterThan(8)
   })
 })

@@ -201,7 +201,7 @@ describe('producer.audit', () => {
       expect(await failed()).toMatchObject([{ args: '{"count":1}' }])
     })
 
-    it('keeps records as long as it was told, and looks once an hour', async () => {
+    it('keeps records as long as it was reported, and looks once an hour', async () => {
       await producer.stop()
       producer = await TestProducer.start({ config: { audit: { keepMs: 3_600_000 } } })
       record(1, 2)

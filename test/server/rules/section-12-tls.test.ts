@@ -135,7 +135,7 @@ describe('WRAP tls', () => {
   it.each([
     ['is no handshake', Buffer.from(command.nop(2))],
     ['is the beginning of none', Buffer.from('160301', 'hex')],
-  ])('behind which comes what %s ends the connection, and no other', async (_, bytes) => {
+  ])('after which comes what %s ends the connection, and no other', async (_, bytes) => {
     const other = await producer.seat()
     const sessions = producer.server.sessions.count
     const { peer } = await plain()

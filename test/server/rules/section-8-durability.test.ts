@@ -109,12 +109,12 @@ describe('Durability', () => {
     producer.emit(1)
     await producer.settle()
     producer = await producer.crash()
-    const told = []
+    const reported = []
     for (const channel of [quiet, active, never]) {
       const next = await resume(channel)
-      told.push((await unread(next, 'gap')).length)
+      reported.push((await unread(next, 'gap')).length)
     }
-    expect(told).toEqual([0, 1, 0])
+    expect(reported).toEqual([0, 1, 0])
     expect(still).toBeGreaterThan(0)
   })
 

@@ -1,4 +1,4 @@
-/** Section 8, GAP: how a loss is told, where, and as what. */
+/** Section 8, GAP: how a loss is reported, where, and as what. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, command, join, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
@@ -72,17 +72,17 @@ describe('GAP', () => {
     const channel = await narrow()
     await seat.follow('test.a')
     lose(1)
-    const told = await seat.gap()
+    const reported = await seat.gap()
     seat.peer.destroy()
     await producer.settle()
     const second = await resume(channel)
-    expect((await second.gap()).bytes).toEqual(told.bytes)
+    expect((await second.gap()).bytes).toEqual(reported.bytes)
     await producer.settle()
     producer = await producer.crash()
     const third = await resume(channel)
-    expect((await third.gap()).bytes).toEqual(told.bytes)
-    expect((await third.commit(told.transaction)).status).toBe(0)
-    expect((await third.commit(told.transaction)).status).toBe(0)
+    expect((await third.gap()).bytes).toEqual(reported.bytes)
+    expect((await third.commit(reported.transaction)).status).toBe(0)
+    expect((await third.commit(reported.transaction)).status).toBe(0)
     const restart = await third.gap()
     expect(restart.reason).toBe(5)
     await third.commit(restart.transaction)
@@ -135,7 +135,7 @@ describe('GAP', () => {
     const channel = await narrow()
     await seat.follow('test.a')
     lose(1)
-    const told = await seat.gap()
+    const reported = await seat.gap()
     lose(2)
     const next = await seat.gap()
     expect(next).toMatchObject({ count: 1, from: EPOCH + 2 })
@@ -143,7 +143,7 @@ describe('GAP', () => {
     await producer.settle()
     lose(3)
     const again = await resume(channel)
-    expect((await again.gap()).bytes).toEqual(told.bytes)
+    expect((await again.gap()).bytes).toEqual(reported.bytes)
     expect((await again.gap()).bytes).toEqual(next.bytes)
     expect(await again.gap()).toMatchObject({ count: 1, from: EPOCH + 3 })
   })
@@ -168,7 +168,7 @@ describe('GAP', () => {
     expect(balance(await next.ledger())).toBe(0)
   })
 
-  it('of values that wait is told at their release, in their place', async () => {
+  it('of values that wait is reported at their release, in their place', async () => {
     await narrow()
     const id = await seat.hoard('test.a')
     producer.emit(1)
@@ -185,7 +185,7 @@ describe('GAP', () => {
     expect(released[1]?.transaction).toBe(gap.transaction + 1)
   })
 
-  it('on a channel with durable = false has transaction id 0 and is told once', async () => {
+  it('on a channel with durable = false has transaction id 0 and is reported once', async () => {
     const channel = await narrow(['durable', type.boolean, u32(0)])
     await seat.follow('test.a')
     seat.peer.destroy()

@@ -103,7 +103,7 @@ describe('values a second of a tenant', () => {
     expect(await counters('gmetric/acme', 'packets', 6)).toMatchObject({ values: 4, overQuota: 2 })
   })
 
-  it('the users of the tenant are told once a minute, and nobody else', async () => {
+  it('the users of the tenant are reported once a minute, and nobody else', async () => {
     const { server, clock } = await started(1)
     await producer?.addUser('bob', { tenant: 'acme' })
     const bob = (await producer?.seat('bob', 'acme')) as Seat

@@ -47,13 +47,13 @@ describe('an audit log that somebody cut', () => {
     'delete from audit where number = 3',
     'delete from audit',
     "update audit set hash = x'00' where number = 3",
-  ])('goes on behind what was written last, and says so: %s', async (sql) => {
+  ])('goes on after what was written last, and says so: %s', async (sql) => {
     const { audited, warnings } = await cut(sql)
     expect([audited?.number, ...(audited?.hash ?? [])]).toEqual([3, ...frames(3, 32)])
     expect(warnings?.join()).toContain('cinnabar audit verify')
   })
 
-  test('goes on behind a record that was added, since its number is taken', async () => {
+  test('goes on after a record that was added, since its number is taken', async () => {
     const { audited, warnings } = await cut("insert into audit values (9, 1, '', '', '', '', '', '', '', '', x'01')")
     expect([audited?.number, ...(audited?.hash ?? [])]).toEqual([9, 1])
     expect(warnings?.join()).toContain('cinnabar audit verify')

@@ -87,7 +87,7 @@ export class ScriptedBroker {
     return [...this.peers].flatMap(({ bound }) => bound)
   }
 
-  /** Tells what was told in that part of the recording, in order, of what is bound; as if it were so much later. */
+  /** Tells what was reported in that part of the recording, in order, of what is bound; as if it were so much later. */
   play(untilMs = Number.POSITIVE_INFINITY, { isHeartbeat = true, laterMs = 0 } = {}): void {
     for (const { ms, routingKey, body } of broadcasts) {
       if (ms <= this.ms || ms > untilMs) continue
@@ -246,7 +246,7 @@ export class BrokerPeer {
   /** The window of a subscription moves on with what is done of it. */
   #complete(args: Args): void {
     const ranges = args.sized16()
-    // Others are told again each time; what is done is taken from the front.
+    // Others are reported again each time; what is done is taken from the front.
     let last = this.#first - 1
     for (let at = 0; at < ranges.length; at += 8) {
       if (ranges.readUInt32BE(at) <= last + 1) last = Math.max(last, ranges.readUInt32BE(at + 4))

@@ -29,7 +29,7 @@ interface Answer {
 const all = capturedTransfers()
 const OPS = 'BPQSGMA'
 
-/** The requests of a body, one behind the other. */
+/** The requests of a body, one after the other. */
 export function requestsIn(body: Buffer): Request[] {
   const requests: Request[] = []
   for (let at = 0; at < body.length; ) {
@@ -125,12 +125,12 @@ function renumbered(body: Buffer, from: number, to: number): Buffer {
   return copy
 }
 
-/** What was told unasked, in order. */
+/** What was reported unasked, in order. */
 export const broadcasts: readonly Broadcast[] = all
   .filter(({ from, destination }) => from === 'broker' && destination === 'tdest')
   .map(({ ms, routingKey, body }) => ({ ms, routingKey, body: Buffer.from(body) }))
 
-/** The objects of a body, sampled so much later; eight bytes behind package, class and hash. */
+/** The objects of a body, sampled so much later; eight bytes after package, class and hash. */
 export function sampledLater(body: Buffer, ms: number): Buffer {
   const copy = Buffer.from(body)
   for (let at = copy.indexOf('AM2'); at >= 0; at = copy.indexOf('AM2', at + 1)) {

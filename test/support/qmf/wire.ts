@@ -47,7 +47,7 @@ export function u32(value: number): Buffer {
 export const str8 = (text: string): Buffer => Buffer.concat([u8(Buffer.byteLength(text)), Buffer.from(text)])
 export const str16 = (text: string): Buffer => Buffer.concat([u16(Buffer.byteLength(text)), Buffer.from(text)])
 
-/** What came, whole. `args`: behind the code, from the packing flags on. */
+/** What came, whole. `args`: after the code, from the packing flags on. */
 export interface Came {
   readonly isControl: boolean
   readonly channel: number

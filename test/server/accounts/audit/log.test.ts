@@ -90,25 +90,25 @@ describe('the audit log', () => {
   })
 
   test('whoever follows is told of a record when it is stored, not before, and once', async () => {
-    const told: number[] = []
-    const end = audit.follow((stored) => told.push(...stored.map(({ number }) => number)))
+    const reported: number[] = []
+    const end = audit.follow((stored) => reported.push(...stored.map(({ number }) => number)))
     store.manual = true
     audit.record(entry)
     await new Promise((resolve) => setImmediate(resolve))
     // The first is on its way; the second waits for the next batch.
     audit.record(entry)
     await new Promise((resolve) => setImmediate(resolve))
-    expect([told, audit.stored]).toEqual([[], 0])
+    expect([reported, audit.stored]).toEqual([[], 0])
     store.complete()
-    expect([told, audit.stored]).toEqual([[1], 1])
+    expect([reported, audit.stored]).toEqual([[1], 1])
     await new Promise((resolve) => setImmediate(resolve))
     store.complete()
-    expect(told).toEqual([1, 2])
+    expect(reported).toEqual([1, 2])
     end()
     audit.record(entry)
     await new Promise((resolve) => setImmediate(resolve))
     store.complete()
-    expect(told).toEqual([1, 2])
+    expect(reported).toEqual([1, 2])
   })
 
   test('what is too old goes from the beginning, and never the last record', async () => {

@@ -15,7 +15,7 @@ const record = {
   detail: '',
 }
 
-test('the hash is over the hash before it, both numbers, and each text behind its length', () => {
+test('the hash is over the hash before it, both numbers, and each text after its length', () => {
   const bytes = [
     '00'.repeat(32),
     '0000000000000001',

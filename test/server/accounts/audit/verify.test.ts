@@ -49,7 +49,7 @@ describe('verifying the audit log', () => {
     return finding
   }
 
-  test('a log that nobody touched is whole; its last number and hash are told', () => {
+  test('a log that nobody touched is whole; its last number and hash are reported', () => {
     const last = new Database(path, { readonly: true })
     const hash = last.prepare<unknown[], Buffer>('select hash from audit order by number desc').pluck().get()
     last.close()

@@ -41,7 +41,7 @@ interface Answer {
   readonly result: number
   /** Turns of the event loop until it was there: another number would be another path. */
   readonly turns: number
-  /** What came behind it, without ids and times. */
+  /** What came after it, without ids and times. */
   readonly values: readonly string[]
 }
 

@@ -157,9 +157,9 @@ export class Shadow {
       }
     }
     for (const gap of this.flyingGaps) if (!after.gaps.has(gap)) this.flyingGaps.delete(gap)
-    let told = 0
-    for (const count of after.gaps.values()) told += count
-    same(told, expected, 'values reported by GAPs')
+    let reported = 0
+    for (const count of after.gaps.values()) reported += count
+    same(reported, expected, 'values reported by GAPs')
     for (const { value, cause } of losses) {
       const covered = [...after.gaps.keys()].some((gap) => gap.reason === reasonOf(cause) && covers(gap, value))
       if (!covered) throw new Error(`no GAP covers value ${value.time}, lost by ${cause}`)

@@ -199,7 +199,7 @@ describe('what a consumer sends', () => {
 })
 
 describe('what a producer sends', () => {
-  it('begins with the capabilities, and tells them again behind AUTH', () => {
+  it('begins with the capabilities, and tells them again after AUTH', () => {
     const caps = {
       type: 'caps',
       major: 1,

@@ -9,7 +9,7 @@ import { FakeClock } from '../../../support/fake-clock.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-it('a consumer that answers with a broken frame right behind the handshake loses its connection, and nothing else', async () => {
+it('a consumer that answers with a broken frame right after the handshake loses its connection, and nothing else', async () => {
   const server = createServer((socket) => {
     let head = ''
     socket.on('error', () => {})

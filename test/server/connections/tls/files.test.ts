@@ -95,7 +95,7 @@ describe('a change', () => {
     expect(files.reloadIfChanged()).toBeUndefined()
   })
 
-  it('that is no good is told once, shows until it is mended, and the previous contents stay in force', () => {
+  it('that is no good is reported once, shows until it is mended, and the previous contents stay in force', () => {
     const files = open()
     const followed: unknown[] = []
     files.onRenewal(({ cert }) => followed.push(cert))

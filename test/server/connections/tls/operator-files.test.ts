@@ -28,7 +28,7 @@ it('the file of JWT keys is read again when it changes, and a bad one keeps the 
   expect(has(file, 'b')).toBe(true)
 })
 
-it('a file of JWT keys that is no good at the start is told, with the key of the configuration', () => {
+it('a file of JWT keys that is no good at the start is reported, with the key of the configuration', () => {
   const path = directory.write('none.json', 'x')
   expect(() => new JwtKeysFile(path)).toThrow(/none\.json cannot be used: .*`jwt.keys`/)
   expect(() => new JwtKeysFile(`${path}.not`)).toThrow(/cannot be read/)

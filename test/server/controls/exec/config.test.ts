@@ -126,7 +126,7 @@ describe('a table that is not right', () => {
       `${head}${x}[[exec]]\nname = "exec.b"\nargv = ["a"]\nuser = 5`,
       '9: `[[exec]]` exec.b: `user`: expected a text without',
     ],
-  ])('%j is told with its line', (toml, expected) => {
+  ])('%j is reported with its line', (toml, expected) => {
     expect(complaints(toml)).toEqual([expect.stringContaining(`c.toml:${expected}`)])
   })
 })

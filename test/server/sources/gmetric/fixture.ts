@@ -24,31 +24,31 @@ const CONFIG: GmetricConfig = {
   packetsPerSecond: 0,
 }
 
-/** Writes down what it is told: `born gmetric.foo@host`, `gmetric.foo@host = 42`, `died gmetric.foo@host`. */
+/** Writes down what is reported to it: `born gmetric.foo@host`, `gmetric.foo@host = 42`, `died gmetric.foo@host`. */
 export class FakeHub implements GmetricHub {
-  told: string[] = []
+  reported: string[] = []
   readonly times: number[] = []
   /** Fenced sensors. */
   readonly fences = new Set<ListeningSensor>()
 
   born(_sensor: ListeningSensor, series: Series): void {
-    this.told.push(`born ${nameOf(series)}`)
+    this.reported.push(`born ${nameOf(series)}`)
   }
 
   emit(series: Series, { value }: { value: unknown }, time: number): void {
-    this.told.push(`${nameOf(series)} = ${value}`)
+    this.reported.push(`${nameOf(series)} = ${value}`)
     this.times.push(time)
   }
 
   died(series: Series): void {
-    this.told.push(`died ${nameOf(series)}`)
+    this.reported.push(`died ${nameOf(series)}`)
   }
 
-  /** What it was told since it was asked last. */
+  /** What was reported since the last look. */
   news(): string[] {
-    const told = this.told
-    this.told = []
-    return told
+    const reported = this.reported
+    this.reported = []
+    return reported
   }
 }
 

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Network } from '../../../../server/core/address.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
-import { told } from '../../../support/ganglia.ts'
+import { reported } from '../../../support/ganglia.ts'
 import { hostsOf } from '../../../support/ganglia-xml.ts'
 import { boundTo, TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
@@ -26,7 +26,7 @@ async function send(from: string, packet: Uint8Array): Promise<void> {
   socket.close()
 }
 
-const xml = () => told(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
+const xml = () => reported(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
 
 describe('the XML', () => {
   it("holds the hosts of the section's own tenant and no others, and each has a metric that says it is up", async () => {
@@ -65,7 +65,7 @@ describe('the XML', () => {
     expect(text).toContain('<CLUSTER NAME="c _ d"')
   })
 
-  it('is refused while the sensor is fenced, and whether its hosts are up is not told', async () => {
+  it('is refused while the sensor is fenced, and whether its hosts are up is not reported', async () => {
     producer = await TestProducer.start({ config: { gmetric: { listen: ANY, listenNamed: true, xml: ANY } } })
     await producer.addUser('boss', { role: 'admin' })
     const boss = await producer.seat('boss')

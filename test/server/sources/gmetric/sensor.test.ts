@@ -109,7 +109,7 @@ describe('a datagram', () => {
     )
   })
 
-  test('that is good is lost to no bad one before, behind or between', () => {
+  test('that is good is lost to no bad one before, after or between', () => {
     const clean = make()
     const mixed = make()
     const bad = [
@@ -123,9 +123,9 @@ describe('a datagram', () => {
       mixed.sensor.packet(bad[index % bad.length]!, SENDER)
       mixed.sensor.packet(bytes, SENDER)
     }
-    const told = clean.hub.news()
-    expect(told.length).toBeGreaterThan(vectors.length)
-    expect(mixed.hub.news()).toEqual(told)
+    const reported = clean.hub.news()
+    expect(reported.length).toBeGreaterThan(vectors.length)
+    expect(mixed.hub.news()).toEqual(reported)
     const { unknownId, malformed } = mixed.sensor.status().counters
     expect([unknownId! > 0, malformed! > 0, unknownId! + malformed!]).toEqual([true, true, vectors.length])
   })

@@ -1,4 +1,4 @@
-/** A Mono sensor behind a hub that writes down what it is told, and agents that say what the test says. */
+/** A Mono sensor behind a hub that writes down what is reported to it, and agents that say what the test says. */
 
 import type { Value } from '../../../../protocol/monitor/value.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
@@ -21,26 +21,26 @@ const CONFIG: MonoConfig = {
 
 /** `born mono.gc.a@192.0.2.7`, `mono.gc.a@192.0.2.7 = 42`, `died ...` */
 export class FakeHub implements MonoHub {
-  #told: string[] = []
+  #reported: string[] = []
 
   born(_sensor: ListeningSensor, series: Series): void {
-    this.#told.push(`born ${nameOf(series)}`)
+    this.#reported.push(`born ${nameOf(series)}`)
     // As the hub does it for whoever has subscribed.
     const known = series.first?.()
-    if (known !== undefined) this.#told.push(`${nameOf(series)} = ${known.value.value}`)
+    if (known !== undefined) this.#reported.push(`${nameOf(series)} = ${known.value.value}`)
   }
 
   emit(series: Series, { value }: Value): void {
-    this.#told.push(`${nameOf(series)} = ${value}`)
+    this.#reported.push(`${nameOf(series)} = ${value}`)
   }
 
   died(series: Series): void {
-    this.#told.push(`died ${nameOf(series)}`)
+    this.#reported.push(`died ${nameOf(series)}`)
   }
 
-  /** What it was told since it was asked last. */
+  /** What was reported since the last look. */
   news(): string[] {
-    return this.#told.splice(0)
+    return this.#reported.splice(0)
   }
 }
 

@@ -29,7 +29,7 @@ export class ScriptedAgent {
     this.socket.write(bytes)
   }
 
-  /** Waits for exactly these bytes, in hex, behind what was awaited before. */
+  /** Waits for exactly these bytes, in hex, after what was awaited before. */
   async asked(expected: string): Promise<void> {
     while (this.#asked.length < expected.length && !this.socket.closed) {
       await new Promise<void>((resolve) => {

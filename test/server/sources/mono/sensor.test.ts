@@ -114,7 +114,7 @@ describe('an agent', () => {
     const back = connect() as Connection
     back.feed.push(join(HELLO, LIST, SAMPLED))
     const anew = (name: string) => [`born ${COLLECTIONS}${name}`, `born ${LOAD}${name}`]
-    expect(hub.news().filter((told) => told.startsWith('born'))).toEqual(anew(`${AT}#2`))
+    expect(hub.news().filter((reported) => reported.startsWith('born'))).toEqual(anew(`${AT}#2`))
     clock.advance(30_000)
     agent.feed.end()
     expect(hub.news()).toEqual([

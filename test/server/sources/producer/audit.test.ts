@@ -123,7 +123,7 @@ describe('producer.audit', () => {
     await log.answer()
     log.store(1)
     await log.answer()
-    // What was stored behind its question is asked for once more.
+    // What was stored after its question is asked for once more.
     await log.answer()
     expect([seen, log.asked]).toEqual([[2, 3, 4, 5, 6, 7, 8, 9, 10], 0])
     log.store(2)
@@ -179,7 +179,7 @@ describe('producer.audit', () => {
     expect([seen, log.asked]).toEqual([[1, 2, 3], 0])
   })
 
-  test('a log that cannot be read is told in the log of the server, and what comes is sent', async () => {
+  test('a log that cannot be read is reported in the log of the server, and what comes is sent', async () => {
     log.store(3)
     log.fails = true
     const { seen } = subscribe({ after: 0n })

@@ -121,7 +121,7 @@ describe('asked for what there is', () => {
     await both.othersGoOn()
   })
 
-  /** The last four bytes of the object id, of each object of a body: behind three times. */
+  /** The last four bytes of the object id, of each object of a body: after three times. */
   function renamed(body: Buffer, by: number): Buffer {
     const copy = Buffer.from(body)
     for (let at = copy.indexOf('AM2g'); at >= 0; at = copy.indexOf('AM2g', at + 1)) {

@@ -81,7 +81,7 @@ describe('the whole recording', () => {
 
 const STEP = times({ short: 7, long: 1 })
 
-/** Two pieces: at any border within the headers, and behind them at one in seven, or in the long form at each. */
+/** Two pieces: at any border within the headers, and after them at one in seven, or in the long form at each. */
 function* borders(bytes: number): Generator<(bytes: Buffer) => Buffer[]> {
   for (let at = 1; at < bytes; at += at < HEADERS ? 1 : STEP) {
     yield (whole) => (at < whole.length ? [whole.subarray(0, at), whole.subarray(at)] : [whole])
@@ -99,11 +99,11 @@ it.each([
     expect(broker.bound.some((key) => metric === 'qmf.broker.up' || key.endsWith(routingKey))).toBe(true),
   )
   if (metric === 'qmf.broker.up') await server.root.value()
-  const told = broadcasts.find((one) => one.routingKey.endsWith(routingKey))!
-  const cuts = [...borders(transfer('tdest', told.routingKey, told.body).length)]
+  const reported = broadcasts.find((one) => one.routingKey.endsWith(routingKey))!
+  const cuts = [...borders(transfer('tdest', reported.routingKey, reported.body).length)]
   for (const cut of cuts) {
     broker.cut = cut
-    broker.publish(told.routingKey, told.body)
+    broker.publish(reported.routingKey, reported.body)
   }
   const values = await server.root.values(cuts.length)
   expect(new Set(values.map(({ value }) => value.toString('hex'))).size).toBe(1)

@@ -45,7 +45,7 @@ async function nothingMore(): Promise<void> {
   expect(server.root.rest()).toEqual([])
 }
 
-/** Everything that is known of an event but its severity, which stands behind name, hash and time. */
+/** Everything that is known of an event but its severity, which stands after name, hash and time. */
 function severityOf(name: string): string {
   const { body } = broadcasts.find(({ routingKey }) => routingKey.endsWith(`.${name}`))!
   return SEVERITY[body[8 + 1 + PACKAGE.length + 1 + name.length + 16 + 8]!]!
@@ -53,7 +53,7 @@ function severityOf(name: string): string {
 
 describe('where the broker broadcasts', () => {
   it.each([DEPTH, ENQUEUED])(
-    'every sample of the recording comes once, in order, behind what is known: %s',
+    'every sample of the recording comes once, in order, after what is known: %s',
     async (metric) => {
       await start()
       await server.subscribe(metric, { object: '*' })
@@ -78,13 +78,13 @@ describe('where the broker broadcasts', () => {
       const name = ids.get(value.metric)!
       return { name, time: value.time, value: decoded(value) }
     })
-    const told = EVENTS.map((name) => {
+    const reported = EVENTS.map((name) => {
       const { arguments: list, timestamp } = concluded(name).find(({ kind }) => kind === 'event')!
       const shown = Object.entries(list).map(([key, one]) => [key, typeof one === 'object' ? JSON.stringify(one) : one])
       const value = { ...Object.fromEntries(shown), severity: severityOf(name) }
       return { name, time: Number(BigInt(timestamp) / 1000n), value: { broker: 'b1', value } }
     })
-    expect(came).toEqual(told)
+    expect(came).toEqual(reported)
     await nothingMore()
   })
 

@@ -23,13 +23,13 @@ describe('what was not asked for', () => {
 
   it('is counted and dropped: a wrong sequence, another kind, a request', () => {
     const peer = new ConsolePeer().ready()
-    const told = peer.objects.length
+    const reported = peer.objects.length
     peer.tell(queue(4_000, '0-1-1-0-1', 'q'))
     peer.tell(done(4_000))
     peer.tell({ op: 'B', sequence: 0 })
     peer.tell({ op: 'q', sequence: 4_000, kind: 'table', key: keyOf('c') })
     expect(peer.counters.unexpected).toBe(4)
-    expect(peer.objects).toHaveLength(told)
+    expect(peer.objects).toHaveLength(reported)
     expect(peer.take()).toEqual([])
   })
 

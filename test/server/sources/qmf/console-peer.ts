@@ -36,8 +36,8 @@ export class ConsolePeer {
   readonly commands: string[] = []
   /** All requests, those of one body as an array. */
   readonly bodies: Asked[][] = []
-  /** What the sensor was told, in order. */
-  readonly told: string[] = []
+  /** What was reported to the sensor, in order. */
+  readonly reported: string[] = []
   readonly learned: Schema[] = []
   readonly objects: ObjectSample[] = []
   readonly gone: string[] = []
@@ -66,14 +66,14 @@ export class ConsolePeer {
           this.learned.push(schema)
           if (wantsAll) this.console.want(schema, true)
         },
-        ready: () => this.told.push('ready'),
+        ready: () => this.reported.push('ready'),
         object: (sample) => this.objects.push(sample),
         gone: (id) => this.gone.push(id),
         event: (key, event) => {
           this.events.push([key, event])
           this.onEvent()
         },
-        heartbeat: (time) => this.told.push(`heartbeat ${time}`),
+        heartbeat: (time) => this.reported.push(`heartbeat ${time}`),
         down: (reason) => this.down.push(reason),
       },
     })
@@ -100,7 +100,7 @@ export class ConsolePeer {
     return this
   }
 
-  /** Open, and answered everything as recorded; what was asked and told until then is forgotten. */
+  /** Open, and answered everything as recorded; what was asked and reported until then is forgotten. */
   ready(): this {
     this.open().serve()
     this.bodies.length = 0

@@ -91,10 +91,10 @@ describe('a wanted class', () => {
     peer.console.want(tableOf('queue'), true)
     peer.serve()
     const { header, statistics } = queue(0, '0-1-1-0-201', 'a') as Extract<QmfMessage, { op: 'g' }>
-    const told = peer.objects.length
+    const reported = peer.objects.length
     peer.pass(6)
     for (let i = 0; i < 3; i++) peer.tell({ op: 'i', sequence: 0, header, statistics })
-    expect(peer.objects).toHaveLength(told)
+    expect(peer.objects).toHaveLength(reported)
     expect(peer.counters.unknownObjects).toBe(3)
     expect(peer.asked()).toEqual(['agent.1.0 G queue'])
   })
@@ -219,7 +219,7 @@ describe('a round', () => {
     expect(asked.slice(0, 4)).toEqual(['session', 'queue', 'agent', 'connection'])
     expect(asked.slice(-2).toSorted()).toEqual(['binding', 'subscription'])
     expect(ops).not.toContain('S')
-    expect(peer.told).toEqual(['ready'])
+    expect(peer.reported).toEqual(['ready'])
     peer.bodies.length = 0
     peer.pass(59)
     expect(peer.bodies).toEqual([])
@@ -282,7 +282,7 @@ describe('an agent of the broker', () => {
     peer.pass(5)
     expect(peer.asked()).toEqual(['agent.1.10 G queue'])
     peer.heartbeat('1.10')
-    expect(peer.told).toEqual(['ready', 'heartbeat 1'])
+    expect(peer.reported).toEqual(['ready', 'heartbeat 1'])
     peer.pass(15)
     expect([peer.asked(), peer.counters.unanswered]).toEqual([[], 1])
     peer.gone.length = 0

@@ -44,12 +44,12 @@ describe('a console', () => {
     const about = (id: string, deleted: bigint) => ({ key: sample.header.key, sampled: 9n, created: 1n, deleted, id })
     const [known, unknown] = ['0-1-1-0-500', '0-1-1-0-501'] as const
     peer.tell({ op: 'c', sequence: 0, header: about(known, 0n), properties: named })
-    const told = peer.objects.length
+    const reported = peer.objects.length
     for (const id of [unknown, known]) {
       const ending = { sequence: 0, header: about(id, 7n) }
       peer.tell({ op: 'c', ...ending, properties: named }, { op: 'i', ...ending, statistics })
     }
-    expect(peer.objects.slice(told).map((object) => [object.header.id, object.header.deleted])).toEqual([[known, 7n]])
+    expect(peer.objects.slice(reported).map((object) => [object.header.id, object.header.deleted])).toEqual([[known, 7n]])
     expect(peer.gone).toEqual([known])
   })
 })

@@ -33,7 +33,7 @@ describe('start-up', () => {
     peer.serve()
     const names = peer.learned.map(({ key }) => keyText(key))
     expect(names.toSorted()).toEqual(recordedSchemas.map(({ key }) => keyText(key)).toSorted())
-    expect(peer.told).toEqual(['ready'])
+    expect(peer.reported).toEqual(['ready'])
     const expected = capturedConclusions().filter(({ kind }) => kind === 'get')
     const living = new Set(expected.map(({ objectId }) => objectId as string).filter((id) => !OWN.includes(id)))
     // Made by a call later than the first answer to G queue.
@@ -52,10 +52,10 @@ describe('start-up', () => {
   it('is not ready before the last answer', () => {
     const peer = new ConsolePeer().open()
     for (let [asked] = peer.take(1); asked !== undefined; [asked] = peer.take(1)) {
-      expect(peer.told).toEqual([])
+      expect(peer.reported).toEqual([])
       for (const body of recordedAnswers(asked.message)) peer.deliver(body)
     }
-    expect(peer.told).toEqual(['ready'])
+    expect(peer.reported).toEqual(['ready'])
   })
 
   it('has only so many requests under way to one address', () => {
@@ -76,7 +76,7 @@ describe('start-up', () => {
     peer.serve()
     expect(peer.bodies.flat().filter(({ message }) => message.op === 'S')).toEqual([])
     expect(peer.learned).toHaveLength(recordedSchemas.length)
-    expect(peer.told).toEqual(['ready'])
+    expect(peer.reported).toEqual(['ready'])
   })
 
   it('asks for packages again until they are answered', () => {
@@ -95,7 +95,7 @@ describe('start-up', () => {
     peer.tell(x, x, done(sequence))
     expect(peer.asked()).toEqual(['broker Q x'])
     peer.pass(10)
-    expect(peer.told).toEqual(['ready'])
+    expect(peer.reported).toEqual(['ready'])
     expect(peer.counters.unanswered).toBe(2)
   })
 })
@@ -114,7 +114,7 @@ describe('the console itself', () => {
       'queueDelete',
       'exchangeDelete',
     ])
-    expect(peer.told.filter((line) => line.startsWith('heartbeat'))).toHaveLength(5)
+    expect(peer.reported.filter((line) => line.startsWith('heartbeat'))).toHaveLength(5)
     expect(peer.counters.unknownObjects).toBe(0)
   })
 
@@ -158,14 +158,14 @@ describe('the console itself', () => {
 describe('a sample', () => {
   it('older than the last is dropped, since answers and broadcasts may pass each other, unless the clock was set', () => {
     const peer = new ConsolePeer().ready()
-    const told = peer.objects.length
+    const reported = peer.objects.length
     const second = 1_000_000_000n
     const sample = (seconds: bigint) => {
       const { header, properties } = queue(0, '0-1-1-0-500', 'q') as Extract<ReturnType<typeof queue>, { op: 'g' }>
       peer.tell({ op: 'c', sequence: 0, header: { ...header, sampled: seconds * second }, properties })
     }
     for (const seconds of [200n, 202n, 201n, 202n, 203n, 142n, 143n, 150n]) sample(seconds)
-    const times = peer.objects.slice(told).map(({ header }) => header.sampled / second)
+    const times = peer.objects.slice(reported).map(({ header }) => header.sampled / second)
     expect(times).toEqual([200n, 202n, 202n, 203n, 142n, 143n, 150n])
   })
 })
@@ -186,11 +186,11 @@ describe('deletion', () => {
     peer.tell({ op: 'c', sequence: 0, header, properties })
     peer.tell({ op: 'c', sequence: 0, header: { ...header, deleted: 20n }, properties })
     expect(peer.gone).toEqual(['0-1-1-0-500'])
-    const told = peer.objects.length
+    const reported = peer.objects.length
     peer.tell(queue(sequence, '0-1-1-0-500', 'q'))
-    expect(peer.objects).toHaveLength(told)
+    expect(peer.objects).toHaveLength(reported)
     peer.tell({ op: 'c', sequence: 0, header: { ...header, created: 30n }, properties })
-    expect(peer.objects).toHaveLength(told + 1)
+    expect(peer.objects).toHaveLength(reported + 1)
   })
 })
 

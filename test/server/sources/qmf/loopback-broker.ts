@@ -29,7 +29,7 @@ export class LoopbackBroker {
   /** `bind <queue> <key>`, `unbind ...`, `G <class>`, `M <method>` */
   readonly asked: string[] = []
   /** What agents sent, by routing key. */
-  readonly told: (readonly [key: string, body: Uint8Array])[] = []
+  readonly reported: (readonly [key: string, body: Uint8Array])[] = []
   /** Logins are refused with this text. */
   refusal: string | undefined
   /** Nothing is said or read. */
@@ -135,7 +135,7 @@ class Peer {
   }
 
   #command({ method, header, body }: Assembly): void {
-    const { asked, told } = this.#broker
+    const { asked, reported } = this.#broker
     const { command } = decodeCommand(method)
     this.#control({ name: 'session.completed', commands: [{ first: 0, last: this.#commands++ }] }, 1)
     if (command.name === 'exchange.bind') asked.push(`bind ${command.key}`)
@@ -143,7 +143,7 @@ class Peer {
     if (command.name !== 'message.transfer') return
     const { replyTo, routingKey, body: request } = deliveryOf(command.destination, header, body)
     const [first] = decodeBody(request, recordedKnown).messages
-    if (replyTo?.routingKey.startsWith('qmfagent') || replyTo === undefined) told.push([routingKey, request])
+    if (replyTo?.routingKey.startsWith('qmfagent') || replyTo === undefined) reported.push([routingKey, request])
     if (first?.op === 'A') this.deliver('qmfagent', replyTo?.routingKey ?? '', ATTACHED)
     if (replyTo?.routingKey.startsWith('qmfagent') || replyTo === undefined) return
     for (const message of decodeBody(request, recordedKnown).messages) {

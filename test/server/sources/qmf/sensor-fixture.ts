@@ -1,4 +1,4 @@
-/** A QMF sensor behind a hub that writes down what it is told, and brokers whose consoles say what the test says. */
+/** A QMF sensor behind a hub that writes down what is reported to it, and brokers whose consoles say what the test says. */
 import type { Value } from '../../../../protocol/monitor/value.ts'
 import {
   type EventSchema,
@@ -15,29 +15,29 @@ import type { QmfBroker } from '../../../../server/sources/qmf/broker.ts'
 import { type QmfHub, QmfSensor } from '../../../../server/sources/qmf/sensor.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
-/** `born msgDepth@b1/q1`, `msgDepth@b1/q1 = 42 at 5`, `died ...`; times in microseconds behind START. */
+/** `born msgDepth@b1/q1`, `msgDepth@b1/q1 = 42 at 5`, `died ...`; times in microseconds after START. */
 export class FakeHub implements QmfHub {
   /** Of objects that are not there yet. */
   readonly expected: Series[] = []
   readonly demand = { born: (_sensor: ListeningSensor, series: Series) => void this.expected.push(series) }
-  #told: string[] = []
+  #reported: string[] = []
 
   born(_sensor: ListeningSensor, series: Series): void {
-    this.#told.push(`born ${nameOf(series)}`)
+    this.#reported.push(`born ${nameOf(series)}`)
   }
 
   emit(series: Series, { value }: Value, time: number): void {
-    this.#told.push(`${nameOf(series)} = ${shown(value)} at ${time - START / 1000}`)
+    this.#reported.push(`${nameOf(series)} = ${shown(value)} at ${time - START / 1000}`)
   }
 
   died(series: Series): void {
-    this.#told.push(`died ${nameOf(series)}`)
+    this.#reported.push(`died ${nameOf(series)}`)
     series.subscriptions.length = 0
   }
 
-  /** What it was told since it was asked last. */
+  /** What was reported since the last look. */
   news(): string[] {
-    return this.#told.splice(0)
+    return this.#reported.splice(0)
   }
 }
 
@@ -128,7 +128,7 @@ class Said {
     return this
   }
 
-  /** `ms`: when it was sampled, behind START. */
+  /** `ms`: when it was sampled, after START. */
   sample(schema: TableSchema, id: string, ms: number, properties?: Properties, statistics?: Statistics): void {
     const sampled = BigInt(START) + BigInt(ms) * 1_000_000n
     const header: ObjectHeader = { key: schema.key, sampled, created: 1n, deleted: 0n, id }

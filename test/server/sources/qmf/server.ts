@@ -47,7 +47,7 @@ export class QmfServer {
     return all.find((one) => one?.name === 'qmf') as SensorStatus
   }
 
-  /** So many brokers have told everything that there is. */
+  /** So many brokers have reported everything that there is. */
   async up(brokers = 1): Promise<void> {
     await eventually(() => expect(this.status()).toMatchObject({ counters: { brokersUp: brokers } }))
   }

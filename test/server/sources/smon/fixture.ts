@@ -1,4 +1,4 @@
-/** An smon sensor behind a hub that writes down what it is told, and streams made by hand. */
+/** An smon sensor behind a hub that writes down what is reported to it, and streams made by hand. */
 import { parseNetwork } from '../../../../server/core/address.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
 import { type SmonConfig, type SmonHub, SmonSensor } from '../../../../server/sources/smon/sensor.ts'
@@ -19,10 +19,10 @@ const CONFIG: SmonConfig = {
 
 /** `born smon.a@192.0.2.7:1[3,0]`, `smon.a@192.0.2.7:1 = 42`, `died ...` */
 export class FakeHub implements SmonHub {
-  #told: string[] = []
+  #reported: string[] = []
 
   born(_sensor: ListeningSensor, series: Series): void {
-    this.#told.push(`born ${nameOf(series)}`)
+    this.#reported.push(`born ${nameOf(series)}`)
   }
 
   emitEncoded(series: Series, tail: Uint8Array): void {
@@ -33,18 +33,18 @@ export class FakeHub implements SmonHub {
       view.getUint32(0) === 4
         ? view.getBigUint64(4)
         : JSON.stringify(Buffer.from(buffer, byteOffset + 8, view.getUint32(4)).toString('latin1'))
-    this.#told.push(`${nameOf(series)} = ${value}`)
+    this.#reported.push(`${nameOf(series)} = ${value}`)
   }
 
   died(series: Series): void {
-    this.#told.push(`died ${nameOf(series)}`)
+    this.#reported.push(`died ${nameOf(series)}`)
   }
 
-  /** What it was told since it was asked last. */
+  /** What was reported since the last look. */
   news(): string[] {
-    const told = this.#told
-    this.#told = []
-    return told
+    const reported = this.#reported
+    this.#reported = []
+    return reported
   }
 }
 

@@ -7,7 +7,7 @@ import { AgentPeer } from './fixture.ts'
 const OBJECTS = 'qpid.management console.obj.1.10.cinnabar'
 
 /** `c 17`, `i 17` and the like, by where they went. */
-function told(peer: AgentPeer): string[] {
+function reported(peer: AgentPeer): string[] {
   return peer.news().map(([to, messages]) => `${to}: ${messages.map(shown).join(', ')}`)
 }
 
@@ -24,7 +24,7 @@ const times = (message: QmfMessage | undefined) => {
   return message.header
 }
 
-/** It was told everything once: the producer is 1, channel 17 is 2, channel 18 is 3. */
+/** It has been given everything once: the producer is 1, channel 17 is 2, channel 18 is 3. */
 function settled(): AgentPeer {
   const peer = new AgentPeer().attach()
   peer.producer.channel(17)
@@ -41,9 +41,9 @@ describe('every ten seconds', () => {
     peer.producer.channel(17)
     peer.producer.channel(18)
     peer.pass(9)
-    expect(told(peer)).toEqual([])
+    expect(reported(peer)).toEqual([])
     peer.pass(1)
-    expect(told(peer)).toEqual([PRODUCER, `${OBJECTS}.channel: c 2, i 2, c 3, i 3`, HEARTBEAT])
+    expect(reported(peer)).toEqual([PRODUCER, `${OBJECTS}.channel: c 2, i 2, c 3, i 3`, HEARTBEAT])
   })
 
   it('then of what changed: c for properties, i for statistics, and nothing of the rest', () => {
@@ -52,20 +52,20 @@ describe('every ten seconds', () => {
     if (first !== undefined) first.queued = 5n
     if (second !== undefined) second.owner = 'bob'
     peer.pass(10)
-    expect(told(peer)).toEqual([`${OBJECTS}.channel: i 2, c 3`, HEARTBEAT])
+    expect(reported(peer)).toEqual([`${OBJECTS}.channel: i 2, c 3`, HEARTBEAT])
     peer.completeAll()
     peer.pass(10)
-    expect(told(peer)).toEqual([HEARTBEAT])
+    expect(reported(peer)).toEqual([HEARTBEAT])
   })
 
   it('of everything again when a console was added', () => {
     const peer = settled()
     peer.deliver(vector('x').bytes)
     peer.pass(10)
-    expect(told(peer)).toEqual([PRODUCER, `${OBJECTS}.channel: c 2, i 2, c 3, i 3`, HEARTBEAT])
+    expect(reported(peer)).toEqual([PRODUCER, `${OBJECTS}.channel: c 2, i 2, c 3, i 3`, HEARTBEAT])
     peer.completeAll()
     peer.pass(10)
-    expect(told(peer)).toEqual([HEARTBEAT])
+    expect(reported(peer)).toEqual([HEARTBEAT])
   })
 
   it('of the end of an object, once, and of those that are new', () => {
@@ -74,13 +74,13 @@ describe('every ten seconds', () => {
     if (first !== undefined) first.isGone = true
     peer.producer.channel(19)
     peer.tell('r', { op: 'G', sequence: 1, query: new Map([['_class', 'channel']]) })
-    expect(told(peer)).toEqual(['amq.direct r: g, g', 'amq.direct r: z'])
+    expect(reported(peer)).toEqual(['amq.direct r: g, g', 'amq.direct r: z'])
     peer.completeAll()
     peer.pass(10)
-    expect(told(peer)).toEqual([`${OBJECTS}.channel: deleted c 2, deleted i 2, c 4, i 4`, HEARTBEAT])
+    expect(reported(peer)).toEqual([`${OBJECTS}.channel: deleted c 2, deleted i 2, c 4, i 4`, HEARTBEAT])
     peer.completeAll()
     peer.pass(10)
-    expect(told(peer)).toEqual([HEARTBEAT])
+    expect(reported(peer)).toEqual([HEARTBEAT])
   })
 
   it('with the time of the last change, not of the last look', () => {
@@ -105,7 +105,7 @@ describe('every ten seconds', () => {
     peer.completeAll()
     peer.news()
     peer.pass(10)
-    expect(told(peer)).toEqual([`${OBJECTS}.producer: i 1`, HEARTBEAT])
+    expect(reported(peer)).toEqual([`${OBJECTS}.producer: i 1`, HEARTBEAT])
   })
 })
 
@@ -225,6 +225,6 @@ describe('an answer that does not fit its field', () => {
     peer.pass(10)
     peer.failing = false
     peer.pass(10)
-    expect(told(peer)).toEqual([PRODUCER, `${OBJECTS}.channel: c 2, i 2, c 3, i 3`, HEARTBEAT])
+    expect(reported(peer)).toEqual([PRODUCER, `${OBJECTS}.channel: c 2, i 2, c 3, i 3`, HEARTBEAT])
   })
 })

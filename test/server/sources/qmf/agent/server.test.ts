@@ -91,8 +91,8 @@ describe('a broker with `agent`', () => {
   })
 
   /** What the agent sent, message by message, those of an op. */
-  const told = <Op extends QmfMessage['op']>(op: Op) =>
-    broker.told
+  const reported = <Op extends QmfMessage['op']>(op: Op) =>
+    broker.reported
       .flatMap(([, body]) => decodeBody(body, agentLookup).messages)
       .filter((message): message is QmfMessage & { op: Op } => message.op === op)
 
@@ -101,17 +101,17 @@ describe('a broker with `agent`', () => {
     const list = decoded(await (await producer.seat('root')).query('producer.sensors')) as Json[]
     return list.find((one) => (one as unknown as SensorStatus).name === 'qmf-agent/b1') as unknown as SensorStatus
   }
-  const attached = (times: number) => until(() => told('q').length === 3 * times)
+  const attached = (times: number) => until(() => reported('q').length === 3 * times)
 
   it('has the producer attached, which tells of itself and is seen in producer.sensors', async () => {
     await attached(1)
-    expect(told('A')).toMatchObject([{ label: 'n1', brokerBank: 0, agentBank: 0 }])
+    expect(reported('A')).toMatchObject([{ label: 'n1', brokerBank: 0, agentBank: 0 }])
     expect(await status()).toMatchObject({ state: 'listening', detail: 'attached as 1.10' })
     producer.clock.advance(10_000)
-    await until(() => told('h').length > 0)
-    const [one] = told('c').filter(({ header }) => header.key.className === 'producer')
+    await until(() => reported('h').length > 0)
+    const [one] = reported('c').filter(({ header }) => header.key.className === 'producer')
     expect(one?.properties[0]).toBe('n1')
-    expect(told('c').map(({ header }) => header.key.className)).toEqual(expect.arrayContaining(['channel', 'sensor']))
+    expect(reported('c').map(({ header }) => header.key.className)).toEqual(expect.arrayContaining(['channel', 'sensor']))
   })
 
   it('has it again after the connection broke, and after a restart: as the same agent, of another boot', async () => {
@@ -123,11 +123,11 @@ describe('a broker with `agent`', () => {
     await attached(2)
     producer = await producer.restart()
     await attached(3)
-    const [first, second, third] = told('A')
+    const [first, second, third] = reported('A')
     expect(second).toEqual({ ...first, brokerBank: 1, agentBank: 10 })
     expect(third).toEqual(second)
     producer.clock.advance(10_000)
-    await until(() => told('c').length > 0)
-    expect(told('c')[0]?.header.id).toBe('0-2-1-10-1')
+    await until(() => reported('c').length > 0)
+    expect(reported('c')[0]?.header.id).toBe('0-2-1-10-1')
   })
 })
