@@ -10,35 +10,37 @@ import { BLOCK_WIDTH } from '../../storage/store.ts'
 import type { Chunk, Pool } from './pool.ts'
 
 export class Block {
+  // What each value touches comes first: with a thousand channels, each line of memory counts.
   readonly kind = 'block'
-  readonly id: number
   lane: number
-  /** The transaction id of the first value; 0 while the block waits in a buffer lane. */
-  first: number
-
-  // The frames, written by `append`.
   count = 0
   /** Bytes of all its frames. */
   length = 0
   chunk: Chunk | undefined
   /** Nothing more is appended. */
   sealed = false
-  /** Age clock of the last value, ms. */
-  appendedAge = 0
+  /** Values that are not settled (committed, dropped or stopped), and their bytes: exact when none or all are. */
+  unsettled = 0
+  unsettledBytes = 0
+  /** It is among the blocks that the next batch looks at. */
+  dirty = false
+  /** The metric id of all its values; 0 if there are several. */
+  metric = 0
   /** The earliest and the latest time of its values, microseconds. */
   minTime = 0
   maxTime = 0
-  /** The metric id of all its values; 0 if there are several. */
-  metric = 0
+  /** Age clock of the last value, ms. */
+  appendedAge = 0
+
+  readonly id: number
+  /** The transaction id of the first value; 0 while the block waits in a buffer lane. */
+  first: number
   /** The result of an EXECUTE: subject to neither age nor overflow [MON 10]. */
   exempt = false
   /** keep-latest: the series of its only value. */
   key: string | undefined
 
   // Settlement, written by the methods below for `Settlement`.
-  /** Values that are not settled (committed, dropped or stopped), and their bytes: exact when none or all are. */
-  unsettled = 0
-  unsettledBytes = 0
   /** All ordinals below are settled; from the first one out of order on, `settledBits` has the rest. */
   settledPrefix = 0
   settledBits: Uint8Array | undefined
@@ -56,14 +58,12 @@ export class Block {
   submittedLength = 0
   durable = 0
   durableLength = 0
-  /** It is among the blocks that the next batch looks at. */
-  dirty = false
   /** Values were settled since the last batch. */
   settledChanged = false
 
   constructor(id: number, lane: number, first: number) {
-    this.id = id
     this.lane = lane
+    this.id = id
     this.first = first
   }
 

@@ -32,27 +32,38 @@ interface PersistenceParts {
 }
 
 export class Persistence implements Journaled {
-  readonly #parts: PersistenceParts
+  // What each value touches comes first, and the parts are fields: with a thousand channels, each line of memory counts.
   #isDurable: boolean
-  /** A connection has the channel: bytes that it will be sent soon are kept. */
-  isConnected = false
+  readonly #host: QueueHost
   /** Bytes of frames held in memory. */
   #resident = 0
   /** Age of the last value, for giving the range of ids back. */
   #lastAppend = Number.NEGATIVE_INFINITY
+  #numbersChanged = false
+  readonly #listener: QueueListener
+  readonly #ids: TransactionIds
+  readonly #lanes: Lanes
+  readonly #ledger: QueueLedger
+  readonly #channel: number
+  /** A connection has the channel: bytes that it will be sent soon are kept. */
+  isConnected = false
 
   #dirtyBlocks: Block[] | undefined
   #dirtyGaps: GapEntry[] = []
   #movedBlocks: Block[] = []
   #removedBlocks: number[] = []
   #removedGaps: number[] = []
-  #numbersChanged = false
   /** The blocks that the batch on its way was made from. */
   #submittedBlocks: readonly Block[] | undefined
 
-  constructor(isDurable: boolean, parts: PersistenceParts) {
+  constructor(isDurable: boolean, { channel, ids, lanes, ledger, host, listener }: PersistenceParts) {
     this.#isDurable = isDurable
-    this.#parts = parts
+    this.#host = host
+    this.#listener = listener
+    this.#ids = ids
+    this.#lanes = lanes
+    this.#ledger = ledger
+    this.#channel = channel
   }
 
   /** Values survive a restart. */
@@ -78,14 +89,14 @@ export class Persistence implements Journaled {
   /** Makes room for a frame; false if the block would exceed `maxBytes` with it. */
   reserve(block: Block, bytes: number, maxBytes: number): boolean {
     const before = block.size
-    if (!block.reserve(bytes, maxBytes, this.#parts.host.pool)) return false
+    if (!block.reserve(bytes, maxBytes, this.#host.pool)) return false
     this.#resident += block.size - before
     return true
   }
 
   /** A frame of `bytes` was appended to a block. */
   appended(block: Block, bytes: number): void {
-    const { host } = this.#parts
+    const host = this.#host
     this.#lastAppend = block.appendedAge = host.stamp()
     if (!this.#isDurable) return
     host.unstored += bytes
@@ -94,7 +105,7 @@ export class Persistence implements Journaled {
 
   /** A GAP entered the queue, or values moved into the sending order. */
   entered(): void {
-    this.#lastAppend = this.#parts.host.age()
+    this.#lastAppend = this.#host.age()
   }
 
   touch(block: Block): void {
@@ -126,7 +137,7 @@ export class Persistence implements Journaled {
   changed(): void {
     if (this.#numbersChanged || !this.#isDurable) return
     this.#numbersChanged = true
-    this.#parts.listener.changed()
+    this.#listener.changed()
   }
 
   /** Values of a block were settled. */
@@ -142,7 +153,7 @@ export class Persistence implements Journaled {
   #discard(block: Block): void {
     block.sealed = true
     this.#dropBytes(block)
-    if (this.#isDurable) this.#parts.host.unstored -= block.length - block.durableLength
+    if (this.#isDurable) this.#host.unstored -= block.length - block.durableLength
     block.durableLength = block.length
     if (block.submitted > 0) this.#removedBlocks.push(block.id)
   }
@@ -171,7 +182,7 @@ export class Persistence implements Journaled {
   /** The bytes of a block are back from the store. */
   loaded(block: Block, bytes: Uint8Array): void {
     if (block.chunk !== undefined || block.unsettled === 0 || !this.isConnected) return
-    block.chunk = Chunk.of(bytes, this.#parts.host.pool)
+    block.chunk = Chunk.of(bytes, this.#host.pool)
     block.number(block.first)
     this.#resident += block.size
   }
@@ -204,8 +215,7 @@ export class Persistence implements Journaled {
     if (block.submitted < block.count && block.chunk !== undefined) {
       const { id, lane, first, count, length, appendedAge, minTime, maxTime, metric } = block
       const offset = builder.copy(block.chunk.bytes.subarray(0, length))
-      const { channel } = this.#parts
-      builder.blocks.add(id, channel, lane, first, count, offset, length, appendedAge, minTime, maxTime, metric)
+      builder.blocks.add(id, this.#channel, lane, first, count, offset, length, appendedAge, minTime, maxTime, metric)
       block.submitted = count
       block.submittedLength = length
       if (length >= SMALL_BLOCK_BYTES) block.sealed = true
@@ -213,7 +223,7 @@ export class Persistence implements Journaled {
     if (block.settledChanged) {
       block.settledChanged = false
       // At the head and settled in order, the floor says it all.
-      if (block.settledBits !== undefined || this.#parts.lanes.sending.head !== block) {
+      if (block.settledBits !== undefined || this.#lanes.sending.head !== block) {
         const bitmap = block.bitmap()
         builder.settled.add(block.id, builder.copy(bitmap), bitmap.length)
       }
@@ -226,7 +236,7 @@ export class Persistence implements Journaled {
       if (gap.settled) continue
       gap.submitted = true
       const { id, lane, transaction, metric, count, from, to, reason } = gap
-      builder.gaps.add(id, this.#parts.channel, lane, transaction, metric, count, from, to, reason)
+      builder.gaps.add(id, this.#channel, lane, transaction, metric, count, from, to, reason)
     }
     if (this.#dirtyGaps.length > 0) this.#dirtyGaps = []
     for (const id of this.#removedGaps) builder.gapsRemoved.add(id)
@@ -234,12 +244,12 @@ export class Persistence implements Journaled {
   }
 
   #submitNumbers(builder: BatchBuilder): void {
-    const { channel, ids, lanes, ledger } = this.#parts
+    const ids = this.#ids
     const { next } = ids
-    const { head } = lanes.sending
+    const { head } = this.#lanes.sending
     const floor = head === undefined ? next : floorOf(head)
     const reserving = ids.submit(this.#isDurable && !this.#isQuiet)
-    builder.channels.add(channel, floor, next, reserving, ...ledger.row())
+    builder.channels.add(this.#channel, floor, next, reserving, ...this.#ledger.row())
     this.#numbersChanged = false
   }
 
@@ -247,32 +257,32 @@ export class Persistence implements Journaled {
   durable(): void {
     const submitted = this.#submittedBlocks
     this.#submittedBlocks = undefined
-    this.#parts.ids.durable()
+    this.#ids.durable()
     for (const block of submitted ?? []) {
       if (block.durable === block.submitted) continue
-      if (block.unsettled > 0) this.#parts.host.unstored -= block.submittedLength - block.durableLength
+      if (block.unsettled > 0) this.#host.unstored -= block.submittedLength - block.durableLength
       block.durable = block.submitted
       block.durableLength = block.unsettled > 0 ? block.submittedLength : block.length
       if (!this.#isSentSoon(block)) this.releaseBytes(block)
     }
-    this.#parts.listener.ready()
+    this.#listener.ready()
   }
 
   #isSentSoon(block: Block): boolean {
     if (!this.isConnected || block.lane !== 0 || block.sent === block.count) return false
     if (this.#resident <= RESIDENT_BYTES) return true
-    return this.#resident <= MAX_RESIDENT_BYTES && this.#parts.host.pool.used <= TOTAL_RESIDENT_BYTES
+    return this.#resident <= MAX_RESIDENT_BYTES && this.#host.pool.used <= TOTAL_RESIDENT_BYTES
   }
 
   get #isQuiet(): boolean {
-    return this.#parts.host.age() - this.#lastAppend >= QUIET_MS
+    return this.#host.age() - this.#lastAppend >= QUIET_MS
   }
 
   /** A quiet queue gives back its range of ids, and its memory. */
   rest(): void {
     if (!this.#isQuiet) return
-    if (this.#parts.ids.reserved !== this.#parts.ids.next) this.changed()
-    for (const { tail } of this.#parts.lanes) {
+    if (this.#ids.reserved !== this.#ids.next) this.changed()
+    for (const { tail } of this.#lanes) {
       if (tail?.kind !== 'block' || tail.sealed) continue
       tail.sealed = true
       this.releaseBytes(tail)
@@ -287,7 +297,7 @@ export class Persistence implements Journaled {
 
   /** The id up to which the sending order is stored or settled, as far as an entry of it says. */
   storedThrough(entry: Entry): number {
-    const { durableNext } = this.#parts.ids
+    const { durableNext } = this.#ids
     // A loss that is not on disk: after a crash its values would be missing without a GAP.
     if (entry.kind === 'gap')
       return isUnsettled(entry) && entry.transaction >= durableNext ? durableNext - 1 : Number.POSITIVE_INFINITY

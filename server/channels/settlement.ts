@@ -28,17 +28,17 @@ interface SettlementParts {
 }
 
 export class Settlement {
-  // One field each: to look them up in one object cost a tenth of a COMMIT.
-  readonly #ids: TransactionIds
-  readonly #lanes: Lanes
-  readonly #sending: Lane
-  readonly #window: Window
-  readonly #ledger: QueueLedger
-  readonly #persistence: Persistence
-  readonly #listener: QueueListener
-  readonly #share: SharedLimit
+  // One field each: to look them up in one object cost a tenth of a COMMIT. What each value touches comes first.
   /** Bytes of VALUE frames that are not settled. */
   #bytes = 0
+  readonly #share: SharedLimit
+  readonly #ledger: QueueLedger
+  readonly #sending: Lane
+  readonly #ids: TransactionIds
+  readonly #persistence: Persistence
+  readonly #window: Window
+  readonly #lanes: Lanes
+  readonly #listener: QueueListener
   #unsentGaps = 0
 
   constructor({ ids, lanes, window, ledger, persistence, listener, share }: SettlementParts) {

@@ -7,8 +7,8 @@
 const RANGE = 1 << 20
 
 export class TransactionIds {
-  readonly #origin: number
   #next: number
+  readonly #origin: number
   #reserved: number
   #durableNext: number
   /** The same two for the batch on its way. */
