@@ -1,12 +1,21 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { configDefaults, defineConfig } from 'vitest/config'
+import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const ROOT = new URL('..', import.meta.url).pathname
-/** Below these, tests start processes: each file has a worker of its own. All others share a few. */
-const PROCESSES = ['agents', 'bench', 'chaos', 'conformance', 'docs', 'e2e', 'mutants', 'packaging', 'web'].map(
-  (folder) => `test/${folder}/`,
-)
+/** Begun first, in this order, since they take longest: one that began last would run alone. */
+const FIRST = ['chaos', 'conformance', 'e2e', 'docs', 'agents', 'bench', 'web', 'cli/commands/demo', 'server/start']
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const index = FIRST.findIndex((path) => moduleId.startsWith(`${ROOT}test/${path}`))
+      return index < 0 ? FIRST.length : index
+    }
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b))
+  }
+}
 
 /** With TEST_LONG=1 the long forms are run, of the tests that have one: those that import support/long.ts, and `*.long.ts`. */
 const isLong = process.env['TEST_LONG'] === '1'
@@ -19,37 +28,19 @@ function testsWithLongForm(): string[] {
   return paths.filter((path) => path.endsWith('.long.ts') || (path.endsWith('.test.ts') && hasLongForm(path)))
 }
 
-const long = isLong ? testsWithLongForm() : []
-
 export default defineConfig({
   test: {
     root: ROOT,
+    include: isLong ? testsWithLongForm() : ['test/**/*.test.ts'],
+    // A worker for each file would load the server again for each.
+    isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Half of them wait for processes.
+    // Half of those that take long wait for processes.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/built.ts'],
     reporters: report ? ['default', 'json'] : ['default'],
     ...(report ? { outputFile: { json: report } } : {}),
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'processes',
-          include: isLong
-            ? long.filter((path) => PROCESSES.some((folder) => path.startsWith(folder)))
-            : PROCESSES.map((folder) => `${folder}**/*.test.ts`),
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'unit',
-          include: isLong ? long : ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...PROCESSES.map((folder) => `${folder}**`)],
-          isolate: false,
-        },
-      },
-    ],
   },
 })

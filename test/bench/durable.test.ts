@@ -10,7 +10,7 @@ import { runOnce } from './durable-run.ts'
 import type { Started } from './peers/contender.ts'
 import type { Commits, End } from './processes/end.ts'
 
-const VALUES = 20_000
+const VALUES = 5_000
 const IN_ORDER: Commits = { through: false, shuffle: 0, writeAll: false }
 const contender = cinnabar(VALUES, IN_ORDER)
 

@@ -37,11 +37,10 @@ export async function benchMemory(argv: string[]): Promise<object> {
   const stop = flood(port)
   const series: { values: number; rssMiB: number }[] = []
   const started = performance.now()
-  let seq = 10
   let accepted = 0
   while (accepted < wanted) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-    accepted = (await ledgerOf(watcher, channel, seq++)).accepted
+    accepted = (await ledgerOf(watcher, channel)).accepted
     if (accepted >= (series.length + 1) * (wanted / 10)) {
       series.push({ values: accepted, rssMiB: rssMiB(server.pid) })
       console.log(`${String(accepted).padStart(12)} values  ${String(rssMiB(server.pid)).padStart(5)} MiB`)
@@ -49,7 +48,7 @@ export async function benchMemory(argv: string[]): Promise<object> {
   }
   const seconds = (performance.now() - started) / 1000
   stop()
-  const ledger = await ledgerOf(watcher, channel, seq)
+  const ledger = await ledgerOf(watcher, channel)
   peer.destroy()
   watcher.destroy()
   await server.remove()

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { times } from '../support/long.ts'
-import { balance, ledgerOf } from '../support/records.ts'
+import { ledgerWhen } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const KILLS = times({ short: 4, long: 20 })
@@ -43,17 +43,13 @@ it(`survives ${KILLS} kills of the server with every stored value handled once`,
     feed.send(VALUES)
     // All that was sent is stored before the kill; how much of it was handled and committed is left to chance.
     const { peer } = await server.login()
-    let ledger = await ledgerOf(peer, channel, 1)
-    for (let seq = 2; ledger.accepted < feed.sent || ledger.unstored > 0; seq++)
-      ledger = await ledgerOf(peer, channel, seq)
-    expect(balance(ledger)).toBe(0)
+    await ledgerWhen(peer, channel, ({ accepted, unstored }) => accepted >= feed.sent && unstored === 0)
     await server.end('SIGKILL')
     await server.start()
   }
 
   const { peer } = await server.login()
-  let ledger = await ledgerOf(peer, channel, 1)
-  for (let seq = 2; ledger.committed < feed.sent; seq++) ledger = await ledgerOf(peer, channel, seq)
+  await ledgerWhen(peer, channel, ({ committed }) => committed >= feed.sent)
   const handled = readFileSync(file, 'utf8').trimEnd().split('\n').map(Number)
   expect(handled).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
   feed.close()

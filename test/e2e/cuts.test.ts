@@ -7,7 +7,7 @@ import { type Fault, TcpProxy } from '../chaos/proxy.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { times } from '../support/long.ts'
 import { Random } from '../support/random.ts'
-import { balance, ledgerOf } from '../support/records.ts'
+import { ledgerWhen } from '../support/records.ts'
 import { freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const CUTS = times({ short: 5, long: 15 })
@@ -69,15 +69,13 @@ it.each(['handler', 'async handler', 'loop'])('with a %s', { timeout: 120_000 },
   }
 
   const { peer } = await server.login()
-  let seq = 1
-  let ledger = await ledgerOf(peer, consumer.channel, seq)
   while (dialled <= CUTS) {
-    if (ledger.queued + ledger.in_flight < MAX_WAITING) feed.send(GROUP)
-    do ledger = await ledgerOf(peer, consumer.channel, ++seq)
-    while (ledger.accepted < feed.sent)
-    expect(balance(ledger)).toBe(0)
+    feed.send(GROUP)
+    await ledgerWhen(peer, consumer.channel, ({ accepted, queued, in_flight }) => {
+      return accepted >= feed.sent && (queued + in_flight < MAX_WAITING || dialled > CUTS)
+    })
   }
-  while (ledger.committed < feed.sent) ledger = await ledgerOf(peer, consumer.channel, ++seq)
+  await ledgerWhen(peer, consumer.channel, ({ committed }) => committed >= feed.sent)
   expect(handled).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
   expect(dialled).toBeGreaterThan(CUTS)
   await consumer.close()

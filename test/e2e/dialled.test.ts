@@ -8,7 +8,7 @@ import { connect } from '../../client/index.ts'
 import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { isLong } from '../support/long.ts'
-import { balance, ledgerOf } from '../support/records.ts'
+import { type Json, ledgerWhen } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 150
@@ -63,11 +63,9 @@ async function define(): Promise<number> {
 }
 
 /** Until the ledger of the channel says so. */
-async function until(channel: number, isSo: (ledger: Awaited<ReturnType<typeof ledgerOf>>) => boolean): Promise<void> {
+async function until(channel: number, isSo: (ledger: Json) => boolean): Promise<void> {
   const { peer } = await server.login()
-  let ledger = await ledgerOf(peer, channel, 1)
-  for (let seq = 2; !isSo(ledger); seq++) ledger = await ledgerOf(peer, channel, seq)
-  expect(balance(ledger)).toBe(0)
+  await ledgerWhen(peer, channel, isSo)
   peer.destroy()
 }
 

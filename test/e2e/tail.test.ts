@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { times } from '../support/long.ts'
 import { PROGRAM } from '../support/program.ts'
-import { ledgerOf } from '../support/records.ts'
+import { ledgerWhen } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 100
@@ -43,6 +43,15 @@ class Tail {
     this.#child.kill(signal)
   }
 
+  /** The channel, as soon as it is printed. */
+  async channel(): Promise<number> {
+    for (;;) {
+      const printed = /^channel (\d+);.*\n/.exec(this.notes)
+      if (printed !== null) return Number(printed[1])
+      await once(this.#child.stderr as NodeJS.ReadableStream, 'data')
+    }
+  }
+
   /** What stands after the last blank of each line. */
   numbers(): number[] {
     return this.lines.map((line) => Number(line.split(' ').at(-1)))
@@ -63,32 +72,21 @@ afterEach(async () => {
   await server.remove()
 })
 
-const turn = () => new Promise((resolve) => setImmediate(resolve))
-
-async function channelOf(tail: Tail): Promise<number> {
-  while (!/^channel \d+;.*\n/.test(tail.notes)) await turn()
-  return Number(/^channel (\d+)/.exec(tail.notes)?.[1])
-}
-
 /** Until everything that was sent is on the disk, and so many values of it are committed. */
 async function untilStored(channel: number, committed: number): Promise<void> {
   const { peer } = await server.login()
-  for (let seq = 1; ; seq++) {
-    const ledger = await ledgerOf(peer, channel, seq)
-    if (ledger.accepted >= feed.sent && ledger.unstored === 0 && ledger.committed >= committed) break
-  }
+  await ledgerWhen(peer, channel, (ledger) => {
+    return ledger.accepted >= feed.sent && ledger.unstored === 0 && ledger.committed >= committed
+  })
   peer.destroy()
 }
 
 it('prints every value once', { timeout: 120_000 }, async () => {
   const first = new Tail('gmetric.counter')
-  const channel = await channelOf(first)
-  const bound = async () => {
-    const { peer } = await server.login()
-    for (let seq = 1; (await ledgerOf(peer, channel, seq)).bindings.length === 0; seq++) await turn()
-    peer.destroy()
-  }
-  await bound()
+  const channel = await first.channel()
+  const { peer } = await server.login()
+  await ledgerWhen(peer, channel, ({ bindings }) => bindings.length > 0)
+  peer.destroy()
   for (let round = 0; round < KILLS; round++) {
     feed.send(VALUES)
     await untilStored(channel, 0)

@@ -1,4 +1,5 @@
 /** RECs of `producer.*` as plain objects, for assertions. The codec is tested elsewhere. */
+import { setTimeout } from 'node:timers/promises'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { valueToJson } from '../../protocol/monitor/json-value.ts'
 import { readTyped } from '../../protocol/monitor/value.ts'
@@ -12,13 +13,29 @@ export function decoded(message: Extract<Received, { kind: 'value' }>): Json {
   return valueToJson(readTyped(new XdrReader(message.bytes.subarray(20))))
 }
 
+/** The seq of every QUERY of a ledger, which is answered before the next one is sent. */
+const LEDGER_SEQ = 0xffe00000
+/** Between two looks at a ledger: whoever asks without a pause takes the processor from the server. */
+const PAUSE_MS = 10
+
 /** QUERYs `producer.channels` for one channel: its ledger. */
-export async function ledgerOf(peer: RawPeer, channel: number, seq: number): Promise<Json> {
-  peer.send(command.query(seq, 'producer.channels', args(['channel', type.string, str(String(channel))])))
-  const { result } = await peer.response(seq)
+export async function ledgerOf(peer: RawPeer, channel: number): Promise<Json> {
+  const list = args(['channel', type.string, str(String(channel))])
+  peer.send(command.query(LEDGER_SEQ, 'producer.channels', list))
+  const { result } = await peer.response(LEDGER_SEQ)
   for (;;) {
     const message = await peer.until('value')
     if (message.metric === result) return decoded(message)[0]
+  }
+}
+
+/** The ledger of a channel, as soon as it is as wanted. Throws if it does not balance at any look. */
+export async function ledgerWhen(peer: RawPeer, channel: number, isWanted: (ledger: Json) => boolean): Promise<Json> {
+  for (;;) {
+    const ledger = await ledgerOf(peer, channel)
+    if (balance(ledger) !== 0) throw new Error(`the ledger does not balance: ${JSON.stringify(ledger)}`)
+    if (isWanted(ledger)) return ledger
+    await setTimeout(PAUSE_MS)
   }
 }
 
