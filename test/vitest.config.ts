@@ -34,7 +34,8 @@ export default defineConfig({
     include: isLong ? testsWithLongForm() : ['test/**/*.test.ts'],
     // A worker for each file would load the server again for each.
     isolate: false,
-    testTimeout: 60_000,
+    // A machine may be busy with other work: the end of a test that hangs, no measure of speed.
+    testTimeout: 120_000,
     hookTimeout: 60_000,
     // Half of those that take long wait for processes.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),

@@ -10,7 +10,8 @@ import { newCounts } from './commands/walk.ts'
 import { commands, runCommands } from './commands.ts'
 
 const SEED = 1
-const SEQUENCES = times({ short: 120, long: 2_000 })
+const SEQUENCES = times({ short: 40, long: 2_000 })
+const OVER_SQLITE = times({ short: 3, long: 10 })
 const MINUTES = 60_000
 
 describe('sequences of commands over the wire', () => {
@@ -32,8 +33,8 @@ describe('sequences of commands over the wire', () => {
     async () => {
       const store = new SqliteBacked()
       try {
-        const totals = await runCommands({ seed: SEED, count: 10, say: () => {} }, await prepareGround(store))
-        expect(totals).toMatchObject({ sequences: 10, lost: 0, unexpected: 0, reused: 0 })
+        const totals = await runCommands({ seed: SEED, count: OVER_SQLITE, say: () => {} }, await prepareGround(store))
+        expect(totals).toMatchObject({ sequences: OVER_SQLITE, lost: 0, unexpected: 0, reused: 0 })
       } finally {
         store.removeAll()
       }

@@ -11,6 +11,8 @@ import type { Credentials } from './stage.ts'
 
 /** The fewest that are allowed: a run logs in hundreds of times. */
 const SCRAM_ITERATIONS = 4096
+/** The binary logarithm of bcrypt's cost, for the same reason. */
+const BCRYPT_ROUNDS = 4
 
 export interface OwnServer {
   readonly tcp: string
@@ -31,8 +33,9 @@ export async function startOwnServer(): Promise<OwnServer> {
     gmetric: { ...base.gmetric, listen: loopback, listenNamed: true },
     auth: { ...base.auth, scramIterations: SCRAM_ITERATIONS },
   }
-  const server = await startServer({ config, log: createLogger('silent'), adminPassword: 'the admin takes no part' })
-  const hasher = new PasswordHasher()
+  const hasher = new PasswordHasher({ rounds: BCRYPT_ROUNDS })
+  const log = createLogger('silent')
+  const server = await startServer({ config, log, hasher, adminPassword: 'the admin takes no part' })
   const { accounts } = server.parts.producer
   const add = async (name: string): Promise<Credentials> => {
     const secret = `the secret of ${name}`
@@ -45,7 +48,6 @@ export async function startOwnServer(): Promise<OwnServer> {
     ws: `ws://127.0.0.1:${server.http?.port}/monitor`,
     users: async (name) => ({ user: await add(`${name}-user`), other: await add(`${name}-other`) }),
     async stop() {
-      await hasher.close()
       await server.stop()
       rmSync(directory, { recursive: true, force: true })
     },

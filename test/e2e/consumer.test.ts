@@ -10,7 +10,7 @@ import { times } from '../support/long.ts'
 import { ledgerWhen } from '../support/records.ts'
 import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const KILLS = times({ short: 4, long: 20 })
+const KILLS = times({ short: 2, long: 20 })
 const VALUES = 150
 
 let server: ServerProcess

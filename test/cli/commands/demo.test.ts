@@ -41,7 +41,7 @@ function isRunning(pid: number): boolean {
 
 const number = (text: string | undefined): number => Number(text?.replaceAll(',', ''))
 
-test('a server that is killed three times loses nothing, and the sums are shown', async () => {
+test('a server that is killed three times loses nothing, and the sums are shown', { timeout: 180_000 }, async () => {
   const { code, printed } = await start(times({ short: 1, long: 6 })).ended
   expect(code, printed).toBe(0)
   expect([...printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), when [\d,]+ were handled$/gm)].map(([, n]) => n)).toEqual([
