@@ -23,11 +23,6 @@ export interface TenantFeed {
   readonly named?: string
 }
 
-/** The name of a sensor in `producer.sensors`: its kind alone for the tenant of the section itself. */
-export function feedName(kind: string, tenant: string | undefined): string {
-  return tenant === undefined ? kind : `${kind}/${tenant}`
-}
-
 /** The keys that the sections of these sources have in common. */
 interface FeedSection {
   readonly tenant: string

@@ -5,7 +5,7 @@ import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoHeader, MonoName } from '../../../protocol/mono/constants.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Measurement, Subscription } from '../../metrics/metric.ts'
-import { isHeaderOf, metricName } from './names.ts'
+import { isHeaderOf, metadataOf, metricName } from './names.ts'
 
 /** The counters in the status of the sensor that agents update. */
 export interface MonoCounters {
@@ -31,7 +31,7 @@ export interface MonoReceiver {
   readonly clock: { monotonicMs(): number; microseconds(): number }
   /** Whether one more series may be made; counts it if not. */
   hasRoom(): boolean
-  born(series: MonoSeries): void
+  born(series: MonoSeries, metadata: MetricMetadata): void
   /** Called when the type and unit of a series become known or unknown. */
   metadataChanged(series: MonoSeries): void
   received(series: MonoSeries, value: Value, time: number): void
@@ -121,7 +121,7 @@ export class AgentCounters {
     if (!this.#receiver.hasRoom()) return undefined
     const series = new MonoSeries(name, this.#agent, counter, this.#changed)
     this.#series.set(name, series)
-    this.#receiver.born(series)
+    this.#receiver.born(series, metadataOf(series.counter, series.header))
     return series
   }
 
@@ -174,7 +174,7 @@ export class AgentCounters {
       this.#receiver.died(series)
       series.labels = { name: series.name, agent }
       series.isWanted = false
-      this.#receiver.born(series)
+      this.#receiver.born(series, metadataOf(series.counter, series.header))
       this.#changed(series)
     }
   }
