@@ -8,8 +8,7 @@ import type { Network } from '../core/address.ts'
 import type { Catalogue, CataloguedSeries, MetricMetadata } from '../metrics/catalogue.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../metrics/metric.ts'
-import { AllowedSenders } from './allowed.ts'
-import { type Meter, type TenantFeed, UNMETERED } from './by-tenant.ts'
+import { AllowedSenders, type Meter, type TenantFeed, UNMETERED } from './by-tenant.ts'
 
 export interface ReceivingOptions<S extends CataloguedSeries> extends TenantFeed {
   /** Its name in `producer.sensors`; another tenant than that of the section is added to it. */

@@ -6,7 +6,7 @@
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { MonoDialect } from '../../../protocol/mono/constants.ts'
+import type { MonoDialect } from '../../../protocol/mono/messages.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { Hub } from '../../metrics/hub.ts'
@@ -17,8 +17,7 @@ import type { StreamReply } from '../io/tcp.ts'
 import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
-import { type MonoReceiver, MonoSeries } from './counters.ts'
-import { counterDetails, MONO_PREFIX, metadataOf } from './names.ts'
+import { MONO_PREFIX, type MonoReceiver, MonoSeries, counterDetails, metadataOf } from './counters.ts'
 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 

@@ -15,8 +15,7 @@ import type { TenantFeed } from '../by-tenant.ts'
 import type { StreamTaker } from '../io/pacer.ts'
 import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
 import type { SmonSection } from './config.ts'
-import { SmonSeries, SmonSource } from './series.ts'
-import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
+import { SMON_PREFIX, type SmonReceiver, SmonSeries, SmonSource, SmonStream } from './stream.ts'
 
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 

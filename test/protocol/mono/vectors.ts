@@ -1,6 +1,6 @@
 /** The messages of test/vectors/mono, what our decoder says in their words, and messages built by hand. */
 import { readFileSync } from 'node:fs'
-import type { MonoDialect } from '../../../protocol/mono/constants.ts'
+import type { MonoDialect } from '../../../protocol/mono/messages.ts'
 import { MonoDecoder, type MonoLimits, type MonoSink } from '../../../protocol/mono/decode.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 

@@ -1,11 +1,10 @@
 /** Every folder of test/cases/host is a host: files as they lie below /proc, and what its metrics must say. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { HOST_DEFINITIONS } from '../../../../server/sources/host/definitions.ts'
-import { UnknownHostObject } from '../../../../server/sources/host/errors.ts'
-import { type HostArgs, HostReader } from '../../../../server/sources/host/reader.ts'
+import { type HostArgs, HostReader, UnknownHostObject } from '../../../../server/sources/host/reader.ts'
 import { type FakeHost, fakeHost } from './fake-host.ts'
 
 interface HostCase {

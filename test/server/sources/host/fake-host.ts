@@ -1,5 +1,5 @@
 /** A host made of texts: files by their path, everything else fixed. A file that is not given does not exist. */
-import type { HostAccess } from '../../../../server/sources/host/access.ts'
+import type { HostAccess } from '../../../../server/sources/host/snapshot.ts'
 import type { FileSystemStats } from '../../../../server/sources/host/proc.ts'
 
 export interface FakeHost extends HostAccess {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import { systemAccess } from '../../../../server/sources/host/access.ts'
-import { availableDefinitions, HOST_DEFINITIONS } from '../../../../server/sources/host/definitions.ts'
+import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
+import { HOST_DEFINITIONS, availableDefinitions } from '../../../../server/sources/host/definitions.ts'
 import { HostReader, type HostValue } from '../../../../server/sources/host/reader.ts'
 import { fakeHost, statOf } from './fake-host.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { systemAccess } from '../../../../server/sources/host/access.ts'
+import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
 import { HostReader } from '../../../../server/sources/host/reader.ts'
 import { HostSensor } from '../../../../server/sources/host/sensor.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
