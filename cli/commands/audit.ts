@@ -2,20 +2,21 @@
  * `cinnabar audit`: prints what was done, by whom and from where. The command itself appears in the log because it configures
  * its channel by a control: that record is the newest one from before the reading began, and the reading ends there.
  */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, StatusError } from '../../client/index.ts'
 import { wholeNumber } from '../arguments.ts'
+import { readConfiguration } from '../configuration.ts'
+import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, formatTime } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { JSON_OPTION, jsonOf } from '../output.ts'
 import { type AnswerRecord, fieldNumber, fieldText } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { readConfiguration } from '../configuration.ts'
-import { ExitCode, Failure } from '../failure.ts'
 
 interface AuditOptions extends LoginOptions {
   readonly after?: number

@@ -2,8 +2,9 @@
  * What can be completed: the commands, options and arguments of the program, read from commander, from which alone the shell
  * scripts are made; and names that only the server knows.
  */
-import { type Argument, Command, type Option } from 'commander'
+
 import { Readable } from 'node:stream'
+import { type Argument, Command, type Option } from 'commander'
 import type { ClientClock } from '../../client/clock.ts'
 import { type Consumer, type Value, valueToJson } from '../../client/index.ts'
 import { printable } from '../format.ts'

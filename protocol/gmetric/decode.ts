@@ -7,7 +7,19 @@
  */
 import { XdrReader } from '../bytes/reader.ts'
 import { ProtocolError } from '../errors.ts'
-import { type ExtraElement, type GmetricPacket, MAX_METRIC_BYTES, type Metadata, type PacketHost, PacketId, type ValuePacket, type ValueType, decodeLabel, decodeName, decodeTextOrBytes } from './packet.ts'
+import {
+  decodeLabel,
+  decodeName,
+  decodeTextOrBytes,
+  type ExtraElement,
+  type GmetricPacket,
+  MAX_METRIC_BYTES,
+  type Metadata,
+  type PacketHost,
+  PacketId,
+  type ValuePacket,
+  type ValueType,
+} from './packet.ts'
 
 /** gmetric and gmond send up to four. The limit bounds the number of objects that a packet can create. */
 export const MAX_EXTRA_ELEMENTS = 64

@@ -6,7 +6,15 @@
  * element by element (a header, a pair of strings, a sample), and the size of each is checked before the decoder waits for it.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
-import { MessageKind, type MonoDialect, type MonoHeader, type MonoName, MonoStatus, MonoType, VERSION } from './messages.ts'
+import {
+  MessageKind,
+  type MonoDialect,
+  type MonoHeader,
+  type MonoName,
+  MonoStatus,
+  MonoType,
+  VERSION,
+} from './messages.ts'
 
 /** Called while bytes are decoded. An exception leaves `decode`, and ends the stream. */
 export interface MonoSink {

@@ -3,7 +3,6 @@
  * `mono-counters.h` of later Monos numbers types, units and variances differently; those numbers belong to its log profiler.
  */
 
-
 /** `gist` is the protocol as it was documented, `mono-2014` as the programs of its time implemented it. */
 export type MonoDialect = 'gist' | 'mono-2014'
 

@@ -1,5 +1,5 @@
 /** The configuration file as text and table. That it cannot be read is a problem like any other, not an exception. */
-import { TomlError, type TomlTable, parse } from 'smol-toml'
+import { parse, TomlError, type TomlTable } from 'smol-toml'
 import type { ConfigProblem } from './errors.ts'
 import { isTomlTable } from './value-types.ts'
 

@@ -2,10 +2,11 @@
  * The sensors of a source, one per tenant. Each has its own hosts, limits and counters, so that no tenant can see, rename
  * or crowd out what another sends. The address of a sender decides for which tenant it sends.
  */
-import type { Quotas } from '../accounts/quotas.ts'
-import type { Network } from '../core/address.ts'
+
 import { BlockList, isIP } from 'node:net'
 import { unmapped } from '../../auth/network.ts'
+import type { Quotas } from '../accounts/quotas.ts'
+import type { Network } from '../core/address.ts'
 
 /** Limits how many values the feeds of a tenant may bring in. */
 export interface Meter {

@@ -4,7 +4,14 @@
  */
 import { printfNumber } from '../../../protocol/gmetric/format.ts'
 import type { ExtraElement, Metadata } from '../../../protocol/gmetric/packet.ts'
-import { DOCUMENT_END, HOST_END, documentStart, hostStart, metricElement, safeName } from '../../../protocol/gmetric/xml.ts'
+import {
+  DOCUMENT_END,
+  documentStart,
+  HOST_END,
+  hostStart,
+  metricElement,
+  safeName,
+} from '../../../protocol/gmetric/xml.ts'
 import { DEFAULT_TMAX_SECONDS, type GmetricHost, type HostMetric, type LastValue } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import { shownHost } from './series.ts'

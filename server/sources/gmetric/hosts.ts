@@ -5,7 +5,16 @@
  */
 import type { GmetricPacket, PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { basicValue } from '../../../protocol/gmetric/value.ts'
-import { type GmetricHost, type GmetricHostState, type HostMetric, type HostMetricState, type LastValue, bytesOf, isSilent, tmaxMs } from './host.ts'
+import {
+  bytesOf,
+  type GmetricHost,
+  type GmetricHostState,
+  type HostMetric,
+  type HostMetricState,
+  isSilent,
+  type LastValue,
+  tmaxMs,
+} from './host.ts'
 import { type Amount, Capacity } from './limits.ts'
 
 export interface HostLimits {

@@ -13,12 +13,12 @@ import type { Measurement, Series } from '../../metrics/metric.ts'
 import type { TenantFeed } from '../by-tenant.ts'
 import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
 import type { GmetricSection } from './config.ts'
-import { ShownExtraElements, documentOf } from './document.ts'
+import { documentOf, ShownExtraElements } from './document.ts'
 import type { GmetricHost, HostMetric as Received, ValueOrigin } from './host.ts'
 import { DEFAULT_LIMITS, Hosts } from './hosts.ts'
 import { MetadataRequests, RateLimits } from './limits.ts'
 import { type GmetricHub, HostLiveness } from './liveness.ts'
-import { GmetricSeries, HOST_PARAMETERS, detailsOf } from './series.ts'
+import { detailsOf, GmetricSeries, HOST_PARAMETERS } from './series.ts'
 
 export type GmetricConfig = Pick<
   GmetricSection,

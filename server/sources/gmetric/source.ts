@@ -2,14 +2,15 @@
  * `gmetric.*` and `ganglia.*`: the values and hosts of Ganglia. The listeners are the UDP socket for packets, the multicast
  * group, and the XML for gmetad.
  */
-import { AllowedSenders, type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'
-import type { Source } from '../source.ts'
-import type { GmetricSection, gmetricSection } from './config.ts'
-import { GmetricSensor } from './sensor.ts'
+
 import { type Address, formatAddress } from '../../core/address.ts'
 import { ListenError } from '../../core/listen.ts'
 import type { Logger } from '../../core/log.ts'
-import { type UdpListening, type UdpOptions, listenUdp } from '../io/udp.ts'
+import { AllowedSenders, type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'
+import { listenUdp, type UdpListening, type UdpOptions } from '../io/udp.ts'
+import type { Source } from '../source.ts'
+import type { GmetricSection, gmetricSection } from './config.ts'
+import { GmetricSensor } from './sensor.ts'
 import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 
 export const gmetric: Source<typeof gmetricSection> = {

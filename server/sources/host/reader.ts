@@ -3,10 +3,11 @@
  * see the same state of the host and read each file once. CPU percentages need two readings, and therefore state:
  * cpu.ts.
  */
-import { type HostAccess, type HostSnapshot, takeSnapshot } from './snapshot.ts'
+
 import { CpuWindows } from './cpu.ts'
-import { type HostDefinition, availableDefinitions } from './definitions.ts'
+import { availableDefinitions, type HostDefinition } from './definitions.ts'
 import { isRemote } from './proc.ts'
+import { type HostAccess, type HostSnapshot, takeSnapshot } from './snapshot.ts'
 
 /** The arguments of a metric. Only the parameter that its definition names is used. */
 export interface HostArgs {

@@ -1,11 +1,19 @@
 /** `host.*`: this machine, measured on request [MON 9]. */
 import type { Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { VOID, type Value } from '../../../protocol/monitor/value.ts'
+import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
-import type { Arguments, Labels, Measurement, Metric, Parameter, PolledSensor, SensorStatus } from '../../metrics/metric.ts'
-import { type HostDefinition, availableDefinitions } from './definitions.ts'
+import type {
+  Arguments,
+  Labels,
+  Measurement,
+  Metric,
+  Parameter,
+  PolledSensor,
+  SensorStatus,
+} from '../../metrics/metric.ts'
+import { availableDefinitions, type HostDefinition } from './definitions.ts'
 import { type HostArgs, type HostReader, type HostValue, UnknownHostObject } from './reader.ts'
 
 const hostParameter: Parameter = {

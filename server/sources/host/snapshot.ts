@@ -2,11 +2,28 @@
  * The state of the host in one tick: each file is read and parsed on first use, and at most once. The next tick needs a new
  * snapshot. On Linux the source is /proc; elsewhere it is node:os, and everything else is not available.
  */
-import os from 'node:os'
+
+import { readdirSync, readFileSync, statfsSync } from 'node:fs'
 import type { CpuInfo } from 'node:os'
+import os from 'node:os'
 import { type CpuSample, type CpuTimes, parseStat } from './cpu.ts'
-import { type DiskIo, type DiskSpace, type FileSystemStats, type Load, type Memory, type NetIo, parseDiskstats, parseLoadavg, parseMeminfo, parseMounts, parseNetDev, parseUptime, spaceOf, totalDiskIo, totalNetIo } from './proc.ts'
-import { readFileSync, readdirSync, statfsSync } from 'node:fs'
+import {
+  type DiskIo,
+  type DiskSpace,
+  type FileSystemStats,
+  type Load,
+  type Memory,
+  type NetIo,
+  parseDiskstats,
+  parseLoadavg,
+  parseMeminfo,
+  parseMounts,
+  parseNetDev,
+  parseUptime,
+  spaceOf,
+  totalDiskIo,
+  totalNetIo,
+} from './proc.ts'
 
 /**
  * The access to the machine, which tests replace. All calls are synchronous: reading and parsing a file of /proc takes 10 to

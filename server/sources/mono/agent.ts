@@ -4,10 +4,25 @@
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import { type MonoDialect, type MonoHeader, type MonoName, MonoStatus, encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/messages.ts'
-import { MonoDecoder, type MonoLimits, type MonoSink, microsecondsOf, readSample } from '../../../protocol/mono/decode.ts'
+import {
+  MonoDecoder,
+  type MonoLimits,
+  type MonoSink,
+  microsecondsOf,
+  readSample,
+} from '../../../protocol/mono/decode.ts'
+import {
+  encodeAdd,
+  encodeGoodBye,
+  encodeList,
+  encodeRemove,
+  type MonoDialect,
+  type MonoHeader,
+  type MonoName,
+  MonoStatus,
+} from '../../../protocol/mono/messages.ts'
 import type { StreamReply } from '../io/tcp.ts'
-import { AgentCounters, type MonoReceiver, type MonoSeries, basicType, counterName } from './counters.ts'
+import { AgentCounters, basicType, counterName, type MonoReceiver, type MonoSeries } from './counters.ts'
 
 export interface MonoAgentOptions {
   readonly name: string

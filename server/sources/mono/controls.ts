@@ -6,7 +6,14 @@ import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
 import { type MonoName, MonoStatus } from '../../../protocol/mono/messages.ts'
-import { type Control, type ControlArguments, type ControlParameter, type ControlResult, failed, ok } from '../../controls/control.ts'
+import {
+  type Control,
+  type ControlArguments,
+  type ControlParameter,
+  type ControlResult,
+  failed,
+  ok,
+} from '../../controls/control.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
 import type { Hub } from '../../metrics/hub.ts'

@@ -4,11 +4,19 @@
  */
 
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { type Field, type Value, nameProblem } from '../../../protocol/monitor/value.ts'
-import { CATEGORY_NAMES, CUSTOM, type MonoHeader, type MonoName, MonoType, MonoUnit, MonoVariance } from '../../../protocol/mono/messages.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { type Field, nameProblem, type Value } from '../../../protocol/monitor/value.ts'
+import {
+  CATEGORY_NAMES,
+  CUSTOM,
+  type MonoHeader,
+  type MonoName,
+  MonoType,
+  MonoUnit,
+  MonoVariance,
+} from '../../../protocol/mono/messages.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Measurement, Subscription } from '../../metrics/metric.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
 
 /** The counters in the status of the sensor that agents update. */
 export interface MonoCounters {

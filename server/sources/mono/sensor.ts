@@ -17,7 +17,7 @@ import type { StreamReply } from '../io/tcp.ts'
 import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
-import { MONO_PREFIX, type MonoReceiver, MonoSeries, counterDetails, metadataOf } from './counters.ts'
+import { counterDetails, MONO_PREFIX, type MonoReceiver, MonoSeries, metadataOf } from './counters.ts'
 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
@@ -134,7 +134,10 @@ export class MonoSensor extends ReceivingSensor<MonoSeries> implements MonoRecei
   protected report(): SourceReport {
     const late = [...this.#agents.values()].filter(({ agent }) => agent.isLate).map(({ agent }) => agent.name)
     return {
-      notes: [late.length > 0 ? `${late.slice(0, 3).join(', ')} did not answer: check \`dialect\`` : '', this.#lastError],
+      notes: [
+        late.length > 0 ? `${late.slice(0, 3).join(', ')} did not answer: check \`dialect\`` : '',
+        this.#lastError,
+      ],
       counters: { ...this.counters, agents: this.#agents.size, metrics: this.seriesCount },
     }
   }

@@ -2,22 +2,23 @@
  * `producer.sensors`, `producer.stats` and `producer.channels`: what each source accepted and refused, the state of the
  * producer as a whole, and the ledger of each channel.
  */
+
+import { formatIdentity } from '../../../auth/identity.ts'
 import { ADMIN_ROLE, type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
+import type { Channel } from '../../channels/channel.ts'
+import { dropCauses } from '../../channels/ledger.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
+import { StatusError } from '../../core/errors.ts'
 import { Fences } from '../../metrics/fences.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import type { ProducerView } from './sensor.ts'
-import { formatIdentity } from '../../../auth/identity.ts'
-import type { Channel } from '../../channels/channel.ts'
-import { dropCauses } from '../../channels/ledger.ts'
-import { StatusError } from '../../core/errors.ts'
 
-const { ARRAY, DOUBLE, REC, STRING, UINT64 } = BasicType
+const { ARRAY, BOOLEAN, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
 
 /** An entry of `producer.sensors`. */
 export type StatusEntry = Pick<Sensor, 'owner' | 'status'>
@@ -138,8 +139,6 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
     },
   }
 }
-
-const { STRING, UINT32, UINT64, BOOLEAN, ARRAY, REC } = BasicType
 
 /** Users see their own channels, the role admin sees all [MON 8 Ledger]. */
 export function channelsView(channels: () => Iterable<Channel>): ProducerView {

@@ -3,19 +3,19 @@
  * broker of the configuration has a connection for its console, and a second one if the producer is an agent of it.
  */
 
+import { randomUUID } from 'node:crypto'
+import { type Pacer, type Pacing, pacersOf } from '../io/pacer.ts'
 import type { Source, SourceContext } from '../source.ts'
 import { AgentStateFile, BrokerAgent } from './agent/broker-agent.ts'
 import { objectSources } from './agent/schema.ts'
-import { type QmfTable, formatBroker, type qmfSection } from './config.ts'
-import { QmfControls } from './controls/controls.ts'
-import { QmfSensor } from './sensor.ts'
-import { randomUUID } from 'node:crypto'
-import { type Pacer, type Pacing, pacersOf } from '../io/pacer.ts'
 import type { QmfBroker } from './broker.ts'
 import { type BrokerHandlerFactory, BrokerLink, type BrokerLinkOptions } from './broker-link.ts'
+import { formatBroker, type QmfTable, type qmfSection } from './config.ts'
 import { Console } from './console.ts'
 import { consoleLimits } from './console-events.ts'
+import { QmfControls } from './controls/controls.ts'
 import { SchemaCache } from './discovery.ts'
+import { QmfSensor } from './sensor.ts'
 
 export const qmf: Source<typeof qmfSection> = {
   open(context, tables) {

@@ -2,12 +2,13 @@
  * The sources of smon, their streams and series: the decoded values of a stream become values of series. A token is looked
  * up once and has a tree of its indexes, so that a value needs no text and no hashing of names.
  */
+
+import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { type Value, nameProblem, readTyped } from '../../../protocol/monitor/value.ts'
+import { nameProblem, readTyped, type Value } from '../../../protocol/monitor/value.ts'
 import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/smon/decode.ts'
 import type { SmonToken } from '../../../protocol/smon/stream-state.ts'
-import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Subscription } from '../../metrics/metric.ts'
 

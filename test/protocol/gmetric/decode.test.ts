@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts'
-import { CORE_METRICS, MAX_EXTRA_ELEMENTS, decodePacket } from '../../../protocol/gmetric/decode.ts'
+import { CORE_METRICS, decodePacket, MAX_EXTRA_ELEMENTS } from '../../../protocol/gmetric/decode.ts'
 import { MAX_METRIC_BYTES } from '../../../protocol/gmetric/packet.ts'
 import { vector, vectors } from './vectors.ts'
 

@@ -1,5 +1,5 @@
 /** Every folder of test/cases/host is a host: files as they lie below /proc, and what its metrics must say. */
-import { readFileSync, readdirSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
