@@ -69,7 +69,7 @@ export const qmfSection = tableList(
 export type QmfTable = SectionConfig<typeof qmfSection>[number]
 
 /** The address of a broker and the user who connects. No message repeats any part of it. */
-interface BrokerUrl {
+export interface BrokerUrl {
   readonly host: string
   readonly port: number
   readonly isTls: boolean
