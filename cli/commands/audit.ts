@@ -2,17 +2,21 @@
  * `cinnabar audit`: prints what was done, by whom and from where. The command itself appears in the log because it configures
  * its channel by a control: that record is the newest one from before the reading began, and the reading ends there.
  */
-import type { Command } from 'commander'
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Command, InvalidArgumentError } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, StatusError } from '../../client/index.ts'
 import { wholeNumber } from '../arguments.ts'
+import { readConfiguration } from '../configuration.ts'
+import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, formatTime } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { JSON_OPTION, jsonOf } from '../output.ts'
 import { type AnswerRecord, fieldNumber, fieldText } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
-import { addAuditVerify } from './audit-verify.ts'
 
 interface AuditOptions extends LoginOptions {
   readonly after?: number
@@ -135,4 +139,70 @@ function toLine(record: AnswerRecord): string {
 function aligned([number = '', ...cells]: readonly string[]): string {
   const [first, ...widths] = Object.values(WIDTHS)
   return [number.padStart(first!), ...cells.map((cell, i) => cell.padEnd(widths[i] ?? 0))].join('  ').trimEnd()
+}
+
+interface VerifyOptions {
+  readonly config?: string
+  readonly database?: string
+  readonly from?: { readonly number: number; readonly hash: string }
+  readonly json?: boolean
+}
+
+/** The name of the file in the data directory. */
+const DATABASE = 'cinnabar.db'
+
+const AFTER_HELP = `
+A server may be running on the database. Anyone who can write to the database could recompute all hashes: store the last line
+of the output elsewhere, and pass it as --from the next time.`
+
+/** `cinnabar audit verify`: reads the audit log directly from the database and checks its chain of hashes. */
+function addAuditVerify(audit: Command, { terminal }: Cli): void {
+  audit
+    .command('verify')
+    .description('check in the database that no record was changed, removed or inserted; exits with 1 if one was')
+    .option('--config <file>', "the server's configuration, which says where the database is (CINNABAR_CONFIG)")
+    .option('--database <file>', 'the database or a copy of it')
+    .option('--from <number:hash>', 'record from an earlier check, which must be unchanged', hashedRecord)
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', AFTER_HELP)
+    .action(async ({ config, database, from, json = false }: VerifyOptions) => {
+      const file = database ?? join((await readConfiguration(config, terminal.env)).producer.dataDir, DATABASE)
+      if (!existsSync(file)) {
+        const advice = database === undefined ? '; give the file with --database, or the --config of the server' : ''
+        throw new Failure(ExitCode.USAGE, `there is no database ${file}${advice}`)
+      }
+      const { verifyAudit } = await import('../../server/start/server.ts')
+      const finding = orFailure(() => verifyAudit(file, from))
+      if (json) await terminal.print(JSON.stringify(finding))
+      if (!finding.whole) {
+        const intact =
+          finding.records === 1
+            ? 'the one record before it is intact'
+            : `the ${finding.records} records before it are intact`
+        const message = `the audit log is not intact at record ${finding.at}: ${finding.problem}\n${intact}`
+        throw new Failure(ExitCode.FAILED, message)
+      }
+      if (json) return
+      const { records, first, last, hash } = finding
+      if (records === 0) return terminal.print('the audit log is empty')
+      await terminal.print(`${records} records, ${first} to ${last}: all intact\n${last}:${hash}`)
+    })
+}
+
+/** Reports an error of the storage in its own words. */
+function orFailure<T>(verify: () => T): T {
+  try {
+    return verify()
+  } catch (error) {
+    if (error instanceof Error && error.name === 'StorageError') {
+      throw new Failure(ExitCode.FAILED, error.message, { cause: error })
+    }
+    throw error
+  }
+}
+
+function hashedRecord(text: string): { number: number; hash: string } {
+  const [, number, hash] = /^([1-9]\d{0,14}):([0-9a-fA-F]{64})$/.exec(text) ?? []
+  if (number !== undefined && hash !== undefined) return { number: Number(number), hash: hash.toLowerCase() }
+  throw new InvalidArgumentError('Expected NUMBER:HASH as printed by `cinnabar audit verify`.')
 }

@@ -1,9 +1,8 @@
 /** `cinnabar completion` prints completion scripts for shells; the hidden `cinnabar complete` is what these scripts call. */
 import { Argument, type Command } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
-import { type LookedUpKind, lookUpNames } from '../completion/candidates.ts'
 import { bashScript, fishScript, zshScript } from '../completion/scripts.ts'
-import { lookedUpKinds, readTree } from '../completion/tree.ts'
+import { type LookedUpKind, lookedUpKinds, lookUpNames, readTree } from '../completion/tree.ts'
 import type { Cli } from '../session.ts'
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const

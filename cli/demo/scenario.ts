@@ -10,8 +10,7 @@ import { type ChannelLedger, droppedCount, isBalanced, toLedger } from '../ledge
 import type { ResolvedLogin } from '../login.ts'
 import { queryAll } from '../records.ts'
 import type { Colors, Terminal } from '../terminal.ts'
-import { DEMO_SOURCE, type DemoServer } from './server.ts'
-import { METRIC, NumberSource } from './source.ts'
+import { DEMO_SOURCE, type DemoServer, METRIC, NumberSource } from './server.ts'
 
 const INTRODUCTION = [
   'A source counts 1, 2, 3 … A consumer has to handle each number exactly once and in order.',

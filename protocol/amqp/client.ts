@@ -38,7 +38,7 @@ export interface AmqpClientOptions {
   readonly virtualHost: string
   /** Unique among the sessions of a user at the broker. */
   readonly session: string
-  /** A longer body is a ProtocolError. */
+  /** A longer body ends the connection. */
   readonly maxBodyBytes: number
   /** Must not call `push` before it returns. May keep the bytes. */
   readonly write: (bytes: Uint8Array) => void
@@ -49,7 +49,7 @@ export interface AmqpEvents {
   /** The session is attached and commands may be sent. `heartbeatSeconds` is 0 without heartbeats. */
   opened(info: { readonly serverProperties: FieldTable; readonly heartbeatSeconds: number }): void
   delivered(delivery: AmqpDelivery): void
-  /** Called once, last, with a reason for people. Not called if `push` throws. */
+  /** Called once, last, with a reason for people: the peer has closed, broken the protocol, or been silent for too long. */
   closed(reason: string): void
 }
 
@@ -106,30 +106,26 @@ export class AmqpClient {
     this.#write(PROTOCOL_HEADER)
   }
 
-  /** Takes bytes of the broker, cut anywhere. Throws ProtocolError, after which the connection has to be ended. */
+  /** Takes bytes of the broker, cut anywhere. Never throws because of them. */
   push(bytes: Uint8Array): void {
     if (this.#isEnded()) return
     this.#liveness.received()
     try {
       this.#receive(bytes)
     } catch (error) {
-      this.#state = 'ended'
-      throw error
+      if (!(error instanceof ProtocolError)) throw error
+      this.#end(error.message)
     }
     if (this.#state === 'open') this.#session.reportCompletions()
   }
 
-  /**
-   * Call it every second: sends heartbeats, and returns true if the peer has been silent for too long. `nowMs` is
-   * monotonic.
-   */
-  tick(nowMs: number): boolean {
-    if (this.#state === 'idle' || this.#isEnded()) return false
-    if (this.#liveness.isSilent(nowMs)) return true
-    if (this.#state !== 'closing' && this.#liveness.isHeartbeatDue(nowMs)) {
+  /** Call it every second: sends heartbeats, and ends if the peer has been silent for too long. `nowMs` is monotonic. */
+  tick(nowMs: number): void {
+    if (this.#state === 'idle' || this.#isEnded()) return
+    if (this.#liveness.isSilent(nowMs)) this.#end('the broker has been silent for too long')
+    else if (this.#state !== 'closing' && this.#liveness.isHeartbeatDue(nowMs)) {
       this.#sendControl({ name: 'connection.heartbeat' })
     }
-    return false
   }
 
   /** Declares a queue that is exclusive to this session and deleted with it. */
@@ -165,7 +161,7 @@ export class AmqpClient {
     if (this.#maySend()) this.#session.sync(done)
   }
 
-  /** Closes in order: `closed` follows when the broker agrees; `tick` reports it if the broker does not. */
+  /** Closes in order: `closed` follows when the broker agrees or, if it does not, when it was silent for too long. */
   close(): void {
     if (this.#state === 'idle' || this.#state === 'closing' || this.#isEnded()) return
     this.#state = 'closing'

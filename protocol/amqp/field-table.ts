@@ -7,7 +7,7 @@
  * array  uint32 size | type code | uint32 count | values
  */
 import { ProtocolError } from '../errors.ts'
-import { type ByteReader, type ByteWriter, decodeLatin1, decodeUtf8, encodeUtf8 } from './bytes.ts'
+import { type AmqpReader, type AmqpWriter, decodeLatin1, decodeUtf8, encodeUtf8 } from './bytes.ts'
 
 /** number: up to 32 bits, float, double; bigint: 64 bits and datetime; null: void. */
 export type FieldValue = number | bigint | boolean | string | Uint8Array | null | FieldTable | readonly FieldValue[]
@@ -36,7 +36,7 @@ export const TypeCode = {
 } as const
 
 /** Readers by type code. */
-const readers = new Map<number, (reader: ByteReader, depth: number) => FieldValue>([
+const readers = new Map<number, (reader: AmqpReader, depth: number) => FieldValue>([
   [0x01, (reader) => reader.int8()],
   [TypeCode.UINT8, (reader) => reader.uint8()],
   [0x04, (reader) => decodeLatin1(reader.view(1))], // char
@@ -70,7 +70,7 @@ const readers = new Map<number, (reader: ByteReader, depth: number) => FieldValu
 ])
 
 /** Reads a table. The last value of a repeated key counts; values of unknown types are left out. */
-export function readFieldTable(reader: ByteReader, depth = 0): FieldTable {
+export function readFieldTable(reader: AmqpReader, depth = 0): FieldTable {
   const table = new Map<string, FieldValue>()
   sized(reader, depth, () => {
     const count = boundedCount(reader, 2)
@@ -84,7 +84,7 @@ export function readFieldTable(reader: ByteReader, depth = 0): FieldTable {
 }
 
 /** Reads a list. Values of unknown types become null, so that the others keep their places. */
-export function readFieldList(reader: ByteReader, depth = 0): readonly FieldValue[] {
+export function readFieldList(reader: AmqpReader, depth = 0): readonly FieldValue[] {
   const list: FieldValue[] = []
   sized(reader, depth, () => {
     const count = boundedCount(reader, 1)
@@ -94,7 +94,7 @@ export function readFieldList(reader: ByteReader, depth = 0): readonly FieldValu
 }
 
 /** Reads an array (capabilities, mechanisms, locales): one type code for all its values. */
-export function readFieldArray(reader: ByteReader, depth = 0): readonly FieldValue[] {
+export function readFieldArray(reader: AmqpReader, depth = 0): readonly FieldValue[] {
   const list: FieldValue[] = []
   sized(reader, depth, () => {
     const code = reader.uint8()
@@ -111,11 +111,11 @@ export function readFieldArray(reader: ByteReader, depth = 0): readonly FieldVal
 }
 
 /** Reads `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`. */
-export function readUuid(reader: ByteReader): string {
+export function readUuid(reader: AmqpReader): string {
   return [4, 2, 2, 2, 6].map((bytes) => reader.hex(bytes)).join('-')
 }
 
-export function writeFieldTable(writer: ByteWriter, table: FieldTable): void {
+export function writeFieldTable(writer: AmqpWriter, table: FieldTable): void {
   writer.sized32(() => {
     writer.uint32(table.size)
     for (const [key, value] of table) {
@@ -125,7 +125,7 @@ export function writeFieldTable(writer: ByteWriter, table: FieldTable): void {
   })
 }
 
-export function writeFieldList(writer: ByteWriter, list: readonly FieldValue[]): void {
+export function writeFieldList(writer: AmqpWriter, list: readonly FieldValue[]): void {
   writer.sized32(() => {
     writer.uint32(list.length)
     for (const value of list) writeFieldValue(writer, value)
@@ -137,7 +137,7 @@ export function writeFieldList(writer: ByteWriter, list: readonly FieldValue[]):
  * otherwise uint64, text as str16 (which a broker accepts for `_class`), above 65,535 bytes as vbin32, other numbers as
  * double.
  */
-export function writeFieldValue(writer: ByteWriter, value: FieldValue): void {
+export function writeFieldValue(writer: AmqpWriter, value: FieldValue): void {
   if (value === null) writer.uint8(TypeCode.VOID)
   else if (typeof value === 'boolean') writer.uint8(TypeCode.BOOLEAN).uint8(value ? 1 : 0)
   else if (typeof value === 'number') writeNumber(writer, value)
@@ -148,25 +148,25 @@ export function writeFieldValue(writer: ByteWriter, value: FieldValue): void {
   else writeFieldList(writer.uint8(TypeCode.LIST), value as readonly FieldValue[])
 }
 
-function writeNumber(writer: ByteWriter, value: number): void {
+function writeNumber(writer: AmqpWriter, value: number): void {
   if (value === (value | 0) && !Object.is(value, -0)) writer.uint8(TypeCode.INT32).uint32(value)
   else if (value === value >>> 0 && !Object.is(value, -0)) writer.uint8(TypeCode.UINT32).uint32(value)
   else writer.uint8(TypeCode.DOUBLE).double(value)
 }
 
-function writeBigint(writer: ByteWriter, value: bigint): void {
+function writeBigint(writer: AmqpWriter, value: bigint): void {
   if (value === BigInt.asIntN(64, value)) writer.uint8(TypeCode.INT64).uint64(value)
   else if (value === BigInt.asUintN(64, value)) writer.uint8(TypeCode.UINT64).uint64(value)
   else throw new ProtocolError('BAD_NUMBER', `${value} does not fit into 64 bits`)
 }
 
-function writeBinary(writer: ByteWriter, code: number, bytes: Uint8Array): void {
+function writeBinary(writer: AmqpWriter, code: number, bytes: Uint8Array): void {
   if (bytes.length > 0xffff) writer.uint8(TypeCode.VBIN32).vbin32(bytes)
   else writer.uint8(code).vbin16(bytes)
 }
 
 /** Checks the size before anything inside is read. A size of 0 means empty, without a count. */
-function sized(reader: ByteReader, depth: number, read: () => void): void {
+function sized(reader: AmqpReader, depth: number, read: () => void): void {
   if (depth >= MAX_DEPTH) {
     throw new ProtocolError('TOO_DEEP', `tables and lists more than ${MAX_DEPTH} deep`, reader.offset)
   }
@@ -175,7 +175,7 @@ function sized(reader: ByteReader, depth: number, read: () => void): void {
 }
 
 /** Reads a count of items that take at least `itemBytes` each. */
-function boundedCount(reader: ByteReader, itemBytes: number): number {
+function boundedCount(reader: AmqpReader, itemBytes: number): number {
   const at = reader.offset
   const count = reader.uint32()
   if (count * itemBytes > reader.remaining) {
@@ -185,7 +185,7 @@ function boundedCount(reader: ByteReader, itemBytes: number): number {
 }
 
 /** Returns undefined if the type is unknown; its bytes are skipped. */
-function readFieldValue(reader: ByteReader, code: number, depth: number): FieldValue | undefined {
+function readFieldValue(reader: AmqpReader, code: number, depth: number): FieldValue | undefined {
   const read = readers.get(code)
   if (read !== undefined) return read(reader, depth)
   const nibble = code >> 4

@@ -9,7 +9,7 @@
  * only.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
-import { ByteWriter } from './bytes.ts'
+import { AmqpWriter } from './bytes.ts'
 
 export const PROTOCOL_HEADER: Uint8Array = Uint8Array.of(0x41, 0x4d, 0x51, 0x50, 1, 1, 0, 10)
 /** Every peer accepts frames of this size before a size is agreed on. */
@@ -235,7 +235,7 @@ export function encodeFrames(assembly: Assembly, maxFrameBytes: number): Uint8Ar
   segments.push([isControl ? SegmentType.CONTROL : SegmentType.COMMAND, method])
   if (header) segments.push([SegmentType.HEADER, header])
   if (body) segments.push([SegmentType.BODY, body])
-  const writer = new ByteWriter(method.length + (header?.length ?? 0) + (body?.length ?? 0) + 64)
+  const writer = new AmqpWriter(method.length + (header?.length ?? 0) + (body?.length ?? 0) + 64)
   const maxPayload = maxFrameBytes - FRAME_HEADER_BYTES
   for (const [i, [type, bytes]] of segments.entries()) {
     const segmentFlags = (i === 0 ? FIRST_SEGMENT : 0) | (i === segments.length - 1 ? LAST_SEGMENT : 0)

@@ -8,12 +8,12 @@
  * Field k is present if bit k of the two bytes of packing flags is set; bits 0 to 7 are in the first byte. A `bit` has
  * no bytes of its own: its presence is its value. Names are ours, the order of fields is the specification's.
  */
-import { ByteReader, ByteWriter } from './bytes.ts'
+import { AmqpReader, AmqpWriter } from './bytes.ts'
 import { type FieldTable, readFieldArray, readFieldTable, readUuid, TypeCode, writeFieldTable } from './field-table.ts'
 
 interface FieldCodec<T> {
-  read(reader: ByteReader): T
-  write(writer: ByteWriter, value: T): void
+  read(reader: AmqpReader): T
+  write(writer: AmqpWriter, value: T): void
 }
 /** At most 16 fields. */
 type Layout = Readonly<Record<string, FieldCodec<unknown>>>
@@ -187,7 +187,7 @@ const commandNames = namesByCode(commands)
 
 /** Ignores bytes after the known fields. Throws ProtocolError. */
 export function decodeControl(bytes: Uint8Array): AmqpControl | UnknownMethod {
-  const reader = new ByteReader(bytes)
+  const reader = new AmqpReader(bytes)
   const code = reader.uint16()
   const name = controlNames.get(code)
   if (name === undefined) return { name: 'unknown', code }
@@ -197,7 +197,7 @@ export function decodeControl(bytes: Uint8Array): AmqpControl | UnknownMethod {
 /** Throws ProtocolError (TOO_LONG) if a text does not fit into its field. */
 export function encodeControl(control: AmqpControl): Uint8Array {
   const { code, fields } = controls[control.name]
-  return writeFields(new ByteWriter(64).uint16(code), fields, control).bytes()
+  return writeFields(new AmqpWriter(64).uint16(code), fields, control).bytes()
 }
 
 /** `isSync`: the sender asks for completion at once. Ignores bytes after the known fields. Throws ProtocolError. */
@@ -205,7 +205,7 @@ export function decodeCommand(bytes: Uint8Array): {
   readonly command: AmqpCommand | UnknownMethod
   readonly isSync: boolean
 } {
-  const reader = new ByteReader(bytes)
+  const reader = new AmqpReader(bytes)
   const code = reader.uint16()
   const [flags = 0] = reader.view(reader.uint8())
   const isSync = (flags & 1) !== 0
@@ -217,7 +217,7 @@ export function decodeCommand(bytes: Uint8Array): {
 /** Throws ProtocolError (TOO_LONG) if a text does not fit into its field. */
 export function encodeCommand(command: AmqpCommand, isSync = false): Uint8Array {
   const { code, fields } = commands[command.name]
-  const writer = new ByteWriter(64).uint16(code).uint8(1)
+  const writer = new AmqpWriter(64).uint16(code).uint8(1)
   return writeFields(writer.uint8(isSync ? 1 : 0), fields, command).bytes()
 }
 
@@ -261,10 +261,10 @@ export interface MessageHeader {
 
 /** Skips structs of other codes. qpidd sends its structs in another order than it takes them. Throws ProtocolError. */
 export function decodeHeader(bytes: Uint8Array): MessageHeader {
-  const reader = new ByteReader(bytes)
+  const reader = new AmqpReader(bytes)
   let header: MessageHeader = { delivery: {}, message: {} }
   while (reader.remaining > 0) {
-    const struct = new ByteReader(reader.view(reader.uint32()))
+    const struct = new AmqpReader(reader.view(reader.uint32()))
     const code = struct.uint16()
     if (code === DELIVERY_PROPERTIES) header = { ...header, delivery: readFields(struct, deliveryFields) }
     else if (code === MESSAGE_PROPERTIES) header = { ...header, message: readFields(struct, messageFields) }
@@ -274,7 +274,7 @@ export function decodeHeader(bytes: Uint8Array): MessageHeader {
 
 /** Throws ProtocolError (TOO_LONG) if a text does not fit into its field. */
 export function encodeHeader({ delivery, message }: MessageHeader): Uint8Array {
-  const writer = new ByteWriter(128)
+  const writer = new AmqpWriter(128)
   writer.sized32(() => writeFields(writer.uint16(DELIVERY_PROPERTIES), deliveryFields, delivery))
   writer.sized32(() => writeFields(writer.uint16(MESSAGE_PROPERTIES), messageFields, message))
   return writer.bytes()
@@ -285,7 +285,7 @@ function namesByCode<T extends Methods>(methods: T): ReadonlyMap<number, keyof T
 }
 
 /** Ignores flags of fields after those of the layout, and does not read the bytes of such fields. */
-function readFields<L extends Layout>(reader: ByteReader, layout: L): FieldValues<L> {
+function readFields<L extends Layout>(reader: AmqpReader, layout: L): FieldValues<L> {
   const present = reader.uint8() | (reader.uint8() << 8)
   const values: Record<string, unknown> = {}
   for (const [k, [name, field]] of Object.entries(layout).entries()) {
@@ -294,7 +294,7 @@ function readFields<L extends Layout>(reader: ByteReader, layout: L): FieldValue
   return values as FieldValues<L>
 }
 
-function writeFields(writer: ByteWriter, layout: Layout, values: Readonly<Record<string, unknown>>): ByteWriter {
+function writeFields(writer: AmqpWriter, layout: Layout, values: Readonly<Record<string, unknown>>): AmqpWriter {
   const isPresent = (name: string): boolean => values[name] !== undefined && values[name] !== false
   const flags = Object.keys(layout).reduce((sum, name, k) => sum | (isPresent(name) ? 1 << k : 0), 0)
   writer.uint8(flags & 0xff).uint8(flags >> 8)

@@ -1,67 +1,91 @@
 /**
- * A cursor over XDR bytes (RFC 4506): big-endian, everything padded to 4 bytes.
- * Every length is checked against the bytes left before anything is allocated; one reader is reset to each frame.
+ * Cursors over big-endian bytes, in general and for XDR (RFC 4506), which pads everything to 4 bytes. Every length is
+ * checked against the bytes that are left before anything is allocated.
  */
 import { ProtocolError } from '../errors.ts'
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const NO_BYTES = new Uint8Array(0)
 
-export class XdrReader {
-  #bytes: Uint8Array = NO_BYTES
-  #view: DataView = new DataView(NO_BYTES.buffer)
-  #end = 0
-  /** Where the next field begins, from the start of the bytes given to `reset`. */
-  offset = 0
-  /** The number of items without bytes of their own since `reset`: their readers count them here, to bound them. */
+/** The numbers that all formats here read alike. */
+export class ByteReader {
+  protected input: Uint8Array
+  protected data: DataView
+  protected end: number
+  /** The position of the next field, counted from the start of the given bytes. */
+  offset: number
+  /** The number of items without bytes of their own that were read so far: their readers count and limit them. */
   emptyItems = 0
 
-  constructor(bytes?: Uint8Array) {
-    if (bytes) this.reset(bytes)
-  }
-
-  /** Points the reader at `bytes[start..end)`. A caller that already has a `view` of the same bytes can pass it. */
-  reset(bytes: Uint8Array, start = 0, end = bytes.length, view?: DataView): this {
-    this.#bytes = bytes
-    this.#view = view ?? new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  constructor(bytes: Uint8Array = NO_BYTES, start = 0, end = bytes.length) {
+    this.input = bytes
+    this.data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.offset = start
-    this.emptyItems = 0
-    this.#end = end
-    return this
+    this.end = end
   }
 
   get remaining(): number {
-    return this.#end - this.offset
+    return this.end - this.offset
   }
 
   uint32(): number {
-    return this.#view.getUint32(this.#take(4))
+    return this.data.getUint32(this.take(4))
   }
 
   int32(): number {
-    return this.#view.getInt32(this.#take(4))
+    return this.data.getInt32(this.take(4))
   }
 
   uint64(): bigint {
-    return this.#view.getBigUint64(this.#take(8))
+    return this.data.getBigUint64(this.take(8))
   }
 
   int64(): bigint {
-    return this.#view.getBigInt64(this.#take(8))
+    return this.data.getBigInt64(this.take(8))
+  }
+
+  float(): number {
+    return this.data.getFloat32(this.take(4))
+  }
+
+  double(): number {
+    return this.data.getFloat64(this.take(8))
+  }
+
+  /** Refuses bytes after the last field. */
+  finish(): void {
+    if (this.remaining > 0) {
+      throw new ProtocolError('TRAILING_BYTES', `${this.remaining} bytes left over after the last field`, this.offset)
+    }
+  }
+
+  /** Advances by `length` bytes and returns the position of the first. */
+  protected take(length: number): number {
+    const at = this.offset
+    if (length > this.end - at) {
+      throw new ProtocolError('TRUNCATED', `${length} bytes expected, ${this.end - at} left`, at)
+    }
+    this.offset = at + length
+    return at
+  }
+}
+
+/** One reader serves many frames: `reset` points it at the next. */
+export class XdrReader extends ByteReader {
+  /** Points the reader at `bytes[start..end)`. A caller that already has a `view` of the same bytes can pass it. */
+  reset(bytes: Uint8Array, start = 0, end = bytes.length, view?: DataView): this {
+    this.input = bytes
+    this.data = view ?? new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.offset = start
+    this.emptyItems = 0
+    this.end = end
+    return this
   }
 
   /** A uint64 as a number: exact below 2^53, which transaction ids and times never reach; above it the nearest double. */
   uint53(): number {
-    const at = this.#take(8)
-    return this.#view.getUint32(at) * 0x100000000 + this.#view.getUint32(at + 4)
-  }
-
-  float(): number {
-    return this.#view.getFloat32(this.#take(4))
-  }
-
-  double(): number {
-    return this.#view.getFloat64(this.#take(8))
+    const at = this.take(8)
+    return this.data.getUint32(at) * 0x100000000 + this.data.getUint32(at + 4)
   }
 
   boolean(): boolean {
@@ -77,9 +101,9 @@ export class XdrReader {
     const length = this.uint32()
     if (length > maxBytes)
       throw new ProtocolError('TOO_LONG', `${length} bytes where at most ${maxBytes} are allowed`, at)
-    const start = this.#take(length)
+    const start = this.take(length)
     this.#padding(length)
-    return this.#bytes.subarray(start, start + length)
+    return this.input.subarray(start, start + length)
   }
 
   /** A copy of the bytes of a string or opaque field. (Made by the constructor: slice() of Node's Buffer gives a view.) */
@@ -98,27 +122,11 @@ export class XdrReader {
     }
   }
 
-  /** Refuses bytes after the last field. */
-  finish(): void {
-    if (this.offset !== this.#end) {
-      throw new ProtocolError('TRAILING_BYTES', `${this.remaining} bytes left over after the last field`, this.offset)
-    }
-  }
-
-  #take(length: number): number {
-    const at = this.offset
-    if (length > this.#end - at) {
-      throw new ProtocolError('TRUNCATED', `${length} bytes expected, ${this.#end - at} left`, at)
-    }
-    this.offset = at + length
-    return at
-  }
-
   #padding(length: number): void {
     const count = -length & 3
-    const at = this.#take(count)
+    const at = this.take(count)
     for (let i = at; i < at + count; i++) {
-      if (this.#bytes[i] !== 0) throw new ProtocolError('BAD_PADDING', 'the padding is not zero', i)
+      if (this.input[i] !== 0) throw new ProtocolError('BAD_PADDING', 'the padding is not zero', i)
     }
   }
 }

@@ -1,76 +1,100 @@
 /**
- * Writes XDR (RFC 4506) into one growing buffer. The next `clear()` makes the view that `bytes()` gave stale.
- * It uses DataView because Buffer.write* measured ten times slower in hot loops on Node 20.
+ * Writers of big-endian bytes into one growing buffer, in general and for XDR (RFC 4506). Further writing may make the view
+ * that `bytes()` returned stale. They use DataView because Buffer.write* measured ten times slower in hot loops on Node 20.
  */
 const utf8 = new TextEncoder()
 
-export class XdrWriter {
-  #bytes: Uint8Array
-  #view: DataView
+/** The numbers that all formats here write alike. */
+export class ByteWriter {
+  protected output: Uint8Array
+  protected data: DataView
   length = 0
 
   constructor(capacity = 256) {
-    this.#bytes = new Uint8Array(capacity)
-    this.#view = new DataView(this.#bytes.buffer)
+    this.output = new Uint8Array(capacity)
+    this.data = new DataView(this.output.buffer)
   }
 
+  /** A view of everything written so far. */
+  bytes(): Uint8Array {
+    return this.output.subarray(0, this.length)
+  }
+
+  uint32(value: number): this {
+    const at = this.reserve(4)
+    this.data.setUint32(at, value)
+    return this
+  }
+
+  uint64(value: bigint): this {
+    const at = this.reserve(8)
+    this.data.setBigUint64(at, value)
+    return this
+  }
+
+  float(value: number): this {
+    const at = this.reserve(4)
+    this.data.setFloat32(at, value)
+    return this
+  }
+
+  double(value: number): this {
+    const at = this.reserve(8)
+    this.data.setFloat64(at, value)
+    return this
+  }
+
+  /** Appends bytes that are encoded already. */
+  raw(value: Uint8Array): this {
+    const at = this.reserve(value.length)
+    this.output.set(value, at)
+    return this
+  }
+
+  /** Makes room for the next bytes and returns their position. */
+  protected reserve(count: number): number {
+    const at = this.length
+    const need = at + count
+    if (need > this.output.length) {
+      const grown = new Uint8Array(Math.max(need, this.output.length * 2))
+      grown.set(this.output.subarray(0, at))
+      this.output = grown
+      this.data = new DataView(grown.buffer)
+    }
+    this.length = need
+    return at
+  }
+}
+
+export class XdrWriter extends ByteWriter {
   clear(): this {
     this.length = 0
     return this
   }
 
-  /** A view of everything written so far. */
-  bytes(): Uint8Array {
-    return this.#bytes.subarray(0, this.length)
-  }
-
   /** A copy of everything written so far. */
   copy(): Uint8Array {
-    return this.#bytes.slice(0, this.length)
-  }
-
-  uint32(value: number): this {
-    const at = this.#reserve(4)
-    this.#view.setUint32(at, value)
-    return this
+    return this.output.slice(0, this.length)
   }
 
   int32(value: number): this {
-    const at = this.#reserve(4)
-    this.#view.setInt32(at, value)
-    return this
-  }
-
-  uint64(value: bigint): this {
-    const at = this.#reserve(8)
-    this.#view.setBigUint64(at, value)
+    const at = this.reserve(4)
+    this.data.setInt32(at, value)
     return this
   }
 
   int64(value: bigint): this {
-    const at = this.#reserve(8)
-    this.#view.setBigInt64(at, value)
+    const at = this.reserve(8)
+    this.data.setBigInt64(at, value)
     return this
   }
 
   /** A number below 2^53 as uint64. */
   uint53(value: number): this {
-    const at = this.#reserve(8)
+    const at = this.reserve(8)
     const high = Math.floor(value / 0x100000000)
-    this.#view.setUint32(at, high)
-    this.#view.setUint32(at + 4, value - high * 0x100000000)
-    return this
-  }
-
-  float(value: number): this {
-    const at = this.#reserve(4)
-    this.#view.setFloat32(at, value)
-    return this
-  }
-
-  double(value: number): this {
-    const at = this.#reserve(8)
-    this.#view.setFloat64(at, value)
+    this.data.setUint32(at, high)
+    this.data.setUint32(at + 4, value - high * 0x100000000)
     return this
   }
 
@@ -80,10 +104,10 @@ export class XdrWriter {
 
   opaque(value: Uint8Array): this {
     const length = value.length
-    const at = this.#reserve(4 + length + (-length & 3))
-    this.#view.setUint32(at, length)
-    this.#bytes.set(value, at + 4)
-    this.#bytes.fill(0, at + 4 + length, this.length)
+    const at = this.reserve(4 + length + (-length & 3))
+    this.data.setUint32(at, length)
+    this.output.set(value, at + 4)
+    this.output.fill(0, at + 4 + length, this.length)
     return this
   }
 
@@ -91,33 +115,13 @@ export class XdrWriter {
     return this.opaque(utf8.encode(value))
   }
 
-  /** Appends bytes that are XDR already. */
-  raw(value: Uint8Array): this {
-    const at = this.#reserve(value.length)
-    this.#bytes.set(value, at)
-    return this
-  }
-
   /** Leaves room for a frame's length; `endFrame` fills it in. */
   beginFrame(): number {
-    return this.#reserve(4)
+    return this.reserve(4)
   }
 
   endFrame(at: number): this {
-    this.#view.setUint32(at, this.length - at - 4)
+    this.data.setUint32(at, this.length - at - 4)
     return this
-  }
-
-  #reserve(count: number): number {
-    const at = this.length
-    const need = at + count
-    if (need > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(need, this.#bytes.length * 2))
-      grown.set(this.#bytes.subarray(0, at))
-      this.#bytes = grown
-      this.#view = new DataView(grown.buffer)
-    }
-    this.length = need
-    return at
   }
 }

@@ -8,15 +8,18 @@
 import { XdrReader } from '../bytes/reader.ts'
 import { ProtocolError } from '../errors.ts'
 import {
+  decodeLabel,
+  decodeName,
+  decodeTextOrBytes,
   type ExtraElement,
   type GmetricPacket,
+  MAX_METRIC_BYTES,
   type Metadata,
   type PacketHost,
   PacketId,
   type ValuePacket,
   type ValueType,
 } from './packet.ts'
-import { decodeLabel, decodeName, decodeTextOrBytes, MAX_METRIC_BYTES } from './text.ts'
 
 /** gmetric and gmond send up to four. The limit bounds the number of objects that a packet can create. */
 export const MAX_EXTRA_ELEMENTS = 64

@@ -14,7 +14,7 @@ import {
   MonoStatus,
   MonoType,
   VERSION,
-} from './constants.ts'
+} from './messages.ts'
 
 /** Called while bytes are decoded. An exception leaves `decode`, and ends the stream. */
 export interface MonoSink {

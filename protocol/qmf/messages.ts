@@ -11,7 +11,7 @@
  * of a byte first; an absent property has no bytes. The text of a reply is written as str16 always: qpidd's exception
  * for one status is read but not copied.
  */
-import { ByteReader, ByteWriter } from '../amqp/bytes.ts'
+import { AmqpReader, AmqpWriter } from '../amqp/bytes.ts'
 import { readFieldTable, readUuid, writeFieldTable } from '../amqp/field-table.ts'
 import { ProtocolError } from '../errors.ts'
 import {
@@ -55,9 +55,9 @@ export const REPLY_EXCHANGE = 'amq.direct'
 const MAGIC = [0x41, 0x4d, 0x32]
 
 interface PartCodec {
-  readonly read: (reader: ByteReader) => unknown
+  readonly read: (reader: AmqpReader) => unknown
   /** The message's own type guarantees the type of the value. */
-  readonly write: (writer: ByteWriter, value: never) => unknown
+  readonly write: (writer: AmqpWriter, value: never) => unknown
 }
 
 const uint32: PartCodec = { read: (reader) => reader.uint32(), write: (writer, value) => writer.uint32(value) }
@@ -95,7 +95,7 @@ interface OpHeader {
 
 /** Never throws (unless `lookup` does); keeps no view of `body`. */
 export function decodeBody(body: Uint8Array, lookup: SchemaLookup): Decoded {
-  const reader = new ByteReader(body)
+  const reader = new AmqpReader(body)
   const messages: QmfMessage[] = []
   let header: OpHeader | undefined
   try {
@@ -118,7 +118,7 @@ export function decodeBody(body: Uint8Array, lookup: SchemaLookup): Decoded {
  * schema (BAD_TYPE, BAD_COUNT, BAD_NUMBER, BAD_NAME, TOO_LONG).
  */
 export function encodeMessage(message: QmfMessage, lookup: SchemaLookup): Uint8Array {
-  const writer = new ByteWriter()
+  const writer = new AmqpWriter()
   for (const letter of `AM2${message.op}`) writer.uint8(letter.charCodeAt(0))
   writer.uint32(message.sequence)
   const values: Readonly<Record<string, unknown>> = { ...message }
@@ -208,7 +208,7 @@ function stopOf(error: unknown): DecodeStop {
   return { reason: code === 'BAD_TYPE' ? 'unsupported-type' : 'malformed', detail: message, offset }
 }
 
-function readHeader(reader: ByteReader): OpHeader {
+function readHeader(reader: AmqpReader): OpHeader {
   const at = reader.offset
   const magic = reader.view(MAGIC.length)
   if (!isMagic(magic)) {
@@ -223,7 +223,7 @@ function isMagic(bytes: Uint8Array): boolean {
 }
 
 function readMessage(
-  reader: ByteReader,
+  reader: AmqpReader,
   { op, sequence }: OpHeader,
   lookup: SchemaLookup,
   body: Uint8Array,
@@ -254,7 +254,7 @@ function readMessage(
   }
 }
 
-function readObject(reader: ByteReader, op: 'g' | 'c' | 'i', sequence: number, lookup: SchemaLookup): QmfMessage {
+function readObject(reader: AmqpReader, op: 'g' | 'c' | 'i', sequence: number, lookup: SchemaLookup): QmfMessage {
   const key = readClassKey(reader)
   const [sampled, created, deleted] = [reader.uint64(), reader.uint64(), reader.uint64()]
   const header: ObjectHeader = { key, sampled, created, deleted, id: readObjectId(reader) }
@@ -265,7 +265,7 @@ function readObject(reader: ByteReader, op: 'g' | 'c' | 'i', sequence: number, l
   return { op, sequence, header, properties, statistics: readValues(reader, schema.statistics) }
 }
 
-function readCall(reader: ByteReader, sequence: number, lookup: SchemaLookup): QmfMessage {
+function readCall(reader: AmqpReader, sequence: number, lookup: SchemaLookup): QmfMessage {
   const id = readObjectId(reader)
   const key = readClassKey(reader)
   const name = reader.str8()
@@ -274,7 +274,7 @@ function readCall(reader: ByteReader, sequence: number, lookup: SchemaLookup): Q
   return { op: 'M', sequence, id, key, method: name, arguments: readValues(reader, inputsOf(method)) }
 }
 
-function readReply(reader: ByteReader, sequence: number, lookup: SchemaLookup, body: Uint8Array): QmfMessage {
+function readReply(reader: AmqpReader, sequence: number, lookup: SchemaLookup, body: Uint8Array): QmfMessage {
   const status = reader.uint32()
   const isShort = status === QmfStatus.UNKNOWN_METHOD && hasShortText(body, reader.offset)
   const text = isShort ? reader.str8() : reader.str16()
@@ -298,7 +298,7 @@ function hasShortText(body: Uint8Array, at: number): boolean {
   return !endsAt(at + 2 + ((first << 8) | second)) && endsAt(at + 1 + first)
 }
 
-function readEvent(reader: ByteReader, sequence: number, lookup: SchemaLookup): QmfMessage {
+function readEvent(reader: AmqpReader, sequence: number, lookup: SchemaLookup): QmfMessage {
   const key = readClassKey(reader)
   const time = reader.uint64()
   const severity = reader.uint8()
@@ -306,7 +306,7 @@ function readEvent(reader: ByteReader, sequence: number, lookup: SchemaLookup): 
   return { op: 'e', sequence, key, time, severity, arguments: readValues(reader, schema.arguments) }
 }
 
-export function readProperties(reader: ByteReader, schema: TableSchema): Properties {
+export function readProperties(reader: AmqpReader, schema: TableSchema): Properties {
   const mask = reader.copy(maskBytes(schema))
   let bit = 0
   return schema.properties.map(({ type, isOptional }) => {
@@ -315,7 +315,7 @@ export function readProperties(reader: ByteReader, schema: TableSchema): Propert
   })
 }
 
-export function writeProperties(writer: ByteWriter, schema: TableSchema, values: Properties): void {
+export function writeProperties(writer: AmqpWriter, schema: TableSchema, values: Properties): void {
   checkCount(schema.properties, values)
   const mask = new Uint8Array(maskBytes(schema))
   let bit = 0
@@ -332,16 +332,16 @@ export function writeProperties(writer: ByteWriter, schema: TableSchema, values:
 }
 
 /** Reads statistics or arguments: one value for each item, without a mask. */
-function readValues(reader: ByteReader, items: readonly SchemaItem[]): readonly QmfValue[] {
+function readValues(reader: AmqpReader, items: readonly SchemaItem[]): readonly QmfValue[] {
   return items.map(({ type }) => readQmfValue(reader, type))
 }
 
-export function writeValues(writer: ByteWriter, items: readonly SchemaItem[], values: readonly QmfValue[]): void {
+export function writeValues(writer: AmqpWriter, items: readonly SchemaItem[], values: readonly QmfValue[]): void {
   checkCount(items, values)
   for (const [i, value] of values.entries()) writeQmfValue(writer, items[i]!.type, value)
 }
 
-function writeObjectHeader(writer: ByteWriter, { key, sampled, created, deleted, id }: ObjectHeader): void {
+function writeObjectHeader(writer: AmqpWriter, { key, sampled, created, deleted, id }: ObjectHeader): void {
   writeClassKey(writer, key)
   writer.uint64(sampled).uint64(created).uint64(deleted)
   writeObjectId(writer, id)
@@ -356,7 +356,7 @@ function checkCount(items: readonly SchemaItem[], values: readonly unknown[]): v
   throw new ProtocolError('BAD_COUNT', `${values.length} values where the schema has ${items.length}`)
 }
 
-function schemaOf<K extends Schema['kind']>(lookup: SchemaLookup, key: ClassKey, kind: K, { offset }: ByteReader) {
+function schemaOf<K extends Schema['kind']>(lookup: SchemaLookup, key: ClassKey, kind: K, { offset }: AmqpReader) {
   const schema = lookup.schema(key)
   if (!schema) throw new UnknownContent('unknown-class', `the class ${title(key)} is not known`, offset, key)
   if (isKind(schema, kind)) return schema

@@ -6,7 +6,7 @@
  * table   uint16 properties | uint16 statistics | uint16 methods | maps; the map of a method is followed by its arguments'
  * event   uint16 arguments | maps
  */
-import type { ByteReader, ByteWriter } from '../amqp/bytes.ts'
+import type { AmqpReader, AmqpWriter } from '../amqp/bytes.ts'
 import { type FieldTable, type FieldValue, readFieldTable, TypeCode, writeFieldValue } from '../amqp/field-table.ts'
 import { ProtocolError } from '../errors.ts'
 import {
@@ -28,16 +28,16 @@ export const MAX_SCHEMA_TEXT = 4096
 
 const KINDS = { table: 1, event: 2 } as const
 
-export function readClassKey(reader: ByteReader): ClassKey {
+export function readClassKey(reader: AmqpReader): ClassKey {
   return { packageName: reader.str8(), className: reader.str8(), hash: reader.hex(16) }
 }
 
-export function writeClassKey(writer: ByteWriter, key: ClassKey): void {
+export function writeClassKey(writer: AmqpWriter, key: ClassKey): void {
   if (!/^[0-9a-f]{32}$/i.test(key.hash)) throw new ProtocolError('BAD_NAME', `not a hash of 32 digits: ${key.hash}`)
   writer.str8(key.packageName).str8(key.className).hex(key.hash)
 }
 
-export function readKind(reader: ByteReader): Schema['kind'] {
+export function readKind(reader: AmqpReader): Schema['kind'] {
   const at = reader.offset
   const kind = reader.uint8()
   if (kind === KINDS.table) return 'table'
@@ -45,7 +45,7 @@ export function readKind(reader: ByteReader): Schema['kind'] {
   throw new ProtocolError('BAD_NUMBER', `a class is of kind 1 or 2, not ${kind}`, at)
 }
 
-export function writeKind(writer: ByteWriter, kind: Schema['kind']): void {
+export function writeKind(writer: AmqpWriter, kind: Schema['kind']): void {
   writer.uint8(KINDS[kind])
 }
 
@@ -60,7 +60,7 @@ export function outputsOf(method: SchemaMethod): readonly SchemaArgument[] {
 }
 
 /** Throws ProtocolError: BAD_TYPE for an item of an unspecified type, others if the bytes are wrong. */
-export function readSchema(reader: ByteReader): Schema {
+export function readSchema(reader: AmqpReader): Schema {
   const kind = readKind(reader)
   const key = readClassKey(reader)
   let left = MAX_SCHEMA_ITEMS
@@ -88,7 +88,7 @@ export function readSchema(reader: ByteReader): Schema {
   }
 }
 
-export function writeSchema(writer: ByteWriter, schema: Schema): void {
+export function writeSchema(writer: AmqpWriter, schema: Schema): void {
   writeKind(writer, schema.kind)
   writeClassKey(writer, schema.key)
   if (schema.kind === 'event') {
@@ -111,7 +111,7 @@ class ItemMap {
   readonly #table: FieldTable
   readonly #at: number
 
-  constructor(reader: ByteReader) {
+  constructor(reader: AmqpReader) {
     this.#at = reader.offset
     this.#table = readFieldTable(reader)
   }
@@ -224,7 +224,7 @@ function argumentEntries(argument: SchemaArgument): ItemEntries {
 }
 
 /** Texts and two of the numbers have other type codes here than elsewhere. */
-function writeMap(writer: ByteWriter, entries: ItemEntries): void {
+function writeMap(writer: AmqpWriter, entries: ItemEntries): void {
   const keys = Object.keys(entries).filter((key) => entries[key] !== undefined)
   writer.sized32(() => {
     writer.uint32(keys.length)

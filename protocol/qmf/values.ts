@@ -6,7 +6,7 @@
  *
  * Its text, `0-0-1-0-2`, is also what a query for `_objectid` takes.
  */
-import type { ByteReader, ByteWriter } from '../amqp/bytes.ts'
+import type { AmqpReader, AmqpWriter } from '../amqp/bytes.ts'
 import {
   type FieldTable,
   type FieldValue,
@@ -30,8 +30,8 @@ export interface ObjectIdParts {
 }
 
 interface ValueCodec {
-  readonly read: (from: ByteReader) => QmfValue
-  readonly write: (to: ByteWriter, value: QmfValue) => void
+  readonly read: (from: AmqpReader) => QmfValue
+  readonly write: (to: AmqpWriter, value: QmfValue) => void
 }
 
 /** OBJECT and ARRAY have no codec. */
@@ -64,20 +64,20 @@ export function isQmfType(code: number): code is QmfType {
 }
 
 /** Throws ProtocolError: BAD_TYPE for OBJECT and ARRAY, others if the bytes are wrong. */
-export function readQmfValue(reader: ByteReader, type: QmfType): QmfValue {
+export function readQmfValue(reader: AmqpReader, type: QmfType): QmfValue {
   const codec = codecs[type]
   if (codec !== undefined) return codec.read(reader)
   throw new ProtocolError('BAD_TYPE', `a value of type ${type}, which cannot be read`, reader.offset)
 }
 
 /** Throws ProtocolError if the value does not fit the type: BAD_TYPE, BAD_NUMBER (out of range), TOO_LONG, BAD_NAME. */
-export function writeQmfValue(writer: ByteWriter, type: QmfType, value: QmfValue): void {
+export function writeQmfValue(writer: AmqpWriter, type: QmfType, value: QmfValue): void {
   const codec = codecs[type]
   if (codec === undefined) throw new ProtocolError('BAD_TYPE', `a value of type ${type} cannot be written`)
   codec.write(writer, value)
 }
 
-export function writeUuid(writer: ByteWriter, uuid: string): void {
+export function writeUuid(writer: AmqpWriter, uuid: string): void {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(uuid)) {
     throw new ProtocolError('BAD_NAME', `not a uuid: ${uuid}`)
   }
@@ -99,7 +99,7 @@ export function parseObjectId(text: string): ObjectIdParts | undefined {
   return fits && parts.object < 1n << 64n && formatObjectId(parts) === text ? parts : undefined
 }
 
-export function readObjectId(reader: ByteReader): ObjectId {
+export function readObjectId(reader: AmqpReader): ObjectId {
   const high = reader.uint32()
   const low = reader.uint32()
   return formatObjectId({
@@ -112,7 +112,7 @@ export function readObjectId(reader: ByteReader): ObjectId {
 }
 
 /** Throws ProtocolError (BAD_NAME) if the text is not an object id. */
-export function writeObjectId(writer: ByteWriter, id: ObjectId): void {
+export function writeObjectId(writer: AmqpWriter, id: ObjectId): void {
   const parts = parseObjectId(id)
   if (!parts) throw new ProtocolError('BAD_NAME', `not an object id, which looks like 0-0-1-0-2: ${id}`)
   const { flags, boot, brokerBank, agentBank, object } = parts

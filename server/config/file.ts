@@ -1,7 +1,7 @@
 /** The configuration file as text and table. That it cannot be read is a problem like any other, not an exception. */
 import { parse, TomlError, type TomlTable } from 'smol-toml'
 import type { ConfigProblem } from './errors.ts'
-import { keyLines, type LineOf } from './lines.ts'
+import { isTomlTable } from './value-types.ts'
 
 /** Throws as `readFileSync` does. */
 export type ReadFile = (file: string) => Uint8Array
@@ -36,4 +36,97 @@ function reason(error: unknown): Omit<ConfigProblem, 'source'> {
     return { message: 'not UTF-8 text: save the file as UTF-8' }
   }
   return { message: `cannot be read: ${error.message}` }
+}
+
+/**
+ * The line, from 1, of the section `path[0]` or the key `path[1]` in it; for the tables of a list `path` continues with their
+ * number from 0: ['exec', '2', 'parameter', '0', 'type']. undefined where the text does not name it.
+ */
+type LineOf = (...path: readonly string[]) => number | undefined
+
+/**
+ * Finds the lines of keys, which the parser does not report. A statement is the shortest run of lines that parses after its
+ * section's header; so quoted and dotted keys, inline tables and strings that look like keys need no rules of their own. The
+ * text as a whole must already have parsed.
+ */
+export function keyLines(text: string): LineOf {
+  const lines = new Map<string, number>()
+  const tables = new Tables()
+  let header = ''
+  let statement = ''
+  let start = 1
+  for (const [index, line] of text.split('\n').entries()) {
+    if (statement === '') start = index + 1
+    statement += `${line}\n`
+    const isHeader = /^\s*\[/.test(statement)
+    const table = parsed(isHeader ? statement : header + statement)
+    if (!table) continue
+    if (isHeader) header = statement
+    const numbered = isHeader ? tables.open(table) : tables.keys(table)
+    for (const path of [...paths(table), ...numbered]) if (!lines.has(path)) lines.set(path, start)
+    statement = ''
+  }
+  return (...path) => lines.get(JSON.stringify(path))
+}
+
+/** Where a statement stands among the tables of lists, which a header opens one by one. */
+class Tables {
+  readonly #counts = new Map<string, number>()
+  /** The names of the last header, and where it is. */
+  #names: readonly string[] = []
+  #path: readonly string[] = []
+
+  /** `table`: what the header alone parses to. */
+  open(table: TomlTable): string[] {
+    const names: string[] = []
+    let inner: unknown = table
+    let isList = false
+    while (isTomlTable(inner) && Object.keys(inner).length > 0) {
+      const [name = ''] = Object.keys(inner)
+      names.push(name)
+      inner = inner[name]
+      isList = Array.isArray(inner)
+    }
+    this.#names = names
+    this.#path = this.#resolve(names, isList)
+    return [JSON.stringify(this.#path)]
+  }
+
+  keys(table: TomlTable): string[] {
+    const inner = this.#names.reduce<unknown>((at, name) => {
+      const next = isTomlTable(at) ? at[name] : undefined
+      return Array.isArray(next) ? next[0] : next
+    }, table)
+    return isTomlTable(inner) ? Object.keys(inner).map((key) => JSON.stringify([...this.#path, key])) : []
+  }
+
+  #resolve(names: readonly string[], isList: boolean): string[] {
+    const path: string[] = []
+    for (const [index, name] of names.entries()) {
+      path.push(name)
+      const isLast = index === names.length - 1
+      const key = JSON.stringify(path)
+      const count = this.#counts.get(key) ?? 0
+      if (isLast && isList) {
+        this.#counts.set(key, count + 1)
+        path.push(String(count))
+      } else if (count > 0) path.push(String(count - 1))
+    }
+    return path
+  }
+}
+
+function parsed(text: string): TomlTable | undefined {
+  try {
+    return parse(text, { integersAsBigInt: true })
+  } catch {
+    return undefined
+  }
+}
+
+function paths(table: TomlTable): string[] {
+  return Object.entries(table).flatMap(([section, value]) => [
+    JSON.stringify([section]),
+    ...(isTomlTable(value) ? Object.keys(value).map((key) => JSON.stringify([section, key])) : []),
+  ])
 }

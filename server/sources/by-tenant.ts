@@ -2,9 +2,11 @@
  * The sensors of a source, one per tenant. Each has its own hosts, limits and counters, so that no tenant can see, rename
  * or crowd out what another sends. The address of a sender decides for which tenant it sends.
  */
+
+import { BlockList, isIP } from 'node:net'
+import { unmapped } from '../../auth/network.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Network } from '../core/address.ts'
-import { AllowedSenders } from './allowed.ts'
 
 /** Limits how many values the feeds of a tenant may bring in. */
 export interface Meter {
@@ -21,11 +23,6 @@ export interface TenantFeed {
   readonly meter?: Meter
   /** The tenant; undefined if it is that of the section itself. */
   readonly named?: string
-}
-
-/** The name of a sensor in `producer.sensors`: its kind alone for the tenant of the section itself. */
-export function feedName(kind: string, tenant: string | undefined): string {
-  return tenant === undefined ? kind : `${kind}/${tenant}`
 }
 
 /** The keys that the sections of these sources have in common. */
@@ -75,5 +72,44 @@ export class SensorsByTenant<S> {
 
   all(): S[] {
     return [this.own, ...this.#others.map(({ sensor }) => sensor)]
+  }
+}
+
+/** Cached results: `BlockList.check` takes a microsecond, but forged addresses must not cost memory without limit. */
+const MAX_CACHED = 4096
+
+export interface Sender {
+  readonly address: string
+  readonly allowed: boolean
+}
+
+/**
+ * The senders that a source accepts packets from. On a socket bound to `::`, the address of a datagram may be an IPv4
+ * address written as IPv6. It is converted to its IPv4 form, because it identifies the host.
+ */
+export class AllowedSenders {
+  readonly #allowed = new BlockList()
+  readonly #known = new Map<string, Sender>()
+
+  constructor(allow: readonly Network[]) {
+    for (const { address, prefix, family } of allow) this.#allowed.addSubnet(address, prefix, family)
+  }
+
+  /** `address` is what Node reports for a datagram. */
+  check(address: string): Sender {
+    const known = this.#known.get(address)
+    if (known) return known
+    if (this.#known.size >= MAX_CACHED) this.#known.clear()
+    const source = this.#checkNew(address)
+    this.#known.set(address, source)
+    return source
+  }
+
+  #checkNew(given: string): Sender {
+    const address = unmapped(given)
+    // A link-local address ends in its interface, `%eth0`, which tells equal addresses apart but is not part of a network.
+    const [bare = ''] = address.split('%')
+    const version = isIP(bare)
+    return { address, allowed: version !== 0 && this.#allowed.check(bare, version === 4 ? 'ipv4' : 'ipv6') }
   }
 }

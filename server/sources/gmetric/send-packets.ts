@@ -4,14 +4,13 @@
  * but its XML and gmetad cannot handle everything: what would break them is altered here.
  */
 import { encodeMetadata, encodeText, encodeUint32 } from '../../../protocol/gmetric/encode.ts'
-import type { ExtraElement, Metadata, PacketHost } from '../../../protocol/gmetric/packet.ts'
-import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
+import { type ExtraElement, METRIC_PREFIX, type Metadata, type PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { SLOPES, safeName } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { MetricInstance } from '../../metrics/instance.ts'
 import { type LabelName, labelNames, type Metric } from '../../metrics/metric.ts'
-import { ShownExtraElements } from './extras.ts'
+import { ShownExtraElements } from './document.ts'
 import type { GmetricHost, ValueOrigin } from './host.ts'
 import { HostLiveness } from './liveness.ts'
 import { GmetricSensor } from './sensor.ts'

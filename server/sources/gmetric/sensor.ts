@@ -3,20 +3,17 @@
  * It has no socket: a listener calls `packet`. Ages are measured with the monotonic clock, and values are stamped with the
  * wall clock, because setting the wall clock must neither expire a metric nor keep it.
  */
-import type { Owner } from '../../../auth/permissions.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { decodePacket } from '../../../protocol/gmetric/decode.ts'
 import { encodeRequest } from '../../../protocol/gmetric/encode.ts'
-import type { GmetricPacket } from '../../../protocol/gmetric/packet.ts'
-import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
+import { type GmetricPacket, METRIC_PREFIX } from '../../../protocol/gmetric/packet.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
-import type { ListeningSensor, Measurement, Metric, Series } from '../../metrics/metric.ts'
-import { AllowedSenders } from '../allowed.ts'
-import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
+import type { Measurement, Series } from '../../metrics/metric.ts'
+import type { TenantFeed } from '../by-tenant.ts'
+import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
 import type { GmetricSection } from './config.ts'
-import { documentOf } from './document.ts'
-import { ShownExtraElements } from './extras.ts'
+import { documentOf, ShownExtraElements } from './document.ts'
 import type { GmetricHost, HostMetric as Received, ValueOrigin } from './host.ts'
 import { DEFAULT_LIMITS, Hosts } from './hosts.ts'
 import { MetadataRequests, RateLimits } from './limits.ts'
@@ -37,26 +34,12 @@ export interface XmlCounts {
   readonly cutOff: number
 }
 
-export interface GmetricStatus {
-  readonly name: string
-  readonly state: 'listening' | 'off' | 'failed'
-  readonly detail: string
-  readonly counters: Readonly<Record<string, number>>
-}
-
-export class GmetricSensor implements ListeningSensor {
-  readonly family = METRIC_PREFIX
-  readonly polled = false
-  readonly owner: Owner
+export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
   /** The sensor that reports which hosts are alive; it must be swept after this one. */
   readonly liveness: HostLiveness
-  readonly #name: string
-  readonly #meter: Meter
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
-  readonly #sources: AllowedSenders
   readonly #hosts: Hosts
-  readonly #catalogue = new Catalogue(METRIC_PREFIX, HOST_PARAMETERS, detailsOf)
   readonly #series = new Map<Received, GmetricSeries>()
   readonly #budgets: RateLimits
   readonly #requests = new MetadataRequests()
@@ -64,23 +47,18 @@ export class GmetricSensor implements ListeningSensor {
   #sendRequest: SendRequest | undefined
   #requested = 0
   #xml: XmlCounts | undefined
-  #state: GmetricStatus['state'] = 'off'
-  #detail = ''
-  #kernelDrops: () => number | undefined = () => undefined
 
   constructor(
     config: GmetricConfig,
     hub: GmetricHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: TenantFeed = {},
+    feed: TenantFeed = {},
   ) {
     const { tenant, allow, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs } = config
-    this.#name = feedName('gmetric', named)
-    this.#meter = meter
-    this.owner = { tenant }
+    const catalogue = new Catalogue(METRIC_PREFIX, HOST_PARAMETERS, detailsOf)
+    super({ ...feed, kind: 'gmetric', family: METRIC_PREFIX, tenant, allow, catalogue, hub })
     this.#hub = hub
     this.#clock = clock
-    this.#sources = new AllowedSenders(allow)
     this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs })
     this.#budgets = new RateLimits(config.packetsPerSecond)
     const isFenced = (): boolean => this.isFenced
@@ -90,18 +68,6 @@ export class GmetricSensor implements ListeningSensor {
   /** Whether its values are discarded; then its document must be withheld too. */
   get isFenced(): boolean {
     return this.#hub.fences.has(this)
-  }
-
-  metrics(): Iterable<Metric> {
-    return this.#catalogue.metrics()
-  }
-
-  metric(name: string): Metric | undefined {
-    return this.#catalogue.metric(name)
-  }
-
-  series(name?: string): Iterable<GmetricSeries> {
-    return this.#catalogue.series(name)
   }
 
   last(series: Series): Measurement | undefined {
@@ -121,7 +87,7 @@ export class GmetricSensor implements ListeningSensor {
   packet(bytes: Uint8Array, from: string): void {
     const { tally } = this.#hosts
     tally.counters.packets++
-    const source = this.#sources.check(from)
+    const source = this.senders.check(from)
     if (!source.allowed) {
       tally.counters.refusedSource++
       return
@@ -161,30 +127,21 @@ export class GmetricSensor implements ListeningSensor {
     this.#sendRequest = ask
   }
 
-  /** A listener was opened. `kernelDrops` returns how many datagrams the kernel dropped, undefined if it does not report that. */
-  listens(detail: string, kernelDrops: () => number | undefined): void {
-    this.#state = 'listening'
-    this.#detail = detail
-    this.#kernelDrops = kernelDrops
-  }
-
   /** The XML is served; `counts` has the outcomes of its connections. */
   servesXml(counts: XmlCounts): void {
     this.#xml = counts
   }
 
-  failed(detail: string): void {
-    this.#state = 'failed'
-    this.#detail = detail
+  /** It receives nothing any more. */
+  override failed(detail: string): void {
+    this.listening.length = 0
+    super.failed(detail)
   }
 
-  status(): GmetricStatus {
+  protected report(): SourceReport {
     const { tally, hostCount, metricCount, bytes } = this.#hosts
-    const kernelDrops = this.#kernelDrops()
     return {
-      name: this.#name,
-      state: this.#state,
-      detail: [this.#detail, this.#worstSource()].filter(Boolean).join('; '),
+      notes: [this.#worstSource()],
       counters: {
         ...tally.counters,
         hosts: hostCount,
@@ -192,14 +149,13 @@ export class GmetricSensor implements ListeningSensor {
         bytes,
         ...(this.#xml && { xmlServed: this.#xml.served, xmlRefused: this.#xml.refused, xmlCutOff: this.#xml.cutOff }),
         ...(this.#sendRequest !== undefined && { asked: this.#requested }),
-        ...(kernelDrops !== undefined && { kernelDrops }),
       },
     }
   }
 
   #accept(packet: GmetricPacket, source: string, nowMs: number): void {
     const isValue = packet.kind !== 'metadata' && packet.kind !== 'request'
-    if (isValue && !this.#meter.take()) {
+    if (isValue && !this.meter.take()) {
       this.#hosts.tally.counters.overQuota++
       return
     }
@@ -218,7 +174,7 @@ export class GmetricSensor implements ListeningSensor {
     for (const host of accepted.renamed) this.#rename(host)
     const known = this.#series.get(accepted.series)
     const series = known ?? new GmetricSeries(accepted.series)
-    if (known) this.#catalogue.update(series, series.reportedMetadata())
+    if (known) this.catalogue.update(series, series.reportedMetadata())
     else this.#add(series)
     if (accepted.kind !== 'value') return
     series.time = this.#clock.microseconds()
@@ -243,15 +199,12 @@ export class GmetricSensor implements ListeningSensor {
 
   #add(series: GmetricSeries): void {
     this.#series.set(series.received, series)
-    this.#catalogue.add(series)
-    this.#catalogue.update(series, series.reportedMetadata())
-    this.#hub.born(this, series)
+    this.born(series, series.reportedMetadata())
   }
 
   #remove(series: GmetricSeries): void {
     this.#series.delete(series.received)
-    this.#catalogue.remove(series)
-    this.#hub.died(series)
+    this.died(series)
   }
 
   #worstSource(): string {

@@ -2,8 +2,7 @@
  * A gmetric series for the hub. Its labels never change, because frames are made from them once: a host that gets another
  * name gets new series. A spoofed host is found by its name and by its address, although its label is only the name.
  */
-import type { Metadata } from '../../../protocol/gmetric/packet.ts'
-import { METRIC_PREFIX } from '../../../protocol/gmetric/text.ts'
+import { METRIC_PREFIX, type Metadata } from '../../../protocol/gmetric/packet.ts'
 import { SLOPES } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'

@@ -1,9 +1,17 @@
-/** `gmetric.*` and `ganglia.*`: the values and hosts of Ganglia. */
-import { sensorsByTenant } from '../by-tenant.ts'
+/**
+ * `gmetric.*` and `ganglia.*`: the values and hosts of Ganglia. The listeners are the UDP socket for packets, the multicast
+ * group, and the XML for gmetad.
+ */
+
+import { type Address, formatAddress } from '../../core/address.ts'
+import { ListenError } from '../../core/listen.ts'
+import type { Logger } from '../../core/log.ts'
+import { AllowedSenders, type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'
+import { listenUdp, type UdpListening, type UdpOptions } from '../io/udp.ts'
 import type { Source } from '../source.ts'
-import type { gmetricSection } from './config.ts'
-import { listenGmetric } from './listen.ts'
+import type { GmetricSection, gmetricSection } from './config.ts'
 import { GmetricSensor } from './sensor.ts'
+import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 
 export const gmetric: Source<typeof gmetricSection> = {
   open({ hub, clock, log, quotas }, config) {
@@ -23,4 +31,108 @@ export const gmetric: Source<typeof gmetricSection> = {
       },
     }
   },
+}
+
+const GANGLIA_PORT = 8649
+
+export interface GmetricListening {
+  /** The address that packets are received on; undefined if it is off, or its default address was not free. */
+  readonly packets: Address | undefined
+  readonly xml: Address | undefined
+}
+
+type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
+
+/** Hands each listener to `opened`, even if a later one fails. Rejects with ListenError. */
+export async function listenGmetric(
+  sensors: SensorsByTenant<GmetricSensor>,
+  config: GmetricSection,
+  log: Pick<Logger, 'warn' | 'error'>,
+  opened: Opened,
+): Promise<GmetricListening> {
+  const common: Pick<UdpOptions, 'rival' | 'packet' | 'failed'> = {
+    rival: 'gmond or another server',
+    packet: (bytes, source) => sensors.of(source).packet(bytes, source),
+    failed: (error) => {
+      log.error({ err: error }, 'the gmetric listener failed')
+      for (const sensor of sensors.all()) sensor.failed(error.message)
+    },
+  }
+  let direct: UdpListening | undefined
+  let failure: ListenError | undefined
+  if (config.listen !== undefined) {
+    try {
+      direct = opened(await listenUdp({ ...common, address: config.listen, key: 'gmetric.listen' }))
+    } catch (error) {
+      if (config.listenNamed || !(error instanceof ListenError)) throw error
+      failure = error
+      log.warn(`${error.message}: the server starts without gmetric`)
+    }
+  }
+  const port = direct?.address.port ?? (config.listen?.port || GANGLIA_PORT)
+  let group: UdpListening | undefined
+  if (config.multicast !== undefined) {
+    const address = { host: config.multicast, port }
+    const groupOn = config.multicastInterface ?? ''
+    const key = 'gmetric.multicast'
+    if (direct?.isEverywhere) direct.join(config.multicast, groupOn, key)
+    group = direct?.isEverywhere ? direct : opened(await listenUdp({ ...common, address, groupOn, key }))
+  }
+  const xml = config.xml === undefined ? undefined : opened(await listenXml(sensors.own, config.xml, config, log))
+  setStatus(sensors, { direct, group, xml, failure })
+  sendRequests(sensors, config, { direct, group, port })
+  return { packets: direct?.address, xml: xml?.address }
+}
+
+function listenXml(
+  sensor: GmetricSensor,
+  address: Address,
+  config: GmetricSection,
+  log: Pick<Logger, 'error'>,
+): Promise<DocumentsListening> {
+  const sources = new AllowedSenders(config.xmlAllow)
+  return listenDocuments({
+    address,
+    key: 'gmetric.xml',
+    // While the sensor is fenced nobody may read it. An empty document would be wrong: it reports a cluster without hosts.
+    allowed: (source) => !sensor.isFenced && sources.check(source).allowed,
+    document: () => sensor.document(config.cluster),
+    failed: (error) => log.error({ err: error }, 'the XML for gmetad could not be made'),
+  })
+}
+
+interface Open {
+  readonly direct: UdpListening | undefined
+  readonly group: UdpListening | undefined
+  readonly xml: DocumentsListening | undefined
+  readonly failure: ListenError | undefined
+}
+
+/** Sets the status of each sensor. The XML and its counters belong to the section's own tenant alone. */
+function setStatus(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xml, failure }: Open): void {
+  const packets = [...new Set([direct, group])].filter((each) => each !== undefined)
+  const kernelDrops = (): number | undefined => {
+    const drops = packets.map((each) => each.kernelDrops()).filter((each) => each !== undefined)
+    return drops.length === 0 ? undefined : drops.reduce((sum, each) => sum + each)
+  }
+  const addresses = packets.map(({ address }) => `udp ${formatAddress(address)}`)
+  for (const sensor of sensors.all()) {
+    const isShown = xml !== undefined && sensor === sensors.own
+    const detail = [...addresses, ...(isShown ? [`xml ${formatAddress(xml.address)}`] : [])].join(', ')
+    if (detail !== '') sensor.listens(detail, kernelDrops)
+    if (isShown) sensor.servesXml(xml.counts)
+    if (failure && addresses.length === 0) sensor.failed(failure.message)
+  }
+}
+
+function sendRequests(
+  sensors: SensorsByTenant<GmetricSensor>,
+  { requestMetadata, multicast }: GmetricSection,
+  { direct, group, port }: Pick<Open, 'direct' | 'group'> & { readonly port: number },
+): void {
+  const from = requestMetadata === 'multicast' ? group : (direct ?? group)
+  if (requestMetadata === 'off' || from === undefined) return
+  const isGroup = requestMetadata === 'multicast' && multicast !== undefined
+  for (const sensor of sensors.all())
+    sensor.sendRequestsBy((request, source) => from.send(request, isGroup ? multicast : source, port))
 }

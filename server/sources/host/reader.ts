@@ -1,14 +1,13 @@
 /**
  * Measures host metrics. A tick is a monotonic time in ms, taken once per turn of the poller: all reads with the same tick
  * see the same state of the host and read each file once. CPU percentages need two readings, and therefore state:
- * cpu-window.ts.
+ * cpu.ts.
  */
-import type { HostAccess } from './access.ts'
-import { CpuWindows } from './cpu-window.ts'
+
+import { CpuWindows } from './cpu.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
-import { noSuchCpu, noSuchName, remoteMount } from './errors.ts'
 import { isRemote } from './proc.ts'
-import { type HostSnapshot, takeSnapshot } from './snapshot.ts'
+import { type HostAccess, type HostSnapshot, takeSnapshot } from './snapshot.ts'
 
 /** The arguments of a metric. Only the parameter that its definition names is used. */
 export interface HostArgs {
@@ -124,4 +123,51 @@ function checkSource({ parameter }: HostDefinition, args: HostArgs, host: HostSn
 
 function without(left: string, names: Iterable<string>): readonly string[] {
   return [...names].filter((name) => name !== left)
+}
+
+const MAX_NAMES = 16
+const MAX_NAME_LENGTH = 64
+
+/** A CPU, mount, device or interface that this host does not have, or that must not be read: COLLECT is refused. */
+export class UnknownHostObject extends Error {
+  override readonly name = 'UnknownSource'
+}
+
+/** `no cpu 9: this host has 0 to 1`. */
+function noSuchCpu(cpu: number, known: Iterable<number>): UnknownHostObject {
+  return new UnknownHostObject(`no cpu ${cpu}: this host has ${ranges([...known])}`)
+}
+
+type Kind = 'mount' | 'device' | 'interface'
+
+/** `no device "sdz": this host has sda, sdb`. The requested name is quoted and shortened, and the list is shortened too. */
+function noSuchName(kind: Kind, name: string, known: Iterable<string>): UnknownHostObject {
+  const names = [...known]
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : ''
+  const list = names.length === 0 ? 'none' : names.slice(0, MAX_NAMES).join(', ') + more
+  return new UnknownHostObject(`no ${kind} ${quoted(name)}: this host has ${list}`)
+}
+
+/** A mount whose file system could block the calling thread while its server is unreachable. */
+function remoteMount(mount: string, type: string): UnknownHostObject {
+  return new UnknownHostObject(
+    `mount ${quoted(mount)} is ${type}: reading it could block this server; measure it on the host that exports it`,
+  )
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name)
+}
+
+/** CPUs that are switched off leave gaps: `0 to 1, 3`. */
+function ranges(numbers: number[]): string {
+  numbers.sort((a, b) => a - b)
+  const parts: string[] = []
+  let first = 0
+  for (let i = 0; i < numbers.length; i++) {
+    if (numbers[i + 1] === numbers[i]! + 1) continue
+    parts.push(first === i ? `${numbers[i]}` : `${numbers[first]} to ${numbers[i]}`)
+    first = i + 1
+  }
+  return parts.length === 0 ? 'none' : parts.slice(0, MAX_NAMES).join(', ')
 }

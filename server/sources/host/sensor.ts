@@ -4,10 +4,17 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
-import type { Arguments, Labels, Measurement, Metric, Parameter, PolledSensor } from '../../metrics/metric.ts'
+import type {
+  Arguments,
+  Labels,
+  Measurement,
+  Metric,
+  Parameter,
+  PolledSensor,
+  SensorStatus,
+} from '../../metrics/metric.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
-import { UnknownHostObject } from './errors.ts'
-import type { HostArgs, HostReader, HostValue } from './reader.ts'
+import { type HostArgs, type HostReader, type HostValue, UnknownHostObject } from './reader.ts'
 
 const hostParameter: Parameter = {
   name: 'host',
@@ -32,13 +39,6 @@ const narrowing: Readonly<Record<NonNullable<HostDefinition['parameter']>, Param
     type: BasicType.STRING,
     description: 'A network interface; if left out, all except lo.',
   },
-}
-
-export interface HostStatus {
-  readonly name: 'host'
-  readonly state: 'measuring'
-  readonly detail: string
-  readonly counters: Readonly<Record<'readings' | 'failures', number>>
 }
 
 /** The clock of the sensor: readings at the same monotonic time share the files they read. */
@@ -105,7 +105,7 @@ export class HostSensor implements PolledSensor {
   }
 
   /** For `producer.sensors`. */
-  status(): HostStatus {
+  status(): SensorStatus {
     const detail = this.#lastFailure === '' ? '' : `last failure: ${this.#lastFailure}`
     return {
       name: 'host',

@@ -1,9 +1,9 @@
 /** `host.*`: the machine that the server runs on. */
 import type { Source } from '../source.ts'
-import { systemAccess } from './access.ts'
 import type { hostSection } from './config.ts'
 import { HostReader } from './reader.ts'
 import { HostSensor } from './sensor.ts'
+import { systemAccess } from './snapshot.ts'
 
 export const host: Source<typeof hostSection> = {
   open({ producer, turnClock }) {

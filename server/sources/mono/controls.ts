@@ -5,7 +5,7 @@
 import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
-import { type MonoName, MonoStatus } from '../../../protocol/mono/constants.ts'
+import { type MonoName, MonoStatus } from '../../../protocol/mono/messages.ts'
 import {
   type Control,
   type ControlArguments,
@@ -18,7 +18,7 @@ import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import type { MonoAgent } from './agent.ts'
+import type { Answered, MonoAgent } from './agent.ts'
 import { MonoSensor } from './sensor.ts'
 
 export interface MonoControlsOptions {
@@ -46,66 +46,58 @@ const counterParameters: readonly ControlParameter[] = [
 ]
 
 export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Control[] {
-  const list: Control = {
-    name: 'mono.list',
-    description: 'Asks a Mono agent which counters it offers.',
-    parameters: [agentParameter],
+  type Run = (agent: MonoAgent, counter: MonoName) => ControlResult | Promise<ControlResult>
+  const control = (name: string, description: string, parameters: readonly ControlParameter[], run: Run): Control => ({
+    name,
+    description,
+    parameters,
     tenants,
     prepare(args, { identity }) {
       const agent = agentOf(hub, args, identity)
-      return () => answered(clock, agent, (done) => agent.list((counters) => done(counters && listOf(agent, counters))))
+      return () => run(agent, counterOf(args))
     },
-  }
-  const add: Control = {
-    name: 'mono.add',
-    description: 'Makes a Mono agent send a counter, whether or not a consumer has chosen it.',
-    parameters: counterParameters,
-    tenants,
-    prepare(args, { identity }) {
-      const agent = agentOf(hub, args, identity)
-      const counter = counterOf(args)
-      return () => {
+  })
+  /** Sends a request about a counter. */
+  const request = (agent: MonoAgent, counter: MonoName, send: (answered: Answered) => void) =>
+    answered(clock, agent, (done) => {
+      send((status) => done(status === undefined ? undefined : resultOf(agent, counter, status)))
+    })
+  return [
+    control('mono.list', 'Asks a Mono agent which counters it offers.', [agentParameter], (agent) =>
+      answered(clock, agent, (done) => agent.list((counters) => done(counters && listOf(agent, counters)))),
+    ),
+    control(
+      'mono.add',
+      'Makes a Mono agent send a counter, whether or not a consumer has chosen it.',
+      counterParameters,
+      (agent, counter) => {
         if (agent.find(counter)?.isAsked) return inProgress(agent, counter)
-        return answered(clock, agent, (done) => {
-          agent.add(counter, (status) => done(status === undefined ? undefined : resultOf(agent, counter, status)))
-        })
-      }
-    },
-  }
-  const remove: Control = {
-    name: 'mono.remove',
-    description: 'Makes a Mono agent stop sending a counter that no consumer has chosen.',
-    parameters: counterParameters,
-    tenants,
-    prepare(args, { identity }) {
-      const agent = agentOf(hub, args, identity)
-      const counter = counterOf(args)
-      return () => {
+        return request(agent, counter, (done) => agent.add(counter, done))
+      },
+    ),
+    control(
+      'mono.remove',
+      'Makes a Mono agent stop sending a counter that no consumer has chosen.',
+      counterParameters,
+      (agent, counter) => {
         const series = agent.find(counter)
         if (series?.isAsked) return inProgress(agent, counter)
         if (series?.header === undefined) return failed(`${agent.name} does not send ${wordsFor(counter)}`)
         if (series.isWanted)
           return failed(`consumers have chosen ${series.name}: the agent sends it until the last STOP`)
-        return answered(clock, agent, (done) => {
-          agent.remove(series, (status) => done(status === undefined ? undefined : resultOf(agent, counter, status)))
-        })
-      }
-    },
-  }
-  const goodBye: Control = {
-    name: 'mono.goodbye',
-    description: 'Asks a Mono agent to disconnect; after 10 s the connection is closed.',
-    parameters: [agentParameter],
-    tenants,
-    prepare(args, { identity }) {
-      const agent = agentOf(hub, args, identity)
-      return () => {
+        return request(agent, counter, (done) => agent.remove(series, done))
+      },
+    ),
+    control(
+      'mono.goodbye',
+      'Asks a Mono agent to disconnect; after 10 s the connection is closed.',
+      [agentParameter],
+      (agent) => {
         agent.goodBye()
-        return ok(`${agent.name} was asked to leave`)
-      }
-    },
-  }
-  return [list, add, remove, goodBye]
+        return ok(`${agent.name} was asked to disconnect`)
+      },
+    ),
+  ]
 }
 
 /** Throws StatusError if there is no such agent, or it belongs to another tenant. */

@@ -3,22 +3,21 @@
  * listeners open an agent per connection and hand in its bytes and the way back. When an agent disconnects, its series end,
  * and subscribers get VOID; when it reconnects, it gets the same name and the same counters are requested again.
  */
-import type { Owner } from '../../../auth/permissions.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { MonoDialect } from '../../../protocol/mono/constants.ts'
+import type { MonoDialect } from '../../../protocol/mono/messages.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { Hub } from '../../metrics/hub.ts'
-import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
-import { AllowedSenders } from '../allowed.ts'
-import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
+import type { Measurement, Parameter, Series } from '../../metrics/metric.ts'
+import type { TenantFeed } from '../by-tenant.ts'
+import type { StreamTaker } from '../io/pacer.ts'
 import type { StreamReply } from '../io/tcp.ts'
+import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
-import { type MonoReceiver, MonoSeries } from './counters.ts'
-import { counterDetails, MONO_PREFIX, metadataOf } from './names.ts'
+import { counterDetails, MONO_PREFIX, type MonoReceiver, MonoSeries, metadataOf } from './counters.ts'
 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
@@ -30,13 +29,6 @@ export interface ListenerOptions {
   readonly dialect: MonoDialect
   /** The name of its agents; undefined if they are named after their address. */
   readonly agent: string | undefined
-}
-
-/** The bytes of one connection. */
-export interface MonoFeed {
-  /** Never throws, whatever the bytes. */
-  push(bytes: Uint8Array): void
-  end(): void
 }
 
 const MAX_NAME_BYTES = 1_024
@@ -61,10 +53,7 @@ const PARAMETERS: readonly Parameter[] = [
   },
 ]
 
-export class MonoSensor implements ListeningSensor, MonoReceiver {
-  readonly family = MONO_PREFIX
-  readonly polled = false
-  readonly owner: Owner
+export class MonoSensor extends ReceivingSensor<MonoSeries> implements MonoReceiver {
   readonly counters = {
     connections: 0,
     values: 0,
@@ -84,45 +73,25 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     metricsFull: 0,
   }
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
-  /** Agents are read only while it accepts values, so nothing is lost. */
-  readonly meter: Meter
-  readonly #name: string
   readonly #config: MonoConfig
   readonly #hub: MonoHub
-  readonly #allowed: AllowedSenders
-  readonly #catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ counter, header }) => {
-    return counterDetails(counter, header)
-  })
   readonly #agents = new Map<string, Connected>()
-  #metrics = 0
-  readonly #listening: string[] = []
   #lastError = ''
 
   constructor(
     config: MonoConfig,
     hub: MonoHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: TenantFeed = {},
+    feed: TenantFeed = {},
   ) {
-    this.#name = feedName('mono', named)
-    this.meter = meter
-    this.owner = { tenant: config.tenant }
+    const catalogue = new Catalogue<MonoSeries>(MONO_PREFIX, PARAMETERS, ({ counter, header }) => {
+      return counterDetails(counter, header)
+    })
+    const { tenant, allow } = config
+    super({ ...feed, kind: 'mono', family: MONO_PREFIX, tenant, allow, catalogue, hub })
     this.#config = config
     this.#hub = hub
     this.clock = clock
-    this.#allowed = new AllowedSenders(config.allow)
-  }
-
-  metrics(): Iterable<Metric> {
-    return this.#catalogue.metrics()
-  }
-
-  metric(name: string): Metric | undefined {
-    return this.#catalogue.metric(name)
-  }
-
-  series(name?: string): Iterable<MonoSeries> {
-    return this.#catalogue.series(name)
   }
 
   last(series: Series): Measurement | undefined {
@@ -138,9 +107,9 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     return this.#agents.keys()
   }
 
-  /** Opens a connection from an address; returns undefined if it is refused, which is counted. */
-  open(from: string, through: ListenerOptions, back: StreamReply): MonoFeed | undefined {
-    const { address, allowed } = this.#allowed.check(from)
+  /** Opens a connection from an address; returns undefined if it is refused, which is counted. Never throws, whatever the bytes. */
+  open(from: string, through: ListenerOptions, back: StreamReply): StreamTaker | undefined {
+    const { address, allowed } = this.senders.check(from)
     if (!allowed) {
       this.counters.refusedSource++
       return undefined
@@ -149,7 +118,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
   }
 
   /** Opens a file that an agent wrote, which cannot be sent requests; returns undefined like `open`. */
-  openFile(name: string): MonoFeed | undefined {
+  openFile(name: string): StreamTaker | undefined {
     return this.#open(name, 'gist', undefined)
   }
 
@@ -162,41 +131,25 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     }
   }
 
-  listens(detail: string): void {
-    this.#listening.push(detail)
-  }
-
-  status(): SensorStatus {
+  protected report(): SourceReport {
     const late = [...this.#agents.values()].filter(({ agent }) => agent.isLate).map(({ agent }) => agent.name)
     return {
-      name: this.#name,
-      state: this.#listening.length > 0 ? 'listening' : 'off',
-      detail: [
-        ...this.#listening,
-        late.length > 0 && `${late.slice(0, 3).join(', ')} did not answer: check \`dialect\``,
+      notes: [
+        late.length > 0 ? `${late.slice(0, 3).join(', ')} did not answer: check \`dialect\`` : '',
         this.#lastError,
-      ]
-        .filter(Boolean)
-        .join('; '),
-      counters: { ...this.counters, agents: this.#agents.size, metrics: this.#metrics },
+      ],
+      counters: { ...this.counters, agents: this.#agents.size, metrics: this.seriesCount },
     }
   }
 
   hasRoom(): boolean {
-    if (this.#metrics < this.#config.maxMetrics) return true
+    if (this.seriesCount < this.#config.maxMetrics) return true
     this.counters.metricsFull++
     return false
   }
 
-  born(series: MonoSeries): void {
-    this.#metrics++
-    this.#catalogue.add(series)
-    this.metadataChanged(series)
-    this.#hub.born(this, series)
-  }
-
   metadataChanged(series: MonoSeries): void {
-    this.#catalogue.update(series, metadataOf(series.counter, series.header))
+    this.catalogue.update(series, metadataOf(series.counter, series.header))
   }
 
   received(series: MonoSeries, value: Value, time: number): void {
@@ -206,13 +159,7 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     this.#hub.emit(series, value, time)
   }
 
-  died(series: MonoSeries): void {
-    this.#metrics--
-    this.#catalogue.remove(series)
-    this.#hub.died(series)
-  }
-
-  #open(wanted: string, dialect: MonoDialect, back: StreamReply | undefined): MonoFeed | undefined {
+  #open(wanted: string, dialect: MonoDialect, back: StreamReply | undefined): StreamTaker | undefined {
     if (this.#agents.size >= this.#config.maxAgents) {
       this.counters.agentsFull++
       return undefined

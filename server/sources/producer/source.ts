@@ -3,10 +3,9 @@
 import type { OpenedSource, SourceContext } from '../source.ts'
 import { AuditSensor } from './audit.ts'
 import { controlsView, metricsView } from './catalogue.ts'
-import { channelsView } from './channels.ts'
 import { QuotaNotices } from './notices.ts'
 import { ProducerSensor } from './sensor.ts'
-import { type StatusEntry, sensorsView, statsView } from './status.ts'
+import { channelsView, type StatusEntry, sensorsView, statsView } from './status.ts'
 
 /** `statuses` returns the entries of `producer.sensors`. */
 export function openProducer(

@@ -5,7 +5,6 @@
  */
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
 import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
-import { ProtocolError } from '../../../protocol/errors.ts'
 import { decodeBody, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
@@ -128,20 +127,14 @@ export class Console {
   }
 
   push(bytes: Uint8Array): void {
-    if (this.#isClosed) return
-    try {
-      this.#link.push(bytes)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      this.#down(error.message)
-    }
+    if (!this.#isClosed) this.#link.push(bytes)
   }
 
   /** Call it every second. */
   tick(nowMs: number): void {
+    if (!this.#isClosed) this.#link.tick(nowMs)
     if (this.#isClosed) return
-    if (this.#link.tick(nowMs)) this.#down('the broker has been silent for too long')
-    else if (this.#state !== 'opening') this.#poll(nowMs)
+    if (this.#state !== 'opening') this.#poll(nowMs)
     else if (nowMs >= this.#openByMs) this.#down(`no session within ${OPEN_TIMEOUT_MS / 1000} seconds`)
   }
 

@@ -3,7 +3,6 @@
  * stream per connection and hand in its bytes, or hand in datagrams. When a source disappears, its series end, and
  * subscribers get VOID.
  */
-import type { Owner } from '../../../auth/permissions.ts'
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { SmonLimits } from '../../../protocol/smon/decode.ts'
@@ -11,24 +10,17 @@ import { formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { Hub } from '../../metrics/hub.ts'
-import type { ListeningSensor, Measurement, Metric, Parameter, SensorStatus, Series } from '../../metrics/metric.ts'
-import { AllowedSenders } from '../allowed.ts'
-import { feedName, type Meter, type TenantFeed, UNMETERED } from '../by-tenant.ts'
+import type { Measurement, Parameter, Series } from '../../metrics/metric.ts'
+import type { TenantFeed } from '../by-tenant.ts'
+import type { StreamTaker } from '../io/pacer.ts'
+import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
 import type { SmonSection } from './config.ts'
-import { SmonSeries, SmonSource } from './series.ts'
-import { SMON_PREFIX, type SmonReceiver, SmonStream } from './stream.ts'
+import { SMON_PREFIX, type SmonReceiver, SmonSeries, SmonSource, SmonStream } from './stream.ts'
 
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
 export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'died'>
-
-/** The bytes of one connection. */
-export interface SmonFeed {
-  /** Never throws, whatever the bytes. */
-  push(bytes: Uint8Array): void
-  end(): void
-}
 
 /** A sender of datagrams is removed after this silence: four times the usual minute, as in gmetric. */
 const DATAGRAM_SOURCE_MS = 240_000
@@ -54,10 +46,7 @@ const PARAMETERS: readonly Parameter[] = [
   },
 ]
 
-export class SmonSensor implements ListeningSensor, SmonReceiver {
-  readonly family = SMON_PREFIX
-  readonly polled = false
-  readonly owner: Owner
+export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonReceiver {
   readonly counters = {
     streams: 0,
     datagrams: 0,
@@ -72,36 +61,26 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     metricsFull: 0,
     overQuota: 0,
   }
-  /** Streams are read only while it accepts values, so nothing is lost. */
-  readonly meter: Meter
-  readonly #name: string
   readonly #hub: SmonHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #config: SmonConfig
-  readonly #allowed: AllowedSenders
   readonly #limits: SmonLimits
-  readonly #catalogue = new Catalogue<SmonSeries>(SMON_PREFIX, PARAMETERS)
   readonly #sources = new Map<string, SmonSource>()
   readonly #streams = new Set<SmonStream>()
-  #metrics = 0
-  #listening: string[] = []
-  #kernelDrops: () => number | undefined = () => undefined
   #lastError = ''
-  #failure = ''
 
   constructor(
     config: SmonConfig,
     hub: SmonHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    { meter = UNMETERED, named }: TenantFeed = {},
+    feed: TenantFeed = {},
   ) {
-    this.#name = feedName('smon', named)
-    this.meter = meter
-    this.owner = { tenant: config.tenant }
+    const catalogue = new Catalogue<SmonSeries>(SMON_PREFIX, PARAMETERS)
+    const { tenant, allow } = config
+    super({ ...feed, kind: 'smon', family: SMON_PREFIX, tenant, allow, catalogue, hub })
     this.#config = config
     this.#hub = hub
     this.#clock = clock
-    this.#allowed = new AllowedSenders(config.allow)
     this.#limits = {
       maxTokens: config.maxTokens,
       maxNameBytes: MAX_NAME_BYTES,
@@ -111,25 +90,13 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     }
   }
 
-  metrics(): Iterable<Metric> {
-    return this.#catalogue.metrics()
-  }
-
-  metric(name: string): Metric | undefined {
-    return this.#catalogue.metric(name)
-  }
-
-  series(name?: string): Iterable<SmonSeries> {
-    return this.#catalogue.series(name)
-  }
-
   last(series: Series): Measurement | undefined {
     if (!(series instanceof SmonSeries) || series.time === 0) return undefined
     return { value: series.value(), time: series.time }
   }
 
-  /** Opens a connection from an address; returns undefined if it is refused, which is counted. */
-  open(address: string, port: number): SmonFeed | undefined {
+  /** Opens a connection from an address; returns undefined if it is refused, which is counted. Never throws, whatever the bytes. */
+  open(address: string, port: number): StreamTaker | undefined {
     const source = this.#source(address, port)
     if (source === undefined) return undefined
     source.streams++
@@ -167,56 +134,29 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     }
   }
 
-  listens(detail: string, kernelDrops?: () => number | undefined): void {
-    this.#listening.push(detail)
-    if (kernelDrops) this.#kernelDrops = kernelDrops
-  }
-
-  /** A listener has failed. */
-  failed(detail: string): void {
-    this.#failure = detail
-  }
-
-  status(): SensorStatus {
+  protected report(): SourceReport {
     const invalid = [...this.#streams].filter(({ valid }) => !valid)
     const skipped = invalid.reduce((sum, stream) => sum + stream.skipped, this.counters.skippedBytes)
-    const kernelDrops = this.#kernelDrops()
     return {
-      name: this.#name,
-      state: this.#failure !== '' ? 'failed' : this.#listening.length > 0 ? 'listening' : 'off',
-      detail: [
-        this.#failure,
-        ...this.#listening,
-        invalid.length > 0 && `${invalid.length} streams are invalid now`,
-        this.#lastError,
-      ]
-        .filter(Boolean)
-        .join('; '),
+      notes: [invalid.length > 0 ? `${invalid.length} streams are invalid now` : '', this.#lastError],
       counters: {
         ...this.counters,
         skippedBytes: skipped,
         openStreams: this.#streams.size,
         sources: this.#sources.size,
-        metrics: this.#metrics,
-        ...(kernelDrops !== undefined && { kernelDrops }),
+        metrics: this.seriesCount,
       },
     }
   }
 
   hasRoom(): boolean {
-    if (this.#metrics < this.#config.maxMetrics) return true
+    if (this.seriesCount < this.#config.maxMetrics) return true
     this.counters.metricsFull++
     return false
   }
 
-  born(series: SmonSeries): void {
-    this.#metrics++
-    this.#catalogue.add(series)
-    this.#hub.born(this, series)
-  }
-
   typed(series: SmonSeries, type: BasicType): void {
-    this.#catalogue.update(series, { type, unit: undefined, description: undefined })
+    this.catalogue.update(series, { type, unit: undefined, description: undefined })
   }
 
   received(series: SmonSeries): void {
@@ -231,7 +171,7 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
   }
 
   #source(from: string, port: number): SmonSource | undefined {
-    const { address, allowed } = this.#allowed.check(from)
+    const { address, allowed } = this.senders.check(from)
     if (!allowed) {
       this.counters.refusedSource++
       return undefined
@@ -270,10 +210,6 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
   #leave(source: SmonSource): void {
     if (source.streams > 0 || source.datagramMs !== undefined) return
     this.#sources.delete(source.name)
-    for (const series of source.series()) {
-      this.#metrics--
-      this.#catalogue.remove(series)
-      this.#hub.died(series)
-    }
+    for (const series of source.series()) this.died(series)
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
+import { AmqpReader, AmqpWriter } from '../../../protocol/amqp/bytes.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { hex, toHex } from '../../support/bytes.ts'
 
@@ -15,7 +15,7 @@ function code(read: () => unknown): string | undefined {
 
 describe('a cursor', () => {
   test('reads big-endian, without padding', () => {
-    const cursor = new ByteReader(
+    const cursor = new AmqpReader(
       hex('ff fffe fffffffd fffffffffffffffc 80 8001 80000002 8000000000000003 3fc00000 bff8000000000000'),
     )
     expect([cursor.uint8(), cursor.uint16(), cursor.uint32(), cursor.uint64()]).toEqual([
@@ -34,22 +34,22 @@ describe('a cursor', () => {
   })
 
   test('reads texts and bytes by the length in front', () => {
-    const cursor = new ByteReader(hex('02c3a9 000161 000201ff 00000001fe a0b1'))
+    const cursor = new AmqpReader(hex('02c3a9 000161 000201ff 00000001fe a0b1'))
     expect([cursor.str8(), cursor.str16()]).toEqual(['é', 'a'])
     expect([cursor.vbin16(), cursor.vbin32()]).toEqual([hex('01ff'), hex('fe')])
     expect(cursor.hex(2)).toBe('a0b1')
   })
 
   test('reads what is not UTF-8 as Latin-1', () => {
-    expect(new ByteReader(hex('03 61 85 ff')).str8()).toBe('a\x85ÿ')
-    expect(new ByteReader(hex('03 ef bf bd')).str8()).toBe('\ufffd')
-    expect(new ByteReader(hex('04 ef bf bd ff')).str8()).toBe('ï¿½ÿ')
-    expect(new ByteReader(hex('03 ed a0 80')).str8()).toBe('í\xa0\x80')
-    expect(new ByteReader(hex('03 ef bb bf')).str8()).toBe('\ufeff')
+    expect(new AmqpReader(hex('03 61 85 ff')).str8()).toBe('a\x85ÿ')
+    expect(new AmqpReader(hex('03 ef bf bd')).str8()).toBe('\ufffd')
+    expect(new AmqpReader(hex('04 ef bf bd ff')).str8()).toBe('ï¿½ÿ')
+    expect(new AmqpReader(hex('03 ed a0 80')).str8()).toBe('í\xa0\x80')
+    expect(new AmqpReader(hex('03 ef bb bf')).str8()).toBe('\ufeff')
   })
 
   test('stays inside the given range and tells where it ends', () => {
-    const cursor = new ByteReader(hex('000102030405'), 2, 4)
+    const cursor = new AmqpReader(hex('000102030405'), 2, 4)
     expect([cursor.remaining, cursor.uint8(), cursor.offset]).toEqual([2, 2, 3])
     expect(code(() => cursor.uint16())).toBe('TRUNCATED')
     expect(cursor.offset).toBe(3)
@@ -57,7 +57,7 @@ describe('a cursor', () => {
   })
 
   test('lets a part neither take more nor leave some', () => {
-    const cursor = new ByteReader(hex('0102030405'))
+    const cursor = new AmqpReader(hex('0102030405'))
     expect(cursor.within(2, () => cursor.uint16())).toBe(0x0102)
     expect(code(() => cursor.within(1, () => cursor.uint16()))).toBe('TRUNCATED')
     expect(code(() => cursor.within(2, () => cursor.uint8()))).toBe('TRAILING_BYTES')
@@ -67,7 +67,7 @@ describe('a cursor', () => {
 
   test('gives a copy that does not change with the buffer', () => {
     const buffer = Buffer.from('010203', 'hex')
-    const copy = new ByteReader(buffer).copy(3)
+    const copy = new AmqpReader(buffer).copy(3)
     buffer.fill(0)
     expect(copy).toEqual(hex('010203'))
   })
@@ -75,7 +75,7 @@ describe('a cursor', () => {
 
 describe('a writer', () => {
   test('writes what a cursor reads', () => {
-    const writer = new ByteWriter(1)
+    const writer = new AmqpWriter(1)
     writer.uint8(1).uint16(2).uint32(3).uint64(4n).float(1.5).double(-1.5).str8('é').str16('a').hex('a0b1')
     writer.vbin16(hex('07')).vbin32(hex('08')).raw(hex('09'))
     const numbers = '01 0002 00000003 0000000000000004 3fc00000 bff8000000000000'
@@ -84,19 +84,19 @@ describe('a writer', () => {
   })
 
   test('writes signed numbers as their complement', () => {
-    expect(toHex(new ByteWriter().uint8(-1).uint16(-2).uint32(-3).uint64(-4n).bytes())).toBe(
+    expect(toHex(new AmqpWriter().uint8(-1).uint16(-2).uint32(-3).uint64(-4n).bytes())).toBe(
       'fffffefffffffdfffffffffffffffc',
     )
   })
 
   test('puts sizes in front of what is written inside', () => {
-    const writer = new ByteWriter(1)
+    const writer = new AmqpWriter(1)
     writer.sized32(() => writer.sized16(() => writer.uint32(7)))
     expect(toHex(writer.bytes())).toBe('00000006000400000007')
   })
 
   test('refuses what its length field cannot hold', () => {
-    const writer = new ByteWriter()
+    const writer = new AmqpWriter()
     expect(code(() => writer.str8('é'.repeat(128)))).toBe('TOO_LONG')
     expect(code(() => writer.str16('x'.repeat(65536)))).toBe('TOO_LONG')
     expect(code(() => writer.sized16(() => writer.raw(new Uint8Array(65536))))).toBe('TOO_LONG')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
+import { AmqpReader, AmqpWriter } from '../../../protocol/amqp/bytes.ts'
 import {
   type FieldTable,
   type FieldValue,
@@ -19,7 +19,7 @@ function table(count: number, ...entries: readonly Uint8Array[]): Uint8Array {
 const entry = (key: string, value: string) => join(hex('01'), Buffer.from(key), hex(value))
 
 function read(bytes: Uint8Array): FieldTable {
-  const cursor = new ByteReader(bytes)
+  const cursor = new AmqpReader(bytes)
   const found = readFieldTable(cursor)
   cursor.finish()
   return found
@@ -34,7 +34,7 @@ function refusal(bytes: Uint8Array): string | undefined {
   }
 }
 function written(...entries: readonly (readonly [string, FieldValue])[]): string {
-  const writer = new ByteWriter()
+  const writer = new AmqpWriter()
   writeFieldTable(writer, new Map(entries))
   return toHex(writer.bytes())
 }

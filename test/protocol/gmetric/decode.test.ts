@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts'
 import { CORE_METRICS, decodePacket, MAX_EXTRA_ELEMENTS } from '../../../protocol/gmetric/decode.ts'
-import { MAX_METRIC_BYTES } from '../../../protocol/gmetric/text.ts'
+import { MAX_METRIC_BYTES } from '../../../protocol/gmetric/packet.ts'
 import { vector, vectors } from './vectors.ts'
 
 /** XDR by hand: numbers are words, text is a string with zero padding. */

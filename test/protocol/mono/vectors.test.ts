@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/encode.ts'
+import { encodeAdd, encodeGoodBye, encodeList, encodeRemove } from '../../../protocol/mono/messages.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 import { HELLO, listen, say, vectors } from './vectors.ts'
 

@@ -1,7 +1,7 @@
 /** The messages of test/vectors/mono, what our decoder says in their words, and messages built by hand. */
 import { readFileSync } from 'node:fs'
-import type { MonoDialect } from '../../../protocol/mono/constants.ts'
 import { MonoDecoder, type MonoLimits, type MonoSink } from '../../../protocol/mono/decode.ts'
+import type { MonoDialect } from '../../../protocol/mono/messages.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
 
 export type Event = readonly [kind: string, ...said: (string | number)[]]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
+import { AmqpReader, AmqpWriter } from '../../../protocol/amqp/bytes.ts'
 import { readFieldTable, writeFieldTable } from '../../../protocol/amqp/field-table.ts'
 import { decodeBody, encodeMessage } from '../../../protocol/qmf/messages.ts'
 import { inputsOf, outputsOf } from '../../../protocol/qmf/schema.ts'
@@ -75,9 +75,9 @@ describe('for every schema and all values', () => {
   test('tables in each other come back as they were', () => {
     fc.assert(
       fc.property(any.fieldTable, (table) => {
-        const writer = new ByteWriter()
+        const writer = new AmqpWriter()
         writeFieldTable(writer, table)
-        const cursor = new ByteReader(writer.bytes())
+        const cursor = new AmqpReader(writer.bytes())
         expect(readFieldTable(cursor)).toStrictEqual(table)
         expect(cursor.remaining).toBe(0)
       }),

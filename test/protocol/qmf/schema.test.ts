@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
+import { AmqpReader, AmqpWriter } from '../../../protocol/amqp/bytes.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { readProperties, writeProperties, writeValues } from '../../../protocol/qmf/messages.ts'
 import { MAX_SCHEMA_ITEMS, MAX_SCHEMA_TEXT, readSchema } from '../../../protocol/qmf/schema.ts'
@@ -22,7 +22,7 @@ const table = (counts: string, ...maps: readonly Uint8Array[]) => join(hex(`01 $
 const event = (...maps: readonly Uint8Array[]) => join(hex(`02 ${KEY}`), hex('0001'), ...maps)
 
 function read(bytes: Uint8Array) {
-  const cursor = new ByteReader(bytes)
+  const cursor = new AmqpReader(bytes)
   const schema = readSchema(cursor)
   cursor.finish()
   return schema
@@ -164,22 +164,22 @@ describe('the presence mask', () => {
   const values = [5, 10, none, none, none, none, none, none, 17, 18, none]
 
   test('has a bit for each optional property, in bytes of eight, the lowest first', () => {
-    const cursor = new ByteReader(hex('8101 05 0a 11 12'))
+    const cursor = new AmqpReader(hex('8101 05 0a 11 12'))
     expect(readProperties(cursor, schema)).toStrictEqual(values)
     expect(cursor.remaining).toBe(0)
-    const writer = new ByteWriter()
+    const writer = new AmqpWriter()
     writeProperties(writer, schema, values)
     expect(toHex(writer.bytes())).toBe('8101050a1112')
   })
 
   test('has no meaning in the bits after the last optional property', () => {
-    expect(readProperties(new ByteReader(hex('81fd 05 0a 11 12')), schema)).toStrictEqual(values)
+    expect(readProperties(new AmqpReader(hex('81fd 05 0a 11 12')), schema)).toStrictEqual(values)
   })
 
   test('cannot say that a property is absent that is not optional, nor that there are more or fewer', () => {
-    const write = (list: typeof values) => () => writeProperties(new ByteWriter(), schema, list)
+    const write = (list: typeof values) => () => writeProperties(new AmqpWriter(), schema, list)
     expect(write([none, ...values.slice(1)])).toThrow(ProtocolError)
     expect(write(values.slice(1))).toThrow(ProtocolError)
-    expect(() => writeValues(new ByteWriter(), schema.properties, [1])).toThrow(ProtocolError)
+    expect(() => writeValues(new AmqpWriter(), schema.properties, [1])).toThrow(ProtocolError)
   })
 })

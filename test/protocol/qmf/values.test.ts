@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ByteReader, ByteWriter } from '../../../protocol/amqp/bytes.ts'
+import { AmqpReader, AmqpWriter } from '../../../protocol/amqp/bytes.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { QmfType, QmfValue } from '../../../protocol/qmf/types.ts'
 import {
@@ -13,7 +13,7 @@ import {
 import { hex, toHex } from '../../support/bytes.ts'
 
 const written = (type: QmfType, value: QmfValue): string => {
-  const writer = new ByteWriter()
+  const writer = new AmqpWriter()
   writeQmfValue(writer, type, value)
   return toHex(writer.bytes())
 }
@@ -56,7 +56,7 @@ describe('a value', () => {
   test.each(cases.map(([type, bytes, value]) => [type, bytes.replaceAll(' ', ''), value] as const))(
     'of type %i: %s',
     (type, bytes, value) => {
-      const cursor = new ByteReader(hex(bytes))
+      const cursor = new AmqpReader(hex(bytes))
       expect(readQmfValue(cursor, type)).toStrictEqual(value)
       expect(cursor.remaining).toBe(0)
       expect(written(type, value)).toBe(bytes)
@@ -64,11 +64,11 @@ describe('a value', () => {
   )
 
   test('of a boolean is true for every octet but 0', () => {
-    expect(readQmfValue(new ByteReader(hex('7f')), 11)).toBe(true)
+    expect(readQmfValue(new AmqpReader(hex('7f')), 11)).toBe(true)
   })
 
   test.each([20, 22] as const)('of type %i is neither read nor written', (type) => {
-    expect(() => readQmfValue(new ByteReader(new Uint8Array(99)), type)).toThrow(
+    expect(() => readQmfValue(new AmqpReader(new Uint8Array(99)), type)).toThrow(
       expect.objectContaining({ code: 'BAD_TYPE' }),
     )
     expect(refusal(type, [])).toBe('BAD_TYPE')
@@ -114,8 +114,8 @@ describe('an object id', () => {
   const text = `10-${0x123}-${0x45678}-${0x9abcdef}-${0xfedcba9876543210n}`
 
   test('has five parts, across the borders of bytes', () => {
-    expect(readObjectId(new ByteReader(hex(bits)))).toBe(text)
-    const writer = new ByteWriter()
+    expect(readObjectId(new AmqpReader(hex(bits)))).toBe(text)
+    const writer = new AmqpWriter()
     writeObjectId(writer, text)
     expect(toHex(writer.bytes())).toBe(bits)
   })
@@ -131,9 +131,9 @@ describe('an object id', () => {
   })
 
   test('of all ones and of all zeros', () => {
-    expect(readObjectId(new ByteReader(hex('f'.repeat(32))))).toBe('15-4095-1048575-268435455-18446744073709551615')
+    expect(readObjectId(new AmqpReader(hex('f'.repeat(32))))).toBe('15-4095-1048575-268435455-18446744073709551615')
     expect(parseObjectId('15-4095-1048575-268435455-18446744073709551615')).toBeDefined()
-    expect(readObjectId(new ByteReader(new Uint8Array(16)))).toBe('0-0-0-0-0')
+    expect(readObjectId(new AmqpReader(new Uint8Array(16)))).toBe('0-0-0-0-0')
   })
 
   test.each([
@@ -152,6 +152,6 @@ describe('an object id', () => {
     `0-0-0-0-${'9'.repeat(99)}`,
   ])('is not "%s"', (other) => {
     expect(parseObjectId(other)).toBeUndefined()
-    expect(() => writeObjectId(new ByteWriter(), other)).toThrow(ProtocolError)
+    expect(() => writeObjectId(new AmqpWriter(), other)).toThrow(ProtocolError)
   })
 })

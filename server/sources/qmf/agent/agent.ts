@@ -128,20 +128,14 @@ export class QmfAgent {
   }
 
   push(bytes: Uint8Array): void {
-    if (this.#isClosed) return
-    try {
-      this.#link.push(bytes)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      this.#down(error.message)
-    }
+    if (!this.#isClosed) this.#link.push(bytes)
   }
 
   /** Call it every second. */
   tick(nowMs: number): void {
+    if (!this.#isClosed) this.#link.tick(nowMs)
     if (this.#isClosed) return
-    if (this.#link.tick(nowMs)) this.#down('the broker has been silent for too long')
-    else if (this.#state !== 'attached') {
+    if (this.#state !== 'attached') {
       if (nowMs >= this.#dueMs) this.#down(`not attached within ${ATTACH_TIMEOUT_MS / 1000} seconds`)
     } else {
       this.#queued.tick(nowMs)

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { HOST_DEFINITIONS } from '../../../../server/sources/host/definitions.ts'
-import { UnknownHostObject } from '../../../../server/sources/host/errors.ts'
-import { type HostArgs, HostReader } from '../../../../server/sources/host/reader.ts'
+import { type HostArgs, HostReader, UnknownHostObject } from '../../../../server/sources/host/reader.ts'
 import { type FakeHost, fakeHost } from './fake-host.ts'
 
 interface HostCase {

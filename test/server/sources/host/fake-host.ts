@@ -1,6 +1,7 @@
 /** A host made of texts: files by their path, everything else fixed. A file that is not given does not exist. */
-import type { HostAccess } from '../../../../server/sources/host/access.ts'
+
 import type { FileSystemStats } from '../../../../server/sources/host/proc.ts'
+import type { HostAccess } from '../../../../server/sources/host/snapshot.ts'
 
 export interface FakeHost extends HostAccess {
   readonly files: Map<string, string>

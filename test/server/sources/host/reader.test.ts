@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import { systemAccess } from '../../../../server/sources/host/access.ts'
 import { availableDefinitions, HOST_DEFINITIONS } from '../../../../server/sources/host/definitions.ts'
 import { HostReader, type HostValue } from '../../../../server/sources/host/reader.ts'
+import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
 import { fakeHost, statOf } from './fake-host.ts'
 
 describe('on Linux', () => {

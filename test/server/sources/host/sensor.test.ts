@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { systemAccess } from '../../../../server/sources/host/access.ts'
 import { HostReader } from '../../../../server/sources/host/reader.ts'
 import { HostSensor } from '../../../../server/sources/host/sensor.ts'
+import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 const identity = { userId: 1, tenant: 'default', name: 'a', role: 'consumer' }

@@ -3,8 +3,9 @@
 import type { Value } from '../../../../protocol/monitor/value.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
+import type { StreamTaker } from '../../../../server/sources/io/pacer.ts'
 import type { MonoSeries } from '../../../../server/sources/mono/counters.ts'
-import { type MonoConfig, type MonoFeed, type MonoHub, MonoSensor } from '../../../../server/sources/mono/sensor.ts'
+import { type MonoConfig, type MonoHub, MonoSensor } from '../../../../server/sources/mono/sensor.ts'
 import { hello, le32, sampling, text } from '../../../protocol/mono/vectors.ts'
 import { hex, join, toHex } from '../../../support/bytes.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
@@ -48,7 +49,7 @@ const nameOf = ({ labels }: Series) => `${labels.name}@${labels.agent}`
 
 /** One connection: `feed` is what the sensor reads, `asked` what it wrote. */
 export interface Connection {
-  readonly feed: MonoFeed
+  readonly feed: StreamTaker
   /** What was written since it was asked last, in hex, a write each. */
   asked(): string[]
   readonly isClosed: () => boolean

@@ -1,6 +1,6 @@
 /** The tables `[[qmf]]`: what they read to, and what is said of those that are not right, never with a password. */
 import { describe, expect, test } from 'vitest'
-import { parseBrokerUrl } from '../../../../server/sources/qmf/broker-url.ts'
+import { parseBrokerUrl } from '../../../../server/sources/qmf/config.ts'
 import { ConfigError, loadConfig } from '../../../../server/start/config.ts'
 
 const load = (text: string) =>

@@ -1,6 +1,5 @@
 /** Discovery, and what a broker tells: answers and broadcasts are the recorded ones wherever there are any. */
 import { describe, expect, it } from 'vitest'
-import { ProtocolError } from '../../../../protocol/errors.ts'
 import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
 import { ConsolePeer, done, headerOf, queue } from './console-peer.ts'
@@ -200,7 +199,6 @@ describe('the end', () => {
     peer.closed('320 forced')
     peer.closed('again')
     peer.console.end()
-    peer.isSilent = true
     peer.pass(20)
     expect(peer.down).toEqual(['320 forced'])
   })
@@ -214,19 +212,7 @@ describe('the end', () => {
     expect([peer.events.length, peer.down]).toEqual([1, ['ended']])
   })
 
-  it('follows bytes that are no AMQP', () => {
-    const peer = new ConsolePeer().ready()
-    peer.failure = new ProtocolError('BAD_COUNT', 'no frame')
-    peer.console.push(new Uint8Array(1))
-    expect(peer.down).toHaveLength(1)
-    expect(peer.down[0]).toContain('no frame')
-  })
-
-  it('follows a silent peer, and a session that does not open', () => {
-    const silent = new ConsolePeer().ready()
-    silent.isSilent = true
-    silent.pass(1)
-    expect(silent.down).toEqual(['the broker has been silent for too long'])
+  it('follows a session that does not open', () => {
     const never = new ConsolePeer()
     never.pass(9)
     expect(never.down).toEqual([])

@@ -307,11 +307,4 @@ describe('the end', () => {
     peer.pass(20)
     expect(peer.sent).toEqual([])
   })
-
-  it('comes when the broker is silent', () => {
-    const peer = asked()
-    peer.isSilent = true
-    peer.pass(1)
-    expect(peer.down).toEqual(['the broker has been silent for too long'])
-  })
 })

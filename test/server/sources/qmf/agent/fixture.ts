@@ -65,7 +65,6 @@ export class AgentPeer {
   readonly attached: Banks[] = []
   readonly down: string[] = []
   readonly agent: QmfAgent
-  isSilent = false
   /** Nothing can be written into its fields. */
   failing = false
   #events: AmqpEvents | undefined
@@ -92,7 +91,7 @@ export class AgentPeer {
         return {
           start: log('start'),
           push: () => {},
-          tick: () => this.isSilent,
+          tick: () => {},
           declareQueue: log('declare'),
           bind: log('bind'),
           subscribe: log('subscribe'),

@@ -50,7 +50,7 @@ export class MemoryBroker {
     const link = {
       start: () => this.#later(() => events.opened({ serverProperties: new Map(), heartbeatSeconds: 0 })),
       push: (_bytes: Uint8Array) => {},
-      tick: (_nowMs: number) => false,
+      tick: (_nowMs: number) => {},
       declareQueue: (queue: string) => {
         this.#queues.set(queue, { link, deliver: (delivery) => events.delivered(delivery) })
       },

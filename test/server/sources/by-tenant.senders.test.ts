@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { AllowedSenders } from '../../../server/sources/allowed.ts'
+import { AllowedSenders } from '../../../server/sources/by-tenant.ts'
 import { networks } from './gmetric/fixture.ts'
 
 const sources = new AllowedSenders(networks('10.0.0.0/8', '2001:db8::/32', 'fe80::/10', '192.0.2.7'))

@@ -1,6 +1,6 @@
 /** The bytes are those of docs/protocol/smon.md, put together by hand. */
 import { expect, test } from 'vitest'
-import { METRIC, streamContinuation, streamStart } from '../../../cli/demo/source.ts'
+import { METRIC, streamContinuation, streamStart } from '../../../cli/demo/server.ts'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { AckTracker, type DueCommits } from '../../client/ack-tracker.ts'
+import { AckTracker, type DueCommits } from '../../client/mailbox.ts'
 
 /**
  * A channel and its consumer, each as simple as can be: the producer sends everything uncommitted again on each connection,

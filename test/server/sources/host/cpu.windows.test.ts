@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseStat } from '../../../../server/sources/host/cpu.ts'
-import { CpuWindows } from '../../../../server/sources/host/cpu-window.ts'
+import { CpuWindows, parseStat } from '../../../../server/sources/host/cpu.ts'
 import { statOf } from './fake-host.ts'
 
 const sample = (user: number, idle: number) => parseStat(statOf(user, idle)).cpu

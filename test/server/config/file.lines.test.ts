@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { keyLines } from '../../../server/config/lines.ts'
+import { keyLines } from '../../../server/config/file.ts'
 
 test('keys are found on the line where their statement begins', () => {
   const lineOf = keyLines(`# a = 1

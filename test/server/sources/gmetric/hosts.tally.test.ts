@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Tally } from '../../../../server/sources/gmetric/tally.ts'
+import { Tally } from '../../../../server/sources/gmetric/hosts.ts'
 
 test('bad packets are counted by kind and by source, sources beyond the bound in one sum', () => {
   const tally = new Tally(2)
