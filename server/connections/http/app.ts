@@ -12,7 +12,7 @@ import { listenError } from '../../core/listen.ts'
 import type { Admission, Place } from '../../sessions/admission.ts'
 import type { OpenListener } from '../tcp.ts'
 import type { TlsFiles } from '../tls/files.ts'
-import { peerFacts } from '../tls/peer.ts'
+import { forgetVerification, peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
 import { hardenHttp, originProblem } from './hardening.ts'
 import { type PagesOptions, servePages } from './pages.ts'
@@ -193,5 +193,5 @@ function createLimitedServer(listener: RequestListener, tls: TlsFiles | undefine
   if (tls === undefined) return createServer(LIMITS, listener)
   const server = createSecureServer({ ...LIMITS, ...tls.options, handshakeTimeout: REQUEST_MS }, listener)
   tls.onRenewal((options) => server.setSecureContext(options))
-  return server
+  return server.on('secureConnection', forgetVerification)
 }
