@@ -5,7 +5,8 @@
 import { AuthError } from './errors.ts'
 import { formatIdentity, type QualifiedName, splitIdentity } from './identity.ts'
 import type { Account, Accounts, AuthPeer, AuthStep, Failed } from './mechanism.ts'
-import { isLoopback } from './network.ts'
+import { isLoopback, networkSite } from './network.ts'
+import type { PasswordWaiter } from './password.ts'
 import { parseIdentity } from './prepare.ts'
 import { equalBytes, type ScramVerifier } from './scram/keys.ts'
 import type { Throttle } from './throttle.ts'
@@ -44,12 +45,14 @@ export class LoginAttempt {
   }
 
   /** Runs an asynchronous check of the proof. Rejects as `check` does, and with AuthError HASHER_BUSY. */
-  async checkProof(check: () => Promise<boolean>): Promise<boolean> {
-    const done = this.#throttle.begin(this.identity, this.#peer.address)
+  async checkProof(check: (waiter: PasswordWaiter) => Promise<boolean>): Promise<boolean> {
+    const { address, isGone = () => false } = this.#peer
+    const done = this.#throttle.begin(this.identity, address)
     if (!done)
       throw new AuthError('HASHER_BUSY', 'too many attempts at one password are being checked: try again later')
+    const isKnown = this.#throttle.isKnown(this.identity, address)
     try {
-      return await check()
+      return await check({ lane: isKnown ? this.identity : networkSite(address), isKnown, isGone })
     } finally {
       done()
     }

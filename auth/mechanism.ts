@@ -64,6 +64,8 @@ export interface AuthPeer {
   /** 32 bytes that only the two ends of this TLS 1.3 connection know (RFC 9266). */
   readonly exporter?: Uint8Array | undefined
   readonly certificate?: PeerCertificate | undefined
+  /** True once the connection has ended: what it asked for need not be checked any more. */
+  readonly isGone?: (() => boolean) | undefined
 }
 
 /** `continue` is answered with AUTH_NEEDED and `data`; the consumer continues with an empty method. */

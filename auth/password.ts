@@ -2,10 +2,14 @@
  * Password hashes (bcrypt), computed in one worker thread, because one hash keeps a processor busy for about 0.1 s. This file
  * is also the thread's program. The thread starts at first use and keeps the process alive only while a job waits for it.
  * bcrypt uses only the first 72 bytes, so a longer password is refused instead of being truncated silently.
+ *
+ * The thread gets one job at a time, in turn from three queues: passwords that are set, logins under names that have logged in
+ * from the same network before, and all other logins. So a flood of logins delays the others by two jobs at most.
  */
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { compareSync, hashSync } from 'bcryptjs'
 import { AuthError } from './errors.ts'
+import { FairQueue, type QueuedJob } from './fair-queue.ts'
 
 export const MAX_PASSWORD_BYTES = 72
 
@@ -13,89 +17,127 @@ export const MAX_PASSWORD_BYTES = 72
 const BCRYPT_THREAD = 'cinnabar-bcrypt'
 /** 2^10 rounds: about 93 ms on the machine where this was chosen. */
 const DEFAULT_ROUNDS = 10
-/** 64 hashes take some 6 s, and a peer has 10 s from connecting to success [MON 11]. */
-const DEFAULT_MAX_WAITING = 64
+/** All of these take some 8 s, and a peer has 10 s from connecting to success [MON 11]. */
+const PLACES = { set: 24, known: 24, other: 32 } as const
 
 export interface PasswordHasherOptions {
   /** Binary logarithm of bcrypt's cost, 4..31. */
   readonly rounds?: number
-  /** Jobs that may be under way or waiting at once. */
-  readonly maxWaiting?: number
+}
+
+/** Who waits for the check of a password. */
+export interface PasswordWaiter {
+  /** Those of one lane take turns with those of another. */
+  readonly lane: string
+  /** Whether the name has logged in from the same network before. */
+  readonly isKnown: boolean
+  /** True once nobody waits any more: the check is left out. */
+  readonly isGone: () => boolean
 }
 
 type BcryptTask = { readonly password: string } & ({ readonly rounds: number } | { readonly hash: string })
-type BcryptJob = BcryptTask & { readonly id: number }
-type BcryptAnswer = { readonly id: number } & ({ readonly value: string | boolean } | { readonly error: string })
+type BcryptAnswer = { readonly value: string | boolean } | { readonly error: string }
 
-interface Waiting {
+interface BcryptJob extends QueuedJob {
+  readonly task: BcryptTask
   readonly resolve: (value: string | boolean) => void
   readonly reject: (error: Error) => void
 }
 
+/** A password that is set waits for no connection: its user is made or changed in any case. */
+const SETTER: Pick<PasswordWaiter, 'lane' | 'isGone'> = { lane: '', isGone: () => false }
+const SOMEBODY: PasswordWaiter = { ...SETTER, isKnown: false }
+
 if (workerData === BCRYPT_THREAD) {
-  parentPort?.on('message', (job: BcryptJob) => parentPort?.postMessage(answer(job)))
+  parentPort?.on('message', (task: BcryptTask) => parentPort?.postMessage(answer(task)))
 }
 
 export class PasswordHasher {
   readonly #rounds: number
-  readonly #maxWaiting: number
-  /** Waiting callers by job id; ids are never reused, so that an answer reaches its own caller only. */
-  readonly #queue = new Map<number, Waiting>()
-  #lastId = 0
+  readonly #set = new FairQueue<BcryptJob>(PLACES.set)
+  readonly #known = new FairQueue<BcryptJob>(PLACES.known)
+  readonly #other = new FairQueue<BcryptJob>(PLACES.other)
+  /** The queues in the order of their turns. */
+  #turns = [this.#set, this.#known, this.#other]
+  #current: BcryptJob | undefined
   #worker: Worker | undefined
   #closed = false
+  /** The number of jobs that found no place. */
+  refused = 0
 
-  constructor({ rounds = DEFAULT_ROUNDS, maxWaiting = DEFAULT_MAX_WAITING }: PasswordHasherOptions = {}) {
+  constructor({ rounds = DEFAULT_ROUNDS }: PasswordHasherOptions = {}) {
     this.#rounds = rounds
-    this.#maxWaiting = maxWaiting
   }
 
   /** Jobs under way or waiting. */
   get waiting(): number {
-    return this.#queue.size
+    return this.#turns.reduce((sum, { size }) => sum + size, this.#current === undefined ? 0 : 1)
   }
 
   /** A bcrypt hash, 60 characters. Rejects with AuthError BAD_PASSWORD, HASHER_BUSY or HASHER_CLOSED. */
   async hash(password: string): Promise<string> {
     checkPassword(password)
-    return String(await this.#run({ password, rounds: this.#rounds }))
+    return String(await this.#run({ password, rounds: this.#rounds }, this.#set, SETTER))
   }
 
   /** Without a `hash` there is no such user: the result is false after the same work. Rejects as `hash` does. */
-  async verify(password: string, hash: string | undefined): Promise<boolean> {
+  async verify(password: string, hash: string | undefined, waiter = SOMEBODY): Promise<boolean> {
     checkPassword(password)
-    const matches = await this.#run({ password, hash: hash ?? this.#unmatchable() })
+    const queue = waiter.isKnown ? this.#known : this.#other
+    const matches = await this.#run({ password, hash: hash ?? this.#unmatchable() }, queue, waiter)
     return matches === true && hash !== undefined
   }
 
   /** Stops the thread; waiting callers get HASHER_CLOSED. */
   async close(): Promise<void> {
     this.#closed = true
-    this.#giveUp(new AuthError('HASHER_CLOSED', 'passwords are no longer checked: the server is stopping'))
+    this.#giveUp(closedError())
     await this.#worker?.terminate()
   }
 
-  #run(task: BcryptTask): Promise<string | boolean> {
-    if (this.#closed) throw new AuthError('HASHER_CLOSED', 'passwords are no longer checked: the server is stopping')
-    if (this.#queue.size >= this.#maxWaiting) {
-      throw new AuthError('HASHER_BUSY', `${this.#queue.size} passwords are waiting to be checked: try again later`)
+  #run(
+    task: BcryptTask,
+    queue: FairQueue<BcryptJob>,
+    { lane, isGone }: Pick<PasswordWaiter, 'lane' | 'isGone'>,
+  ): Promise<string | boolean> {
+    if (this.#closed) throw closedError()
+    return new Promise((resolve, reject) => {
+      const drop = (): void => {
+        if (!isGone()) this.refused++
+        reject(new AuthError('HASHER_BUSY', 'too many passwords are waiting to be checked: try again later'))
+      }
+      queue.add({ task, lane, isGone, drop, resolve, reject })
+      if (this.#current === undefined) this.#next()
+    })
+  }
+
+  /** Gives the thread its next job. */
+  #next(): void {
+    this.#current = this.#take()
+    if (this.#current === undefined) {
+      this.#worker?.unref()
+      return
     }
     this.#worker ??= this.#start()
-    const worker = this.#worker
-    const job: BcryptJob = { ...task, id: ++this.#lastId }
-    return new Promise((resolve, reject) => {
-      this.#queue.set(job.id, { resolve, reject })
-      worker.ref()
-      worker.postMessage(job)
-    })
+    this.#worker.ref()
+    this.#worker.postMessage(this.#current.task)
+  }
+
+  #take(): BcryptJob | undefined {
+    for (const queue of this.#turns) {
+      const job = queue.take()
+      if (job === undefined) continue
+      this.#turns = [...this.#turns.filter((other) => other !== queue), queue]
+      return job
+    }
+    return undefined
   }
 
   #start(): Worker {
     const worker = startWorker()
     worker.on('message', (answer: BcryptAnswer) => {
-      const job = this.#queue.get(answer.id)
-      this.#queue.delete(answer.id)
-      if (this.#queue.size === 0) worker.unref()
+      const job = this.#current
+      this.#next()
       if ('error' in answer) job?.reject(new Error(`bcrypt refused the stored hash: ${answer.error}`))
       else job?.resolve(answer.value)
     })
@@ -112,8 +154,9 @@ export class PasswordHasher {
   }
 
   #giveUp(error: Error): void {
-    for (const job of this.#queue.values()) job.reject(error)
-    this.#queue.clear()
+    this.#current?.reject(error)
+    this.#current = undefined
+    for (let job = this.#take(); job !== undefined; job = this.#take()) job.reject(error)
   }
 
   /** A well-formed hash with the cost of a real one that no password matches. */
@@ -135,11 +178,14 @@ function startWorker(): Worker {
   return new Worker(new URL(import.meta.resolve('#bcrypt-worker')), { name: 'bcrypt', workerData: BCRYPT_THREAD })
 }
 
-function answer(job: BcryptJob): BcryptAnswer {
+function answer(task: BcryptTask): BcryptAnswer {
   try {
-    const value = 'hash' in job ? compareSync(job.password, job.hash) : hashSync(job.password, job.rounds)
-    return { id: job.id, value }
+    return { value: 'hash' in task ? compareSync(task.password, task.hash) : hashSync(task.password, task.rounds) }
   } catch (error) {
-    return { id: job.id, error: String(error) }
+    return { error: String(error) }
   }
+}
+
+function closedError(): AuthError {
+  return new AuthError('HASHER_CLOSED', 'passwords are no longer checked: the server is stopping')
 }

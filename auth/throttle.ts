@@ -1,29 +1,40 @@
 /**
- * Protection against guessing [MON 11] by pairs of (identity, network prefix): six failures within a minute block a pair for
- * one minute, then for two, four, and so on up to fifteen. Other users, and the owner of the account from elsewhere, still get
- * in. Nothing depends on whether the identity exists. Everything is in memory, so a restart clears all blocks.
+ * Protection against guessing [MON 11]. Nothing depends on whether the identity exists. Everything is in memory, so a restart
+ * ends all blocks, and forgets who has succeeded where.
+ *
+ * A pair of an identity and a network is blocked after six failures within a minute: for one minute, then for two, four, and
+ * so on up to fifteen. Other users, and the owner of the account from elsewhere, still get in.
+ *
+ * Beyond that, each identity has a ceiling of failures for all networks together in which it has not succeeded before, and
+ * lower ones for the wider networks of an IPv6 address. Above it these networks are rejected, and only these: whoever guesses
+ * from very many networks closes none that the owner uses. Loopback is one network, and has no ceiling.
  *
  * Flooding does not free a blocked pair: within a prefix no pair that counts is evicted, and prefixes are evicted as a whole,
  * the one with the oldest failure first, so eviction takes failures of 32,768 other pairs from at least 64 prefixes. The
  * price: if 512 identities of one prefix are blocked or failed within the last minute, attempts of further identities from
  * that prefix are rejected, unless they succeeded there before.
  */
-import { networkPrefix } from './network.ts'
+import { isLoopback, networkPrefix, widerPrefixes } from './network.ts'
 
 const MINUTE_MS = 60_000
-const DAY_MS = 24 * 60 * MINUTE_MS
+/** A pair that has succeeded is known for this long. */
+const KNOWN_MS = 30 * 24 * 60 * MINUTE_MS
 /** Failures within a minute, without a success in between, that block a pair. */
 const FAILURES = 6
-/** An identity with more failures per minute than this, over all prefixes, is under a distributed attack. */
-const CEILING = 100
+/** Failures of one identity within a minute, over all networks in which it is not known. */
+const CEILING = 20
+/** The same over a /56, a /48 and a /32: more than a /64 may have alone, and never all of the ceiling. */
+const WIDER_CEILINGS = [8, 12, 16] as const
 /** Attempts of a pair that are checked within a minute, no matter how often it succeeds in between. */
 const MAX_TRIES = 20
 const MAX_BLOCK_MS = 15 * MINUTE_MS
 /** Time after the end of its last block until the next block of a pair is the shortest again. */
 const QUIET_MS = 15 * MINUTE_MS
+/** Networks in which one identity is known: so few that nobody makes the others forgotten by logging in from everywhere. */
+const MAX_KNOWN_NETWORKS = 16
 
 export interface ThrottleLimits {
-  /** The maximum of remembered pairs, of identities, and of pairs that succeeded: at most 32 MB together. */
+  /** The maximum of remembered pairs, of pairs that succeeded, and a quarter of all other counts: at most 64 MB together. */
   readonly pairs: number
   readonly pairsOfPrefix: number
 }
@@ -45,18 +56,23 @@ export class Throttle {
   readonly #limits: ThrottleLimits
   /** Pairs by prefix and then by identity; prefixes are in the order of their latest failure. */
   readonly #prefixes = new Map<string, Map<string, Pair>>()
-  readonly #rate: FailureRate
-  /** The time of each pair's last success, oldest first. */
-  readonly #successes = new Map<string, number>()
+  /** Failures where the identity is not known, by identity. */
+  readonly #ofIdentity: RecentFailures
+  /** The same by wider prefix and identity. */
+  readonly #ofWider: RecentFailures
+  /** The time of the last success by identity and then by prefix; both in the order of the latest success. */
+  readonly #successes = new Map<string, Map<string, number>>()
   readonly #underWay = new Map<string, number>()
   #pairs = 0
+  #known = 0
   #sweptAt = Number.NEGATIVE_INFINITY
 
   /** `now` is a monotonic clock in milliseconds. */
   constructor(now: () => number, limits: ThrottleLimits = LIMITS) {
     this.#now = now
     this.#limits = limits
-    this.#rate = new FailureRate(limits.pairs)
+    this.#ofIdentity = new RecentFailures(4 * limits.pairs)
+    this.#ofWider = new RecentFailures(4 * limits.pairs)
   }
 
   /** The number of pairs that are remembered for their failures. */
@@ -69,22 +85,25 @@ export class Throttle {
     const prefix = networkPrefix(address)
     const now = this.#now()
     const pair = this.#prefixes.get(prefix)?.get(identity)
-    if (!pair) return this.#isFull(prefix, now) && !this.#isKnown(prefix, identity, now)
-    return now < pair.blockedUntil || recentOf(pair, now) >= MAX_TRIES || this.#isExhausted(pair, prefix, identity, now)
+    if (pair && (now < pair.blockedUntil || recentOf(pair, now) >= MAX_TRIES)) return true
+    if (this.isKnown(identity, address)) return false
+    return (!pair && this.#isFull(prefix, now)) || this.#isAboveCeiling(identity, address, now)
   }
 
   /** Counts a failure. A failure while the pair is throttled does not prolong the block. */
   failed(identity: string, address: string): void {
     if (this.isThrottled(identity, address)) return
     const now = this.#now()
-    const prefix = networkPrefix(address)
-    this.#rate.count(identity, now)
     this.#sweep(now)
-    const pair = this.#remembered(prefix, identity)
+    if (!this.isKnown(identity, address) && !isLoopback(address)) {
+      this.#ofIdentity.count(identity, now)
+      for (const prefix of widerPrefixes(address)) this.#ofWider.count(keyOf(prefix, identity), now)
+    }
+    const pair = this.#remembered(networkPrefix(address), identity)
     if (now - pair.blockedUntil >= QUIET_MS) pair.blocks = 0
     pair.recent.push(now)
     pair.series++
-    if (!this.#isExhausted(pair, prefix, identity, now)) return
+    if (Math.min(pair.series, recentOf(pair, now)) < FAILURES) return
     pair.blockedUntil = now + Math.min(MINUTE_MS * 2 ** pair.blocks, MAX_BLOCK_MS)
     pair.blocks++
     pair.series = 0
@@ -97,13 +116,28 @@ export class Throttle {
       pair.series = 0
       pair.blocks = 0
     }
-    const key = keyOf(prefix, identity)
-    this.#successes.delete(key)
-    for (const [other, at] of this.#successes) {
-      if (this.#successes.size < this.#limits.pairs && this.#now() - at < DAY_MS) break
-      this.#successes.delete(other)
+    const networks = this.#successes.get(identity) ?? new Map<string, number>()
+    this.#known -= networks.size
+    networks.delete(prefix)
+    for (const [oldest] of networks) {
+      if (networks.size < MAX_KNOWN_NETWORKS) break
+      networks.delete(oldest)
     }
-    this.#successes.set(key, this.#now())
+    networks.set(prefix, this.#now())
+    this.#known += networks.size
+    this.#successes.delete(identity)
+    this.#successes.set(identity, networks)
+    for (const [oldest, theirs] of this.#successes) {
+      if (this.#known <= this.#limits.pairs || theirs === networks) break
+      this.#successes.delete(oldest)
+      this.#known -= theirs.size
+    }
+  }
+
+  /** Whether the identity has succeeded in this network before. */
+  isKnown(identity: string, address: string): boolean {
+    const at = this.#successes.get(identity)?.get(networkPrefix(address))
+    return at !== undefined && this.#now() - at < KNOWN_MS
   }
 
   /**
@@ -124,16 +158,12 @@ export class Throttle {
     }
   }
 
-  /** While an identity is attacked from very many prefixes, a pair that never succeeded has one attempt instead of six. */
-  #isExhausted(pair: Pair, prefix: string, identity: string, now: number): boolean {
-    const series = Math.min(pair.series, recentOf(pair, now))
-    if (series === 0 || series >= FAILURES) return series > 0
-    return this.#rate.of(identity, now) > CEILING && !this.#isKnown(prefix, identity, now)
-  }
-
-  #isKnown(prefix: string, identity: string, now: number): boolean {
-    const at = this.#successes.get(keyOf(prefix, identity))
-    return at !== undefined && now - at < DAY_MS
+  #isAboveCeiling(identity: string, address: string, now: number): boolean {
+    if (isLoopback(address)) return false
+    if (this.#ofIdentity.of(identity, now) >= CEILING) return true
+    return widerPrefixes(address).some((prefix, at) => {
+      return this.#ofWider.of(keyOf(prefix, identity), now) >= (WIDER_CEILINGS[at] ?? CEILING)
+    })
   }
 
   /** Whether the prefix has no place for a further identity. Pairs whose block has ended are evicted first. */
@@ -181,8 +211,7 @@ export class Throttle {
 
 /** The number of failures within the last minute; drops older ones. */
 function recentOf(pair: Pair, now: number): number {
-  const first = pair.recent.findIndex((at) => now - at < MINUTE_MS)
-  if (first !== 0) pair.recent = first < 0 ? [] : pair.recent.slice(first)
+  pair.recent = withinMinute(pair.recent, now)
   return pair.recent.length
 }
 
@@ -191,48 +220,38 @@ function keyOf(prefix: string, identity: string): string {
   return `${prefix} ${identity}`
 }
 
-interface Count {
-  readonly minute: number
-  readonly failures: number
-  /** Failures in the previous minute. */
-  readonly before: number
+/** Those of the ascending times that lie within the last minute. */
+function withinMinute(times: number[], now: number): number[] {
+  const first = times.findIndex((at) => now - at < MINUTE_MS)
+  if (first === 0) return times
+  return first < 0 ? [] : times.slice(first)
 }
 
 /**
- * The failures of each identity within about the last minute, over all prefixes. It counts in whole minutes and adds the
- * share of the previous minute that still lies within the last sixty seconds. The identity with the oldest failure is
+ * The failures within the last minute, by key. The caller counts no more than a ceiling. The key with the oldest failure is
  * evicted first: one that is attacked fast enough to matter is never the oldest.
  */
-export class FailureRate {
-  readonly #maxIdentities: number
-  /** Ordered by latest failure, oldest first. */
-  readonly #counts = new Map<string, Count>()
+class RecentFailures {
+  readonly #maxKeys: number
+  /** In the order of the latest failure. */
+  readonly #times = new Map<string, number[]>()
 
-  constructor(maxIdentities: number) {
-    this.#maxIdentities = maxIdentities
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys
   }
 
-  /** `now` is a monotonic time in milliseconds. */
-  count(identity: string, now: number): void {
-    const { minute, failures, before } = this.#at(identity, now)
-    this.#counts.delete(identity)
-    for (const [other, count] of this.#counts) {
-      if (this.#counts.size < this.#maxIdentities && minute - count.minute < 2) break
-      this.#counts.delete(other)
+  count(key: string, now: number): void {
+    const times = withinMinute(this.#times.get(key) ?? [], now)
+    times.push(now)
+    this.#times.delete(key)
+    for (const [oldest, theirs] of this.#times) {
+      if (this.#times.size < this.#maxKeys && withinMinute(theirs, now).length > 0) break
+      this.#times.delete(oldest)
     }
-    this.#counts.set(identity, { minute, failures: failures + 1, before })
+    this.#times.set(key, times)
   }
 
-  /** Failures within the last minute. */
-  of(identity: string, now: number): number {
-    const { minute, failures, before } = this.#at(identity, now)
-    return failures + before * (1 - (now / MINUTE_MS - minute))
-  }
-
-  #at(identity: string, now: number): Count {
-    const minute = Math.floor(now / MINUTE_MS)
-    const count = this.#counts.get(identity)
-    if (count?.minute === minute) return count
-    return { minute, failures: 0, before: count?.minute === minute - 1 ? count.failures : 0 }
+  of(key: string, now: number): number {
+    return withinMinute(this.#times.get(key) ?? [], now).length
   }
 }

@@ -44,7 +44,7 @@ export class PasswordMechanism implements Mechanism {
     if (guess.isThrottled) return guess.throttled()
     const password = usable(strings[1])
     if (password === undefined) return guess.failed()
-    const isRight = await guess.checkProof(() => hasher.verify(password, guess.account?.bcrypt))
+    const isRight = await guess.checkProof((waiter) => hasher.verify(password, guess.account?.bcrypt, waiter))
     return isRight ? guess.succeeded(this.method) : guess.failed()
   }
 }

@@ -4,7 +4,7 @@
  */
 import { isIPv4 } from 'node:net'
 import { z } from 'zod'
-import { parseAddress, parseNetwork, parsePeer } from '../core/address.ts'
+import { isHostName, parseAddress, parseNetwork, parsePeer } from '../core/address.ts'
 import { parseDestinationPattern } from './destination.ts'
 import { parseDuration } from './duration.ts'
 
@@ -177,6 +177,18 @@ export function origins() {
     type: z.array(z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text)),
     expected:
       'a list of origins as browsers send them, like ["https://monitor.example:8443"]: no path, no default port',
+  }
+}
+
+export function hostNames() {
+  return {
+    type: z.array(
+      z
+        .string()
+        .refine(isHostName)
+        .transform((name) => name.toLowerCase()),
+    ),
+    expected: 'a list of host names like ["monitor.example"], without ports',
   }
 }
 

@@ -5,6 +5,7 @@ import {
   addressOrOff,
   destinations,
   filledText,
+  hostNames,
   integer,
   key,
   origins,
@@ -93,6 +94,12 @@ export const httpSection = section(
   z
     .strictObject({
       allowed_origins: key(origins(), [], 'Further origins whose pages may open the WebSocket.'),
+      hosts: key(
+        hostNames(),
+        [],
+        'Further names under which browsers reach this server, such as that of a proxy. Addresses, `localhost`, the names ' +
+          'of this machine and those of its certificate are known.',
+      ),
       pages: key(
         pathOrOff(),
         '',

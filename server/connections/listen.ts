@@ -22,7 +22,7 @@ export interface ListenersOptions {
     readonly producer: { readonly dataDir: string }
   }
   readonly tls: TlsFiles | undefined
-  readonly sessions: Pick<Sessions, 'accept'>
+  readonly sessions: Pick<Sessions, 'accept' | 'admission'>
   readonly clock: Clock
   readonly log: Logger
   readonly storage: { readonly state: string }
@@ -58,6 +58,8 @@ function openHttp(
   return listenHttp({
     ...where,
     allowedOrigins: http.allowedOrigins,
+    hosts: http.hosts,
+    admission: sessions.admission,
     requestsPerMinute: http.requestsPerMinute,
     pages: { directory: http.pages, dataDir: producer.dataDir },
     clock,

@@ -1,15 +1,22 @@
 /** Turns a WebSocket into a session, over `monitoring.xdr` or `monitoring.json`. Pings find dead peers [MON 13, 15]. */
 import type { Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
+import { MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import { WebSocketLink } from '../../protocol/link/websocket.ts'
 import type { Clock } from '../core/clock.ts'
 import type { IncomingConnection } from '../sessions/incoming-connection.ts'
 import { JsonLink } from '../sessions/json-link.ts'
 
 const PING_MS = 15_000
+/**
+ * A message contains commands: a frame of 1 MiB, or the same amount of JSON. Each piece of an incomplete one costs an object;
+ * these allow 1 MiB in fragments of 8 KiB, or in chunks of 256 bytes.
+ */
+export const MESSAGE_LIMITS = { maxPayload: MAX_FRAME_BYTES + 4, maxFragments: 1 << 7, maxBufferedChunks: 1 << 12 }
 /** Bytes of messages before AUTH [MON 1]. The chunk that ends a message may contain as much of the next one. */
 const MAX_HELD_BEFORE_AUTH = 2 * MAX_FRAME_BYTES_BEFORE_AUTH
+/** The memory that a chunk costs beside its bytes: a peer may send one byte at a time. */
+const CHUNK_BYTES = 512
 export const SUBPROTOCOLS = ['monitoring.xdr', 'monitoring.json']
 
 /** The first supported subprotocol among those offered, or false. */
@@ -27,25 +34,26 @@ export interface IncomingWebSocket {
   /** The connection below the WebSocket. */
   readonly stream: Readable
   readonly peer: IncomingConnection['peer']
+  readonly place?: IncomingConnection['place']
 }
 
-export function acceptWebSocket({ socket, stream, peer }: IncomingWebSocket, options: WebSocketOptions): void {
+export function acceptWebSocket({ socket, stream, ...from }: IncomingWebSocket, options: WebSocketOptions): void {
   const { clock, accept } = options
   ping(socket, clock)
   const link = new WebSocketLink(socket)
   const admitted = limitIncomplete(socket, stream)
-  if (socket.protocol === 'monitoring.json') accept({ link: new JsonLink(link), format: 'json', peer, admitted })
-  else accept({ link, format: 'xdr', peer, admitted })
+  if (socket.protocol === 'monitoring.json') accept({ link: new JsonLink(link), format: 'json', ...from, admitted })
+  else accept({ link, format: 'xdr', ...from, admitted })
 }
 
 /**
- * Limits the bytes that the peer may send without completing a message; returns a function that lifts the limit. The
+ * Limits the memory that the peer may use without completing a message; returns a function that lifts the limit. The
  * library has one limit for the whole life of a connection, and passes a message on only when it is complete.
  */
 function limitIncomplete(socket: WebSocket, stream: Readable): () => void {
   let held = 0
   const count = (chunk: Uint8Array): void => {
-    held += chunk.length
+    held += chunk.length + CHUNK_BYTES
     if (held > MAX_HELD_BEFORE_AUTH) socket.terminate()
   }
   const complete = (): void => {

@@ -35,8 +35,12 @@ export function parseAddress(text: string): Address | undefined {
   const port = Number(digits)
   if (port > 65_535) return undefined
   if (bracketed !== undefined) return isIPv6(bracketed) ? { host: bracketed, port } : undefined
-  const isHost = isIPv4(plain) || (HOST_NAME.test(plain) && !LOOKS_LIKE_IPV4.test(plain))
-  return isHost ? { host: plain, port } : undefined
+  return isIPv4(plain) || isHostName(plain) ? { host: plain, port } : undefined
+}
+
+/** Whether `text` is a host name, and no address. */
+export function isHostName(text: string): boolean {
+  return HOST_NAME.test(text) && !LOOKS_LIKE_IPV4.test(text)
 }
 
 /** The address as the configuration would spell it. */

@@ -2,6 +2,7 @@
 import type { AuthExchange, AuthPeer } from '../../auth/mechanism.ts'
 import type { Link } from '../../protocol/link/link.ts'
 import type { Channel } from '../channels/channel.ts'
+import type { Place } from './admission.ts'
 
 /** Decides who may log in: the authenticator, or on a connection that the producer made, the secret of its channel. */
 export interface AuthProvider {
@@ -30,5 +31,7 @@ export interface IncomingConnection {
   readonly peer: AuthPeer
   /** Called when AUTH has succeeded: from now on the peer may send longer messages. */
   readonly admitted?: () => void
+  /** The place that the connection has already; without it `Sessions` looks for one. */
+  readonly place?: Place | undefined
   readonly outbound?: OutboundChannel
 }

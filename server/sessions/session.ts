@@ -26,6 +26,7 @@ export interface SessionOptions {
   readonly context: SessionContext
   readonly connection: IncomingConnection
   readonly handlers: CommandHandlers
+  readonly authenticated: (identity: Identity) => void
   readonly ended: (session: Session) => void
 }
 
@@ -40,6 +41,7 @@ const CAPABILITIES_CHANGED = MessageId.PRODUCER_CAPS
 export class Session implements ReadSession {
   readonly #context: SessionContext
   readonly #connection: IncomingConnection
+  readonly #authenticated: (identity: Identity) => void
   readonly #ended: (session: Session) => void
   readonly #commands: CommandReader
   readonly #responses: ResponseWriter
@@ -62,13 +64,15 @@ export class Session implements ReadSession {
   #moves = 0
   #isOver = false
 
-  constructor({ context, connection, handlers, ended }: SessionOptions) {
+  constructor({ context, connection, handlers, authenticated, ended }: SessionOptions) {
     this.#context = context
     this.#connection = connection
+    this.#authenticated = authenticated
     this.#ended = ended
     const { clock, journal, turn } = context
     const { format, peer, outbound } = connection
-    this.#login = new SessionLogin(context, peer, outbound?.auth ?? context.authenticator)
+    const isGone = (): boolean => this.#isOver
+    this.#login = new SessionLogin(context, { ...peer, isGone }, outbound?.auth ?? context.authenticator)
     // What is sent goes from responses to the link writer to the layers; what arrives goes from the layers to commands.
     this.#linkWriter = new LinkWriter(this, clock)
     this.#responses = new ResponseWriter({
@@ -181,6 +185,7 @@ export class Session implements ReadSession {
     this.#credential = credential
     this.#channel = channel
     this.#commands.authenticated()
+    this.#authenticated(identity)
     admitted?.()
     this.#responses.ok(seq, channel.id)
     this.#sendCapabilities()

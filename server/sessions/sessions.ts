@@ -1,5 +1,7 @@
-/** All open connections of the server: their limit, and the end of those that are no longer allowed. */
+/** All sessions of the server, and the end of those that are no longer allowed. */
+import { ADMIN_ROLE } from '../../auth/permissions.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
+import type { Admission } from './admission.ts'
 import type { SessionContext } from './context.ts'
 import type { CommandHandlers } from './handler.ts'
 import type { IncomingConnection } from './incoming-connection.ts'
@@ -9,33 +11,40 @@ export class Sessions {
   readonly #sessions = new Set<Session>()
   readonly #context: SessionContext
   readonly #handlers: CommandHandlers
-  readonly #max: number
+  /** Listeners that do not give each connection to `accept` at once have to ask here for its place. */
+  readonly admission: Admission
   #isShutDown = false
-  /** The number of connections that were refused because of the limit. */
-  refused = 0
 
-  constructor(context: SessionContext, handlers: CommandHandlers, max: number) {
+  constructor(context: SessionContext, handlers: CommandHandlers, admission: Admission) {
     this.#context = context
     this.#handlers = handlers
-    this.#max = max
+    this.admission = admission
   }
 
   get count(): number {
     return this.#sessions.size
   }
 
-  /** Makes a session of a connection, or closes it at once above the limit. */
+  /** Makes a session of a connection, or closes it at once if there is no place for it. */
   accept(connection: IncomingConnection): void {
-    if (this.#isShutDown || this.#sessions.size >= this.#max) {
-      this.refused++
-      connection.link.destroy()
+    const { link, peer, outbound } = connection
+    const close = (): void => link.destroy()
+    const place = connection.place ?? (this.#isShutDown ? undefined : this.admission.enter(peer.address, close))
+    if (this.#isShutDown || place === undefined) {
+      close()
       return
     }
+    // The producer made it for a consumer that has logged in: nobody can make it open very many.
+    if (outbound !== undefined) this.admission.authenticated(place, false)
     const session = new Session({
       context: this.#context,
       connection,
       handlers: this.#handlers,
-      ended: (ended) => this.#sessions.delete(ended),
+      authenticated: ({ role }) => this.admission.authenticated(place, role === ADMIN_ROLE),
+      ended: (ended) => {
+        this.#sessions.delete(ended)
+        this.admission.leave(place)
+      },
     })
     this.#sessions.add(session)
     session.begin()

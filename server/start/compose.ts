@@ -44,6 +44,7 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids, QueryIds } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { PendingMeasurements } from '../metrics/pending-measurements.ts'
+import { Admission } from '../sessions/admission.ts'
 import type { SessionContext } from '../sessions/context.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { Notices } from '../sources/producer/notices.ts'
@@ -212,7 +213,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     withdrawal,
     authenticator,
   }
-  const sessions = new Sessions(producer, commandHandlers(producer), config.limits.connections)
+  const sessions = new Sessions(producer, commandHandlers(producer), new Admission(config.limits))
 
   const context = {
     producer: config.producer,
@@ -224,7 +225,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     notices,
     pacing: { clock, journal, behind: () => storage.isBehind(host.unstored) },
     server: {
-      stats: statsOf({ software, name, clock, quotas, registry, sessions, host, storage }),
+      stats: statsOf({ software, name, clock, quotas, registry, sessions, hasher, host, storage }),
       channels: () => registry.all(),
       controls: (identity: Identity) => executor.visible(identity),
       rights,

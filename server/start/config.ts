@@ -88,7 +88,18 @@ const channels = {
 const limits = section(
   z
     .strictObject({
-      connections: key(integer(1, 1_000_000), 10_000n, 'Open connections of all listeners together.'),
+      connections: key(
+        integer(1, 1_000_000),
+        10_000n,
+        'Open connections of all listeners together, HTTP requests among them. A tenth, at most 100, is kept for ' +
+          'loopback and for networks from which an admin has logged in.',
+      ),
+      unauthenticated_per_network: key(
+        integer(1, 1_000_000),
+        1_024n,
+        'Connections of one network (IPv4 /24, IPv6 /48) that have not logged in; beyond that the oldest is closed. ' +
+          'Loopback and networks from which an admin has logged in may have more.',
+      ),
       channels_per_identity: key(integer(1, 1_000_000), 1_024n, 'Channels that one identity may have.'),
       instances_per_identity: key(integer(1, 16_777_216), 65_536n, 'Metric ids that one identity may hold.'),
     })

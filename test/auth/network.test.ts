@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isLoopback, networkPrefix } from '../../auth/network.ts'
+import { isLoopback, networkPrefix, networkSite, widerPrefixes } from '../../auth/network.ts'
 
 test.each([
   ['192.0.2.200', '192.0.2.0/24'],
@@ -11,13 +11,25 @@ test.each([
   ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
   ['1:2:3:4:5:6:192.0.2.1', '1:2:3:4::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
-  ['127.0.0.2', '127.0.0.2'],
-  ['::ffff:127.0.0.1', '127.0.0.1'],
-  ['::1', '::1'],
+  ['127.0.0.2', '127.0.0.0/8'],
+  ['127.255.1.1', '127.0.0.0/8'],
+  ['::ffff:127.0.0.1', '127.0.0.0/8'],
+  ['::1', '127.0.0.0/8'],
   ['', ''],
   ['/run/cinnabar.sock', '/run/cinnabar.sock'],
 ])('the network of %j is %j', (address, prefix) => {
   expect(networkPrefix(address)).toBe(prefix)
+})
+
+test.each([
+  ['192.0.2.200', '192.0.2.0/24', []],
+  ['::ffff:192.0.2.200', '192.0.2.0/24', []],
+  ['::1', '127.0.0.0/8', []],
+  ['', '', []],
+  ['2001:db8:1:2345::6', '2001:db8:1:0::/48', ['2001:db8:1:2300::/56', '2001:db8:1:0::/48', '2001:db8:0:0::/32']],
+])('the site of %j is %j, and the networks around it are %j', (address, site, wider) => {
+  expect(networkSite(address)).toBe(site)
+  expect(widerPrefixes(address)).toEqual(wider)
 })
 
 test.each([

@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { checkPassword, PasswordHasher, type PasswordHasherOptions } from '../../auth/password.ts'
+import { checkPassword, PasswordHasher, type PasswordWaiter } from '../../auth/password.ts'
 
 const open: PasswordHasher[] = []
 
-function hasher(options: PasswordHasherOptions = {}): PasswordHasher {
-  const made = new PasswordHasher({ rounds: 4, ...options })
+function hasher(): PasswordHasher {
+  const made = new PasswordHasher({ rounds: 4 })
   open.push(made)
   return made
 }
@@ -56,12 +56,57 @@ test('passwords that bcrypt could not tell apart are refused', async () => {
   expect(() => checkPassword('\u00e9'.repeat(36))).not.toThrow()
 })
 
-test('beyond the limit of waiting jobs the next is refused, and later ones are taken again', async () => {
-  const it = hasher({ maxWaiting: 2 })
-  const jobs = [it.hash('a'), it.hash('b')]
-  await expect(it.hash('c')).rejects.toMatchObject({ code: 'HASHER_BUSY' })
+const somebody = (lane: string, more: Partial<PasswordWaiter> = {}): PasswordWaiter => {
+  return { lane, isKnown: false, isGone: () => false, ...more }
+}
+
+/** The names of those who are answered, in order; those who are refused end with `!`. */
+async function answered(checks: Readonly<Record<string, Promise<unknown>>>): Promise<string[]> {
+  const order: string[] = []
+  const noted = Object.entries(checks).map(([name, check]) => {
+    return check.then(
+      () => order.push(name),
+      ({ code }) => order.push(`${name} ${code}`),
+    )
+  })
+  await Promise.all(noted)
+  return order
+}
+
+test('beyond the limit of waiting jobs the next is refused and counted, and later ones are taken again', async () => {
+  const it = hasher()
+  const jobs = Array.from({ length: 25 }, () => it.hash('a'))
+  await expect(it.hash('b')).rejects.toMatchObject({ code: 'HASHER_BUSY' })
+  expect(it.refused).toBe(1)
   await Promise.all(jobs)
-  expect(await it.hash('c')).toHaveLength(60)
+  expect(await it.hash('b')).toHaveLength(60)
+})
+
+test('whoever has filled the queue delays others by one check, and those who are known and those who set by no more', async () => {
+  const it = hasher()
+  const flood = Array.from({ length: 100 }, () => it.verify('a', undefined, somebody('flood')))
+  const refused = flood.map((check) => check.then(() => 0).catch(() => 1))
+  const checks = {
+    known: it.verify('a', undefined, somebody('alice', { isKnown: true })),
+    other: it.verify('a', undefined, somebody('elsewhere')),
+    set: it.hash('a'),
+    last: flood[20] as Promise<boolean>,
+  }
+  expect(await answered(checks)).toEqual(['set', 'known', 'other', 'last'])
+  const sum = (await Promise.all(refused)).reduce((all: number, each) => all + each, 0)
+  // One was under way, 32 waited, and the last of them made room for the other.
+  expect([sum, it.refused]).toEqual([100 - 32, 100 - 32])
+})
+
+test('a check whose connection has ended is left out', async () => {
+  const it = hasher()
+  let isGone = false
+  const under = it.verify('a', undefined, somebody('a'))
+  const left = it.verify(KNOWN.password, KNOWN.hash, somebody('a', { isGone: () => isGone }))
+  isGone = true
+  await under
+  await expect(left).rejects.toMatchObject({ code: 'HASHER_BUSY' })
+  expect([it.waiting, it.refused]).toEqual([0, 0])
 })
 
 test('a damaged hash is an error for its own job only', async () => {

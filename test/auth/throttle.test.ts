@@ -129,46 +129,96 @@ test('the owner still gets in from another network, and others from the same', (
   expect(it.isThrottled('bob', HERE)).toBe(false)
 })
 
-test('an identity that fails more than a hundred times a minute has one try from each network instead of six', () => {
+test('of an identity twenty failures a minute are looked at, whatever networks they come from', () => {
   const it = throttle()
-  const looked = Array.from({ length: 40 }, (_, i) => fail(it, 10, 'alice', network(i)))
-  expect(looked.slice(0, 16)).toEqual(new Array(16).fill(6))
-  expect(looked.slice(17)).toEqual(new Array(23).fill(1))
+  let looked = 0
+  for (let i = 0; i < times({ short: 1_000, long: 10_000 }); i++) looked += fail(it, 1, 'alice', network(i))
+  expect(looked).toBe(20)
   expect(fail(it, 10, 'bob', network(0))).toBe(6)
 })
 
-test('it has six again when the minute of the many failures is over', () => {
+test('in any minute: each failure makes room for one more when it is a minute old', () => {
   const it = throttle()
-  for (let i = 0; i < 40; i++) fail(it, 10, 'alice', network(i))
-  clock.now += 2 * MINUTE
-  expect(fail(it, 10, 'alice', '198.51.100.1')).toBe(6)
+  const looked: number[] = []
+  for (let i = 0; i < 1_200; i++) {
+    if (fail(it, 1, 'alice', network(i)) === 1) looked.push(clock.now)
+    clock.now += 500
+  }
+  expect(looked.length).toBe(200)
+  for (const [i, at] of looked.entries()) expect(at - (looked[i - 20] ?? 0)).toBeGreaterThanOrEqual(MINUTE)
 })
 
-test('while all the world guesses, the owner gets in from a fresh network, and may err where it got in before', () => {
+test('above the ceiling new networks are closed; loopback and those where the identity succeeded stay open', () => {
   const it = throttle()
   it.succeeded('alice', '203.0.113.1')
   for (let i = 0; i < times({ short: 1_000, long: 10_000 }); i++) fail(it, 10, 'alice', network(i))
+  expect(it.isThrottled('alice', '198.51.100.1')).toBe(true)
+  expect(fail(it, 10, 'alice', '203.0.113.200')).toBe(6)
+  expect(fail(it, 10, 'alice', '127.0.0.1')).toBe(6)
+  clock.now += MINUTE
   expect(it.isThrottled('alice', '198.51.100.1')).toBe(false)
-  expect(fail(it, 10, 'alice', '203.0.113.1')).toBe(6)
 })
 
-test('a success is remembered for a day', () => {
+test('failures on loopback and where the identity succeeded close no other network', () => {
+  const it = throttle()
+  for (let i = 0; i < 10; i++) it.succeeded('alice', network(i))
+  for (let i = 0; i < 10; i++) expect(fail(it, 5, 'alice', network(i))).toBe(5)
+  expect(fail(it, 10, 'alice', '127.0.0.1')).toBe(6)
+  expect(fail(it, 10, 'alice', '198.51.100.1')).toBe(6)
+})
+
+test('all of loopback is one network', () => {
+  const it = throttle()
+  let looked = 0
+  for (let i = 0; i < 1_000; i++) looked += fail(it, 1, 'alice', `127.${i & 255}.${i >> 8}.1`)
+  expect([looked, it.pairs]).toEqual([6, 1])
+  expect(it.isThrottled('alice', '::1')).toBe(true)
+})
+
+test.each([
+  ['/56', 8, (i: number) => `2001:db8:0:${(i & 255).toString(16)}::1`],
+  ['/48', 12, (i: number) => `2001:db8:0:${(i * 37 * 256).toString(16).slice(-4)}::1`.replace('::1', '::2')],
+  ['/32', 16, (i: number) => `2001:db8:${i.toString(16)}::1`],
+  ['world', 20, (i: number) => `2001:${(i + 0xdb8).toString(16)}::1`],
+])('a %s of IPv6 has %i failures a minute, and leaves some to the others', (_, most, address) => {
+  const it = throttle()
+  let looked = 0
+  for (let i = 0; i < 200; i++) looked += fail(it, 1, 'alice', address(i))
+  expect(looked).toBe(most)
+  expect(it.isThrottled('alice', '192.0.2.1')).toBe(most === 20)
+})
+
+test('a success is remembered for thirty days, in sixteen networks', () => {
   const it = throttle()
   it.succeeded('alice', '203.0.113.1')
-  clock.now += 24 * 60 * MINUTE
-  for (let i = 0; i < 40; i++) fail(it, 10, 'alice', network(i))
-  expect(fail(it, 10, 'alice', '203.0.113.1')).toBe(1)
+  clock.now += 30 * 24 * 60 * MINUTE - 1
+  expect(it.isKnown('alice', '203.0.113.77')).toBe(true)
+  expect(it.isKnown('bob', '203.0.113.77')).toBe(false)
+  clock.now += 1
+  expect(it.isKnown('alice', '203.0.113.1')).toBe(false)
+  for (let i = 0; i < 17; i++) it.succeeded('alice', network(i))
+  expect(Array.from({ length: 17 }, (_, i) => it.isKnown('alice', network(i)))).toEqual([
+    false,
+    ...new Array(16).fill(true),
+  ])
 })
 
-test('of very many guesses from one network six are looked at, of those from 500 networks about one of each', () => {
-  const it = throttle()
-  const guesses = times({ short: 5_000, long: 100_000 })
-  expect(fail(it, guesses)).toBe(6)
-  let looked = 0
-  for (let i = 0; i < guesses; i++) looked += fail(it, 1, 'bob', network(i % 500))
-  expect(looked).toBeGreaterThanOrEqual(500)
-  expect(looked).toBeLessThan(600)
-  expect(it.isThrottled('bob', '198.51.100.1')).toBe(false)
+test('somebody who logs in from very many networks makes nobody else forgotten', () => {
+  const it = throttle({ pairs: 20, pairsOfPrefix: 3 })
+  it.succeeded('alice', '203.0.113.1')
+  for (let i = 0; i < 100; i++) it.succeeded('eve', network(i))
+  expect(it.isKnown('alice', '203.0.113.1')).toBe(true)
+})
+
+test('of too many who succeeded, the one who did so first is forgotten', () => {
+  const it = throttle({ pairs: 3, pairsOfPrefix: 3 })
+  for (const identity of ['alice', 'bob', 'carol', 'alice', 'dave']) it.succeeded(identity, HERE)
+  expect(['alice', 'bob', 'carol', 'dave'].map((identity) => it.isKnown(identity, HERE))).toEqual([
+    true,
+    false,
+    true,
+    true,
+  ])
 })
 
 test('pairs that no longer matter are let go of', () => {

@@ -45,16 +45,13 @@ export class Authority {
     return new Authority({ cert: made.cert, key: made.private })
   }
 
-  /** For `localhost` and 127.0.0.1. */
-  server(): Promise<Issued> {
+  /** For these names and 127.0.0.1. */
+  server(names: readonly string[] = ['localhost']): Promise<Issued> {
     return this.#issue('localhost', {}, [
       { name: 'extKeyUsage', serverAuth: true },
       {
         name: 'subjectAltName',
-        altNames: [
-          { type: 2, value: 'localhost' },
-          { type: 7, ip: '127.0.0.1' },
-        ],
+        altNames: [...names.map((value) => ({ type: 2, value }) as const), { type: 7, ip: '127.0.0.1' }],
       },
     ])
   }

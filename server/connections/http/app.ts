@@ -1,21 +1,27 @@
 /** The HTTP listeners: health, pages, and the Monitoring Protocol over WebSocket at /monitor [MON 13]. */
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
+import type { Socket } from 'node:net'
+import { hostname } from 'node:os'
 import { TLSSocket } from 'node:tls'
 import websocket from '@fastify/websocket'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { isLoopback } from '../../../auth/network.ts'
 import type { Address } from '../../core/address.ts'
 import { listenError } from '../../core/listen.ts'
+import type { Admission, Place } from '../../sessions/admission.ts'
 import type { OpenListener } from '../tcp.ts'
 import type { TlsFiles } from '../tls/files.ts'
-import { peerFacts } from '../tls/peer.ts'
-import { acceptWebSocket, chooseSubprotocol, type WebSocketOptions } from '../websocket.ts'
+import { forgetVerification, peerFacts } from '../tls/peer.ts'
+import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
 import { hardenHttp, originProblem } from './hardening.ts'
 import { type PagesOptions, servePages } from './pages.ts'
 
 /** Time from connecting to the end of a request, as from connecting to AUTH [MON 11]; checked at this interval. */
 const REQUEST_MS = 10_000
+/** An idle connection takes a place from others: time to the next request, and the number of requests before a new connection. */
+const IDLE_MS = 1_000
+const MAX_REQUESTS = 100
 const CHECK_MS = 1_000
 /** A peer that takes no byte for this long while bytes wait is disconnected [MON 15]; a WebSocket has a rule of its own. */
 const STALL_MS = 30_000
@@ -25,15 +31,11 @@ const MAX_HEADER_BYTES = 8192
 const LIMITS: ServerOptions = {
   requestTimeout: REQUEST_MS,
   headersTimeout: REQUEST_MS,
+  keepAliveTimeout: IDLE_MS,
   connectionsCheckingInterval: CHECK_MS,
   maxHeaderSize: MAX_HEADER_BYTES,
 }
 
-/** A message contains commands: a frame of 1 MiB, or the same amount of JSON. */
-const MAX_MESSAGE_BYTES = (1 << 20) + 4
-/** Each piece of an incomplete message costs an object; these allow 1 MiB in fragments of 64 bytes, or in chunks of 256. */
-const MAX_FRAGMENTS = 1 << 14
-const MAX_CHUNKS = 1 << 12
 /** No request has a body. */
 const MAX_BODY_BYTES = 1024
 const HEALTH_PATHS = ['/healthz', '/readyz']
@@ -51,6 +53,9 @@ export interface HttpOptions extends WebSocketOptions {
   readonly tls?: TlsFiles | undefined
   readonly requestsPerMinute: number
   readonly allowedOrigins: readonly string[]
+  /** Names of this server in addition to those that it knows itself. */
+  readonly hosts: readonly string[]
+  readonly admission: Admission
   readonly pages: PagesOptions
   readonly health: Health
   /** Called when the server itself failed to accept a WebSocket. */
@@ -60,13 +65,16 @@ export interface HttpOptions extends WebSocketOptions {
 /** Rejects with ListenError. */
 export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
   const { tls, pages } = options
+  const places: Places = new Map()
   const app = Fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
-    serverFactory: (listener) => createHttpServer(listener, tls),
+    serverFactory: (listener) =>
+      createHttpServer(listener, tls).on('connection', (socket) => admit(socket, places, options.admission)),
   })
   await hardenHttp(app, {
+    isOwnName: (host) => isOwnName(host, options),
     encrypted: tls !== undefined,
     hasPages: pages.directory !== undefined,
     requestsPerMinute: options.requestsPerMinute,
@@ -77,9 +85,7 @@ export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
   await servePages(app, pages)
   await app.register(websocket, {
     options: {
-      maxPayload: MAX_MESSAGE_BYTES,
-      maxFragments: MAX_FRAGMENTS,
-      maxBufferedChunks: MAX_CHUNKS,
+      ...MESSAGE_LIMITS,
       perMessageDeflate: false,
       handleProtocols: chooseSubprotocol,
     },
@@ -90,7 +96,7 @@ export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
       socket.terminate()
     },
   })
-  monitor(app, options)
+  monitor(app, places, options)
   try {
     await app.listen({ host: options.address.host, port: options.address.port })
   } catch (error) {
@@ -105,7 +111,35 @@ function addressOf(app: FastifyInstance): Address | undefined {
   return at !== null && typeof at === 'object' ? { host: at.address, port: at.port } : undefined
 }
 
-function monitor(app: FastifyInstance, options: HttpOptions): void {
+/** The places of the connections of one listener, by the other end's address and port. */
+type Places = Map<string, Place>
+
+/** Every connection counts, before TLS and before its first request; a WebSocket takes over the place of its request. */
+function admit(socket: Socket, places: Places, admission: Admission): void {
+  const place = admission.enter(socket.remoteAddress ?? '', () => socket.destroy())
+  if (place === undefined) {
+    socket.destroy()
+    return
+  }
+  const end = otherEnd(socket)
+  places.set(end, place)
+  socket.once('close', () => {
+    places.delete(end)
+    admission.leave(place)
+  })
+}
+
+/** The same for a socket and for TLS over it. */
+function otherEnd({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
+}
+
+function isOwnName(name: string, { address, hosts, tls }: HttpOptions): boolean {
+  const own = ['localhost', hostname(), hostname().split('.')[0], address.host, ...hosts]
+  return own.some((each) => each?.toLowerCase() === name) || tls?.isFor(name) === true
+}
+
+function monitor(app: FastifyInstance, places: Places, options: HttpOptions): void {
   app.get(
     '/monitor',
     {
@@ -129,7 +163,7 @@ function monitor(app: FastifyInstance, options: HttpOptions): void {
       const { socket: stream } = request
       const facts = options.tls && stream instanceof TLSSocket ? peerFacts(stream, options.tls) : { encrypted: false }
       const peer = { address: stream.remoteAddress ?? '', loopback, encrypted: false, ...facts }
-      acceptWebSocket({ socket, stream, peer }, options)
+      acceptWebSocket({ socket, stream, peer, place: places.get(otherEnd(stream)) }, options)
     },
   )
 }
@@ -150,14 +184,14 @@ function serveHealth(app: FastifyInstance, { unready }: Health): void {
 /** Node's server below fastify, with or without TLS, and its limits. */
 export function createHttpServer(listener: RequestListener, tls: TlsFiles | undefined): Server {
   // Node drops its timeout when a connection is upgraded; a WebSocket removes this one again.
-  return createLimitedServer(listener, tls)
-    .setTimeout(STALL_MS)
-    .on('upgrade', ({ socket }) => socket.setTimeout(STALL_MS, () => socket.destroy()))
+  const server = createLimitedServer(listener, tls)
+  server.maxRequestsPerSocket = MAX_REQUESTS
+  return server.setTimeout(STALL_MS).on('upgrade', ({ socket }) => socket.setTimeout(STALL_MS, () => socket.destroy()))
 }
 
 function createLimitedServer(listener: RequestListener, tls: TlsFiles | undefined): Server {
   if (tls === undefined) return createServer(LIMITS, listener)
   const server = createSecureServer({ ...LIMITS, ...tls.options, handshakeTimeout: REQUEST_MS }, listener)
   tls.onRenewal((options) => server.setSecureContext(options))
-  return server
+  return server.on('secureConnection', forgetVerification)
 }

@@ -1,8 +1,8 @@
 /**
- * Rules for every request: headers that restrict browsers, the number of requests from one address, and the origins that may
- * open the WebSocket.
+ * Rules for every request: the host that it may name, headers that restrict browsers, the number of requests from one address,
+ * and the origins that may open the WebSocket.
  */
-import { isIPv6 } from 'node:net'
+import { isIP, isIPv6 } from 'node:net'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -15,17 +15,19 @@ const MAX_ADDRESSES = 16_384
 const HSTS_SECONDS = 15_552_000
 
 export interface HardeningOptions {
+  /** Whether a name, in lower case, is one of this server. */
+  readonly isOwnName: (name: string) => boolean
   readonly encrypted: boolean
   /** True if the operator serves pages, which may contain inline scripts. */
   readonly hasPages: boolean
   readonly requestsPerMinute: number
-  /** Requests for these paths from this machine, made by what supervises the server, are never limited. */
+  /** Requests for these paths, made by what supervises the server, may name any host; those from this machine are never limited. */
   readonly healthPaths: readonly string[]
 }
 
 /** Must be called before routes are registered: it does not apply to routes that exist already. */
 export async function hardenHttp(app: FastifyInstance, options: HardeningOptions): Promise<void> {
-  const { encrypted, hasPages, requestsPerMinute, healthPaths } = options
+  const { isOwnName, encrypted, hasPages, requestsPerMinute, healthPaths } = options
   const inline = hasPages ? ["'unsafe-inline'"] : []
   await app.register(helmet, {
     contentSecurityPolicy: {
@@ -56,6 +58,11 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
         statusCode,
       }),
   })
+  // After the number of requests was looked at.
+  app.addHook('preValidation', async (request, reply) => {
+    const problem = healthPaths.includes(request.url) ? undefined : hostProblem(request.headers.host, isOwnName)
+    return problem === undefined ? undefined : reply.code(421).send({ error: problem })
+  })
   app.setNotFoundHandler({ preHandler: app.rateLimit() }, (_request, reply) => {
     reply.code(404).send({ error: 'there is nothing here' })
   })
@@ -65,6 +72,19 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
 function countedAs(address: string): string {
   const plain = unmapped(address)
   return isIPv6(plain) ? networkPrefix(plain) : plain
+}
+
+/**
+ * The reason why a request for a host is refused; undefined if it is not. Under a name of its own, which a name server of its
+ * own resolves to this server's address, any page of the web could otherwise pass for a page of this server. An address is
+ * resolved by nobody, and a request without a host does not come from a browser.
+ */
+export function hostProblem(host: string | undefined, isOwnName: (name: string) => boolean): string | undefined {
+  if (host === undefined) return undefined
+  const name = host.replace(/:\d*$/, '').toLowerCase()
+  const address = name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name
+  if (isIP(address) !== 0 || isOwnName(name)) return undefined
+  return 'this server does not answer under the host name of the request; its operator can add the name to `http.hosts`'
 }
 
 /**

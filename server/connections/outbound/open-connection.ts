@@ -8,12 +8,11 @@ import { connect as connectTls, TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
 import type { AuthPeer } from '../../../auth/mechanism.ts'
 import { isLoopback } from '../../../auth/network.ts'
-import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { StreamLink } from '../../../protocol/link/stream.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { IncomingConnection } from '../../sessions/incoming-connection.ts'
 import { peerFacts } from '../tls/peer.ts'
-import { acceptWebSocket, SUBPROTOCOLS } from '../websocket.ts'
+import { acceptWebSocket, MESSAGE_LIMITS, SUBPROTOCOLS } from '../websocket.ts'
 import type { Destination } from './destination.ts'
 
 /** An idle dead peer is noticed in about 25 s [MON 15]. */
@@ -104,7 +103,7 @@ function upgraded({ url }: Destination, socket: Socket, signal: AbortSignal): Pr
       createConnection: () => socket,
       followRedirects: false,
       perMessageDeflate: false,
-      maxPayload: MAX_FRAME_BYTES + 4,
+      ...MESSAGE_LIMITS,
       maxHeaderSize: MAX_HEADER_BYTES,
     })
     const failed = (error: Error): void => {

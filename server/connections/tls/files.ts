@@ -71,6 +71,11 @@ export class TlsFiles implements Certificates {
   /** The handshake of `TlsLink`. */
   readonly handshake = (raw: Duplex, done: (socket: TLSSocket) => void): void => this.#handshakes.begin(raw, done)
 
+  /** Whether the server's own certificate is for a host name. */
+  isFor(name: string): boolean {
+    return this.#material.own.checkHost(name) !== undefined
+  }
+
   isTrusted(certificate: PeerCertificate): boolean {
     return this.#material.trust.isTrusted(certificate, this.#clock.wallMs())
   }

@@ -6,6 +6,19 @@ import type { WatchedFile } from '../../core/watched-file.ts'
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
 
+/** Those of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325 section 4.2). */
+const SUITES = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+].join(':')
+
 export interface MaterialFiles {
   readonly cert: WatchedFile
   readonly key: WatchedFile
@@ -15,6 +28,8 @@ export interface MaterialFiles {
 
 export interface Material {
   readonly options: TlsOptions
+  /** The server's own certificate. */
+  readonly own: X509Certificate
   readonly trust: ClientTrust
   /** When the server's own certificate expires, milliseconds since 1970. */
   readonly validUntil: number
@@ -38,6 +53,7 @@ export function readMaterial({ cert, key, clientCa, clientRevoked }: MaterialFil
     // A client without a certificate, or with an unknown one, may still log in by another method.
     rejectUnauthorized: false,
     minVersion: 'TLSv1.2',
+    ciphers: SUITES,
     // No tickets: a resumed session would present a certificate that was not checked again.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   }
@@ -46,7 +62,7 @@ export function readMaterial({ cert, key, clientCa, clientRevoked }: MaterialFil
   } catch (error) {
     throw cert.error('cannot be used for TLS, although it is a certificate: its key may be too short', error)
   }
-  return { options, trust: new ClientTrust(authorities, revoked), validUntil: Date.parse(own.validTo) }
+  return { options, own, trust: new ClientTrust(authorities, revoked), validUntil: Date.parse(own.validTo) }
 }
 
 function certificatesOf(file: WatchedFile, pem: string): X509Certificate[] {

@@ -6,7 +6,18 @@ import type { AuthPeer, Certificates, PeerCertificate } from '../../../auth/mech
 const LABEL = 'EXPORTER-Channel-Binding'
 const EXPORTER_BYTES = 32
 
+/**
+ * Must be called when a handshake ends, before anything is read. What OpenSSL reports of a certificate that does not verify
+ * (in its queue of errors) would end the connection at the next read, although the certificate is not required; reading the
+ * certificate clears the queue.
+ */
+export function forgetVerification(socket: TLSSocket): void {
+  socket.getPeerX509Certificate()
+}
+
+/** What the handshake has shown; a certificate that does not verify counts as none. */
 export function peerFacts(socket: TLSSocket, certificates: Certificates): Partial<AuthPeer> {
+  forgetVerification(socket)
   const certificate = socket.authorized ? certificateOf(socket) : undefined
   return {
     encrypted: true,

@@ -73,6 +73,17 @@ export interface Stats {
   readonly residentBytes: number
   /** `ok`, or `full` if the disk is full. */
   readonly storage: string
+  /** Only for admins. */
+  readonly admission?: {
+    /** Connections that have not logged in, HTTP requests among them. */
+    readonly unauthenticated: number
+    /** Those that gave way to others so far. */
+    readonly evicted: number
+    /** Connections that found no place so far. */
+    readonly refused: number
+    /** Passwords that found no place in the queue of those to be checked so far. */
+    readonly refusedPasswords: number
+  }
 }
 
 export interface StatsOptions {
@@ -81,24 +92,33 @@ export interface StatsOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly quotas: Quotas
   readonly registry: Pick<Registry, 'all' | 'count'>
-  readonly sessions: { readonly count: number }
+  readonly sessions: {
+    readonly count: number
+    readonly admission: { readonly unauthenticated: number; readonly evicted: number; readonly refused: number }
+  }
+  readonly hasher: { readonly refused: number }
   readonly host: { readonly unstored: number }
   readonly storage: { readonly state: string }
 }
 
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
-  const { software, name, clock, quotas, registry, sessions, host, storage } = server
+  const { software, name, clock, quotas, registry, sessions, hasher, host, storage } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
     channels: [...registry.all()].filter(({ owner }) => owner.tenant === tenant).length,
   })
+  const ofAll = () => {
+    const { unauthenticated, evicted, refused } = sessions.admission
+    const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
+    return { connections: sessions.count, channels: registry.count, admission }
+  }
   return ({ tenant, role }) => ({
     software,
     name,
     uptimeSeconds: (clock.monotonicMs() - started) / 1000,
-    ...(role === ADMIN_ROLE ? { connections: sessions.count, channels: registry.count } : ofTenant(tenant)),
+    ...(role === ADMIN_ROLE ? ofAll() : ofTenant(tenant)),
     unstoredBytes: host.unstored,
     residentBytes: process.memoryUsage.rss(),
     storage: storage.state,
@@ -116,7 +136,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
       parameters: [],
     },
     show(identity) {
-      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage } =
+      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage, admission } =
         stats(identity)
       const count = (field: string, value: number): Field => ({
         name: field,
@@ -134,6 +154,14 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
           count('unstored_bytes', unstoredBytes),
           count('resident_bytes', residentBytes),
           { name: 'storage', type: STRING, value: storage },
+          ...(admission === undefined
+            ? []
+            : [
+                count('unauthenticated_connections', admission.unauthenticated),
+                count('evicted_connections', admission.evicted),
+                count('refused_connections', admission.refused),
+                count('refused_passwords', admission.refusedPasswords),
+              ]),
         ],
       }
     },

@@ -29,7 +29,7 @@ describe('a configuration', () => {
       tls: { cert: undefined, key: undefined, clientCa: undefined, clientRevoked: undefined },
       jwt: { keys: undefined, issuer: '', audience: '', identity: 'sub' },
       auth: { plainOnLoopback: true, scramIterations: 600_000 },
-      http: { allowedOrigins: [], pages: undefined, requestsPerMinute: 6_000 },
+      http: { allowedOrigins: [], hosts: [], pages: undefined, requestsPerMinute: 6_000 },
       storage: { synchronous: 'full' },
       channels: {
         maxBytes: 67_108_864,
@@ -39,7 +39,12 @@ describe('a configuration', () => {
         windowBytes: 8_388_608,
         expireMs: 7 * 24 * 3_600_000,
       },
-      limits: { connections: 10_000, channelsPerIdentity: 1_024, instancesPerIdentity: 65_536 },
+      limits: {
+        connections: 10_000,
+        unauthenticatedPerNetwork: 1_024,
+        channelsPerIdentity: 1_024,
+        instancesPerIdentity: 65_536,
+      },
       quota: {
         connections: 0,
         channels: 0,
@@ -135,6 +140,7 @@ describe('a configuration', () => {
       identity = "email"
       [http]
       allowed_origins = ["https://monitor.example:8443"]
+      hosts = ["Monitor.example"]
       pages = "./pages"
       requests_per_minute = 9
       [storage]
@@ -150,6 +156,7 @@ describe('a configuration', () => {
       connections = 1
       channels_per_identity = 2
       instances_per_identity = 3
+      unauthenticated_per_network = 4
       [quota]
       connections = 11
       channels = 12
@@ -220,7 +227,12 @@ describe('a configuration', () => {
       tls: { cert: 'server.pem', key: 'server.key', clientCa: 'ca.pem', clientRevoked: 'revoked.txt' },
       auth: { plainOnLoopback: false, scramIterations: 4_096 },
       jwt: { keys: 'jwks.json', issuer: 'https://login.example', audience: 'cinnabar', identity: 'email' },
-      http: { allowedOrigins: ['https://monitor.example:8443'], pages: './pages', requestsPerMinute: 9 },
+      http: {
+        allowedOrigins: ['https://monitor.example:8443'],
+        hosts: ['monitor.example'],
+        pages: './pages',
+        requestsPerMinute: 9,
+      },
       storage: { synchronous: 'normal' },
       channels: {
         maxBytes: 8_192,
@@ -230,7 +242,7 @@ describe('a configuration', () => {
         windowBytes: 4_096,
         expireMs: 12 * 3_600_000,
       },
-      limits: { connections: 1, channelsPerIdentity: 2, instancesPerIdentity: 3 },
+      limits: { connections: 1, channelsPerIdentity: 2, instancesPerIdentity: 3, unauthenticatedPerNetwork: 4 },
       quota: {
         connections: 11,
         channels: 12,
@@ -360,6 +372,8 @@ describe('an error', () => {
     ['[gmetric]\nallow = "::/0"', 'c.toml:2: `gmetric.allow`: expected a list of networks .*, found "::/0"'],
     ['[http]\nallowed_origins = ["https://a.b/"]', 'c.toml:2: `http.allowed_origins`: .*, found "https://a.b/"'],
     ['[http]\nallowed_origins = ["https://a.b:443"]', 'c.toml:2: .*no default port, found "https://a.b:443"'],
+    ['[http]\nhosts = ["a.b:80"]', 'c.toml:2: `http.hosts`: .*without ports, found "a.b:80"'],
+    ['[http]\nhosts = ["127.0.0.1"]', 'c.toml:2: `http.hosts`: .*, found "127.0.0.1"'],
     ['[http]\nallowed_origins = ["*"]', 'c.toml:2: .*, found "\\*"'],
     ['[listen]\n__proto__ = 1', 'c.toml:2: unknown key `listen.__proto__`: .*'],
   ])('for %j says where, what was expected and what was found', (text, expected) => {

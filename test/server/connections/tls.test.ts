@@ -1,8 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { get } from 'node:https'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import { generate } from 'selfsigned'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { command, join, status, str } from '../../support/bytes.ts'
@@ -67,6 +69,61 @@ async function seat(peer: RawPeer): Promise<Seat> {
 const wss = (options: ConnectionOptions = {}) =>
   new WebSocket(`wss://127.0.0.1:${port('https')}/monitor`, ['monitoring.xdr'], { ca: authority.cert, ...options })
 
+describe('a Host', () => {
+  it('may be a name of the certificate', async () => {
+    const files = directory.server(await authority.server(['localhost', 'monitor.example', '*.pages.example']))
+    const named = await TestProducer.start({ config: { listen: { https: loopback }, tls: files } })
+    more.push(named)
+    const answerTo = (host: string): Promise<number> => {
+      const options = { host: '127.0.0.1', port: port('https', named), path: '/client.js', headers: { host } }
+      return new Promise((resolve, reject) => {
+        get({ ...options, ca: authority.cert, checkServerIdentity: () => undefined }, (response) => {
+          response.resume()
+          resolve(response.statusCode ?? 0)
+        }).on('error', reject)
+      })
+    }
+    const hosts = ['monitor.example', 'a.pages.example:443', 'evil.example', 'a.b.pages.example']
+    expect(await Promise.all(hosts.map(answerTo))).toEqual([200, 200, 421, 421])
+  })
+})
+
+describe('a client with TLS 1.2', () => {
+  const agreed = async (ciphers: string, of = producer): Promise<string> => {
+    const options = { ca: authority.cert, maxVersion: 'TLSv1.2', ciphers, rejectUnauthorized: false } as const
+    const socket = connect({ host: '127.0.0.1', port: port('tls', of), ...options })
+    const name = await once(socket, 'secureConnect').then(
+      () => socket.getCipher().name,
+      ({ code }) => String(code),
+    )
+    socket.destroy()
+    return name
+  }
+  const REFUSED = 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE'
+
+  it.each([
+    ['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
+    ['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-ECDSA-CHACHA20-POLY1305'],
+    // Not authenticated as a whole.
+    ['ECDHE-ECDSA-AES128-SHA', REFUSED],
+    ['ECDHE-ECDSA-AES256-SHA384', REFUSED],
+  ])('that has only %s agrees on %s', async (ciphers, name) => {
+    expect(await agreed(ciphers)).toBe(name)
+  })
+
+  it('gets no suite without forward secrecy from a server with a key of RSA', async () => {
+    const made = await generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048, algorithm: 'sha256' })
+    const cert = directory.write('rsa.pem', made.cert)
+    const key = directory.write('rsa.key', made.private)
+    const rsa = await TestProducer.start({ config: { listen: { tls: loopback }, tls: { cert, key } } })
+    more.push(rsa)
+    for (const suite of ['AES128-SHA', 'AES128-GCM-SHA256', 'ECDHE-RSA-AES128-SHA', 'DHE-RSA-AES128-GCM-SHA256']) {
+      expect(await agreed(suite, rsa)).toBe(REFUSED)
+    }
+    expect(await agreed('ECDHE-RSA-AES128-GCM-SHA256', rsa)).toBe('ECDHE-RSA-AES128-GCM-SHA256')
+  })
+})
+
 describe('what is offered', () => {
   const PLAIN = ['auth scram-sha-256', 'auth token', 'auth password']
   const SAFE = ['auth scram-sha-256-plus', ...PLAIN]
@@ -112,6 +169,23 @@ describe('what is offered', () => {
   it('with a client certificate: that too', async () => {
     const { peer } = await overTls(await authority.client('admin'))
     expect(offeredIn(await peer.until('caps'))).toEqual(['auth certificate', ...SAFE])
+  })
+
+  it('with a certificate that does not verify: as without one, also if its authority has the name of ours', async () => {
+    const same = await (await Authority.make()).client('admin')
+    const another = await (await Authority.make('another authority')).client('admin')
+    for (const shown of [same, another]) {
+      for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+        const options = { ...shown, maxVersion }
+        const offered = maxVersion === 'TLSv1.2' ? PLAIN : SAFE
+        const webSocket = new RawPeer(createWebSocketStream(wss(options)))
+        for (const peer of [(await overTls(options)).peer, (await overWrap(options)).peer, webSocket]) {
+          expect(offeredIn(await peer.until('caps'))).toEqual(offered)
+          await seat(peer)
+          peer.destroy()
+        }
+      }
+    }
   })
 
   it('over WebSocket in the clear: no layer before AUTH', async () => {

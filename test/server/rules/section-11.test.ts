@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ScramClient } from '../../../auth/scram/client.ts'
+import { done } from '../../support/administration.ts'
 import { command, join, status, str } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import type { RawPeer } from '../../support/raw-peer.ts'
@@ -266,19 +267,67 @@ describe('what was said', () => {
 })
 
 describe('a connection above `limits.connections`', () => {
-  it('is closed at once, authenticated or not; one that has ended makes room', async () => {
+  it('takes the place of one that has not logged in; beside those that have, it is closed at once', async () => {
     const small = await TestProducer.start({ config: { limits: { connections: 2 } } })
     const first = await small.seat()
     const second = small.connect()
     await second.until('caps')
-    const third = small.connect()
+    const third = await small.seat()
     await small.settle()
-    expect([third.closed, third.pending()]).toEqual([true, []])
-    second.destroy()
+    expect([second.closed, second.pending()]).toEqual([true, []])
+    const fourth = small.connect()
+    await small.settle()
+    expect([fourth.closed, fourth.pending()]).toEqual([true, []])
+    await first.ok((seq) => command.nop(seq))
+    third.peer.destroy()
     await small.settle()
     await small.connect().until('caps')
     await first.ok((seq) => command.nop(seq))
     await small.stop()
+  })
+
+  it('takes it from its own network, if that has most', async () => {
+    const limits = { connections: 8, unauthenticatedPerNetwork: 8 }
+    const small = await TestProducer.start({ config: { limits } })
+    const bob = small.connect({ address: '198.51.100.1', loopback: false })
+    const eve = Array.from({ length: 20 }, () => small.connect({ address: '192.0.2.1', loopback: false }))
+    await small.settle()
+    expect(eve.map(({ closed }) => closed)).toEqual([...new Array(13).fill(true), ...new Array(7).fill(false)])
+    await bob.until('caps')
+    expect(await scram(bob, 'admin', PASSWORD)).toBe(status.OK)
+    expect(small.server.sessions.admission).toMatchObject({ evicted: 13, refused: 0, unauthenticated: 7, open: 8 })
+    await small.stop()
+  })
+})
+
+describe('passwords that wait to be checked', () => {
+  it('of one network delay neither those of others nor `user.passwd`; what finds no place is BUSY', async () => {
+    const flooded = await TestProducer.start()
+    await flooded.addUser('root', { role: 'admin' })
+    const root = await flooded.seat('root')
+    const from = async (address: string): Promise<RawPeer> => {
+      const peer = flooded.connect({ address, loopback: false, encrypted: true })
+      await peer.until('caps')
+      return peer
+    }
+    const eve = await Promise.all(Array.from({ length: 100 }, (_, n) => from(`192.0.2.${n}`)))
+    const bob = await from('198.51.100.1')
+    const answers: number[] = []
+    const failures = (): number => answers.filter((each) => each === status.AUTH_FAILED).length
+    const flood = eve.map(async (peer, n) => {
+      peer.send(command.auth(1, 'password', password(`nobody${n}`, 'x')))
+      answers.push((await peer.response(1)).status)
+    })
+    const given = { user: 'root', password: 'another password' }
+    const setting = done(root, 'user.passwd', given).then(() => failures())
+    const login = auth(bob, 'password', password('admin', PASSWORD)).then((answer) => [answer, failures()])
+    const [[answer, ofLogin], ofSetting] = [await login, await setting]
+    await Promise.all(flood)
+    expect(answer).toBe(status.OK)
+    expect(Math.max(ofSetting, ofLogin ?? 0)).toBeLessThan(failures())
+    expect(answers.filter((each) => each === status.BUSY)).toHaveLength(100 - failures())
+    expect(failures()).toBeLessThan(60)
+    await flooded.stop()
   })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { originProblem } from '../../../../server/connections/http/hardening.ts'
+import { hostProblem, originProblem } from '../../../../server/connections/http/hardening.ts'
 
 const HOST = 'monitor.example:7651'
 const ALLOWED = ['https://pages.example:8443', 'https://other.example', 'http://[2001:db8::1]:9000']
@@ -96,5 +96,43 @@ describe('an Origin', () => {
     }
     expect(originProblem('http://', '', false, [])).toBeDefined()
     expect(originProblem('https://', '', false, [])).toBeDefined()
+  })
+})
+
+describe('a Host', () => {
+  const isOwnName = (name: string): boolean => name === 'monitor.example'
+
+  it.each([
+    undefined,
+    'monitor.example',
+    'monitor.example:7651',
+    'Monitor.Example:7651',
+    '127.0.0.1:7651',
+    '192.0.2.7',
+    '[::1]:7651',
+    '[2001:db8::1]',
+  ])('%s is answered', (host) => {
+    expect(hostProblem(host, isOwnName)).toBeUndefined()
+  })
+
+  it.each([
+    '',
+    'evil.example',
+    'evil.example:7651',
+    'monitor.example.evil.example',
+    'evil-monitor.example',
+    'monitor.example.',
+    'monitor.example:7651:7651',
+    'monitor.example@evil.example',
+    '127.0.0.1.evil.example',
+    '[evil.example]',
+    '[127.0.0.1].evil.example',
+    // Spellings that a name server may be asked for.
+    '127.1',
+    '0x7f.0.0.1',
+    '2130706433',
+    '::1',
+  ])('%j is refused with the key to set', (host) => {
+    expect(hostProblem(host, isOwnName)).toContain('http.hosts')
   })
 })

@@ -1,20 +1,22 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
-import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { connect, type Socket } from 'node:net'
+import { hostname, tmpdir } from 'node:os'
+import { join as joinPath } from 'node:path'
 import Fastify from 'fastify'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { hardenHttp } from '../../../../server/connections/http/hardening.ts'
+import { command, join, str } from '../../../support/bytes.ts'
 import { TestProducer } from '../../../support/producer.ts'
+import { RawPeer } from '../../../support/raw-peer.ts'
 
 const address = { host: '127.0.0.1', port: 0 }
-const directory = mkdtempSync(join(tmpdir(), 'cinnabar-pages-'))
-writeFileSync(join(directory, 'page.html'), '<!doctype html>')
+const directory = mkdtempSync(joinPath(tmpdir(), 'cinnabar-pages-'))
+writeFileSync(joinPath(directory, 'page.html'), '<!doctype html>')
 const made: TestProducer[] = []
 async function start(http: object = {}): Promise<{ producer: TestProducer; port: number }> {
-  const config = { listen: { http: address }, http: { allowedOrigins: [], requestsPerMinute: 600, ...http } }
+  const config = { listen: { http: address }, http: { allowedOrigins: [], hosts: [], requestsPerMinute: 600, ...http } }
   const producer = await TestProducer.start({ config })
   made.push(producer)
   return { producer, port: producer.server.http?.port ?? 0 }
@@ -54,9 +56,9 @@ function ask(to: number, path: string, { headers = {}, method = 'GET', body, fro
   })
 }
 
-function upgrade(to: number, path: string): Promise<{ status: number; text: string }> {
+function upgrade(to: number, path: string, headers = {}): Promise<{ status: number; text: string }> {
   return new Promise((resolve) => {
-    const socket = new WebSocket(`ws://127.0.0.1:${to}${path}`, ['monitoring.json'])
+    const socket = new WebSocket(`ws://127.0.0.1:${to}${path}`, ['monitoring.json'], { headers })
     socket.on('error', () => {})
     socket.on('open', () => {
       socket.terminate()
@@ -173,7 +175,8 @@ describe('requests per minute', () => {
     ['2001:db8:0:1::1', '2001:db8:0:1:ffff::2', '2001:db8:0:2::1'],
   ])('from %s are those from %s, not those from %s, whatever the path and headers', async (one, same, other) => {
     const app = Fastify()
-    await hardenHttp(app, { encrypted: false, hasPages: false, requestsPerMinute: 1, healthPaths: ['/healthz'] })
+    const options = { isOwnName: () => true, encrypted: false, hasPages: false, healthPaths: ['/healthz'] }
+    await hardenHttp(app, { ...options, requestsPerMinute: 1 })
     app.get('/healthz', () => ({}))
     const from = async (remoteAddress: string): Promise<number> => {
       const headers = { 'x-forwarded-for': '127.0.0.1', 'x-real-ip': '127.0.0.1', forwarded: 'for=127.0.0.1' }
@@ -181,5 +184,87 @@ describe('requests per minute', () => {
     }
     expect([await from(one), await from(same), await from(other)]).toEqual([200, 429, 200])
     await app.close()
+  })
+})
+
+describe('a Host that is no name of this server', () => {
+  const host = 'evil.example:7651'
+
+  it('is answered 421 with the key to set, for pages and the WebSocket; health is for everybody', async () => {
+    const pages = await start({ pages: directory })
+    for (const path of ['/page.html', '/client.js', '/none', '/monitor']) {
+      const { status, text } = await ask(pages.port, path, { headers: { host } })
+      expect([status, text]).toEqual([421, expect.stringContaining('http.hosts')])
+    }
+    for (const path of ['/healthz', '/readyz']) {
+      expect((await ask(pages.port, path, { headers: { host } })).status).toBe(200)
+    }
+    const rebound = { host, origin: `http://${host}` }
+    expect((await upgrade(pages.port, '/monitor', rebound)).status).toBe(421)
+    expect((await upgrade(pages.port, '/monitor', { host })).status).toBe(421)
+  })
+
+  it.each(['localhost', hostname(), 'Monitor.Example', '127.0.0.1', '[::1]', '192.0.2.1'])(
+    'is not %s: it is known, or in `http.hosts`',
+    async (name) => {
+      const pages = await start({ pages: directory, hosts: ['monitor.example'] })
+      const named = { host: `${name}:7651` }
+      expect((await ask(pages.port, '/page.html', { headers: named })).status).toBe(200)
+      expect((await upgrade(pages.port, '/monitor', { ...named, origin: `http://${named.host}` })).status).toBe(101)
+    },
+  )
+})
+
+describe('connections', () => {
+  /** A connection whose request never ends. */
+  const unfinished = (to: number): Promise<Socket> => {
+    return new Promise((resolve) => {
+      const socket = connect({ host: '127.0.0.1', port: to }, () => resolve(socket))
+      socket.on('error', () => {})
+      socket.write('GET /healthz HTTP/1.1\r\nhost: x\r\n')
+    })
+  }
+  /** Waits for something that other connections do. */
+  const until = async (isSo: () => boolean): Promise<void> => {
+    while (!isSo()) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  it('of HTTP count with all others, and the oldest gives way to whoever logs in', async () => {
+    const config = { listen: { http: address, tcp: address }, limits: { connections: 10 } }
+    const producer = await TestProducer.start({ config })
+    made.push(producer)
+    const { http, tcp, sessions } = producer.server
+    const idle: Socket[] = []
+    for (let n = 0; n < 30; n++) idle.push(await unfinished(http?.port ?? 0))
+    await until(() => sessions.admission.evicted === 20 && idle.filter(({ destroyed }) => destroyed).length === 20)
+    const peer = new RawPeer(connect({ host: '127.0.0.1', port: tcp?.port ?? 0 }))
+    await peer.until('caps')
+    peer.send(command.auth(1, 'password', join(str('admin'), str('admin-password'))))
+    expect(await peer.response(1)).toMatchObject({ status: 0 })
+    for (let n = 0; n < 30; n++) idle.push(await unfinished(http?.port ?? 0))
+    expect(sessions.admission).toMatchObject({ open: 10, unauthenticated: 9, refused: 0 })
+    peer.send(command.nop(2))
+    expect(await peer.response(2)).toMatchObject({ status: 0 })
+    peer.destroy()
+    for (const socket of idle) socket.destroy()
+    await until(() => sessions.admission.open === 0)
+  })
+
+  it('of WebSocket have the place of their request', async () => {
+    const { producer, port: to } = await start()
+    const socket = new WebSocket(`ws://127.0.0.1:${to}/monitor`, ['monitoring.json'])
+    await new Promise((resolve) => socket.once('message', resolve))
+    const { admission } = producer.server.sessions
+    expect(admission).toMatchObject({ open: 1, unauthenticated: 1 })
+    socket.send('{"cmd":"AUTH","seq":1,"method":"password","identity":"admin","password":"admin-password"}')
+    await new Promise((resolve) => socket.once('message', resolve))
+    expect(admission).toMatchObject({ open: 1, unauthenticated: 0 })
+    socket.terminate()
+    await until(() => admission.open === 0)
+  })
+
+  it('of HTTP are idle for a second at most, and have a hundred requests', async () => {
+    const { headers } = await ask(port, '/healthz', { headers: { connection: 'keep-alive' } })
+    expect(headers['keep-alive']).toBe('timeout=1, max=100')
   })
 })

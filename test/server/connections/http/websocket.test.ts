@@ -1,4 +1,5 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { command, frame, join, status, str, u32 } from '../../../support/bytes.ts'
@@ -160,12 +161,39 @@ describe('monitoring.xdr', () => {
     expect(await peer.next()).toEqual({ kind: 'closed' })
   })
 
-  it('takes a message of 10,000 fragments after AUTH', async () => {
+  it('holds no more for a message that comes in pieces of one byte', async () => {
+    const { port } = new URL(url)
+    const socket = connect({ host: '127.0.0.1', port: Number(port), noDelay: true })
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.on('error', () => {})
+    socket.write(
+      `GET /monitor HTTP/1.1\r\nHost: ${authority}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}\r\n` +
+        'Sec-WebSocket-Protocol: monitoring.xdr\r\n\r\n',
+    )
+    await new Promise((resolve) => socket.once('data', resolve))
+    socket.resume()
+    // The beginning of a frame of 32 KiB; then a byte at a time, each after the last has arrived.
+    const { sessions } = producer.server
+    const open = sessions.count
+    socket.write(Uint8Array.of(0x82, 0xfe, 0x80, 0, 0, 0, 0, 0))
+    let sent = 0
+    while (sessions.count >= open && sent < 2_000) {
+      await new Promise<void>((written) => socket.write(Uint8Array.of(0), () => written()))
+      await new Promise((resolve) => setImmediate(resolve))
+      sent++
+    }
+    expect(sent).toBeGreaterThan(200)
+    expect(sent).toBeLessThan(2_000)
+    await closed
+  })
+
+  it('takes a message of 128 fragments', async () => {
     const socket = new WebSocket(url, ['monitoring.xdr'])
     const peer = new RawPeer(createWebSocketStream(socket))
-    await logIn(peer)
-    for (let seq = 1; seq <= 10_000; seq++) socket.send(command.nop(seq), { fin: seq === 10_000, binary: true })
-    for (let seq = 1; seq <= 10_000; seq++) expect((await peer.until('response')).seq).toBe(seq)
+    await peer.until('caps')
+    for (let seq = 1; seq <= 128; seq++) socket.send(command.nop(seq), { fin: seq === 128, binary: true })
+    for (let seq = 1; seq <= 128; seq++) expect((await peer.until('response')).seq).toBe(seq)
     peer.destroy()
   })
 
@@ -184,7 +212,7 @@ describe('monitoring.xdr', () => {
       'a message of more fragments than anybody needs',
       1008,
       (socket) => {
-        for (let i = 0; i < 20_000; i++) socket.send(new Uint8Array(0), { fin: false, binary: true })
+        for (let i = 0; i < 129; i++) socket.send(new Uint8Array(1), { fin: false, binary: true })
       },
     ],
   ]

@@ -4,7 +4,7 @@ import type { Owner } from '../../../../auth/permissions.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
 import type { Measurement } from '../../../../server/metrics/metric.ts'
 import { Notices } from '../../../../server/sources/producer/notices.ts'
-import { sensorsView, statsView } from '../../../../server/sources/producer/status.ts'
+import { type Stats, sensorsView, statsView } from '../../../../server/sources/producer/status.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { abroad, tester } from '../../metrics/fixture.ts'
 
@@ -24,8 +24,8 @@ test('producer.sensors shows the state and counters of what the identity may rea
   expect(valueToJson(view.show(abroad, none))).toEqual([expect.objectContaining({ name: 'host' })])
 })
 
-test('producer.stats is one REC with these fields', () => {
-  const view = statsView(() => ({
+test('producer.stats is one REC with these fields, and for admins some more', () => {
+  const stats = {
     software: 'cinnabar/1',
     name: 'n1',
     uptimeSeconds: 1.5,
@@ -34,8 +34,8 @@ test('producer.stats is one REC with these fields', () => {
     unstoredBytes: 3.4,
     residentBytes: 4,
     storage: 'ok',
-  }))
-  expect(Object.entries(valueToJson(view.show(tester, none)) as object)).toEqual([
+  }
+  const fields = [
     ['software', 'cinnabar/1'],
     ['name', 'n1'],
     ['uptime', 1.5],
@@ -44,6 +44,16 @@ test('producer.stats is one REC with these fields', () => {
     ['unstored_bytes', 3],
     ['resident_bytes', 4],
     ['storage', 'ok'],
+  ]
+  const shown = (given: Stats): object => valueToJson(statsView(() => given).show(tester, none)) as object
+  expect(Object.entries(shown(stats))).toEqual(fields)
+  const admission = { unauthenticated: 5, evicted: 6, refused: 7, refusedPasswords: 8 }
+  expect(Object.entries(shown({ ...stats, admission }))).toEqual([
+    ...fields,
+    ['unauthenticated_connections', 5],
+    ['evicted_connections', 6],
+    ['refused_connections', 7],
+    ['refused_passwords', 8],
   ])
 })
 
