@@ -88,8 +88,6 @@ export function isBalanced(ledger: ChannelLedger): boolean {
 /** Explains in a few words why values wait, or that none do. */
 export function explainWait(ledger: ChannelLedger, now: number): string {
   const { state, inFlight, queued, isDurable, bindings } = ledger
-  if (state === 'dialling') return 'its URL is being dialled'
-  if (state === 'failed') return 'its URL does not answer'
   if (inFlight + queued === 0) return 'nothing is waiting'
   if (state === 'waiting') return 'nobody is connected'
   if (state === 'window-full') return 'sent, not committed'

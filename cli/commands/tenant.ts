@@ -18,6 +18,7 @@ const QUOTAS = {
   instances: { flag: 'instances', what: 'bound metrics; each match of a pattern counts', head: 'instances' },
   values_per_second: { flag: 'values-per-second', what: 'values per second from its feeds', head: 'values/s' },
   controls_per_minute: { flag: 'controls-per-minute', what: 'controls per minute', head: 'controls/min' },
+  audit_bytes_per_day: { flag: 'audit-bytes-per-day', what: 'bytes of audit records per day', head: 'audit/day' },
   dials_per_minute: { flag: 'dials-per-minute', what: 'attempts per minute to dial consumers', head: 'dials/min' },
 } as const
 

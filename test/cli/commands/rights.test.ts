@@ -28,7 +28,7 @@ describe('each command calls its control', () => {
       { tenant: 'acme', channels: 10n, queued_bytes: 0n },
     ],
     [
-      'tenant set acme --connections 1 --instances 2 --values-per-second 3 --controls-per-minute 4 --dials-per-minute 5',
+      'tenant set acme --connections 1 --instances 2 --values-per-second 3 --controls-per-minute 4 --dials-per-minute 5 --audit-bytes-per-day 6',
       'tenant.set',
       {
         tenant: 'acme',
@@ -37,6 +37,7 @@ describe('each command calls its control', () => {
         values_per_second: 3n,
         controls_per_minute: 4n,
         dials_per_minute: 5n,
+        audit_bytes_per_day: 6n,
       },
     ],
     ['tenant remove acme', 'tenant.remove', { tenant: 'acme' }],
