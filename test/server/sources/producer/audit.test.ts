@@ -161,9 +161,10 @@ describe('producer.audit', () => {
 
   test('who is not admin sees no record from before it was added: the name may have been another’s', async () => {
     const bob = { userId: 2, tenant: 'acme', name: 'bob', role: 'operator' }
-    store(6)
+    log.store(6)
     const { seen } = subscribe({ after: 0n, identity: bob, created: 1_000.004 })
-    await settled()
+    await log.answer()
+    await log.answer()
     expect(seen).toEqual([4, 6])
   })
 
