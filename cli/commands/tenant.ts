@@ -94,7 +94,7 @@ function table(tenants: readonly AnswerRecord[], colors: Colors): string {
     const used = inner(tenant, 'used')
     const quota = inner(tenant, 'quota')
     const cells = Object.keys(QUOTAS).map((name) => {
-      const text = name === 'queued_bytes' ? formatBytes : formatCount
+      const text = name.includes('bytes') ? formatBytes : formatCount
       const limit = fieldNumber(quota, name)
       const isOver = limit > 0 && fieldNumber(used, name) >= limit
       const cell = text(fieldNumber(used, name)) + (limit === 0 ? '' : `/${text(limit)}`)

@@ -49,6 +49,7 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
   const list: Control = {
     name: 'mono.list',
     description: 'Asks a Mono agent which counters it offers.',
+    isRecorded: () => false,
     parameters: [agentParameter],
     tenants,
     prepare(args, { identity }) {

@@ -199,6 +199,7 @@ describe('a server that runs', () => {
 
 // Node itself keeps the first few from its children.
 const OPENED = 40
+// Descriptors are looked at in /proc.
 test.skipIf(process.platform !== 'linux').each([
   ['inherits from who started it is closed', 'exec "$@"', false],
   ['is handed by systemd stays open', 'LISTEN_PID=$$ LISTEN_FDS=38 exec "$@"', true],
