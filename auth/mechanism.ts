@@ -15,6 +15,8 @@ export interface Account {
   readonly scram: ScramVerifier | undefined
   /** For peers that do not connect over loopback the account does not exist. */
   readonly loopbackOnly: boolean
+  /** When it was added, milliseconds since 1970; 0 if that is not known. */
+  readonly created: number
 }
 
 export interface Accounts {

@@ -6,6 +6,7 @@
  */
 import { AuthError } from './errors.ts'
 import { matcher, overlaps } from './pattern.ts'
+import { matchesUrl, splitUrl } from './url-pattern.ts'
 
 /** COLLECT stands for every command that reads; EXECUTE is for controls, DEF_CHANNEL for destinations to dial. */
 export const ruleCommands = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL'] as const
@@ -21,7 +22,7 @@ export interface Rule {
   readonly role: string
   readonly effect: 'allow' | 'deny'
   readonly command: RuleCommand
-  /** The name of a metric, control or destination, or a pattern with `*`. */
+  /** The name of a metric, control or destination, or a pattern with `*`: a destination is matched part by part. */
   readonly object: string
   /** Patterns by argument name: each of these arguments must be given and match. */
   readonly where: Readonly<Record<string, string>>
@@ -34,6 +35,8 @@ export interface AccessRequest {
   /** The text of an argument; undefined if it was not given. */
   readonly argument: (name: string) => string | undefined
 }
+
+type RequestedObject = Pick<AccessRequest, 'command' | 'object'>
 
 export interface Verdict {
   readonly allowed: boolean
@@ -61,6 +64,9 @@ export const CONSUMER_ROLE = 'consumer'
 /** The longest request with a `*` that is compared with patterns. */
 const MAX_WILDCARD = 1024
 
+/** A pattern that matches everything. */
+const ALL = /^\*+$/
+
 /** The metric of the audit log, which only admins read by default. */
 const AUDIT = 'producer.audit'
 
@@ -85,15 +91,60 @@ export function judge(role: string, rules: readonly Rule[], request: AccessReque
 }
 
 /** Whether a request would be allowed with some arguments: only then the role sees its object. */
-export function mayBeAllowed(role: string, rules: readonly Rule[], request: Omit<AccessRequest, 'argument'>): boolean {
+export function mayBeAllowed(role: string, rules: readonly Rule[], request: RequestedObject): boolean {
   const mayHold = ({ effect, where }: Rule): boolean => effect === 'allow' || Object.keys(where).length === 0
   return decide(role, rules, request, mayHold).allowed
+}
+
+/**
+ * Whether a role allows everything that another one allows, so that its users may give that one to others. It errs on the side
+ * of no: what the other role's rules allow must be allowed as a whole, and where this role denies something that the defaults
+ * allow, the other one must have such a denial too.
+ */
+export function includesRole(role: string, other: string, rulesOf: (role: string) => readonly Rule[]): boolean {
+  if (role === other || role === ADMIN_ROLE) return true
+  if (other === ADMIN_ROLE) return false
+  const [own, others] = [rulesOf(role), rulesOf(other)]
+  const isAllowed = (rule: Rule, command: RuledCommand): boolean => {
+    const conditionsHold = ({ effect, where }: Rule): boolean =>
+      Object.entries(where).every(([name, pattern]) => {
+        const given = rule.where[name]
+        return given === undefined ? effect === 'deny' : matches(effect, pattern, given)
+      })
+    return decide(role, own, { command, object: rule.object }, conditionsHold).allowed
+  }
+  const isDenied = (denial: Rule, command: RuledCommand): boolean =>
+    others.some(({ effect, command: denied, object, where }) => {
+      const isNamed = effect === 'deny' && (denied === '*' || denied === command)
+      return isNamed && matcher(object)(denial.object) && areWithin(denial.where, where)
+    })
+  const narrowsDefault = ({ object }: Rule, command: RuledCommand): boolean =>
+    command === 'COLLECT' || (command === 'EXECUTE' && overlaps(object, 'channel.*'))
+  return (
+    others.every((rule) => rule.effect === 'deny' || commandsOf(rule).every((command) => isAllowed(rule, command))) &&
+    own.every((rule) => {
+      if (rule.effect === 'allow') return true
+      return commandsOf(rule).every((command) => !narrowsDefault(rule, command) || isDenied(rule, command))
+    })
+  )
+}
+
+function commandsOf({ command }: Rule): readonly RuledCommand[] {
+  return command === '*' ? ruleCommands : [command]
+}
+
+/** Whether arguments that meet the conditions `given` always meet `required` too. */
+function areWithin(given: Rule['where'], required: Rule['where']): boolean {
+  return Object.entries(required).every(([name, pattern]) => {
+    const text = given[name]
+    return text !== undefined && matcher(pattern)(text)
+  })
 }
 
 function decide(
   role: string,
   rules: readonly Rule[],
-  request: Omit<AccessRequest, 'argument'>,
+  request: RequestedObject,
   conditionsHold: (rule: Rule) => boolean,
 ): Verdict {
   if (role === ADMIN_ROLE) return { allowed: true, because: 'the role admin may do everything' }
@@ -103,11 +154,24 @@ function decide(
   let best: Rule | undefined
   for (const rule of role === CONSUMER_ROLE ? [] : rules) {
     const isNamed = rule.command === '*' || rule.command === request.command
-    if (rule.role !== role || !isNamed || !matches(rule.effect, rule.object, request.object)) continue
+    if (rule.role !== role || !isNamed || !isAbout(rule, request)) continue
     if (conditionsHold(rule) && (best === undefined || outranks(rule, best))) best = rule
   }
   if (best === undefined) return byDefault(request)
   return { allowed: best.effect === 'allow', because: formatRule(best) }
+}
+
+/**
+ * Whether a rule or an entry of a scope is about a request. Destinations are compared part by part. A denial also applies if
+ * it matches the whole URL as text, so that stored rules deny whatever they denied when URLs were compared in that way.
+ */
+function isAbout({ effect, object: pattern }: Pick<Rule, 'effect' | 'object'>, request: RequestedObject): boolean {
+  const { command, object } = request
+  const url = command === 'DEF_CHANNEL' && !ALL.test(pattern) ? splitUrl(object) : undefined
+  if (url === undefined) return matches(effect, pattern, object)
+  const parts = splitUrl(pattern)
+  const isWithin = parts !== undefined && matchesUrl(parts, url, (part, text) => matches(effect, part, text))
+  return isWithin || (effect === 'deny' && matches(effect, pattern, object))
 }
 
 /**
@@ -144,7 +208,7 @@ function rank({ object, command, where }: Rule): readonly number[] {
   return [object.includes('*') ? 0 : 1, literal, command === '*' ? 0 : 1, Object.keys(where).length]
 }
 
-function byDefault({ command, object }: Omit<AccessRequest, 'argument'>): Verdict {
+function byDefault({ command, object }: RequestedObject): Verdict {
   switch (command) {
     case 'COLLECT':
       if (object === AUDIT || (object.includes('*') && matcher(object)(AUDIT))) return no(`only admins read ${AUDIT}`)
@@ -204,13 +268,12 @@ export function formatScope(scope: Scope | undefined): string {
 }
 
 /**
- * Whether a scope covers a request; without a scope every request is covered. The request is compared as plain text: only a
- * `*` of the scope matches a `*` in it, so that no pattern reaches beyond the scope.
+ * Whether a scope covers a request; without a scope every request is covered. Only a `*` of the scope matches a `*` in the
+ * request, so that no pattern reaches beyond the scope.
  */
-export function covers(
-  scope: Scope | undefined,
-  { command, object }: Pick<AccessRequest, 'command' | 'object'>,
-): boolean {
+export function covers(scope: Scope | undefined, request: RequestedObject): boolean {
   if (scope === undefined) return true
-  return scope.some((entry) => (entry.command === '*' || entry.command === command) && matcher(entry.object)(object))
+  return scope.some(({ command, object }) => {
+    return (command === '*' || command === request.command) && isAbout({ effect: 'allow', object }, request)
+  })
 }

@@ -6,7 +6,7 @@ export interface ChannelLedger {
   readonly channel: number
   readonly identity: string
   readonly url: string
-  /** connected, waiting, window-full, dialling or failed. */
+  /** connected, waiting or window-full. */
   readonly state: string
   readonly isDurable: boolean
   readonly accepted: number
@@ -87,11 +87,9 @@ export function isBalanced(ledger: ChannelLedger): boolean {
 
 /** Explains in a few words why values wait, or that none do. */
 export function explainWait(ledger: ChannelLedger, now: number): string {
-  const { state, inFlight, queued, isDurable, bindings } = ledger
-  if (state === 'dialling') return 'its URL is being dialled'
-  if (state === 'failed') return 'its URL does not answer'
+  const { state, url, inFlight, queued, isDurable, bindings } = ledger
   if (inFlight + queued === 0) return 'nothing is waiting'
-  if (state === 'waiting') return 'nobody is connected'
+  if (state === 'waiting') return url === '' ? 'nobody is connected' : 'its URL is not connected'
   if (state === 'window-full') return 'sent, not committed'
   if (!isSlow(ledger, now)) return 'keeps up'
   if (queued === 0) return 'sent, not committed'

@@ -8,6 +8,8 @@ export interface UserRow {
   readonly bcrypt: string | undefined
   readonly scram: ScramRow | undefined
   readonly loopbackOnly: boolean
+  /** Milliseconds since 1970; 0 for users that were added before this was stored. */
+  readonly created: number
 }
 export interface ScramRow {
   readonly salt: Uint8Array

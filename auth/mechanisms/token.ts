@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import { AuthError } from '../errors.ts'
 import { formatIdentity } from '../identity.ts'
 import { parseExactIdentity } from '../login-attempt.ts'
-import type { Accounts, AuthPeer, AuthStep, Failed, Mechanism, MechanismExchange } from '../mechanism.ts'
+import type { Account, Accounts, AuthPeer, AuthStep, Failed, Mechanism, MechanismExchange } from '../mechanism.ts'
 import { parseScope, type Scope } from '../permissions.ts'
 import { type JwtOptions, verifyJwt } from '../token/jwt.ts'
 import { mayShowSecrets } from './password.ts'
@@ -99,9 +99,18 @@ export class TokenMechanism implements Mechanism {
     if (!who) return failed('its identity is not a user name')
     const account = accounts.find(who.tenant, who.name)
     if (!account || account.loopbackOnly) return failed('there is no such user', formatIdentity(who))
-    const { key, expires, scope } = verified
+    const { key, issued, expires, scope } = verified
+    if (!isIssuedFor(account, issued)) return failed('it is not younger than its user (`iat`)', formatIdentity(who))
     return { outcome: 'ok', account, credential: { method: this.method, key, expires, scope } }
   }
+}
+
+/**
+ * A token that was issued before its user was added was meant for another user of that name. The comparison is to the second,
+ * since that is how issuers write `iat`.
+ */
+function isIssuedFor({ created }: Account, issued: number | undefined): boolean {
+  return created === 0 || (issued !== undefined && issued >= Math.floor(created / 1000) * 1000)
 }
 
 /** A stored scope was valid when it was stored. If this version cannot parse it, it must not mean "everything". */

@@ -25,6 +25,8 @@ export interface VerifiedJwt {
   readonly identity: string
   /** The thumbprint of the key. */
   readonly key: string
+  /** Milliseconds since 1970; issuers write whole seconds. Undefined if the token does not say. */
+  readonly issued: number | undefined
   /** Milliseconds since 1970. */
   readonly expires: number
   readonly scope: Scope | undefined
@@ -51,7 +53,8 @@ export async function verifyJwt(token: string, options: JwtOptions, nowMs: numbe
     const identity = Object.hasOwn(payload, options.identity) ? payload[options.identity] : undefined
     if (typeof identity !== 'string') return { refused: `the claim ${options.identity} is missing or not a string` }
     const expires = (payload.exp! + TOLERANCE_S) * 1000
-    return { identity, key: key.id, expires, scope: scopeOf(payload['scope']) }
+    const issued = payload.iat === undefined ? undefined : payload.iat * 1000
+    return { identity, key: key.id, issued, expires, scope: scopeOf(payload['scope']) }
   } catch (error) {
     return { refused: whyRefused(error) }
   }

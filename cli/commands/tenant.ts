@@ -18,6 +18,7 @@ const QUOTAS = {
   instances: { flag: 'instances', what: 'bound metrics; each match of a pattern counts', head: 'instances' },
   values_per_second: { flag: 'values-per-second', what: 'values per second from its feeds', head: 'values/s' },
   controls_per_minute: { flag: 'controls-per-minute', what: 'controls per minute', head: 'controls/min' },
+  audit_bytes_per_day: { flag: 'audit-bytes-per-day', what: 'bytes of audit records per day', head: 'audit/day' },
   dials_per_minute: { flag: 'dials-per-minute', what: 'attempts per minute to dial consumers', head: 'dials/min' },
 } as const
 
@@ -93,7 +94,7 @@ function table(tenants: readonly AnswerRecord[], colors: Colors): string {
     const used = inner(tenant, 'used')
     const quota = inner(tenant, 'quota')
     const cells = Object.keys(QUOTAS).map((name) => {
-      const text = name === 'queued_bytes' ? formatBytes : formatCount
+      const text = name.includes('bytes') ? formatBytes : formatCount
       const limit = fieldNumber(quota, name)
       const isOver = limit > 0 && fieldNumber(used, name) >= limit
       const cell = text(fieldNumber(used, name)) + (limit === 0 ? '' : `/${text(limit)}`)

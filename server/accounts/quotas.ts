@@ -14,11 +14,13 @@ export interface Quota {
   readonly instances: number
   readonly valuesPerSecond: number
   readonly controlsPerMinute: number
+  readonly auditBytesPerDay: number
   readonly dialsPerMinute: number
 }
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
 
 export class Quotas {
   readonly #limits: (tenant: string) => Quota
@@ -59,6 +61,8 @@ export class TenantUse {
   readonly instances: Count
   readonly controls: Rate
   readonly dials: Rate
+  /** Bytes of the audit log. */
+  readonly audited: Allowance
   /** Bytes of VALUE frames in all its channels. The limit is read for every value. */
   readonly queued: { bytes: number; limit: number }
   readonly values: ValueMeter
@@ -74,6 +78,11 @@ export class TenantUse {
     this.instances = new Count(`tenant ${tenant}: bound metrics`, () => most(quota().instances))
     this.controls = new Rate(`tenant ${tenant}: controls in a minute`, () => most(quota().controlsPerMinute), now)
     this.dials = new Rate(`tenant ${tenant}: dials in a minute`, () => most(quota().dialsPerMinute), now)
+    this.audited = new Allowance(
+      `tenant ${tenant}: bytes of the audit log in a day`,
+      () => most(quota().auditBytesPerDay),
+      now,
+    )
     this.queued = { bytes: 0, limit: most(limits.queuedBytes) }
     this.values = new ValueMeter(() => most(quota().valuesPerSecond), now)
   }
@@ -174,8 +183,54 @@ export class Rate {
   }
 }
 
+/** An amount that may be used within a day. What was used is forgotten evenly, as much in a day as the limit. */
+export class Allowance {
+  readonly #what: string
+  readonly #limit: () => number
+  readonly #now: () => number
+  #used = 0
+  #at: number
+
+  constructor(what: string, limit: () => number, now: () => number) {
+    this.#what = what
+    this.#limit = limit
+    this.#now = now
+    this.#at = now()
+  }
+
+  get limit(): number {
+    return this.#limit()
+  }
+
+  /** Not counted while there is no limit. */
+  get used(): number {
+    const [now, limit] = [this.#now(), this.#limit()]
+    const forgotten = Number.isFinite(limit) ? ((now - this.#at) / DAY_MS) * limit : this.#used
+    this.#used = Math.max(0, this.#used - forgotten)
+    this.#at = now
+    return this.#used
+  }
+
+  get hasRoom(): boolean {
+    return this.used < this.#limit()
+  }
+
+  /** Throws StatusError QUOTA_EXCEEDED. */
+  needsRoom(): void {
+    if (!this.hasRoom) throw exceeded(`${this.#what}: ${this.#limit()} are allowed; try again later`)
+  }
+
+  /** Counts what was used; the last use may exceed the limit. */
+  take(amount: number): void {
+    if (Number.isFinite(this.#limit())) this.#used = this.used + amount
+  }
+}
+
 /** While there is no limit, the number of values after which the limit is read again. */
 const UNLOOKED = 1_000
+
+/** With a limit, values are counted in portions of this share of it. */
+const PORTION = 1 / 1_000
 
 /** A limit on the values of feeds in each second, which begins with its first value. Called for every value. */
 export class ValueMeter {
@@ -232,7 +287,9 @@ export class ValueMeter {
       this.refused++
       return false
     }
-    this.#taken++
+    const portion = Math.max(1, Math.floor(limit * PORTION))
+    this.#taken += portion
+    this.#free = portion - 1
     return true
   }
 }

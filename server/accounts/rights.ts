@@ -7,6 +7,7 @@ import type { AccessRequest, Verdict } from '../../auth/permissions.ts'
 import {
   covers,
   type Identity,
+  includesRole,
   judge,
   mayBeAllowed,
   mayRead,
@@ -39,6 +40,11 @@ export class Rights {
   /** Judges by the rules of the role and by the scope of the credential. */
   may({ identity, credential }: Asker, request: AccessRequest): boolean {
     return this.isCovered(credential, request) && this.judge(identity, request).allowed
+  }
+
+  /** Whether a user may give a role to others, or administer users who have it: it allows nothing that its own does not. */
+  mayGive({ role }: Pick<Identity, 'role'>, other: string): boolean {
+    return includesRole(role, other, (of) => this.#rules.of(of))
   }
 
   /** A scope need not name one's own channels and their settings: it only ever finds the channels that it covers. */

@@ -15,13 +15,21 @@ export class Users implements Accounts {
   readonly #tenants: TenantLookup
   readonly #identities = new Map<number, { userId: number; tenant: string; name: string; role: string }>()
   readonly #change: (change: Change) => void
+  readonly #wallMs: () => number
   #nextId: number
 
-  constructor(users: readonly UserRow[], tenants: TenantLookup, nextId: number, change: (change: Change) => void) {
+  constructor(
+    users: readonly UserRow[],
+    tenants: TenantLookup,
+    nextId: number,
+    change: (change: Change) => void,
+    wallMs: () => number,
+  ) {
     for (const user of users) this.#keep(user)
     this.#tenants = tenants
     this.#nextId = nextId
     this.#change = change
+    this.#wallMs = wallMs
   }
 
   get size(): number {
@@ -52,8 +60,8 @@ export class Users implements Accounts {
   }
 
   /** Adds a user, and its tenant if it is new. The caller has checked that the name is free. */
-  add(user: Omit<UserRow, 'id'>): Account {
-    const row = { ...user, id: this.#nextId++ }
+  add(user: Omit<UserRow, 'id' | 'created'>): Account {
+    const row = { ...user, id: this.#nextId++, created: this.#wallMs() }
     if (!this.#tenants.has(row.tenant)) this.#tenants.set(row.tenant)
     this.#put(row)
     return row

@@ -34,8 +34,6 @@ export class Channel {
   deleted = false
   /** Called when a connection has taken or left it, and when it is deleted, if the producer makes its connections. */
   onConnectionChange: (() => void) | undefined
-  /** The producer would connect, but may not [MON 14]. */
-  refused = false
 
   constructor(row: ChannelRow, owner: Identity, queue: Queue, outbox: Outbox) {
     this.id = row.id
@@ -75,9 +73,12 @@ export class Channel {
     return this.row.durable || this.row.defined
   }
 
-  /** The state that `producer.channels` reports. For a channel with a URL it must not show what answers where [MON 14]. */
-  get state(): 'connected' | 'waiting' | 'window-full' | 'failed' {
-    if (this.connection === undefined) return this.refused ? 'failed' : 'waiting'
+  /**
+   * The state that `producer.channels` reports. For a channel with a URL it must not show what answers where, or what its name
+   * resolves to [MON 14].
+   */
+  get state(): 'connected' | 'waiting' | 'window-full' {
+    if (this.connection === undefined) return 'waiting'
     return this.outbox.windowFull && this.row.url === '' ? 'window-full' : 'connected'
   }
 }

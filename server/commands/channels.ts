@@ -7,7 +7,10 @@ import type { CommandHandler, CommandSession, Reply } from '../sessions/handler.
 import type { Lookup } from './lookup.ts'
 import type { CommandServices } from './services.ts'
 
-type DefChannelServices = Pick<CommandServices, 'registry' | 'dialler' | 'rights' | 'refusals' | 'accounts' | 'journal'>
+type DefChannelServices = Pick<
+  CommandServices,
+  'registry' | 'dialler' | 'rights' | 'limitedRecords' | 'accounts' | 'journal'
+>
 
 const MIN_SECRET_BYTES = 16
 const MAX_SECRET_BYTES = 1024
@@ -42,7 +45,7 @@ interface OutboundDefinition {
 
 /** Checks the URL, the right and the operator's list. The name of the host is not resolved here. */
 async function defOutbound(
-  { registry, dialler, rights, refusals, accounts, journal }: DefChannelServices,
+  { registry, dialler, rights, limitedRecords, accounts, journal }: DefChannelServices,
   lookup: Lookup,
   session: CommandSession,
   { url: text, settings, secret }: OutboundDefinition,
@@ -53,7 +56,8 @@ async function defOutbound(
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // All refusals have the same text: which rule, list or address it was is for the operator only.
   if (!isAllowed || !dialler.permits(url)) {
-    refusals.record({ identity, address, object: url, outcome: 'PERMISSION_DENIED', detail: 'not dialled' })
+    const refused = { action: 'refused', outcome: 'PERMISSION_DENIED', detail: 'not dialled' } as const
+    limitedRecords.record({ ...refused, identity, address, object: url })
     throw new StatusError('PERMISSION_DENIED', 'this destination may not be dialled')
   }
   lookup.requireRoom(session)

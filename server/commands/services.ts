@@ -1,6 +1,6 @@
 /** The parts of the server that commands use. Each command names those that it needs. */
 import type { ScramVerifier } from '../../auth/scram/keys.ts'
-import type { Refusals } from '../accounts/audit/refusals.ts'
+import type { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import type { Rights } from '../accounts/rights.ts'
 import type { Users } from '../accounts/users.ts'
 import type { Bindings } from '../channels/bindings.ts'
@@ -23,8 +23,8 @@ export interface CommandServices {
   readonly dialler: ChannelDialler
   readonly accounts: Users
   readonly rights: Rights
-  /** Commands that were not permitted, on their way to the audit log. */
-  readonly refusals: Refusals
+  /** Commands that run nothing, on their way to the audit log. */
+  readonly limitedRecords: LimitedRecords
   readonly journal: Journal
   readonly host: QueueHost
 }

@@ -1,6 +1,7 @@
 /**
  * The common part of the controls that administer users and tokens. An admin may administer everybody; another user whom a
- * rule allows these controls may administer the users of its own tenant that are no admins. Other tenants do not exist for it.
+ * rule allows these controls may administer the users of its own tenant whose role allows nothing that its own does not. Other
+ * tenants do not exist for it.
  */
 import { AuthError } from '../../auth/errors.ts'
 import { DEFAULT_TENANT, formatIdentity, type QualifiedName } from '../../auth/identity.ts'
@@ -9,6 +10,7 @@ import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { prepareName } from '../../auth/prepare.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
+import type { Rights } from '../accounts/rights.ts'
 import type { Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import { type ControlArguments, type ControlParameter, type ControlResult, failed } from './control.ts'
@@ -67,17 +69,22 @@ export function noSuchUser(name: QualifiedName): ControlResult {
   return failed(`there is no user ${formatIdentity(name)}`)
 }
 
+export interface Administration {
+  readonly accounts: Users
+  readonly rights: Pick<Rights, 'mayGive'>
+}
+
 /** Calls `action` with the account of a name, if the caller may administer it. */
 export function withAdministeredAccount(
-  accounts: Users,
+  { accounts, rights }: Administration,
   caller: Identity,
   name: QualifiedName,
   action: (account: Account) => ControlResult | Promise<ControlResult>,
 ): ControlResult | Promise<ControlResult> {
   const account = seesTenant(caller, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
   if (account === undefined) return noSuchUser(name)
-  if (account.role === ADMIN_ROLE && caller.role !== ADMIN_ROLE) {
-    return failed(`${formatIdentity(name)} is an admin: only an admin may do that`)
+  if (!rights.mayGive(caller, account.role)) {
+    return failed(`${formatIdentity(name)} has the role ${account.role}, which may do more than yours: ask an admin`)
   }
   return action(account)
 }

@@ -46,6 +46,7 @@ export function channelConfigure(registry: Registry): Control {
     description: 'Changes the settings of one of your channels.',
     parameters: [channelParameter, ...channelParameters],
     immediate: true,
+    isRecorded: (args, context) => isForeign(registry, args, context),
     prepare(args, context) {
       const channel = channelOf(registry, args, context)
       const settings = settingsOf(args, channel.row, registry.defaults)
@@ -79,6 +80,7 @@ export function channelPurge(registry: Registry): Control {
       },
     ],
     immediate: true,
+    isRecorded: (args, context) => isForeign(registry, args, context),
     prepare(args, context) {
       const channel = channelOf(registry, args, context)
       const metric = args.get('metric') as number | undefined
@@ -93,6 +95,13 @@ export function channelPurge(registry: Registry): Control {
       }
     },
   }
+}
+
+/** Only what admins do to channels of others is recorded in the audit log. */
+function isForeign(registry: Registry, args: ControlArguments, { identity, channel }: ControlContext): boolean {
+  const id = args.get('channel') as number
+  const { owner } = (id === CURRENT_CHANNEL ? channel : registry.byId(id)) ?? {}
+  return owner?.userId !== identity.userId
 }
 
 function channelOf(registry: Registry, args: ControlArguments, context: ControlContext): Channel {

@@ -1,11 +1,11 @@
 /**
- * EXECUTEs in the audit log [MON 10]: `execute` before a control starts and `outcome` with its result; `repeat` for a key that
- * was used before; `dry-run`; and `refused`, whose records are limited so that repeated refusals cannot fill the log.
+ * EXECUTEs in the audit log [MON 10]: `execute` before a control starts and `outcome` with its result; and, in limited numbers,
+ * `repeat` for a key that was used before, `dry-run` and `refused`.
  */
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
+import type { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import type { AuditEntry, AuditLog } from '../accounts/audit/log.ts'
-import type { Refusals } from '../accounts/audit/refusals.ts'
 import type { StatusError } from '../core/errors.ts'
 import {
   type Control,
@@ -20,24 +20,27 @@ import {
 
 export class ControlAudit {
   readonly #audit: Pick<AuditLog, 'record'>
-  readonly #refusals: Pick<Refusals, 'record'>
+  readonly #limited: Pick<LimitedRecords, 'record'>
 
-  constructor(audit: Pick<AuditLog, 'record'>, refusals: Pick<Refusals, 'record'>) {
+  constructor(audit: Pick<AuditLog, 'record'>, limited: Pick<LimitedRecords, 'record'>) {
     this.#audit = audit
-    this.#refusals = refusals
+    this.#limited = limited
   }
 
   /** `id` is the id of the result. */
-  execute(
-    action: 'execute' | 'repeat' | 'dry-run',
+  execute(control: Control, args: ControlArguments, id: number, who: ControlContext): void {
+    this.#audit.record({ action: 'execute', ...executed(control, args, id, who), outcome: 'started' })
+  }
+
+  /** An EXECUTE that runs nothing. */
+  unexecuted(
+    action: 'repeat' | 'dry-run',
     control: Control,
     args: ControlArguments,
     id: number,
     who: ControlContext,
   ): void {
-    const outcome = action === 'execute' ? 'started' : action
-    const loggable = loggableArguments(control, args)
-    this.#audit.record({ action, ...actor(who), object: control.name, args: loggable, outcome, detail: `result ${id}` })
+    this.#limited.record({ action, ...executed(control, args, id, who), outcome: action })
   }
 
   outcome(control: string, id: number, { outcome, detail }: ControlResult, who: ControlContext): void {
@@ -68,12 +71,16 @@ export class ControlAudit {
     const given = new Map(list.map((argument) => [argument.name, argument.value]))
     const args = control === undefined ? {} : loggableArguments(control, given)
     const { status: outcome, message: detail } = error
-    this.#refusals.record({ identity: who.identity, address: who.address, object: name, args, outcome, detail })
+    this.#limited.record({ action: 'refused', ...actor(who), object: name, args, outcome, detail })
   }
 }
 
-function actor({ identity, address }: ControlContext): Pick<AuditEntry, 'identity' | 'address'> {
+function actor({ identity, address }: ControlContext): Pick<ControlContext, 'identity' | 'address'> {
   return { identity, address }
+}
+
+function executed(control: Control, args: ControlArguments, id: number, who: ControlContext) {
+  return { ...actor(who), object: control.name, args: loggableArguments(control, args), detail: `result ${id}` }
 }
 
 /** Hides secrets, and arguments that are not declared: they may be secrets under a misspelt name. */

@@ -1,5 +1,5 @@
 /** The controls that an identity can see: those of the server, and those that appear and disappear at run time. */
-import type { Identity } from '../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import type { Control, ControlSource } from './control.ts'
 
 /** Whether an identity may run a control with some arguments; only then the catalogue shows it. */
@@ -38,7 +38,8 @@ export class ControlCatalogue {
     return control && this.#isVisible(control, identity) ? control : undefined
   }
 
-  #isVisible({ name, tenants }: Control, identity: Identity): boolean {
+  #isVisible({ name, tenants, adminOnly }: Control, identity: Identity): boolean {
+    if (adminOnly && identity.role !== ADMIN_ROLE) return false
     if (tenants !== undefined && !tenants.includes(identity.tenant)) return false
     return this.#isShown(identity, name)
   }

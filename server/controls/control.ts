@@ -66,7 +66,9 @@ export interface Control {
   readonly parameters: readonly ControlParameter[]
   /** The only tenants whose users may run it, whatever the rules say; undefined for all tenants. */
   readonly tenants?: readonly string[]
-  /** How many may run at the same time; undefined for any number. */
+  /** True if only admins may run it, whatever the rules say: to all others it does not exist. */
+  readonly adminOnly?: true
+  /** How many may run at the same time for each tenant; undefined for any number. */
   readonly maxRunning?: number
   /**
    * True if the control runs before the response, so that OK means that its effect is stored [MON 8 Configuring]. Its
@@ -75,6 +77,11 @@ export interface Control {
   readonly immediate?: true
   /** Adds omitted arguments that have only one possible value to `args`, before the rights are checked. */
   complete?(args: Map<string, Value['value']>): void
+  /**
+   * Whether an EXECUTE that `prepare` has accepted is recorded in the audit log; if undefined, it always is. Controls that only
+   * list or explain are not, and neither is what users do to their own channels.
+   */
+  isRecorded?(args: ControlArguments, context: ControlContext): boolean
   /**
    * Checks the arguments and changes nothing. Returns the function that is run when the announcement of the result is stored.
    * Throws StatusError.

@@ -7,12 +7,12 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { AuthError } from '../../auth/errors.ts'
-import type { AccessRequest, Identity } from '../../auth/permissions.ts'
+import { type AccessRequest, ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { ExecutionRow } from '../../storage/store.ts'
+import type { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
-import type { Refusals } from '../accounts/audit/refusals.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
@@ -50,13 +50,16 @@ export interface ExecutorOptions {
   readonly log: Logger
   readonly rights: ControlRights
   readonly audit: Pick<AuditLog, 'record'>
-  readonly refusals: Pick<Refusals, 'record'>
+  readonly limitedRecords: Pick<LimitedRecords, 'record'>
   /** Counts an EXECUTE; throws StatusError QUOTA_EXCEEDED. */
   readonly admit: (identity: Identity) => void
+  /** Required for an EXECUTE that will be recorded; throws StatusError QUOTA_EXCEEDED. */
+  readonly needsAuditRoom: (identity: Identity) => void
   readonly executions: readonly ExecutionRow[]
 }
 
-/** Controls that run at the same time. */
+/** Controls that run at the same time, for one tenant and for all together. */
+const MAX_RUNNING_OF_TENANT = 128
 const MAX_RUNNING = 1024
 /** How long a stop waits for running controls; a program that ignores SIGTERM has been killed by then. */
 const STOP_MS = 3_000
@@ -72,6 +75,8 @@ interface CheckedExecute {
   readonly isDryRun: boolean
   /** The execution that it repeats; undefined if it is the first one. */
   readonly known: Execution | undefined
+  /** Whether it is recorded in the audit log. */
+  readonly isRecorded: boolean
   readonly run: ControlRun
 }
 
@@ -96,11 +101,12 @@ export class Executor {
   readonly #secret = randomBytes(32)
   readonly #stopping = new AbortController()
   readonly #unfinished = new Set<Promise<void>>()
+  /** By tenant, and by tenant and control. */
   readonly #running = new Map<string, number>()
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
-    const { rights, journal, age, audit, refusals, executions } = options
+    const { rights, journal, age, audit, limitedRecords, executions } = options
     this.#options = options
     // Each program that runs has a listener.
     setMaxListeners(0, this.#stopping.signal)
@@ -108,7 +114,7 @@ export class Executor {
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
     this.#executions = new Executions({ rows: executions, change, age })
-    this.#audit = new ControlAudit(audit, refusals)
+    this.#audit = new ControlAudit(audit, limitedRecords)
   }
 
   /** Adds controls, and sources of controls that appear and disappear at run time. */
@@ -158,28 +164,35 @@ export class Executor {
         : idempotencyKeyOf(invocation.key, invocation.given, control, this.#secret)
     const user = context.identity.userId
     const known = key && this.#executions.find(user, name, key)
-    if (known === undefined && !isDryRun) this.#checkCapacity(control, user, key)
+    if (known === undefined && !isDryRun) this.#checkCapacity(control, context.identity, key)
     const run = known === undefined ? control.prepare(args, context) : () => DRY_RUN
-    return { control, all: invocation.all, context, key, isDryRun, known, run }
+    const isRecorded = control.isRecorded?.(args, context) ?? true
+    if (isRecorded && known === undefined && !isDryRun) this.#options.needsAuditRoom(context.identity)
+    return { control, all: invocation.all, context, key, isDryRun, known, isRecorded, run }
   }
 
+  /** The refusals name no counts: nobody learns what others run. Admins are kept out only by `maxRunning`. */
   #checkCapacity(
     { name, maxRunning = Number.POSITIVE_INFINITY }: Control,
-    user: number,
+    { userId, tenant, role }: Identity,
     key: IdempotencyKey | undefined,
   ): void {
-    if (key !== undefined) this.#executions.needsRoom(user)
-    const running = this.#running.get(name) ?? 0
-    if (running >= maxRunning)
-      throw new StatusError('BUSY', `${name} is already running, ${running} times: try again later`)
-    if (this.#runningAll >= MAX_RUNNING)
-      throw new StatusError('BUSY', `${MAX_RUNNING} controls are already running: try again later`)
+    if (key !== undefined) this.#executions.needsRoom(userId)
+    const running = (of: string): number => this.#running.get(of) ?? 0
+    if (running(`${tenant}/${name}`) >= maxRunning) {
+      throw new StatusError('BUSY', `${name} is already running: try again later`)
+    }
+    const isFull = running(tenant) >= MAX_RUNNING_OF_TENANT || this.#runningAll >= MAX_RUNNING
+    if (isFull && role !== ADMIN_ROLE) {
+      throw new StatusError('BUSY', 'too many controls are already running: try again later')
+    }
   }
 
   /** Responds to an EXECUTE for which nothing runs: a dry run, or the repetition of a key. */
-  #respondOnly({ control, all, context, known }: CheckedExecute): ExecuteResponse {
+  #respondOnly({ control, all, context, known, isRecorded }: CheckedExecute): ExecuteResponse {
     const pending = this.#results.announce(control.name, context.identity.userId, context.channel)
-    this.#audit.execute(known === undefined ? 'dry-run' : 'repeat', control, all, pending.id, context)
+    const action = known === undefined ? 'dry-run' : 'repeat'
+    if (isRecorded) this.#audit.unexecuted(action, control, all, pending.id, context)
     const finish = (result: Uint8Array): void => this.#results.deliver(pending, result)
     const run = (): void => {
       if (known === undefined) finish(encodeResult(DRY_RUN))
@@ -191,21 +204,21 @@ export class Executor {
 
   /** The audit record and the announcement of the result are one batch; the control starts when it is stored and the response was sent. */
   #runAfterResponse(checked: CheckedExecute): ExecuteResponse {
-    const { control, all, context, key } = checked
+    const { control, all, context, key, isRecorded } = checked
     const user = context.identity.userId
     const pending = this.#results.announce(control.name, user, context.channel)
-    this.#audit.execute('execute', control, all, pending.id, context)
+    if (isRecorded) this.#audit.execute(control, all, pending.id, context)
     const started = { ...checked, pending, execution: this.#executions.begin(user, control.name, key) }
-    this.#count(control.name, 1)
+    this.#count(started, 1)
     return { id: pending.id, run: () => this.#watch(this.#run(started)) }
   }
 
   /** Runs a control before the response. Its effect is in the same batch as its audit record, or in a later one. */
   async #runBeforeResponse(checked: CheckedExecute): Promise<ExecuteResponse> {
-    const { control, all, context, key, run } = checked
+    const { control, all, context, key, isRecorded, run } = checked
     const user = context.identity.userId
     const id = this.#options.ids.take()
-    this.#audit.execute('execute', control, all, id, context)
+    if (isRecorded) this.#audit.execute(control, all, id, context)
     const execution = this.#executions.begin(user, control.name, key)
     try {
       const result = await run(this.#stopping.signal)
@@ -236,14 +249,14 @@ export class Executor {
     } catch (error) {
       result = this.#failure(error, control.name)
     }
-    this.#count(control.name, -1)
+    this.#count(started, -1)
     this.#end(started, result)
   }
 
   /** The result, its audit record and the end of its execution are one batch. */
-  #end({ control, context, pending, execution }: StartedExecute, result: ControlResult): void {
+  #end({ control, context, pending, execution, isRecorded }: StartedExecute, result: ControlResult): void {
     const bytes = encodeResult(result)
-    this.#audit.outcome(control.name, pending.id, result, context)
+    if (isRecorded) this.#audit.outcome(control.name, pending.id, result, context)
     this.#results.deliver(pending, bytes)
     this.#executions.end(execution, bytes)
   }
@@ -255,10 +268,12 @@ export class Executor {
     return failed('the producer failed; its log has the details')
   }
 
-  #count(control: string, more: 1 | -1): void {
-    const running = (this.#running.get(control) ?? 0) + more
-    if (running === 0) this.#running.delete(control)
-    else this.#running.set(control, running)
+  #count({ control: { name }, context: { identity } }: StartedExecute, more: 1 | -1): void {
+    for (const of of [identity.tenant, `${identity.tenant}/${name}`]) {
+      const running = (this.#running.get(of) ?? 0) + more
+      if (running === 0) this.#running.delete(of)
+      else this.#running.set(of, running)
+    }
     this.#runningAll += more
   }
 

@@ -24,6 +24,7 @@ import type { Hub } from '../metrics/hub.ts'
 import { isPattern } from '../metrics/pattern.ts'
 import { asInvalidArgument, noSuchUser, records, seesTenant, stringArgument, textField } from './administration.ts'
 import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
+import { ruledDestination } from './ruled-destination.ts'
 
 export interface RoleControlsOptions {
   readonly rules: Rules
@@ -93,6 +94,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 
   const adding = (effect: Rule['effect']): Control => ({
     name: `role.${effect}`,
+    adminOnly: true,
     description: `Adds a rule: the users of a role may${effect === 'deny' ? ' not' : ''} do this. Returns its number.`,
     parameters: [
       roleParameter,
@@ -116,6 +118,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 
   const forget: Control = {
     name: 'role.forget',
+    adminOnly: true,
     description: 'Removes one rule.',
     parameters: [{ name: 'rule', type: UINT32, description: 'Its number, as `role.list` shows it.' }],
     prepare(args) {
@@ -132,6 +135,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 
   const remove: Control = {
     name: 'role.remove',
+    adminOnly: true,
     description: 'Removes all rules of a role that no user has.',
     parameters: [roleParameter],
     prepare(args) {
@@ -150,8 +154,10 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 
   const list: Control = {
     name: 'role.list',
+    adminOnly: true,
     description: 'Lists the rules of all roles.',
     parameters: [],
+    isRecorded: () => false,
     prepare: () => () => ok('', records(rules.list().map(describe))),
   }
 
@@ -169,12 +175,15 @@ export function roleExplain({ accounts, rights, hub, destination, permits, tenan
       objectParameter,
       whereParameter,
     ],
+    isRecorded: () => false,
     prepare(args, { identity: asker }) {
       const name = asInvalidArgument(() => parseIdentity(stringArgument(args, 'user') ?? ''))
       const command = commandNamed(stringArgument(args, 'command') ?? '')
       const ruledAs = ruled[command]
       const given = stringArgument(args, 'object') ?? ''
-      const object = ruledAs === undefined || given === '' ? given : canonicalObject(ruledAs, given, destination)
+      const isUrl = ruledAs === 'DEF_CHANNEL' && given !== ''
+      const isOneUrl = isUrl && !isPattern(given)
+      const object = isOneUrl ? destination(given).url : isUrl ? ruledDestination(given, destination) : given
       const where = new Map(Object.entries(whereOf(args)))
       return () => {
         const account = seesTenant(asker, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
@@ -196,8 +205,7 @@ export function roleExplain({ accounts, rights, hub, destination, permits, tenan
         const only = ruledAs === 'EXECUTE' && asker.role === ADMIN_ROLE ? tenantsOf(object) : undefined
         if (only?.includes(identity.tenant) === false) return answer(false, 'the control is for other tenants')
         const verdict = rights.judge(identity, { command: ruledAs, object, argument: (of) => where.get(of) })
-        const isDialled = ruledAs === 'DEF_CHANNEL' && object !== '' && !isPattern(object)
-        if (verdict.allowed && isDialled && !permits(object)) {
+        if (verdict.allowed && isOneUrl && !permits(object)) {
           return answer(false, `${verdict.because}; but \`dial.allow\` in the configuration does not permit it`)
         }
         return answer(verdict.allowed, verdict.because)
@@ -247,13 +255,14 @@ function objectOf(args: ControlArguments): string {
   throw new StatusError('INVALID_ARGUMENT', `object is 1 to ${MAX_CHARACTERS} characters without spaces`)
 }
 
-/** The canonical spelling of a destination, because a denial of another spelling would deny nothing. Throws StatusError INVALID_ARGUMENT. */
+/** The canonical spelling of the object of a rule. Throws StatusError INVALID_ARGUMENT. */
 function canonicalObject(
   command: Rule['command'],
   object: string,
   destination: RoleControlsOptions['destination'],
 ): string {
-  return command !== 'DEF_CHANNEL' || isPattern(object) ? object : destination(object).url
+  const isDestination = command === 'DEF_CHANNEL' || (command === '*' && object.includes('://'))
+  return isDestination ? ruledDestination(object, destination) : object
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */

@@ -6,7 +6,7 @@ import type { Quota, Quotas } from '../accounts/quotas.ts'
 import type { Tenants } from '../accounts/tenants.ts'
 import type { Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
-import { asInvalidArgument, records, stringArgument, tenantParameter, textField } from './administration.ts'
+import { asInvalidArgument, records, seesTenant, stringArgument, tenantParameter, textField } from './administration.ts'
 import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
 export interface TenantControlsOptions {
@@ -27,6 +27,7 @@ const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly desc
   instances: { key: 'instances', description: 'Metrics that are bound; each match of a pattern counts.' },
   values_per_second: { key: 'valuesPerSecond', description: 'Values that its feeds may deliver.' },
   controls_per_minute: { key: 'controlsPerMinute', description: 'EXECUTEs.' },
+  audit_bytes_per_day: { key: 'auditBytesPerDay', description: 'Bytes of records in the audit log.' },
   dials_per_minute: { key: 'dialsPerMinute', description: 'Attempts to connect to consumers.' },
 }
 
@@ -42,6 +43,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
 
   const add: Control = {
     name: 'tenant.add',
+    adminOnly: true,
     description: 'Adds a tenant. An omitted limit is the one of the configuration.',
     parameters,
     prepare(args) {
@@ -59,6 +61,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
 
   const set: Control = {
     name: 'tenant.set',
+    adminOnly: true,
     description: 'Changes the limits of a tenant. What it already has stays.',
     parameters,
     prepare(args) {
@@ -76,6 +79,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
 
   const remove: Control = {
     name: 'tenant.remove',
+    adminOnly: true,
     description: 'Removes a tenant that has no users.',
     parameters: parameters.slice(0, 1),
     prepare(args) {
@@ -94,12 +98,14 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
 
   const list: Control = {
     name: 'tenant.list',
-    description: 'Lists the tenants with their limits and what they use.',
+    description: 'Lists the tenants with their limits and what they use: an admin sees all, others their own.',
     parameters: [],
-    prepare() {
+    isRecorded: () => false,
+    prepare(_, { identity }) {
       return () => {
         const items = tenants
           .list()
+          .filter((name) => seesTenant(identity, name))
           .map((name): Field[] => [
             textField('tenant', name),
             { name: 'users', type: UINT32, value: usersOf(name) },
@@ -132,7 +138,7 @@ function quotaOf(args: ControlArguments): Partial<Quota> {
 }
 
 function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
-  const { connections, channels, instances, controls, dials, queued, values } = quotas.of(tenant)
+  const { connections, channels, instances, controls, audited, dials, queued, values } = quotas.of(tenant)
   return {
     connections: connections.used,
     channels: channels.used,
@@ -140,6 +146,7 @@ function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
     instances: instances.used,
     valuesPerSecond: values.used,
     controlsPerMinute: controls.used,
+    auditBytesPerDay: audited.used,
     dialsPerMinute: dials.used,
   }
 }

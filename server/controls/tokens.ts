@@ -1,13 +1,13 @@
 /** `token.*`: opaque tokens of users [MON 11]. The user of a token generates it; the producer only ever gets its hash. */
 import { formatIdentity } from '../../auth/identity.ts'
-import { covers, formatScope, parseScope, type Scope } from '../../auth/permissions.ts'
+import { covers, formatScope, parseScope, ruleCommands, type Scope } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { TokenRow } from '../../storage/store.ts'
 import type { Tokens } from '../accounts/tokens.ts'
-import type { Users } from '../accounts/users.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import {
+  type Administration,
   asInvalidArgument,
   records,
   seesTenant,
@@ -20,8 +20,7 @@ import {
 } from './administration.ts'
 import { type Control, type ControlArguments, failed, ok } from './control.ts'
 
-export interface TokenControlsOptions {
-  readonly accounts: Users
+export interface TokenControlsOptions extends Administration {
   readonly tokens: Tokens
   readonly clock: Pick<Clock, 'wallMs'>
   /** Resolves when everything that has changed so far is stored. */
@@ -33,7 +32,8 @@ const MAX_NAME_CHARACTERS = 64
 const MAX_SECONDS = 100 * 365 * 86_400
 const tokenParameter = { name: 'token', type: UINT32, description: 'Its number, as `token.list` shows it.' }
 
-export function tokenControls({ accounts, tokens, clock, stored }: TokenControlsOptions): Control[] {
+export function tokenControls(options: TokenControlsOptions): Control[] {
+  const { accounts, tokens, clock, stored } = options
   const add: Control = {
     name: 'token.add',
     description: 'Lets a user log in with a token; returns its number.',
@@ -58,7 +58,7 @@ export function tokenControls({ accounts, tokens, clock, stored }: TokenControls
       requireNarrower(scope, credential.scope)
       const seconds = secondsOf(args)
       return () =>
-        withAdministeredAccount(accounts, identity, who, async (account) => {
+        withAdministeredAccount(options, identity, who, async (account) => {
           if (account.loopbackOnly) return failed(`${formatIdentity(who)} is the command line's own user`)
           if (tokens.find(hash)) return failed('this token exists already: generate another one')
           const made = clock.wallMs()
@@ -81,7 +81,7 @@ export function tokenControls({ accounts, tokens, clock, stored }: TokenControls
         const account = token && accounts.byId(token.user)
         const none = failed(`there is no token ${id}`)
         if (token === undefined || account === undefined || !seesTenant(identity, account.tenant)) return none
-        return withAdministeredAccount(accounts, identity, account, async () => {
+        return withAdministeredAccount(options, identity, account, async () => {
           tokens.revoke(token)
           await stored()
           return ok(`token ${id} of ${formatIdentity(account)} is revoked`)
@@ -97,6 +97,7 @@ export function tokenControls({ accounts, tokens, clock, stored }: TokenControls
       { ...userParameter, optional: true, description: 'Only those of this user.' },
       { ...tenantParameter, description: 'Only those of this tenant; with `user`, if omitted: default.' },
     ],
+    isRecorded: () => false,
     prepare(args, { identity }) {
       const only = args.has('user') ? userNameArgument(args) : undefined
       const tenant = only?.tenant ?? stringArgument(args, 'tenant')
@@ -153,8 +154,9 @@ function secondsOf(args: ControlArguments): number | undefined {
 function requireNarrower(scope: Scope | undefined, own: Scope | undefined): void {
   if (own === undefined) return
   const isNarrower = scope?.every(({ command, object }) => {
-    const entries = command === '*' ? own.filter((entry) => entry.command === '*') : own
-    return covers(entries, { command: command === '*' ? 'COLLECT' : command, object })
+    if (command !== '*') return covers(own, { command, object })
+    const entries = own.filter((entry) => entry.command === '*')
+    return ruleCommands.every((each) => covers(entries, { command: each, object }))
   })
   if (isNarrower) return
   throw new StatusError('PERMISSION_DENIED', 'the scope of a token must lie within the scope of the login that adds it')

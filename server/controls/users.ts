@@ -10,6 +10,7 @@ import type { Users } from '../accounts/users.ts'
 import type { IsAffected } from '../channels/rights-revocation.ts'
 import { StatusError } from '../core/errors.ts'
 import {
+  type Administration,
   asInvalidArgument,
   records,
   requireUnscopedLogin,
@@ -26,8 +27,7 @@ import { type Control, type ControlArguments, type ControlParameter, failed, ok 
 /** The user of the CLI, which is made at the first start. */
 export const LOCAL_USER = 'local'
 
-export interface UserControlsOptions {
-  readonly accounts: Users
+export interface UserControlsOptions extends Administration {
   readonly rules: Pick<Rules, 'hasRole'>
   readonly hasher: PasswordHasher
   readonly iterations: number
@@ -66,7 +66,7 @@ export function userControls(options: UserControlsOptions): Control[] {
     prepare(args, { identity, credential }) {
       const name = userNameArgument(args)
       const secret = args.has('password') ? passwordOf(args) : undefined
-      const given = roleOf(args, identity, options.rules)
+      const given = roleOf(args, identity, options)
       if (secret !== undefined || given === ADMIN_ROLE) requireUnscopedLogin(credential)
       return async () => {
         if (!seesTenant(identity, name.tenant)) return failed(`there is no tenant ${name.tenant}`)
@@ -92,7 +92,7 @@ export function userControls(options: UserControlsOptions): Control[] {
       const secret = passwordOf(args)
       requireUnscopedLogin(credential)
       return () =>
-        withAdministeredAccount(accounts, identity, name, async (account) => {
+        withAdministeredAccount(options, identity, name, async (account) => {
           if (account.loopbackOnly)
             return failed(`${formatIdentity(name)} has no password: the command line uses its secret file`)
           const verifiers = await makeVerifiers(secret, hasher, iterations)
@@ -111,10 +111,10 @@ export function userControls(options: UserControlsOptions): Control[] {
     parameters: [userParameter, tenantParameter, role],
     prepare(args, { identity, credential }) {
       const name = userNameArgument(args)
-      const given = roleOf(args, identity, options.rules)
+      const given = roleOf(args, identity, options)
       requireUnscopedLogin(credential)
       return () =>
-        withAdministeredAccount(accounts, identity, name, async (account) => {
+        withAdministeredAccount(options, identity, name, async (account) => {
           if (account.id === identity.userId) return failed('nobody can change their own role: ask another admin')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (given !== ADMIN_ROLE && isLastAdmin(accounts, account)) return failed(lastAdmin(account))
@@ -133,7 +133,7 @@ export function userControls(options: UserControlsOptions): Control[] {
     prepare(args, { identity }) {
       const name = userNameArgument(args)
       return () =>
-        withAdministeredAccount(accounts, identity, name, async (account) => {
+        withAdministeredAccount(options, identity, name, async (account) => {
           // Nobody would receive the result, and the last admin would lock everybody out.
           if (account.id === identity.userId) return failed('a user cannot remove itself: ask another admin')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
@@ -150,6 +150,7 @@ export function userControls(options: UserControlsOptions): Control[] {
     name: 'user.list',
     description: 'Lists the users: an admin sees all, others those of their tenant.',
     parameters: [],
+    isRecorded: () => false,
     prepare(_, { identity }) {
       return () => {
         const seen = accounts.list().filter(({ tenant }) => seesTenant(identity, tenant))
@@ -176,16 +177,18 @@ function lastAdmin(account: Account): string {
   return `${formatIdentity(account)} is the last admin: make another one first`
 }
 
-/** Throws StatusError INVALID_ARGUMENT, or PERMISSION_DENIED for the role admin if the caller is no admin. */
-function roleOf(args: ControlArguments, caller: Identity, rules: Pick<Rules, 'hasRole'>): string {
+/** Throws StatusError INVALID_ARGUMENT, or PERMISSION_DENIED if the role may do more than that of the caller. */
+function roleOf(
+  args: ControlArguments,
+  caller: Identity,
+  { rules, rights }: Pick<UserControlsOptions, 'rules' | 'rights'>,
+): string {
   const given = stringArgument(args, 'role') ?? CONSUMER_ROLE
   if (!rules.hasRole(given)) {
     throw new StatusError('INVALID_ARGUMENT', `there is no role ${given}: create it with \`role.allow\``)
   }
-  if (given === ADMIN_ROLE && caller.role !== ADMIN_ROLE) {
-    throw new StatusError('PERMISSION_DENIED', 'only an admin may give the role admin')
-  }
-  return given
+  if (rights.mayGive(caller, given)) return given
+  throw new StatusError('PERMISSION_DENIED', `the role ${given} may do more than yours: only an admin may give it`)
 }
 
 function passwordOf(args: ControlArguments): string {

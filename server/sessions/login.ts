@@ -1,5 +1,6 @@
 /** The login of one connection [MON 6.3, 6.4, 11]: methods on offer, AUTH exchange, number of failures, and identity in the end. */
 import { AuthError } from '../../auth/errors.ts'
+import { parseIdentityOrNone } from '../../auth/login-attempt.ts'
 import type { AuthExchange, AuthPeer, Credential, Failed } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import { MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
@@ -11,6 +12,8 @@ import type { SessionContext } from './context.ts'
 import type { AuthProvider } from './incoming-connection.ts'
 
 const MAX_FAILURES = 3
+/** Recorded in the audit log instead of a name that nobody has. */
+const UNKNOWN = 'unknown'
 /** The interval at which a response that waits for the disk checks whether the disk is full. */
 const DISK_CHECK_MS = 500
 
@@ -88,12 +91,19 @@ export class SessionLogin {
     const { address } = this.#peer
     this.#failures++
     log.info({ peer: address, method: this.#method, failures: this.#failures, throttled, reason }, 'AUTH failed')
-    failures.failed({ identity, address, method: this.#method, throttled })
+    failures.failed({ identity: this.#recorded(identity), address, method: this.#method, throttled })
     if (!throttled && !(await this.#isStored())) {
       log.warn({ peer: address }, 'the disk is full: an AUTH failure is answered before it is in the audit log')
     }
     const outcome = this.#failures >= MAX_FAILURES ? 'closed' : 'refused'
     return { outcome, status: 'AUTH_FAILED', detail: 'not admitted' }
+  }
+
+  /** A name that nobody has may be a password that was typed into the wrong field: it is not written down. */
+  #recorded(identity: string): string {
+    if (identity === '') return ''
+    const who = parseIdentityOrNone(identity)
+    return who && this.#context.accounts.find(who.tenant, who.name) ? identity : UNKNOWN
   }
 
   /** Waits until the record is durable (true), or the disk is found to be full (false). */

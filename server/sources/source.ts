@@ -46,6 +46,8 @@ export interface ServerView {
   controls(identity: Identity): readonly Control[]
   readonly rights: Rights
   readonly audit: AuditLog
+  /** When a user was added, milliseconds since 1970. */
+  createdOf(userId: number): number
   /** Entries of `producer.sensors` that belong to no source. */
   readonly statuses: readonly StatusEntry[]
 }

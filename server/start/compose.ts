@@ -8,8 +8,8 @@ import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { Throttle } from '../../auth/throttle.ts'
 import type { Change, Recovered, StorageError, Store } from '../../storage/store.ts'
 import { AuthFailures } from '../accounts/audit/failures.ts'
+import { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import { AuditLog } from '../accounts/audit/log.ts'
-import { Refusals } from '../accounts/audit/refusals.ts'
 import { Quotas } from '../accounts/quotas.ts'
 import { Rights } from '../accounts/rights.ts'
 import { Rules } from '../accounts/rules.ts'
@@ -105,12 +105,26 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
 
-  const audit = new AuditLog({ journal, clock, store, audited: recovered.audited })
-  const failures = new AuthFailures(audit, clock)
-  const refusals = new Refusals(audit, () => clock.monotonicMs())
   const tenants = new Tenants(recovered.tenants, config.quota, change)
   const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
-  const accounts = new Users(recovered.users, tenants, recovered.nextUserId, change)
+  // What admins do belongs to every tenant: with a control they raise what another user has used up.
+  const isCounted = ({ role }: { readonly role?: string }): boolean => role !== ADMIN_ROLE
+  const audit = new AuditLog({
+    journal,
+    clock,
+    store,
+    audited: recovered.audited,
+    charge: (actor, bytes) => {
+      if (isCounted(actor)) quotas.of(actor.tenant).audited.take(bytes)
+    },
+  })
+  const failures = new AuthFailures(audit, clock)
+  const limitedRecords = new LimitedRecords({
+    log: audit,
+    now: () => clock.monotonicMs(),
+    hasRoom: (identity) => !isCounted(identity) || quotas.of(identity.tenant).audited.hasRoom,
+  })
+  const accounts = new Users(recovered.users, tenants, recovered.nextUserId, change, () => clock.wallMs())
   const tokens = new Tokens(recovered.tokens, recovered.nextTokenId, change)
   const rules = new Rules(recovered.rules, recovered.nextRule, change)
   const rights = new Rights(rules)
@@ -181,10 +195,12 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     log,
     rights,
     audit,
-    refusals,
-    // Those of an admin belong to every tenant: with one it raises what another has used up.
-    admit: ({ tenant, role }) => {
-      if (role !== ADMIN_ROLE) quotas.of(tenant).controls.take()
+    limitedRecords,
+    admit: (identity) => {
+      if (isCounted(identity)) quotas.of(identity.tenant).controls.take()
+    },
+    needsAuditRoom: (identity) => {
+      if (isCounted(identity)) quotas.of(identity.tenant).audited.needsRoom()
     },
     executions: recovered.executions,
   })
@@ -197,7 +213,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     journal,
     audit,
     failures,
-    refusals,
+    limitedRecords,
     host,
     registry,
     bindings,
@@ -230,6 +246,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       controls: (identity: Identity) => executor.visible(identity),
       rights,
       audit,
+      createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
       statuses: files.tls === undefined ? [] : [files.tls],
     },
   }
@@ -255,8 +272,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...programs,
       ...sensorControls({ hub, change, stored }),
       ...sources.flatMap(({ controls = [] }) => controls),
-      ...userControls({ accounts, rules, hasher, iterations, withdraw, reconsider, stored }),
-      ...tokenControls({ accounts, tokens, clock, stored }),
+      ...userControls({ accounts, rights, rules, hasher, iterations, withdraw, reconsider, stored }),
+      ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
       roleExplain({ accounts, rights, hub, destination, permits, tenantsOf }),

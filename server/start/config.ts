@@ -109,16 +109,21 @@ const limits = section(
 const quota = section(
   z
     .strictObject({
-      connections: key(integer(0, 1_000_000), 0n, 'Authenticated connections.'),
-      channels: key(integer(0, 100_000_000), 0n, 'Channels that are kept.'),
+      connections: key(integer(0, 1_000_000), 1_000n, 'Authenticated connections.'),
+      channels: key(integer(0, 100_000_000), 20_000n, 'Channels that are kept.'),
       queued_bytes: key(integer(0, TEBIBYTE), 0n, 'Bytes of values that wait in all channels together.'),
       instances: key(
         integer(0, 1_000_000_000),
-        0n,
+        4_000_000n,
         'Metrics that are bound, each match of a pattern counted by itself.',
       ),
-      values_per_second: key(integer(0, 1_000_000_000), 0n, 'Values that its feeds may bring in.'),
-      controls_per_minute: key(integer(0, 1_000_000), 0n, 'EXECUTEs.'),
+      values_per_second: key(integer(0, 1_000_000_000), 4_000_000n, 'Values that its feeds may bring in.'),
+      controls_per_minute: key(integer(0, 1_000_000), 1_200n, 'EXECUTEs.'),
+      audit_bytes_per_day: key(
+        integer(0, TEBIBYTE),
+        134_217_728n,
+        'Bytes of the records that its users cause in the audit log.',
+      ),
       dials_per_minute: key(integer(0, 1_000_000), 60n, 'Attempts to connect to consumers [MON 14].'),
     })
     .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),

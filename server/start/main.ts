@@ -1,4 +1,5 @@
 /** `cinnabar serve`: configuration, start, what is printed, signals, exit codes: 0 stopped, 1 failed, 2 bad configuration. */
+import { closeSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
@@ -18,6 +19,7 @@ export interface ServeOptions {
 
 /** Runs until a signal or a failure; returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
+  closeInherited()
   const config = readConfig(options)
   if (config === undefined) return 2
   const log = createLogger(config.log.level)
@@ -44,6 +46,32 @@ export async function serve(options: ServeOptions): Promise<number> {
     if (!(error instanceof ListenError || error instanceof StorageError || error instanceof FileError)) throw error
     process.stderr.write(`cinnabar: ${error.message}\n`)
     return 1
+  }
+}
+
+/** The descriptors that systemd hands over begin here (sd_listen_fds). */
+const FIRST_HANDED_OVER = 3
+const DESCRIPTORS = '/proc/self/fdinfo'
+const O_CLOEXEC = 0o2000000
+
+/**
+ * Closes the descriptors that the starting program has left open, because every program that the server runs would inherit them.
+ * To be called before anything is opened. Node opens all of its own with O_CLOEXEC. Does nothing where there is no /proc.
+ */
+function closeInherited(): void {
+  const { LISTEN_PID, LISTEN_FDS } = process.env
+  const handedOver = LISTEN_PID === String(process.pid) ? Number(LISTEN_FDS) || 0 : 0
+  for (const name of existsSync(DESCRIPTORS) ? readdirSync(DESCRIPTORS) : []) {
+    const descriptor = Number(name)
+    if (descriptor < FIRST_HANDED_OVER + handedOver) continue
+    try {
+      const [, flags = ''] = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`${DESCRIPTORS}/${name}`, 'utf8')) ?? []
+      if ((Number.parseInt(flags, 8) & O_CLOEXEC) === 0) closeSync(descriptor)
+    } catch (error) {
+      // The one with which the list was read is gone.
+      if (!(error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'EBADF')))
+        throw error
+    }
   }
 }
 

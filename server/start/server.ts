@@ -10,6 +10,7 @@ import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
+import { tablesThatRead } from '../controls/exec/program-lookup.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
@@ -114,6 +115,14 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     dataDir,
     adminPassword: options.adminPassword,
   })
+  const readers = tablesThatRead(dataDir, config.exec)
+  if (readers.length > 0) {
+    const controls = readers.map(({ name }) => name)
+    log.warn(
+      { controls, directory: dataDir },
+      'programs of [[exec]] can read the data directory: give them another `user`',
+    )
+  }
   opened(() => hub.close())
   options.sensors?.(hub)
   await recoverState(recovered, producer)
@@ -133,6 +142,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     sessions.shutDown()
     hub.close()
     producer.failures.flush()
+    producer.limitedRecords.flush()
     await producer.executor.stop()
     if (storage.state === 'ok') {
       for (const channel of producer.registry.all()) channel.queue.close()
@@ -161,6 +171,7 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
   for (const source of sources) source.sweep?.()
   hub.sweep()
   producer.failures.sweep()
+  producer.limitedRecords.sweep()
   producer.executor.sweep()
   for (const channel of producer.registry.sweep()) {
     producer.log.info(

@@ -12,7 +12,7 @@ export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers]
+export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers, userCreated]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
@@ -161,6 +161,11 @@ function rights(database: Database): void {
 /** The time of the last connection was stored with a dial and never read. */
 function outboundVerifiers(database: Database): void {
   database.exec('alter table dial drop column last_success')
+}
+
+/** When a user was added, in milliseconds since 1970; 0 for those who were there before. */
+function userCreated(database: Database): void {
+  database.exec('alter table user add column created real not null default 0')
 }
 
 /** The last column is for the checksum of those before it. */

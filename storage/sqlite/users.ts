@@ -33,7 +33,7 @@ export class UserTables {
     this.#removeTenant = database.prepare('delete from tenant where name = ?')
     this.#putUser = database.prepare(`
       insert or replace into user values (@id, @tenant, @name, @role, @bcrypt,
-        @salt, @iterations, @storedKey, @serverKey, @loopbackOnly)`)
+        @salt, @iterations, @storedKey, @serverKey, @loopbackOnly, @created)`)
     this.#removeUser = [
       database.prepare('delete from user where id = ?'),
       ...OF_USER.map((table) => database.prepare<unknown[]>(`delete from ${table} where user = ?`)),
@@ -52,10 +52,10 @@ export class UserTables {
   }
 
   #put(user: UserRow): void {
-    const { id, tenant, name, role, scram } = user
+    const { id, tenant, name, role, scram, created } = user
     const loopbackOnly = Number(user.loopbackOnly)
     const bcrypt = user.bcrypt ?? null
-    this.#putUser.run({ id, tenant, name, role, bcrypt, ...scramColumns(scram), loopbackOnly })
+    this.#putUser.run({ id, tenant, name, role, bcrypt, ...scramColumns(scram), loopbackOnly, created })
     this.#nextUser.run(id)
   }
 
@@ -65,9 +65,9 @@ export class UserTables {
 }
 
 function userOf(row: StoredUser): UserRow {
-  const { id, tenant, name, role } = row
+  const { id, tenant, name, role, created } = row
   const bcrypt = row.bcrypt ?? undefined
-  return { id, tenant, name, role, bcrypt, scram: scramOf(row), loopbackOnly: row.loopback_only === 1 }
+  return { id, tenant, name, role, bcrypt, scram: scramOf(row), loopbackOnly: row.loopback_only === 1, created }
 }
 
 /** The parameters @salt, @iterations, @storedKey and @serverKey. */

@@ -30,6 +30,7 @@ const ALICE: Account = {
   bcrypt: 'hash of wonderland',
   scram: scram.alice,
   loopbackOnly: false,
+  created: 0,
 }
 const LOCAL_USER: Account = {
   id: 2,
@@ -39,6 +40,7 @@ const LOCAL_USER: Account = {
   bcrypt: undefined,
   scram: scram.local,
   loopbackOnly: true,
+  created: 0,
 }
 
 export class Fixture {

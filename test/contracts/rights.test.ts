@@ -12,6 +12,7 @@ const user: UserRow = {
   bcrypt: undefined,
   scram: undefined,
   loopbackOnly: false,
+  created: 0,
 }
 const rule: RuleRow = {
   number: 5,

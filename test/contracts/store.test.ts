@@ -35,6 +35,7 @@ const user: UserRow = {
   bcrypt: '$2b$10$abc',
   scram: { salt: frames(1, 16), iterations: 4096, storedKey: frames(2, 32), serverKey: frames(3, 32) },
   loopbackOnly: true,
+  created: 1_700_000_000_123.5,
 }
 const instance = { id: 40, user: 3, metric: 'host.load.one', args: frames(4, 12) }
 const binding = { channel: 1, metric: 40, mode: 'buffer' } as const

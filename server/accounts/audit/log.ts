@@ -3,16 +3,20 @@
  * exists once that batch is stored: an action waits for `journal.whenStored()`, and listeners are called only then.
  */
 import { formatIdentity } from '../../../auth/identity.ts'
+import type { Identity } from '../../../auth/permissions.ts'
 import type { AuditRow, Change, Recovered, Store } from '../../../storage/store.ts'
 import type { Clock } from '../../core/clock.ts'
-import { hashOf, NO_HASH } from './record.ts'
+import { auditTexts, hashOf, NO_HASH } from './record.ts'
 import { argsText, cut } from './redaction.ts'
+
+/** Who acts; the role is known unless the server found the record of a user that is gone. */
+export type Actor = Pick<Identity, 'tenant' | 'name'> & Partial<Pick<Identity, 'role'>>
 
 export interface AuditEntry {
   /** execute, outcome, auth, dial, admin ... */
   readonly action: string
   /** The identity that acts; undefined if none is known. */
-  readonly identity?: { readonly tenant: string; readonly name: string } | undefined
+  readonly identity?: Actor | undefined
   /** Used if there is no identity: the name that a peer claimed. */
   readonly actor?: string
   readonly address: string
@@ -38,12 +42,16 @@ export interface AuditOptions {
   readonly store: Pick<Store, 'audit'>
   /** Number and hash of the last stored record. */
   readonly audited: Recovered['audited']
+  /** Called with the size of each record that somebody caused. */
+  readonly charge?: (actor: Actor, bytes: number) => void
 }
 
 /** Called with stored records, ascending and without gaps. */
 export type AuditListener = (rows: readonly AuditRow[]) => void
 
 const MAX_DETAIL = 2048
+/** Number, time and hash, and what the database needs for a row. */
+const FIXED_BYTES = 64
 /** The number of records read at a time. */
 const PORTION = 64
 
@@ -51,16 +59,18 @@ export class AuditLog {
   readonly #journal: AuditJournal
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #store: Pick<Store, 'audit'>
+  readonly #charge: (actor: Actor, bytes: number) => void
   readonly #listeners = new Set<AuditListener>()
   /** Records that are not stored yet, each with the mark of its batch. */
   #pending: { readonly mark: number; readonly row: AuditRow }[] = []
   #last: Pick<AuditRow, 'number' | 'hash'>
   #stored: number
 
-  constructor({ journal, clock, store, audited }: AuditOptions) {
+  constructor({ journal, clock, store, audited, charge = () => {} }: AuditOptions) {
     this.#journal = journal
     this.#clock = clock
     this.#store = store
+    this.#charge = charge
     this.#last = audited ?? { number: 0, hash: NO_HASH }
     this.#stored = this.#last.number
   }
@@ -91,6 +101,10 @@ export class AuditLog {
     }
     const row: AuditRow = { ...record, hash: hashOf(record, this.#last.hash) }
     this.#last = row
+    if (identity !== undefined) {
+      const texts = auditTexts.reduce((sum, field) => sum + Buffer.byteLength(record[field]), 0)
+      this.#charge(identity, texts + FIXED_BYTES)
+    }
     this.#journal.change({ put: 'audit', row })
     if (this.#pending.length === 0) this.#journal.wait(this)
     this.#pending.push({ mark: this.#journal.mark(), row })

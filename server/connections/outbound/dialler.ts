@@ -2,7 +2,7 @@
  * Connections that the producer makes [MON 14]: each channel with a URL gets one attempt after another while no connection
  * has it. Every attempt checks everything again: the owner, its rights, the operator's list, and every address of the name.
  * An attempt is in the audit log before its first packet leaves. Why it failed is in the log and the audit log only; the
- * owner of the channel sees `waiting` or `failed`, so that nobody can use channels to find out which hosts answer.
+ * owner of the channel sees `waiting`, so that nobody can use channels to find out which hosts answer, or what names resolve to.
  */
 import type { Account } from '../../../auth/mechanism.ts'
 import type { Identity } from '../../../auth/permissions.ts'
@@ -69,6 +69,8 @@ class OutboundTarget {
   isAttached = false
   /** The connection of a target without a session, which must be ended from here. */
   push: ChannelConnection | undefined
+  /** The last attempt was refused here, which is recorded once. */
+  isRefused = false
   /** Failed attempts since the last successful one. */
   failures = 0
   /** All attempts; they use the addresses of a name in rotation. */
@@ -237,7 +239,7 @@ export class Dialler implements ChannelDialler {
       this.#record(target, address, 'begun')
       await stored()
       signal.throwIfAborted()
-      channel.refused = false
+      target.isRefused = false
       if (destination.isPush) await this.#openPush(target, address, signal)
       else await this.#openSession(target, address, signal, () => clock.clear(timer))
       target.failures = 0
@@ -246,10 +248,10 @@ export class Dialler implements ChannelDialler {
       const detail = error instanceof Error ? error.message : String(error)
       const isRefused = error instanceof Refused
       if (address !== '') this.#record(target, address, 'failed', detail)
-      else if (isRefused && !channel.refused) this.#record(target, address, 'refused', detail)
+      else if (isRefused && !target.isRefused) this.#record(target, address, 'refused', detail)
       if (!channel.deleted && channel.connection === undefined) {
         target.failures++
-        channel.refused = isRefused
+        target.isRefused = isRefused
       }
       log.info({ channel: channel.id, url: destination.url, address, detail }, 'dialling failed')
     } finally {
@@ -267,7 +269,7 @@ export class Dialler implements ChannelDialler {
       ? [destination.host]
       : await unlessAborted(resolve(destination.host), signal)
     for (const address of addresses) {
-      if (!allow.permitsAddress(destination, address)) throw new Refused(`\`target.allow\` does not permit ${address}`)
+      if (!allow.permitsAddress(destination, address)) throw new Refused(`\`dial.allow\` does not permit ${address}`)
       if (isOwnListener(destination, address, this.#own))
         throw new Refused(`${address} is a listener of the producer itself`)
     }

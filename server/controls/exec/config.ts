@@ -2,6 +2,7 @@
  * The tables `[[exec]]`: programs that may be run as controls, and with what. Whether the program and the user are there is
  * judged at the start (found.ts); everything that can be judged by reading is judged here.
  */
+import { RE2JS, RE2JSException } from 're2js'
 import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
 import { duration, integer, key, needed, oneOf, optional, plainText, tenant, toggle } from '../../config/value-types.ts'
@@ -64,7 +65,8 @@ const parameterTable = z
     pattern: key(
       textOrOff(),
       '',
-      'A regular expression (JavaScript, flag `u`) that the whole text has to match; for `string`.',
+      'A regular expression that the whole text has to match, in the syntax of RE2: without look-around and back-references. ' +
+        'For `string`.',
     ),
     values: key(words(), [], 'The only texts that it takes; empty: any. For `string`.'),
     max_length: key(integer(1, MAX_VALUE_BYTES), 256n, 'Bytes of its text at most. For `string`.'),
@@ -123,7 +125,7 @@ const execTable = z
       65_536n,
       'Bytes of its standard output and error, together, that are kept; the rest is thrown away and `truncated` says so.',
     ),
-    max_running: key(integer(1, 64), 1n, 'How many of it may run at once; one more is answered BUSY.'),
+    max_running: key(integer(1, 64), 1n, 'How many of it may run at once for each tenant; one more is answered BUSY.'),
     tenants: key(names(), ['default'], 'The tenants whose users may ever run it, whatever rules say.'),
   })
   .superRefine((table, context) => {
@@ -173,7 +175,8 @@ function* parameterProblems(parameter: z.output<typeof parameterTable>): Generat
     yield '`min` and `max` of an integer are integers'
   }
   if (min !== undefined && max !== undefined && min > max) yield `\`min\` (${min}) is above \`max\` (${max})`
-  if (pattern !== '' && !isPattern(pattern)) yield `\`pattern\` is no regular expression: ${JSON.stringify(pattern)}`
+  const problem = patternProblem(pattern)
+  if (problem !== undefined) yield `\`pattern\` is no regular expression of RE2: ${problem}`
   if (byDefault !== undefined && secret) yield 'a secret has no `default`: it would stand in this file'
   if (byDefault !== undefined && !isOf(type, byDefault)) yield `\`default\` is no ${type}`
 }
@@ -184,20 +187,24 @@ function isOf(type: z.output<typeof parameterTable>['type'], value: string | big
   return typeof value === type
 }
 
-/** By itself too: one that closes a bracket it has not opened would break out of the whole. */
-function isPattern(pattern: string): boolean {
+/** Why a pattern cannot be used; undefined if it can. */
+function patternProblem(pattern: string): string | undefined {
   try {
-    new RegExp(pattern, 'u')
-    wholePattern(pattern)
-    return true
-  } catch {
-    return false
+    compileWholePattern(pattern)
+    return undefined
+  } catch (error) {
+    if (error instanceof RE2JSException) return error.message
+    throw error
   }
 }
 
-/** Matches the whole text or nothing: without the flag `m`, `$` is the end and no line end. */
-export function wholePattern(pattern: string): RegExp {
-  return new RegExp(`^(?:${pattern})$`, 'u')
+/**
+ * Returns a function that says whether a whole text matches. RE2 does not backtrack: the time is proportional to the length of
+ * the text, whatever the pattern. Throws RE2JSException.
+ */
+export function compileWholePattern(pattern: string): (text: string) => boolean {
+  const compiled = RE2JS.compile(pattern)
+  return (text) => compiled.matches(text)
 }
 
 interface Parts {

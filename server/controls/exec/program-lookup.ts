@@ -81,6 +81,21 @@ function findProgram({ argv, directory }: ExecTable, machine: Machine, report: R
   return path ?? ''
 }
 
+/** The tables whose programs can read a directory: those that run as a user who may. */
+export function tablesThatRead(
+  directory: string,
+  tables: readonly ExecTable[],
+  machine: Machine = thisMachine,
+): readonly ExecTable[] {
+  const { uid, gid, mode } = statSync(directory)
+  return tables.filter((table) => {
+    const user = findUser(table, machine, () => {})
+    // The server's own user has to read it.
+    if (user === undefined || user.uid === 0) return true
+    return (mode & (user.uid === uid ? 0o400 : user.gid === gid ? 0o040 : 0o004)) !== 0
+  })
+}
+
 function findUser({ user }: ExecTable, machine: Machine, report: Report): ProgramUser | undefined {
   if (user === '' || user === machine.userName) return undefined
   if (machine.uid !== 0) {

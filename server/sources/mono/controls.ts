@@ -63,9 +63,12 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
       send((status) => done(status === undefined ? undefined : resultOf(agent, counter, status)))
     })
   return [
-    control('mono.list', 'Asks a Mono agent which counters it offers.', [agentParameter], (agent) =>
-      answered(clock, agent, (done) => agent.list((counters) => done(counters && listOf(agent, counters)))),
-    ),
+    {
+      ...control('mono.list', 'Asks a Mono agent which counters it offers.', [agentParameter], (agent) =>
+        answered(clock, agent, (done) => agent.list((counters) => done(counters && listOf(agent, counters)))),
+      ),
+      isRecorded: () => false,
+    },
     control(
       'mono.add',
       'Makes a Mono agent send a counter, whether or not a consumer has chosen it.',

@@ -20,11 +20,13 @@ const metric: Metric = {
   type: REC,
   unit: '',
   description:
-    'The audit log: who did what, from where, and with what outcome. The role admin sees all records, others those of their tenant.',
+    'The audit log: who did what, from where, and with what outcome. The role admin sees all records, others those of their tenant since they were added.',
   parameters: [{ name: 'after', type: UINT64, description: 'Starts with the first record above this number.' }],
 }
 
 type Source = Pick<AuditLog, 'stored' | 'follow' | 'read' | 'whenStored'>
+/** When a user was added, milliseconds since 1970. */
+type CreationOf = (userId: number) => number
 
 export class AuditSensor implements EventSensor {
   readonly polled = 'event'
@@ -32,10 +34,12 @@ export class AuditSensor implements EventSensor {
   readonly owner: Owner = 'producer'
   readonly #audit: Source
   readonly #log: Pick<Logger, 'error'>
+  readonly #createdOf: CreationOf
 
-  constructor(audit: Source, log: Pick<Logger, 'error'>) {
+  constructor(audit: Source, log: Pick<Logger, 'error'>, createdOf: CreationOf) {
     this.#audit = audit
     this.#log = log
+    this.#createdOf = createdOf
   }
 
   metrics(): Iterable<Metric> {
@@ -58,7 +62,8 @@ export class AuditSensor implements EventSensor {
     // A restart before the first record must find the position where the binding began.
     if (place.reached === undefined) place.reach(start)
     const reader = new AuditReader(this.#audit, this.#log, place.reached ?? start, (rows, reached) => {
-      for (const row of rows) if (maySee(identity, row)) listener(eventOf(row))
+      const created = this.#createdOf(identity.userId) * 1000
+      for (const row of rows) if (maySee(identity, created, row)) listener(eventOf(row))
       place.reach(reached)
     })
     return () => reader.end()
@@ -127,8 +132,9 @@ class AuditReader {
   }
 }
 
-function maySee({ role, tenant }: Identity, row: AuditRow): boolean {
-  return role === ADMIN_ROLE || row.tenant === tenant
+/** What was recorded before a user was added may be about another tenant, or another user, of the same name. */
+function maySee({ role, tenant }: Identity, created: number, row: AuditRow): boolean {
+  return role === ADMIN_ROLE || (row.tenant === tenant && row.time >= created)
 }
 
 function eventOf({ number, time, hash, ...row }: AuditRow): Measurement {

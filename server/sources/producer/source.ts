@@ -21,7 +21,7 @@ export function openProducer(
   ]
   const overQuota = new QuotaNotices(quotas, notices, clock)
   return {
-    sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log)],
+    sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log, server.createdOf)],
     sweep: () => overQuota.report(),
   }
 }

@@ -76,6 +76,20 @@ test('a token that is signed with a key of the list gives the user that it names
   })
 })
 
+test('a token from before its user was added was for another user of that name', async () => {
+  const { it } = fixture()
+  const [alice, ...others] = it.accounts
+  const outcome = async (payload: JWTPayload): Promise<string> =>
+    (await it.step('token', await signed(payload))).outcome
+  it.accounts = [{ ...(alice as (typeof it.accounts)[0]), created: NOW * 1000 - 500 }, ...others]
+  expect(await outcome({ ...OURS, iat: NOW })).toBe('ok')
+  expect(await outcome({ ...OURS, iat: NOW - 1 })).toBe('ok')
+  expect(await outcome({ ...OURS, iat: NOW - 2 })).toBe('failed')
+  expect(await outcome(OURS)).toBe('failed')
+  const step = await it.step('token', await signed({ ...OURS, iat: NOW - 60 }))
+  expect(step).toMatchObject({ outcome: 'failed', identity: 'acme/alice', reason: expect.stringContaining('iat') })
+})
+
 test('the audience may be one of several', async () => {
   const { it } = fixture()
   expect((await it.step('token', await signed({ ...OURS, aud: ['x', 'cinnabar'] }))).outcome).toBe('ok')

@@ -30,12 +30,12 @@ export class KilledServer {
   #exited: Promise<unknown> = Promise.resolve()
   port = 0
 
-  constructor(udpPort: number) {
+  constructor(udpPort: number, logLevel: 'warn' | 'error' = 'warn') {
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
         `[listen]\ntcp = "127.0.0.1:0"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
-        `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n`,
+        `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "${logLevel}"\n`,
     )
   }
 

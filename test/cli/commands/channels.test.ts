@@ -106,10 +106,10 @@ describe('channels', () => {
   })
 
   test('shows URLs only if there are any', async () => {
-    const dialled = channel(8, { url: 'tls://monitor.example.org:7650/a-very-long-way', state: 'failed', queued: 1 })
+    const dialled = channel(8, { url: 'tls://monitor.example.org:7650/a-very-long-way', state: 'waiting', queued: 1 })
     const { out } = await runCli(['channels'], gives(channel(7), dialled))
     expect(out[0]).toMatch(/IDENTITY {2}URL +STATE/)
-    expect(out[2]).toMatch(/alice {5}tls:\/\/monitor\.example\.org:7650\/… {2}failed .* its URL does not answer$/)
+    expect(out[2]).toMatch(/alice {5}tls:\/\/monitor\.example\.org:7650\/… {2}waiting .* its URL is not connected$/)
     expect((await runCli(['channels'], gives(channel(7)))).out[0]).not.toContain('URL')
   })
 
@@ -143,8 +143,7 @@ describe('channels', () => {
       },
     ],
     ['slow, or waits for GET', { queued: 9, in_flight: 1, lag: 5, bindings: [['buffer', 'a']] }],
-    ['its URL is being dialled', { state: 'dialling', queued: 1, lag: 5 }],
-    ['its URL does not answer', { state: 'failed', queued: 1, lag: 5 }],
+    ['its URL is not connected', { url: 'tcp://a.example:7650', state: 'waiting', queued: 1, lag: 5 }],
   ])('says that %s', async (why, given) => {
     const { out } = await runCli(['channels'], gives(channel(7, given)))
     expect(out[1]?.endsWith(`  ${why}`)).toBe(true)

@@ -28,7 +28,7 @@ describe('each command calls its control', () => {
       { tenant: 'acme', channels: 10n, queued_bytes: 0n },
     ],
     [
-      'tenant set acme --connections 1 --instances 2 --values-per-second 3 --controls-per-minute 4 --dials-per-minute 5',
+      'tenant set acme --connections 1 --instances 2 --values-per-second 3 --controls-per-minute 4 --dials-per-minute 5 --audit-bytes-per-day 6',
       'tenant.set',
       {
         tenant: 'acme',
@@ -37,6 +37,7 @@ describe('each command calls its control', () => {
         values_per_second: 3n,
         controls_per_minute: 4n,
         dials_per_minute: 5n,
+        audit_bytes_per_day: 6n,
       },
     ],
     ['tenant remove acme', 'tenant.remove', { tenant: 'acme' }],
@@ -100,8 +101,8 @@ describe('lists', () => {
     ]
     const { out } = await runCli(['tenant', 'list'], done(list(record)))
     expect(out).toEqual([
-      'TENANT  USERS  CONNECTIONS  CHANNELS             QUEUED  INSTANCES  VALUES/S  CONTROLS/MIN  DIALS/MIN',
-      'acme        2            3     10/10  2.00 KiB/1.00 MiB          0         0             0          0',
+      'TENANT  USERS  CONNECTIONS  CHANNELS             QUEUED  INSTANCES  VALUES/S  CONTROLS/MIN  AUDIT/DAY  DIALS/MIN',
+      'acme        2            3     10/10  2.00 KiB/1.00 MiB          0         0             0        0 B          0',
     ])
     const { out: json } = await runCli(['tenant', 'list', '--json'], done(list(record)))
     expect(JSON.parse(json.join())).toMatchObject({ tenant: 'acme', used: { channels: 10 } })

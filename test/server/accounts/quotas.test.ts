@@ -87,6 +87,36 @@ describe('controls in a minute', () => {
   })
 })
 
+describe('bytes of the audit log in a day', () => {
+  it('are refused above the limit, and come back evenly', () => {
+    const { use, clock, set } = rig({ auditBytesPerDay: 1_000 })
+    use.audited.take(600)
+    expect(use.audited.hasRoom).toBe(true)
+    use.audited.take(600)
+    expect(refusal(() => use.audited.needsRoom())).toMatch(
+      /^QUOTA_EXCEEDED tenant acme: bytes of the audit log in a day: 1000/,
+    )
+    clock.now += 86_400_000 / 4
+    expect([use.audited.used, use.audited.hasRoom]).toEqual([950, true])
+    clock.now += 86_400_000 * 10
+    expect(use.audited.used).toBe(0)
+    use.audited.take(1_000)
+    set({ auditBytesPerDay: 0 })
+    expect([use.audited.used, use.audited.hasRoom]).toEqual([0, true])
+  })
+})
+
+describe('by default', () => {
+  it('3 million matches of patterns fit: 1,000 hosts, 30 metrics each, 100 consumers of all', () => {
+    expect(rig({}).use.instances.hasRoom(1_000 * 30 * 100)).toBe(true)
+  })
+
+  it('nothing that a tenant may use is without a limit', () => {
+    const { queued: _, ...all } = rig({}).use
+    for (const [name, { limit }] of Object.entries(all)) expect([name, Number.isFinite(limit)]).toEqual([name, true])
+  })
+})
+
 describe('values in a second', () => {
   it('are as many as allowed, however they are spread', () => {
     const { use, clock } = rig({ valuesPerSecond: 10 })
@@ -108,6 +138,14 @@ describe('values in a second', () => {
     expect(use.values.waitMs).toBe(1_000)
     clock.now += 400
     expect(use.values.waitMs).toBe(600)
+  })
+
+  it('are counted in portions of a large limit, and the limit holds', () => {
+    const { use, clock } = rig({ valuesPerSecond: 1_000_000 })
+    const taken = () => Array.from({ length: 1_000_500 }, () => use.values.take()).filter(Boolean).length
+    expect(taken()).toBe(1_000_000)
+    clock.now += 1_000
+    expect(taken()).toBe(1_000_000)
   })
 
   it('a limit set while values stream is noticed within a thousand of them', () => {

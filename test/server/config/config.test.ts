@@ -46,12 +46,13 @@ describe('a configuration', () => {
         instancesPerIdentity: 65_536,
       },
       quota: {
-        connections: 0,
-        channels: 0,
+        connections: 1_000,
+        channels: 20_000,
         queuedBytes: 0,
-        instances: 0,
-        valuesPerSecond: 0,
-        controlsPerMinute: 0,
+        instances: 4_000_000,
+        valuesPerSecond: 4_000_000,
+        controlsPerMinute: 1_200,
+        auditBytesPerDay: 128 << 20,
         dialsPerMinute: 60,
       },
       dial: { allow: [], ca: undefined },
@@ -164,6 +165,7 @@ describe('a configuration', () => {
       instances = 14
       values_per_second = 15
       controls_per_minute = 16
+      audit_bytes_per_day = 18
       dials_per_minute = 17
       [dial]
       allow = ["tls://*.example.org:7650"]
@@ -250,6 +252,7 @@ describe('a configuration', () => {
         instances: 14,
         valuesPerSecond: 15,
         controlsPerMinute: 16,
+        auditBytesPerDay: 18,
         dialsPerMinute: 17,
       },
       dial: { allow: ['tls://*.example.org:7650'], ca: 'dial-ca.pem' },

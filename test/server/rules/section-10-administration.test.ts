@@ -148,7 +148,7 @@ describe('Tenants', () => {
   it('have their own limits where they have any, and the configuration’s elsewhere', async () => {
     await done(root, 'tenant.add', { tenant: 'north', channels: 5n, dials_per_minute: 0n })
     await done(root, 'tenant.set', { tenant: 'north', channels: 6n, instances: 7n })
-    const quota = { connections: 0, channels: 6, instances: 7, dials_per_minute: 0 }
+    const quota = { connections: 1_000, channels: 6, instances: 7, dials_per_minute: 0 }
     const ofNorth = (list: { tenant: string }[]) => list.find(({ tenant }) => tenant === 'north')
     expect(ofNorth(await done(root, 'tenant.list'))).toMatchObject({ users: 0, quota, used: { channels: 0 } })
     producer = await producer.crash()

@@ -133,9 +133,32 @@ describe('EXECUTE', () => {
       const [first, second] = ['1', '2'].map((pin) =>
         root.send((seq) => command.execute(seq, 'exec.once', args(text('pin', pin)))),
       ) as [number, number]
-      expect([(await root.response(first)).status, (await root.response(second)).status]).toEqual([0, BUSY])
+      const refused = await root.response(second)
+      expect([(await root.response(first)).status, refused.status]).toEqual([0, BUSY])
+      expect(refused.detail).toBe('exec.once is already running: try again later')
       expect(decoded(await root.value()).outcome).toBe('ok')
       expect((await root.execute('exec.once')).outcome).toBe('ok')
+    })
+
+    it('what runs for one tenant keeps no other one out', async () => {
+      await producer.stop()
+      const table = EXEC.slice(EXEC.lastIndexOf('[[exec]]')).replace('stdin', 'tenants = ["default", "other"]\nstdin')
+      producer = await TestProducer.start({ config: { exec: execTables(table) } })
+      await producer.addUser('root', { role: 'admin' })
+      await producer.addUser('chief', { tenant: 'other', role: 'admin' })
+      root = await producer.seat('root')
+      const chief = await producer.seat('chief', 'other')
+      producer.store.manual = true
+      const seqs = [root, root, chief].map((seat) => seat.send((seq) => command.execute(seq, 'exec.once', args()))) as [
+        number,
+        number,
+        number,
+      ]
+      await producer.settle()
+      producer.store.manual = false
+      producer.store.complete()
+      expect((await root.response(seqs[1])).status).toBe(BUSY)
+      expect([(await root.response(seqs[0])).status, (await chief.response(seqs[2])).status]).toEqual([0, 0])
     })
 
     it('the controls of a tenant in a minute are counted', async () => {
@@ -151,6 +174,11 @@ describe('EXECUTE', () => {
       producer.clock.advance(60_001)
       expect((await configure()).status).toBe(0)
     })
+  })
+
+  it('the log warns of programs that can read the data directory', () => {
+    const warnings = producer.logged.filter((line) => line.includes('can read the data directory'))
+    expect(warnings.map((line) => JSON.parse(line).controls)).toEqual([['exec.say', 'exec.other', 'exec.once']])
   })
 
   describe('the audit log', () => {
@@ -193,8 +221,9 @@ describe('EXECUTE', () => {
       for (let i = 0; i < 100; i++) await ask(root, 'exec.sai')
       expect((await audited()).length).toBe(60)
       producer.clock.advance(60_000)
-      await ask(root, 'exec.sai')
-      expect((await audited()).at(-1)?.detail).toContain('(42 earlier refusals were only counted)')
+      expect((await audited()).slice(60)).toMatchObject([
+        { action: 'refused', object: 'exec.sai', outcome: 'NO_SUCH_CONTROL', args: { count: 42 } },
+      ])
     })
 
     it('has it on a channel with durable = false too, and it starts when that is stored', async () => {
@@ -230,6 +259,72 @@ describe('EXECUTE', () => {
       )
       expect(refused.status).toBe(BUSY)
       expect(await brief()).toEqual(['refused channel.configure BUSY'])
+    })
+  })
+
+  describe('records that would fill it', () => {
+    const configure = (of: Seat, ...more: readonly Argument[]) =>
+      of.execute('channel.configure', ['channel', type.uint32, u32(0)], ...more)
+
+    it('lists, explanations and what users do to their own channels leave none', async () => {
+      await allow('*')
+      const op = await producer.seat('op')
+      for (const seat of [root, op]) {
+        for (const control of ['user.list', 'token.list', 'tenant.list']) await seat.execute(control, key('once'))
+        await seat.execute('user.list', dryRun)
+        await seat.execute('role.explain', text('user', 'op'), text('command', 'COLLECT'), text('object', 'x'))
+        await configure(seat, ['window', type.uint32, u32(7)])
+        await seat.execute('channel.purge', ['channel', type.uint32, u32(0)])
+      }
+      await root.execute('role.list')
+      expect(await brief()).toEqual([])
+      await op.execute('exec.say')
+      expect(await brief()).toEqual(['execute exec.say started', 'outcome exec.say ok'])
+    })
+
+    it('dry runs and repeated keys are recorded some times a minute, and then counted', async () => {
+      await allow('exec.say')
+      const op = await producer.seat('op')
+      await op.execute('exec.say', key('k'))
+      for (let i = 0; i < 80; i++) {
+        await op.execute('exec.say', key('k'))
+        await op.execute('exec.say', dryRun)
+      }
+      expect(await audited()).toHaveLength(2 + 60 + 60)
+      producer.clock.advance(60_000)
+      const counted = (await audited()).slice(122)
+      expect(counted).toMatchObject([
+        { action: 'repeat', object: 'exec.say', args: { count: 20 } },
+        { action: 'dry-run', object: 'exec.say', args: { count: 20 } },
+      ])
+    })
+
+    it('a tenant has so many bytes a day, which are not those of admins', async () => {
+      await producer.stop()
+      const config = { exec: execTables(EXEC), quota: { auditBytesPerDay: 2_000 } }
+      producer = await TestProducer.start({ config })
+      await producer.addUser('root', { role: 'admin' })
+      await producer.addUser('op', { role: 'operator' })
+      root = await producer.seat('root')
+      await allow('exec.say')
+      for (let i = 0; i < 20; i++) await root.execute('exec.say')
+      const op = await producer.seat('op')
+      const statuses: number[] = []
+      for (let i = 0; i < 20; i++) statuses.push((await ask(op, 'exec.say')).status)
+      const done = statuses.indexOf(QUOTA_EXCEEDED)
+      expect([done > 0, done < 16, statuses.slice(done).every((one) => one === QUOTA_EXCEEDED)]).toEqual([
+        true,
+        true,
+        true,
+      ])
+      const records = (await audited()).length
+      expect((await ask(op, 'exec.sai')).status).toBe(NO_SUCH_CONTROL)
+      expect((await ask(op, 'exec.say', dryRun)).status).toBe(0)
+      expect((await configure(op)).outcome).toBe('ok')
+      expect(await audited()).toHaveLength(records)
+      expect((await root.execute('exec.say')).outcome).toBe('ok')
+      producer.clock.advance(DAY_MS)
+      expect((await ask(op, 'exec.say')).status).toBe(0)
     })
   })
 

@@ -53,11 +53,17 @@ describe('Rules', () => {
 
   it('about a destination are kept in its one spelling: another one would deny nothing', async () => {
     const about = { role: 'operator', command: 'DEF_CHANNEL' }
-    for (const object of ['TLS://A.example', 'tls://a.example*', '*'])
-      await done(root, 'role.deny', { ...about, object })
+    const given = ['TLS://A.example', 'TLS://A.example*:*', 'tcp://127.0.0.1*:9/', '*']
+    for (const object of given) await done(root, 'role.deny', { ...about, object })
+    await done(root, 'role.deny', { ...about, command: '*', object: 'WS://[::0:1]:*' })
     const objects = (await done(root, 'role.list')).map(({ object }: { object: string }) => object)
-    expect(objects).toEqual(['tls://a.example:7650', 'tls://a.example*', '*'])
-    expect((await askFor(root, 'role.deny', { ...about, object: 'a.example' })).status).toBe(status.INVALID_ARGUMENT)
+    expect(objects).toEqual(['tls://a.example:7650', 'tls://a.example*:*', 'tcp://127.0.0.1*:9', '*', 'ws://[::1]:*'])
+    for (const object of ['a.example', 'tcp://127.0.0.*', 'tcp://0177.0.0.*:*', 'http://*:*', 'tcp://*:*/path']) {
+      expect(await askFor(root, 'role.deny', { ...about, object })).toMatchObject({
+        status: status.INVALID_ARGUMENT,
+        detail: expect.stringContaining('destination'),
+      })
+    }
   })
 
   it('a role with users cannot be removed', async () => {
@@ -121,7 +127,7 @@ describe('role.explain', () => {
     const asked = { user: 'north/op', command: 'DEF_CHANNEL' }
     expect(await explain({ ...asked, object: 'tls://A.example.' })).toMatchObject({ allowed: true })
     expect(await explain({ ...asked, object: 'tls://A.example:1' })).toMatchObject({ allowed: false })
-    expect(await explain({ ...asked, object: 'tls://*' })).toMatchObject({ allowed: false })
+    expect(await explain({ ...asked, object: 'tls://*:*' })).toMatchObject({ allowed: false })
   })
 
   it('knows whose a control is, and tells nobody else', async () => {

@@ -40,6 +40,17 @@ describe('an AUTH that fails', () => {
     expect(records.at(-1)).toMatchObject({ action: 'auth', object: 'scram-sha-256', outcome: 'failed' })
   })
 
+  it('under a name that nobody has is recorded without it: it may be a password', async () => {
+    const [typed, known] = [await connect(), await connect()]
+    typed.send(command.auth(1, 'password', join(str('my secret words'), str('x'))))
+    expect(await typed.response(1)).toMatchObject({ status: status.AUTH_FAILED })
+    known.send(command.auth(1, 'password', join(str('known'), str('x'))))
+    expect(await known.response(1)).toMatchObject({ status: status.AUTH_FAILED })
+    const records = await producer.store.audit(0, 1000)
+    expect(records.slice(-2).map(({ actor }) => actor)).toEqual(['unknown', 'known'])
+    expect(JSON.stringify(records) + producer.logged.join('')).not.toContain('my secret words')
+  })
+
   it('is answered all the same where the disk is full, and while it is waited for', async () => {
     const [waiting, late] = [await connect(), await connect()]
     producer.store.full = true

@@ -110,14 +110,16 @@ describe('a name', () => {
   const evil = [...new Set(forbiddenHosts.map((host) => parseDestination(`tcp://${host}:1`).host))]
 
   it.each(['localhost', 'LOCALHOST', 'localhost.', 'some.localhost', 'trap.example.org'])(
-    '%s that means this machine is tried in vain, and is shown as failed',
+    '%s that means this machine is tried in vain, and is shown as waiting',
     async (name) => {
       resolve = async () => ['127.0.0.1']
-      const before = failed(producer)
+      const [before, said] = [failed(producer), producer.logged.length]
       const { status: outcome, result } = await define(`tcp://${name}:${port}`)
       expect(outcome).toBe(status.OK)
       await until(() => failed(producer) > before)
-      expect((await boss.ledger(result)).state).toBe('failed')
+      // Like any other that does not answer: only the operator's log says why.
+      expect((await boss.ledger(result)).state).toBe('waiting')
+      expect(producer.logged.slice(said).join('')).toContain('`dial.allow` does not permit')
       await boss.ok((seq) => command.delChannel(seq, result))
       expect(calls()).toEqual(untouched())
     },

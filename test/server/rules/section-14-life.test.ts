@@ -132,7 +132,7 @@ describe('everything is judged again at each attempt', () => {
     expect(phone.calls).toBe(1)
   })
 
-  it("the operator's list: after a restart without the destination the channel is shown as failed", async () => {
+  it("the operator's list: after a restart without the destination the channel is shown as waiting", async () => {
     const { phone, producer, boss, url } = await stage()
     const channel = await define(boss, url)
     ;(await phone.answer('boss')).peer.destroy()
@@ -141,7 +141,7 @@ describe('everything is judged again at each attempt', () => {
     const strict = await TestProducer.start({ store: producer.store, clock: producer.clock, config })
     producers.push(strict)
     await until(() => failed(strict) === 1)
-    expect(strict.server.parts.producer.registry.byId(channel)?.state).toBe('failed')
+    expect(strict.server.parts.producer.registry.byId(channel)?.state).toBe('waiting')
     expect(phone.calls).toBe(1)
   })
 })
@@ -168,7 +168,7 @@ describe('the right to dial', () => {
     expect((await phone.answer('worker')).channel).toBe(channel)
   })
 
-  it('that is taken away ends the connection within a second, and the channel is shown as failed', async () => {
+  it('that is taken away ends the connection within a second, and the channel is shown as waiting', async () => {
     const { phone, producer, boss, url } = await stage()
     await producer.addUser('worker', { role: 'operator' })
     await boss.execute(...allow('role.allow', 'tcp://127.0.0.1:*'))
@@ -181,7 +181,7 @@ describe('the right to dial', () => {
     await seat.closed()
     redialled(producer)
     await until(() => failed(producer) === 1)
-    expect(await state(worker, channel)).toBe('failed')
+    expect(await state(worker, channel)).toBe('waiting')
     expect(phone.calls).toBe(1)
     await producer.settle()
     const dials = (await producer.store.audit(0, 100)).filter(({ action }) => action === 'dial')

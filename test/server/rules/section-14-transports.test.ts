@@ -182,7 +182,7 @@ describe("the producer's own listeners", () => {
     const boss = await producer.seat('boss')
     const channel = await define(boss, `tcp://${host}:${producer.server.tcp?.port}`)
     await until(() => failed(producer) === 1)
-    expect((await boss.ledger(channel)).state).toBe('failed')
+    expect((await boss.ledger(channel)).state).toBe('waiting')
     expect(producer.server.sessions.count).toBe(1)
   })
 })

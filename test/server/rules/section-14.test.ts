@@ -108,14 +108,14 @@ describe('a destination that may not be dialled', () => {
     await define(worker, 'tcp://127.0.0.1:9', secret)
     await producer.settle()
     const records = (await producer.store.audit(0, 1000)).filter(({ action }) => action === 'refused')
-    expect(records.length).toBe(62)
+    expect(records.length).toBe(63)
     const refused = { action: 'refused', address: '127.0.0.1', outcome: 'PERMISSION_DENIED' }
     expect(records.slice(0, 2)).toMatchObject([
       { ...refused, actor: 'worker', object: 'tcp://10.0.0.1:7650' },
       { ...refused, actor: 'boss', object: 'tcp://10.0.0.1:7650' },
     ])
     expect(records.at(-1)).toMatchObject({ ...refused, actor: 'worker', object: 'tcp://127.0.0.1:9' })
-    expect(records.at(-1)?.detail).toContain('41 earlier refusals')
+    expect(records.at(-2)).toMatchObject({ ...refused, actor: 'worker', args: '{"count":41}' })
   })
 })
 

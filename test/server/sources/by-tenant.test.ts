@@ -14,7 +14,15 @@ import { DEFINE_A } from './smon/fixture.ts'
 
 const loopback = { host: '127.0.0.1', port: 0 }
 const feeds = [{ tenant: 'acme', allow: [parseNetwork('127.0.0.2')!] }]
-const quota = { connections: 0, channels: 0, queuedBytes: 0, instances: 0, controlsPerMinute: 0, dialsPerMinute: 0 }
+const quota = {
+  connections: 0,
+  channels: 0,
+  queuedBytes: 0,
+  instances: 0,
+  controlsPerMinute: 0,
+  auditBytesPerDay: 0,
+  dialsPerMinute: 0,
+}
 let producer: TestProducer | undefined
 
 afterEach(async () => {

@@ -1,7 +1,17 @@
 /** `cinnabar serve` as a process: exit codes, what is said to people, signals, two servers on one data directory. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -185,4 +195,36 @@ describe('a server that runs', () => {
     again.peer.send(command.setChannel(2, channel))
     expect((await again.peer.response(2)).status).toBe(0)
   })
+})
+
+// Node itself keeps the first few from its children.
+const OPENED = 40
+// Descriptors are looked at in /proc.
+test.skipIf(process.platform !== 'linux').each([
+  ['inherits from who started it is closed', 'exec "$@"', false],
+  ['is handed by systemd stays open', 'LISTEN_PID=$$ LISTEN_FDS=38 exec "$@"', true],
+])('a descriptor that the server %s', async (_, script, isOpen) => {
+  writeFileSync(config, working())
+  const file = join(directory, 'inherited')
+  writeFileSync(file, '')
+  const descriptor = openSync(file, 'r')
+  const stdio = Array.from({ length: OPENED + 1 }, (_, index) => (index === OPENED ? descriptor : ('ignore' as const)))
+  stdio[1] = 'pipe' as 'ignore'
+  const child = spawn('sh', ['-c', script, 'sh', process.execPath, PROGRAM, 'serve', '--config', config], { stdio })
+  try {
+    await once(child.stdout as NodeJS.ReadableStream, 'data')
+    const folder = `/proc/${child.pid}/fd`
+    const open = readdirSync(folder).map((name) => {
+      try {
+        return readlinkSync(join(folder, name))
+      } catch {
+        return undefined
+      }
+    })
+    expect(open.includes(file)).toBe(isOpen)
+  } finally {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    closeSync(descriptor)
+  }
 })

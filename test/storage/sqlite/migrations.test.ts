@@ -101,7 +101,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(4)
+    expect(look.pragma('user_version', { simple: true })).toBe(5)
     look.close()
   })
 
@@ -209,7 +209,25 @@ describe('a database of format 3', () => {
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
     expect(columns).toEqual(['channel', 'scram_salt', 'scram_iterations', 'scram_stored_key', 'scram_server_key'])
-    expect(look.pragma('user_version', { simple: true })).toBe(4)
+    expect(look.pragma('user_version', { simple: true })).toBe(5)
     look.close()
   })
+})
+
+test('a database of format 4 keeps its users, who were added at no known time', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
+  const old = new Database(join(directory, 'cinnabar.db'))
+  old.exec(readFileSync(new URL('format-4.sql', import.meta.url), 'utf8'))
+  old.close()
+  for (let time = 1; time <= 2; time++) {
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const { users, dials } = await store.open(new EventLog())
+    expect(users.map(({ id, tenant, name, role, created }) => [id, tenant, name, role, created])).toEqual([
+      [1, 'default', 'ada', 'admin', 0],
+      [6, 'acme', 'bob', 'consumer', 0],
+    ])
+    expect(dials.map(({ channel }) => channel)).toEqual([1, 2])
+    await store.close()
+  }
+  rmSync(directory, { recursive: true, force: true })
 })

@@ -21,7 +21,8 @@ let slots: Slot[]
 let own: Ids
 
 beforeAll(async () => {
-  producer = await TestProducer.start()
+  // The probes are more than the controls of a minute.
+  producer = await TestProducer.start({ config: { quota: { controlsPerMinute: 0 } } })
   victims = [await makeVictim(producer, 'ann', 'default'), await makeVictim(producer, 'bob', 'north')]
   const former = await makeVictim(producer, 'eve', 'default')
   own = [...former.ids.channel, ...former.ids.metric].filter(([what]) => /^(deleted|stopped|id lost)/.test(what))

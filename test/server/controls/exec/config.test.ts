@@ -1,6 +1,6 @@
 /** The tables `[[exec]]`: what they read to, and what is said of those that are not right. */
 import { describe, expect, test } from 'vitest'
-import { wholePattern } from '../../../../server/controls/exec/config.ts'
+import { compileWholePattern } from '../../../../server/controls/exec/config.ts'
 import { ConfigError } from '../../../../server/start/config.ts'
 import { execTables } from '../../../support/exec-tables.ts'
 
@@ -113,8 +113,13 @@ describe('a table that is not right', () => {
       `${head.replace('{x}', '{dry_run}')}[[exec.parameter]]\nname = "dry_run"`,
       '5: `[[exec]]` exec.a, parameter dry_run: `name`: expected a name of small letters',
     ],
-    [`${head}${x}pattern = "["`, '4: `[[exec]]` exec.a, parameter x: `pattern` is no regular expression'],
+    [`${head}${x}pattern = "["`, '4: `[[exec]]` exec.a, parameter x: `pattern` is no regular expression of RE2'],
     [`${head}${x}pattern = "a)|(?:b"`, '4: `[[exec]]` exec.a, parameter x: `pattern` is no regular expression'],
+    [
+      `${head}${x}pattern = '(?=a)b'`,
+      '4: `[[exec]]` exec.a, parameter x: `pattern` is no regular expression of RE2: error parsing regexp: invalid or ' +
+        'unsupported Perl syntax: `(?=`',
+    ],
     [`${head}${x}type = "integer"\ndefault = "5"`, '4: `[[exec]]` exec.a, parameter x: `default` is no integer'],
     [
       `${head}${x}type = "integer"\nmin = 5\nmax = 4`,
@@ -132,6 +137,12 @@ describe('a table that is not right', () => {
 })
 
 test('a pattern matches the whole text or nothing, whatever is in it', () => {
-  for (const text of ['a', 'b']) expect(wholePattern('a|b').test(text)).toBe(true)
-  for (const text of ['ax', 'xb', 'a\n', '\na', 'a\nb', '']) expect(wholePattern('a|b').test(text)).toBe(false)
+  const matches = compileWholePattern('a|b')
+  for (const text of ['a', 'b']) expect(matches(text)).toBe(true)
+  for (const text of ['ax', 'xb', 'a\n', '\na', 'a\nb', '']) expect(matches(text)).toBe(false)
+})
+
+// With an engine that backtracks, this does not end.
+test('no pattern takes long', () => {
+  expect(compileWholePattern('(a+)+b')('a'.repeat(4096))).toBe(false)
 })

@@ -1,9 +1,12 @@
 /** What a program that runs as a control gives, what it gets, and that nothing is left of it. */
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
 import type { ControlArguments, ControlContext, ControlResult } from '../../../../server/controls/control.ts'
 import { execControl, execControls } from '../../../../server/controls/exec/exec-controls.ts'
-import { locatePrograms, type Machine } from '../../../../server/controls/exec/program-lookup.ts'
+import { locatePrograms, type Machine, tablesThatRead } from '../../../../server/controls/exec/program-lookup.ts'
 import { systemClock } from '../../../../server/core/clock.ts'
 import { StatusError } from '../../../../server/core/errors.ts'
 import { ConfigError } from '../../../../server/start/config.ts'
@@ -179,6 +182,22 @@ describe('at the start', () => {
       return error instanceof ConfigError ? error.message : error
     }
   }
+
+  it('are known to read a directory if their user may', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
+    const tables = execTables(
+      ['', 'user = "cinnabar"', 'user = "other"']
+        .map((user, index) => `[[exec]]\nname = "exec.${index}"\nargv = ["there"]\n${user}\n`)
+        .join(''),
+    )
+    const readers = (mode: number): string[] => {
+      chmodSync(directory, mode)
+      return tablesThatRead(directory, tables, { ...machine, uid: 0 }).map(({ name }) => name)
+    }
+    expect(readers(0o700)).toEqual(['exec.0', 'exec.1'])
+    expect(readers(0o755)).toEqual(['exec.0', 'exec.1', 'exec.2'])
+    rmSync(directory, { recursive: true })
+  })
 
   it.each([
     ['argv = ["/usr/bin/there"]', {}, [{ path: '/usr/bin/there', user: undefined }]],

@@ -69,11 +69,15 @@ describe('producer.audit', () => {
     lines = []
   })
 
-  function subscribe(options: { after?: bigint; identity?: Identity; reached?: number } = {}): {
+  function subscribe(options: { after?: bigint; identity?: Identity; reached?: number; created?: number } = {}): {
     seen: number[]
     end: () => void
   } {
-    const sensor = new AuditSensor(log, createLogger('trace', { write: (line) => void lines.push(line) }))
+    const sensor = new AuditSensor(
+      log,
+      createLogger('trace', { write: (line) => void lines.push(line) }),
+      () => options.created ?? 0,
+    )
     const { after, identity = admin } = options
     const place: ResumePoint = { reached: options.reached, reach: (number) => void reached.push(number) }
     const seen: number[] = []
@@ -88,7 +92,7 @@ describe('producer.audit', () => {
   }
 
   test('shows a record as a REC with its time', () => {
-    const sensor = new AuditSensor(log, createLogger('silent'))
+    const sensor = new AuditSensor(log, createLogger('silent'), () => 0)
     const shown: unknown[] = []
     const place: ResumePoint = { reached: undefined, reach() {} }
     sensor.subscribe(
@@ -153,6 +157,15 @@ describe('producer.audit', () => {
     const { seen } = subscribe({ after: 0n })
     await log.answer()
     expect(seen).toEqual([4, 5, 6])
+  })
+
+  test('who is not admin sees no record from before it was added: the name may have been another’s', async () => {
+    const bob = { userId: 2, tenant: 'acme', name: 'bob', role: 'operator' }
+    log.store(6)
+    const { seen } = subscribe({ after: 0n, identity: bob, created: 1_000.004 })
+    await log.answer()
+    await log.answer()
+    expect(seen).toEqual([4, 6])
   })
 
   test('who is not admin sees the records of its tenant, as it is at that moment', async () => {
