@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { AuthError } from '../../auth/errors.ts'
-import type { AccessRequest, Identity } from '../../auth/permissions.ts'
+import { type AccessRequest, ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { ExecutionRow } from '../../storage/store.ts'
@@ -119,6 +119,11 @@ export class Executor {
   /** The tenants that a control is for; undefined if it is for all of them. */
   tenantsOf(control: string): readonly string[] | undefined {
     return this.#controls.tenantsOf(control)
+  }
+
+  /** Whether an identity may run a control on a full disk, from the reserve: an admin those that help against it. */
+  usesReserve(control: string, identity: Identity): boolean {
+    return identity.role === ADMIN_ROLE && this.#controls.find(control, identity)?.usesReserve === true
   }
 
   /** The controls that an identity can see. */

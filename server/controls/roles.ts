@@ -94,6 +94,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
   const adding = (effect: Rule['effect']): Control => ({
     name: `role.${effect}`,
     description: `Adds a rule: the users of a role may${effect === 'deny' ? ' not' : ''} do this. Returns its number.`,
+    ...(effect === 'deny' && ({ usesReserve: true } as const)),
     parameters: [
       roleParameter,
       { name: 'command', type: STRING, description: `${ruleCommands.join(', ')} or *.` },

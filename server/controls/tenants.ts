@@ -60,6 +60,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
   const set: Control = {
     name: 'tenant.set',
     description: 'Changes the limits of a tenant. What it already has stays.',
+    usesReserve: true,
     parameters,
     prepare(args) {
       const name = tenantOf(args)

@@ -12,7 +12,7 @@ export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers]
+export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers, marks]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
@@ -161,6 +161,15 @@ function rights(database: Database): void {
 /** The time of the last connection was stored with a dial and never read. */
 function outboundVerifiers(database: Database): void {
   database.exec('alter table dial drop column last_success')
+}
+
+/** Marks of rows that are removed for good, and not gone yet. */
+function marks(database: Database): void {
+  database.exec(`
+    create table removal (
+      subject text not null, id integer not null, primary key (subject, id)
+    ) strict, without rowid;
+  `)
 }
 
 /** The last column is for the checksum of those before it. */

@@ -43,7 +43,7 @@ describe('a configuration', () => {
       quota: {
         connections: 0,
         channels: 0,
-        queuedBytes: 0,
+        queuedBytes: { share: 0.5 },
         instances: 0,
         valuesPerSecond: 0,
         controlsPerMinute: 0,
