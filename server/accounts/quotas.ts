@@ -43,14 +43,15 @@ export class Quotas {
 
   /**
    * Follows the free space. While it is low, a tenant may hold an equal share of what all of them hold and of what is free,
-   * or what it holds now if that is more: whoever fills the disk meets its limit first, and nobody loses anything for it.
+   * or what it holds now if that is more: whoever fills the disk meets its limit first, and nobody loses anything for it. A
+   * tenant that is alone may fill it.
    */
   apportion({ sizeBytes, freeBytes }: DiskSpace, tenants: number): void {
-    const isLow = freeBytes < sizeBytes * LOW_SHARE
+    const isLow = tenants > 1 && freeBytes < sizeBytes * LOW_SHARE
     if (!isLow && this.#equalShare === Number.POSITIVE_INFINITY) return
     let held = 0
     for (const { queued } of this.#uses.values()) held += queued.bytes
-    this.#equalShare = isLow ? (held + freeBytes) / Math.max(1, tenants) : Number.POSITIVE_INFINITY
+    this.#equalShare = isLow ? (held + freeBytes) / tenants : Number.POSITIVE_INFINITY
     for (const use of this.#uses.values()) use.equalShare = this.#equalShare
   }
 

@@ -95,7 +95,14 @@ describe('queued bytes while the disk is low', () => {
 
   it('never exceed the quota', () => {
     const all = quotas()
-    all.apportion({ sizeBytes: 1_000_000, freeBytes: 5_000 }, 1)
+    all.apportion({ sizeBytes: 1_000_000, freeBytes: 5_000 }, 2)
+    expect(all.of('eve').queued.limit).toBe(500)
+  })
+
+  it('are not shared where there is one tenant', () => {
+    const all = quotas()
+    all.of('eve').queued.bytes = 100
+    all.apportion({ sizeBytes: 1_000, freeBytes: 1 }, 1)
     expect(all.of('eve').queued.limit).toBe(500)
   })
 })
