@@ -110,6 +110,22 @@ describe('a configuration', () => {
     })
   })
 
+  test.each([
+    ['"25%"', { share: 0.25 }],
+    ['"100%"', { share: 1 }],
+    ['4096', 4096],
+    ['0', 0],
+  ])('takes bytes, or a share of the file system: %s', (text, expected) => {
+    expect(load(`[quota]\nqueued_bytes = ${text}`).quota.queuedBytes).toEqual(expected)
+  })
+
+  test.each(['"0%"', '"101%"', '-1', '0.5', '"half"'])(
+    'refuses %s as bytes or a share, and says what it may be',
+    (text) => {
+      expect(() => load(`[quota]\nqueued_bytes = ${text}`)).toThrow('or a share from "1%" to "100%"')
+    },
+  )
+
   test('takes every key from the file', () => {
     const config = load(`
       [producer]
