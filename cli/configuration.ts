@@ -16,12 +16,14 @@ export async function readSections(file: string | undefined, env: NodeJS.Process
   const { schema } = await import('../server/start/config.ts')
   const { parseDuration } = await import('../server/config/duration.ts')
 
-  /** `byDefault` is the default of the key, which distinguishes a duration from a number. */
+  /** `byDefault` is the default of the key, which distinguishes a duration from a number, also of a key that takes a share. */
   const toNotation = (value: unknown, byDefault?: unknown): unknown => {
     if (value === undefined) return ''
     if (Array.isArray(value)) return value.map((item) => toNotation(item))
-    if (typeof value === 'number' && typeof byDefault === 'string') return toDuration(value)
+    const isDuration = typeof byDefault === 'string' && !byDefault.endsWith('%')
+    if (typeof value === 'number' && isDuration) return toDuration(value)
     if (!isObject(value)) return value
+    if ('share' in value) return `${Math.round(Number(value['share']) * 100)}%`
     if ('prefix' in value) return `${value['address']}/${value['prefix']}`
     const host = String(value['host'])
     return `${host.includes(':') ? `[${host}]` : host}:${value['port']}`

@@ -91,7 +91,10 @@ export type Change =
   /** Removes all that were used before this time on the age clock, in ms. */
   | { readonly remove: 'execution'; readonly before: number }
   | { readonly remove: 'fence'; readonly sensor: string }
-  /** Removes everything of the channel: blocks, gaps, bindings and their places, stops, results, numbers, dial. */
+  /**
+   * Removes everything of the channel: blocks, gaps, bindings and their places, stops, results, numbers, dial. Like all that a
+   * batch removes, it is gone for good when the batch is durable, also if the store removes the rows later, in pieces.
+   */
   | { readonly remove: 'channel'; readonly id: number }
   | { readonly remove: 'instance'; readonly id: number }
   /** Removes its place too. */

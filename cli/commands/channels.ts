@@ -1,7 +1,8 @@
 /** `cinnabar channels`: which queues exist, what waits in them, and which consumers are slow and why. */
 import type { Command } from 'commander'
-import type { Consumer } from '../../client/index.ts'
+import { type Consumer, StatusError } from '../../client/index.ts'
 import { channelId, parseAssignments, toTypedArguments } from '../arguments.ts'
+import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatAge, formatBytes, formatCount, formatDuration, formatTime, printable } from '../format.ts'
 import { type ChannelLedger, droppedCount, explainWait, isBalanced, isSlow, lagMs, toLedger } from '../ledger.ts'
@@ -36,7 +37,7 @@ export function addChannels(program: Command, cli: Cli): void {
     .description('list your channels, what waits in them and why; an admin sees all channels')
     .argument('[channel]', 'show everything about this one', channelId)
     .option('--slow', 'list only channels with values that have waited for at least a second, the slowest first')
-    .option('--delete', 'delete this channel and everything that waits in it')
+    .option('--delete', 'delete this channel and everything that waits in it; an admin may delete any channel')
     .option('--json', 'print one JSON object per line, with every counter and binding')
     .enablePositionalOptions()
     .helpCommand(false)
@@ -46,7 +47,7 @@ export function addChannels(program: Command, cli: Cli): void {
       }
       await withConsumer(cli, options, async (consumer) => {
         if (options.delete) {
-          await withProgress(terminal, 'deleting the channel', consumer.delChannel(channel))
+          await withProgress(terminal, 'deleting the channel', deleteChannel(consumer, channel as number))
           return terminal.note(`channel ${channel} deleted`)
         }
         const reading = query(consumer, channel)
@@ -65,6 +66,19 @@ export function addChannels(program: Command, cli: Cli): void {
       })
     })
   addChannelsDefine(channels, cli)
+}
+
+/** Deletes one's own channel, which works on a full disk too, or else runs the control that lets an admin delete any channel. */
+async function deleteChannel(consumer: Consumer, channel: number): Promise<void> {
+  try {
+    await consumer.delChannel(channel)
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.status !== 'NO_SUCH_CHANNEL') throw error
+    const result = await runControl(consumer, 'channel.delete', { channel }).catch((refused: unknown) => {
+      throw refused instanceof StatusError ? error : refused
+    })
+    checkOutcome('channel.delete', result)
+  }
 }
 
 /** Rejects with Failure if the named channel does not exist. */

@@ -6,6 +6,15 @@
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 
+/** The size of the file system with the data directory, and what is free on it. */
+export interface DiskSpace {
+  readonly sizeBytes: number
+  readonly freeBytes: number
+}
+
+/** The disk is low when less than this share of it is free. */
+const LOW_SHARE = 0.1
+
 /** What a tenant may have; 0: no limit. */
 export interface Quota {
   readonly connections: number
@@ -26,10 +35,26 @@ export class Quotas {
   readonly #limits: (tenant: string) => Quota
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #uses = new Map<string, TenantUse>()
+  /** The bytes that each tenant may hold while the disk is low. */
+  #equalShare = Number.POSITIVE_INFINITY
 
   constructor(limits: (tenant: string) => Quota, clock: Pick<Clock, 'monotonicMs'>) {
     this.#limits = limits
     this.#clock = clock
+  }
+
+  /**
+   * Follows the free space. While it is low, a tenant may hold an equal share of what all of them hold and of what is free,
+   * or what it holds now if that is more: whoever fills the disk meets its limit first, and nobody loses anything for it. A
+   * tenant that is alone may fill it.
+   */
+  apportion({ sizeBytes, freeBytes }: DiskSpace, tenants: number): void {
+    const isLow = tenants > 1 && freeBytes < sizeBytes * LOW_SHARE
+    if (!isLow && this.#equalShare === Number.POSITIVE_INFINITY) return
+    let held = 0
+    for (const { queued } of this.#uses.values()) held += queued.bytes
+    this.#equalShare = isLow ? (held + freeBytes) / tenants : Number.POSITIVE_INFINITY
+    for (const use of this.#uses.values()) use.equalShare = this.#equalShare
   }
 
   /** The usage of a tenant; there is one object for each, made on first use. */
@@ -37,6 +62,7 @@ export class Quotas {
     let use = this.#uses.get(tenant)
     if (use === undefined) {
       use = new TenantUse(tenant, this.#limits(tenant), this.#clock)
+      use.equalShare = this.#equalShare
       this.#uses.set(tenant, use)
     }
     return use
@@ -68,6 +94,7 @@ export class TenantUse {
   readonly values: ValueMeter
 
   #quota: Quota
+  #equalShare = Number.POSITIVE_INFINITY
 
   constructor(tenant: string, limits: Quota, clock: Pick<Clock, 'monotonicMs'>) {
     this.#quota = limits
@@ -89,7 +116,18 @@ export class TenantUse {
 
   set quota(quota: Quota) {
     this.#quota = quota
-    this.queued.limit = most(quota.queuedBytes)
+    this.#limitQueued()
+  }
+
+  /** The bytes that it may hold while the disk is low, unless it holds more already. */
+  set equalShare(bytes: number) {
+    this.#equalShare = bytes
+    this.#limitQueued()
+  }
+
+  #limitQueued(): void {
+    const { queued } = this
+    queued.limit = Math.min(most(this.#quota.queuedBytes), Math.max(this.#equalShare, queued.bytes))
   }
 }
 

@@ -18,6 +18,10 @@ export class Tenants {
     return this.#own.has(name)
   }
 
+  get count(): number {
+    return this.#own.size
+  }
+
   list(): string[] {
     return [...this.#own.keys()].sort()
   }

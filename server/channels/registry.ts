@@ -3,7 +3,7 @@
  * finds only its own; "not yours" and "not there" are the same answer [MON 4].
  */
 import { randomInt } from 'node:crypto'
-import type { Identity } from '../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import { CHANNEL_WIDTH, type ChannelRow, type Store } from '../../storage/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
@@ -193,6 +193,16 @@ export class Registry {
     return channel
   }
 
+  /** One's own channel, or for an admin any one. Throws StatusError as `find` does. */
+  reach({ identity, credential }: Asker, id: number): Channel {
+    const channel = this.#channels.get(id)
+    const isAdmin = identity.role === ADMIN_ROLE
+    if (channel === undefined || !isAdmin || !channel.isCoveredBy(credential.scope)) {
+      return this.find({ identity, credential }, id)
+    }
+    return channel
+  }
+
   /** The channels of an identity that the scope of its credential covers [MON 15]. */
   visibleTo({ identity, credential }: Asker): Channel[] {
     return [...this.of(identity.userId)].filter((channel) => channel.isCoveredBy(credential.scope))
@@ -240,6 +250,15 @@ export class Registry {
     if (channel.isDisposable) this.delete(channel)
     else this.store(channel, { lastUsed: this.#options.host.age() })
     channel.onConnectionChange?.()
+  }
+
+  /** Destroys a channel. Its connection gets a notice and is ended, unless it is `except`. */
+  deleteAndEnd(channel: Channel, except?: ChannelConnection): void {
+    const { connection } = channel
+    this.delete(channel)
+    if (connection === undefined || connection === except) return
+    connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
+    connection.end()
   }
 
   /** Destroys a channel, everything on it, and the instances bound to nothing else. The caller ends its connection. */

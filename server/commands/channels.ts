@@ -109,13 +109,7 @@ export function delChannel(
     const doomed = isAll ? registry.visibleTo(session) : [lookup.channel(session, args.channel, 'DEL_CHANNEL')]
     // The current one comes last.
     doomed.sort((a, b) => Number(a === session.channel) - Number(b === session.channel))
-    for (const channel of doomed) {
-      const { connection } = channel
-      registry.delete(channel)
-      if (connection === undefined || connection === session) continue
-      connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
-      connection.end()
-    }
+    for (const channel of doomed) registry.deleteAndEnd(channel, session)
     if (!session.channel.deleted) return { result: 0, stored: true }
     session.stopReading()
     const onSent = (): void => session.dismiss(NoticeCode.CHANNEL_DELETED, 'the channel was deleted')

@@ -73,12 +73,12 @@ export class Lookup {
 
   /**
    * Required by a command that makes a channel survive, `channel` or a new one. Throws STORAGE_FULL while the disk is full
-   * [MON 8 Full disk], or QUOTA_EXCEEDED.
+   * [MON 8 Full disk], unless the command may use the reserve, or QUOTA_EXCEEDED.
    */
-  requireRoom(session: CommandSession, channel?: Channel): void {
+  requireRoom(session: CommandSession, channel?: Channel, usesReserve = false): void {
     const { host, registry } = this.#services
     if (channel !== undefined && !channel.survives) return
-    if (host.refusing === 'full')
+    if (host.refusing === 'full' && !usesReserve)
       throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
     if (channel === undefined || !channel.stored) registry.needsRoom(session.identity)
   }

@@ -111,7 +111,7 @@ export function execute({ executor }: Pick<CommandServices, 'executor'>, lookup:
     if (session.isOutbound) {
       throw new StatusError('PERMISSION_DENIED', 'nothing is executed on a connection that the producer made')
     }
-    lookup.requireRoom(session, channel)
+    lookup.requireRoom(session, channel, executor.usesReserve(control, identity))
     // A GAP reports what `channel.purge` removes. Like every effect of a command, it comes after the response.
     const hold = channel.queue.holdBack()
     try {

@@ -60,6 +60,28 @@ export function integer(min: number, max: number) {
   return { type, expected: `an integer from ${min} to ${max}` }
 }
 
+/** A number of bytes, or a share of something that has a size. */
+export type BytesOrShare = number | { readonly share: number }
+
+export function bytesOrShare(max: number) {
+  const share = z.string().regex(/^([1-9]\d?|100)%$/)
+  // A variable of the environment is a text, also where it means an integer.
+  const digits = z.string().regex(/^\d{1,15}$/)
+  return {
+    type: z.union([
+      integer(0, max).type,
+      share.transform((text): BytesOrShare => ({ share: Number.parseInt(text, 10) / 100 })),
+      digits.transform(Number).refine((bytes) => bytes <= max),
+    ]),
+    expected: `an integer from 0 to ${max}, or a share from "1%" to "100%"`,
+  }
+}
+
+/** The bytes that a limit allows of something of `whole` bytes. */
+export function inBytes(limit: BytesOrShare, whole: number): number {
+  return typeof limit === 'number' ? limit : Math.floor(limit.share * whole)
+}
+
 export function oneOf<const T extends readonly string[]>(...words: T) {
   return { type: z.enum(words), expected: `one of ${words.map((word) => JSON.stringify(word)).join(', ')}` }
 }

@@ -1,4 +1,5 @@
-/** `channel.configure` and `channel.purge`, and the settings of a channel as DEF_CHANNEL takes them too [MON 8 Configuring, Limits]. */
+/** `channel.configure`, `channel.purge` and `channel.delete`, and the settings of a channel as DEF_CHANNEL takes them too [MON 8 Configuring, Limits]. */
+import { formatIdentity } from '../../auth/identity.ts'
 import { BasicType, CURRENT_CHANNEL } from '../../protocol/monitor/constants.ts'
 import type { Overflow } from '../../storage/store.ts'
 import type { Channel } from '../channels/channel.ts'
@@ -68,7 +69,8 @@ export function channelPurge(registry: Registry): Control {
   return {
     name: 'channel.purge',
     description:
-      'Drops the values of one of your channels: all of them, those of one metric id, or those up to a transaction id.',
+      'Drops the values of one of your channels: all of them, those of one metric id, or those up to a transaction id. An admin may name any channel.',
+    usesReserve: true,
     parameters: [
       channelParameter,
       { name: 'metric', type: UINT32, optional: true, description: 'Only values of this metric id.' },
@@ -82,7 +84,7 @@ export function channelPurge(registry: Registry): Control {
     immediate: true,
     isRecorded: (args, context) => isForeign(registry, args, context),
     prepare(args, context) {
-      const channel = channelOf(registry, args, context)
+      const channel = reachedChannel(registry, args, context)
       const metric = args.get('metric') as number | undefined
       const through = args.get('through') as bigint | undefined
       const only = {
@@ -91,7 +93,9 @@ export function channelPurge(registry: Registry): Control {
       }
       return async () => {
         const count = await channel.queue.purge(only, (block) => registry.read(block))
-        return ok(`${count} values dropped`, { type: UINT64, value: BigInt(count) })
+        const whose =
+          channel.owner === context.identity ? '' : ` from channel ${channel.id} of ${formatIdentity(channel.owner)}`
+        return ok(`${count} values dropped${whose}`, { type: UINT64, value: BigInt(count) })
       }
     },
   }
@@ -102,6 +106,35 @@ function isForeign(registry: Registry, args: ControlArguments, { identity, chann
   const id = args.get('channel') as number
   const { owner } = (id === CURRENT_CHANNEL ? channel : registry.byId(id)) ?? {}
   return owner?.userId !== identity.userId
+}
+
+/** Deletes a channel as DEL_CHANNEL does. */
+export function channelDelete(registry: Registry): Control {
+  return {
+    name: 'channel.delete',
+    description: 'Deletes one of your channels with everything that waits in it. An admin may name any channel.',
+    usesReserve: true,
+    parameters: [{ ...channelParameter, description: 'Its id; not that of the current one.' }],
+    immediate: true,
+    isRecorded: (args, context) => isForeign(registry, args, context),
+    prepare(args, context) {
+      const channel = reachedChannel(registry, args, context)
+      if (channel === context.channel) {
+        throw new StatusError('INVALID_ARGUMENT', 'the result comes on this channel: delete it with DEL_CHANNEL')
+      }
+      return () => {
+        const { id, owner } = channel
+        registry.deleteAndEnd(channel)
+        return ok(`channel ${id} of ${formatIdentity(owner)} deleted`)
+      }
+    },
+  }
+}
+
+/** As `channelOf`, but an admin may name any channel. */
+function reachedChannel(registry: Registry, args: ControlArguments, context: ControlContext): Channel {
+  const id = args.get('channel') as number
+  return id === CURRENT_CHANNEL ? context.channel : registry.reach(context, id)
 }
 
 function channelOf(registry: Registry, args: ControlArguments, context: ControlContext): Channel {

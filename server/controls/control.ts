@@ -75,6 +75,8 @@ export interface Control {
    * StatusError refuses the EXECUTE.
    */
   readonly immediate?: true
+  /** True if it helps against a full disk: an admin may run it then, with the space of the reserve. */
+  readonly usesReserve?: true
   /** Adds omitted arguments that have only one possible value to `args`, before the rights are checked. */
   complete?(args: Map<string, Value['value']>): void
   /**

@@ -127,6 +127,11 @@ export class Executor {
     return this.#controls.tenantsOf(control)
   }
 
+  /** Whether an identity may run a control on a full disk, from the reserve: an admin those that help against it. */
+  usesReserve(control: string, identity: Identity): boolean {
+    return identity.role === ADMIN_ROLE && this.#controls.find(control, identity)?.usesReserve === true
+  }
+
   /** The controls that an identity can see. */
   visible(identity: Identity): Control[] {
     return this.#controls.visible(identity)

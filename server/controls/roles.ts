@@ -96,6 +96,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
     name: `role.${effect}`,
     adminOnly: true,
     description: `Adds a rule: the users of a role may${effect === 'deny' ? ' not' : ''} do this. Returns its number.`,
+    ...(effect === 'deny' && ({ usesReserve: true } as const)),
     parameters: [
       roleParameter,
       { name: 'command', type: STRING, description: `${ruleCommands.join(', ')} or *.` },

@@ -63,6 +63,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
     name: 'tenant.set',
     adminOnly: true,
     description: 'Changes the limits of a tenant. What it already has stays.',
+    usesReserve: true,
     parameters,
     prepare(args) {
       const name = tenantOf(args)

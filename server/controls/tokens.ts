@@ -73,6 +73,7 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
   const revoke: Control = {
     name: 'token.revoke',
     description: 'Revokes a token; sessions that were opened with it end within a second.',
+    usesReserve: true,
     parameters: [tokenParameter],
     prepare(args, { identity }) {
       const id = args.get('token') as number

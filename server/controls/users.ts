@@ -129,6 +129,7 @@ export function userControls(options: UserControlsOptions): Control[] {
   const remove: Control = {
     name: 'user.remove',
     description: 'Removes a user with its channels, metric ids and tokens; its sessions end at once.',
+    usesReserve: true,
     parameters: [userParameter, tenantParameter],
     prepare(args, { identity }) {
       const name = userNameArgument(args)

@@ -10,7 +10,7 @@ import type { Change, Recovered, StorageError, Store } from '../../storage/store
 import { AuthFailures } from '../accounts/audit/failures.ts'
 import { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import { AuditLog } from '../accounts/audit/log.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import { type DiskSpace, Quotas } from '../accounts/quotas.ts'
 import { Rights } from '../accounts/rights.ts'
 import { Rules } from '../accounts/rules.ts'
 import { Tenants } from '../accounts/tenants.ts'
@@ -25,11 +25,12 @@ import { RightsRevocation } from '../channels/rights-revocation.ts'
 import { TurnScheduler } from '../channels/turn-scheduler.ts'
 import { commandHandlers } from '../commands/index.ts'
 import type { CommandServices } from '../commands/services.ts'
+import { inBytes } from '../config/value-types.ts'
 import { createDialler } from '../connections/outbound/create-dialler.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
 import type { Resolver } from '../connections/outbound/resolve.ts'
 import type { OperatorFiles } from '../connections/tls/operator-files.ts'
-import { channelConfigure, channelPurge } from '../controls/channels.ts'
+import { channelConfigure, channelDelete, channelPurge } from '../controls/channels.ts'
 import type { Control } from '../controls/control.ts'
 import { Executor } from '../controls/executor.ts'
 import { roleControls, roleExplain } from '../controls/roles.ts'
@@ -66,6 +67,8 @@ export interface ComposeOptions {
   readonly programs: readonly Control[]
   /** Looks up names to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
+  /** The space on the file system with the data directory. */
+  readonly diskSpace: () => DiskSpace
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -91,7 +94,7 @@ export interface ServerParts {
 
 /** Opens the store and joins the parts. Rejects with StorageError. */
 export async function composeServer(options: ComposeOptions): Promise<ServerParts> {
-  const { config, clock, log, store, hasher, software, files, programs, onFailed } = options
+  const { config, clock, log, store, hasher, software, files, programs, diskSpace, onFailed } = options
   const { name, dataDir } = config.producer
 
   const notices = new Notices(clock)
@@ -101,12 +104,19 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const age = ageClock(clock, recovered)
   const turn = new TurnScheduler()
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
-  storage.follow(journal)
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
 
-  const tenants = new Tenants(recovered.tenants, config.quota, change)
+  const queuedBytes = inBytes(config.quota.queuedBytes, diskSpace().sizeBytes)
+  const tenants = new Tenants(recovered.tenants, { ...config.quota, queuedBytes }, change)
   const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
+  storage.follow({
+    onDurable(number) {
+      quotas.apportion(diskSpace(), tenants.count)
+      journal.onDurable(number)
+    },
+    stop: () => journal.stop(),
+  })
   // What admins do belongs to every tenant: with a control they raise what another user has used up.
   const isCounted = ({ role }: { readonly role?: string }): boolean => role !== ADMIN_ROLE
   const audit = new AuditLog({
@@ -269,6 +279,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     [
       channelConfigure(registry),
       channelPurge(registry),
+      channelDelete(registry),
       ...programs,
       ...sensorControls({ hub, change, stored }),
       ...sources.flatMap(({ controls = [] }) => controls),

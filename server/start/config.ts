@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { type LoadOptions, load } from '../config/load.ts'
 import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../config/schema.ts'
-import { duration, integer, key, oneOf, path, toggle, wireName } from '../config/value-types.ts'
+import { bytesOrShare, duration, integer, key, oneOf, path, toggle, wireName } from '../config/value-types.ts'
 import { dialSection, httpSection, jwtSection, listenSection, tlsSection } from '../connections/config.ts'
 import { execSection } from '../controls/exec/config.ts'
 import { sourceSections } from '../sources/table.ts'
@@ -111,7 +111,11 @@ const quota = section(
     .strictObject({
       connections: key(integer(0, 1_000_000), 1_000n, 'Authenticated connections.'),
       channels: key(integer(0, 100_000_000), 20_000n, 'Channels that are kept.'),
-      queued_bytes: key(integer(0, TEBIBYTE), 0n, 'Bytes of values that wait in all channels together.'),
+      queued_bytes: key(
+        bytesOrShare(TEBIBYTE),
+        '50%',
+        'Bytes of values that wait in all channels together, or a share of the file system with `data_dir`.',
+      ),
       instances: key(
         integer(0, 1_000_000_000),
         4_000_000n,

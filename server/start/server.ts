@@ -6,6 +6,7 @@ import { createRequire } from 'node:module'
 import { PasswordHasher } from '../../auth/password.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Store } from '../../storage/store.ts'
+import type { DiskSpace } from '../accounts/quotas.ts'
 import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
@@ -20,6 +21,7 @@ import { composeServer, type ServerParts } from './compose.ts'
 import type { Config } from './config.ts'
 import { firstRun } from './first-run.ts'
 import { recoverState } from './recovery.ts'
+import { diskSpaceOf } from './storage-state.ts'
 
 export type { Identity, Owner } from '../../auth/permissions.ts'
 export { BasicType } from '../../protocol/monitor/constants.ts'
@@ -57,6 +59,8 @@ export interface ServerOptions {
   readonly sensors?: (hub: Hub) => void
   /** For tests: looks up the addresses of names that are to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
+  /** For tests: the space on the file system with the data directory. */
+  readonly diskSpace?: () => DiskSpace
   /** Called when storing failed for good: nothing is acknowledged any more, and the process has to end. */
   readonly onFailed?: (error: Error) => void
 }
@@ -105,7 +109,20 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   opened(() => store.close())
   const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
   const software = softwareVersion()
-  const parts = await composeServer({ config, clock, log, store, hasher, software, files, programs, resolve, onFailed })
+  const diskSpace = options.diskSpace ?? (() => diskSpaceOf(dataDir))
+  const parts = await composeServer({
+    config,
+    clock,
+    log,
+    store,
+    hasher,
+    software,
+    files,
+    programs,
+    resolve,
+    diskSpace,
+    onFailed,
+  })
   const { producer, sessions, hub, dialler, storage, recovered, sources } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,
@@ -187,7 +204,8 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
 }
 
 function pruneAudit({ producer, storage }: ServerParts, keepMs: number): void {
-  if (storage.state !== 'ok') return
+  // It goes in small portions, so also on a full disk.
+  if (storage.state === 'failed') return
   producer.audit.prune(keepMs).catch((error: unknown) => {
     producer.log.error({ err: error }, 'old records of the audit log could not be removed')
   })

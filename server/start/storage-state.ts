@@ -1,5 +1,7 @@
 /** The state of the storage, as the store reports it; what takes values in asks for it. */
+import { statfsSync } from 'node:fs'
 import type { StorageError, StoreEvents } from '../../storage/store.ts'
+import type { DiskSpace } from '../accounts/quotas.ts'
 import type { Logger } from '../core/log.ts'
 import type { Notices } from '../sources/producer/notices.ts'
 
@@ -9,10 +11,16 @@ const BACKLOG_BYTES = 16 << 20
 /** Above this much that waits to be stored, arriving values are dropped and reported: storage does not keep up. */
 const MAX_UNSTORED_BYTES = 256 << 20
 
-/** What is stored in batches. */
-interface BatchWriter {
+/** What follows each batch. */
+interface BatchFollower {
   onDurable(number: number): void
   stop(): void
+}
+
+/** The space on the file system of a directory. */
+export function diskSpaceOf(directory: string): DiskSpace {
+  const { blocks, bavail, bsize } = statfsSync(directory)
+  return { sizeBytes: blocks * bsize, freeBytes: bavail * bsize }
 }
 
 export interface StorageStateOptions {
@@ -28,7 +36,7 @@ export class StorageState implements StoreEvents {
   #state: 'ok' | 'full' | 'failed' = 'ok'
   /** Bytes of values that surely find room on the disk. */
   #room = Number.POSITIVE_INFINITY
-  #writer: BatchWriter | undefined
+  #follower: BatchFollower | undefined
 
   constructor(options: StorageStateOptions) {
     this.#options = options
@@ -39,8 +47,8 @@ export class StorageState implements StoreEvents {
   }
 
   /** Called once, before the first batch is written. */
-  follow(writer: BatchWriter): void {
-    this.#writer = writer
+  follow(follower: BatchFollower): void {
+    this.#follower = follower
   }
 
   /** Whether streams have to wait. On a full disk they need not: their values are refused and reported. */
@@ -56,7 +64,7 @@ export class StorageState implements StoreEvents {
 
   onDurable(number: number, room = Number.POSITIVE_INFINITY): void {
     this.#room = room
-    this.#writer?.onDurable(number)
+    this.#follower?.onDurable(number)
   }
 
   onRoom(): void {
@@ -76,7 +84,7 @@ export class StorageState implements StoreEvents {
 
   onFailed(error: StorageError): void {
     this.#state = 'failed'
-    this.#writer?.stop()
+    this.#follower?.stop()
     this.#options.onFailed(error)
   }
 }

@@ -9,7 +9,7 @@ import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
 import { type Batch, BLOCK_WIDTH, MOVE_WIDTH, SETTLED_WIDTH } from '../store.ts'
 import { RowSum } from './damage/checksum.ts'
-import { inOrder, type Ordered } from './damage/order.ts'
+import { IS_KEPT, inOrder, type Ordered } from './damage/order.ts'
 import { codeOf, isUnreadable } from './errors.ts'
 
 /** The columns of the place checksum, in this order. */
@@ -67,12 +67,12 @@ export class BlockTables {
     this.#damaged = new Set(database.prepare<unknown[], number>('select id from damaged').pluck().all())
   }
 
-  /** Stores the blocks of a batch inside the caller's transaction. Returns the highest id, or 0 without blocks. */
+  /**
+   * Stores the blocks of a batch inside the caller's transaction, which has removed those that go. Returns the highest id, or 0
+   * without blocks.
+   */
   store(batch: Batch): number {
-    const gone = new Set(batch.removed)
-    // Removed first: that frees space for the rest.
-    for (const id of batch.removed) this.#delete(id)
-    const highest = this.#putAll(batch, gone)
+    const highest = this.#putAll(batch, new Set(batch.removed))
     const { moved, settled } = batch
     for (let at = 0; at < moved.length; at += MOVE_WIDTH) this.#moveTo(moved[at]!, moved[at + 1]!, moved[at + 2]!)
     for (let at = 0; at < settled.length; at += SETTLED_WIDTH) {
@@ -110,11 +110,20 @@ export class BlockTables {
     this.#move.run(lane, first, checksum, id)
   }
 
-  removeChannel(channel: number): void {
-    for (const id of this.#ofChannel.all(channel)) this.#delete(id)
+  /** Up to `rows` blocks of a channel. Those set aside stay in their table and do not count. */
+  ofChannel(channel: number, rows: number): number[] {
+    const ids: number[] = []
+    if (rows <= 0) return ids
+    for (const id of this.#ofChannel.iterate(channel)) {
+      if (this.#damaged.has(id)) continue
+      ids.push(id)
+      if (ids.length >= rows) break
+    }
+    return ids
   }
 
-  #delete(id: number): void {
+  /** Removes a block inside the caller's transaction. */
+  remove(id: number): void {
     if (!this.#damaged.has(id)) this.#remove.run(id)
     this.#removeSettled.run(id)
   }
@@ -171,23 +180,18 @@ export class BlockTables {
     for (const id of ids) this.read(id)
   }
 
-  /** The ids of blocks that a batch would overwrite, move or delete. */
+  /** The ids of blocks that a batch would overwrite or move. Those that it removes can be marked instead. */
   touchedBy(batch: Batch): number[] {
-    const ids = [...batch.removed]
+    const ids: number[] = []
     for (let at = 0; at < batch.blocks.length; at += BLOCK_WIDTH) ids.push(batch.blocks[at]!)
     for (let at = 0; at < batch.moved.length; at += MOVE_WIDTH) ids.push(batch.moved[at]!)
-    for (const change of batch.changes) {
-      if (!('remove' in change && change.remove === 'channel')) continue
-      // One at a time: a channel may have more ids than fit on the stack as arguments.
-      for (const id of this.#ofChannel.all(change.id)) ids.push(id)
-    }
     return ids
   }
 
-  /** All blocks that are not set aside, without their frames: SQLite finds the length of `data` without reading it. */
+  /** All blocks that are kept, without their frames: SQLite finds the length of `data` without reading it. */
   directory(): BlocksFound {
     const rows = this.#database.prepare<unknown[], number[]>(`
-      select ${PLACE}, checksum, length(data) from block not indexed where id not in (select id from damaged)`)
+      select ${PLACE}, checksum, length(data) from block not indexed where ${IS_KEPT}`)
     const total = this.#database.prepare<unknown[], number>('select count(*) from block not indexed').pluck().get() ?? 0
     const blocks = new Float64Array(total * BLOCK_WIDTH)
     const damaged: number[] = []

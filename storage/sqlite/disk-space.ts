@@ -83,27 +83,43 @@ export class DiskReserve {
 /** The most space that a byte of values takes in log and database, and a margin for other pages. */
 const ROOM_PER_BYTE = 3
 const SPARE_BYTES = 1 << 20
+/** The most pages that the removal of a row changes: its own, its neighbours when they are merged, and one of an index. */
+const PAGES_PER_REMOVAL = 4
 /** With space for fewer bytes than this, or than twice the largest recent batch, the disk counts as full. */
 const LOW_BYTES = 256 << 10
 
+/** Pages of the log, and how many of them are in the database already; the others will need space there. */
+export interface LogPages {
+  readonly written: number
+  readonly carried: number
+}
+
 export class FreeSpace {
-  readonly #directory: string
+  readonly #freeBytes: () => number
   readonly #reserve: DiskReserve
-  /** Pages of the log that are not in the database yet, where they will need space. */
-  readonly #logPages: () => number
+  readonly #logPages: () => LogPages
   /** The size of the largest recent batch, which decays. */
   #largest = 0
 
-  constructor(directory: string, reserve: DiskReserve, logPages: () => number) {
-    this.#directory = directory
+  constructor(freeBytes: () => number, reserve: DiskReserve, logPages: () => LogPages) {
+    this.#freeBytes = freeBytes
     this.#reserve = reserve
     this.#logPages = logPages
   }
 
   /** Bytes of values that certainly fit into the log and then into the database, including the reserve. */
   get bytesLeft(): number {
-    const free = freeBytes(this.#directory) + this.#reserve.bytes - this.#logPages() * PAGE_BYTES
+    const { written, carried } = this.#logPages()
+    const free = this.#freeBytes() + this.#reserve.bytes - (written - carried) * PAGE_BYTES
     return Math.max(0, Math.floor((free - SPARE_BYTES) / ROOM_PER_BYTE))
+  }
+
+  /** How many rows may be removed in one transaction, at most `most` and at least one. The reserve is not touched for them. */
+  removable(most: number): number {
+    const { written, carried } = this.#logPages()
+    // A log that is wholly in the database is overwritten from its beginning.
+    const pages = Math.floor(this.#freeBytes() / PAGE_BYTES) + (written === carried ? written : carried - written)
+    return Math.max(1, Math.min(most, Math.floor(pages / PAGES_PER_REMOVAL)))
   }
 
   /** Notes the size of a stored batch. */

@@ -12,7 +12,14 @@ export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers, userCreated]
+export const MIGRATIONS: readonly Migration[] = [
+  firstTables,
+  checksums,
+  rights,
+  outboundVerifiers,
+  userCreated,
+  marks,
+]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
@@ -166,6 +173,15 @@ function outboundVerifiers(database: Database): void {
 /** When a user was added, in milliseconds since 1970; 0 for those who were there before. */
 function userCreated(database: Database): void {
   database.exec('alter table user add column created real not null default 0')
+}
+
+/** Marks of rows that are removed for good, and not gone yet. */
+function marks(database: Database): void {
+  database.exec(`
+    create table removal (
+      subject text not null, id integer not null, primary key (subject, id)
+    ) strict, without rowid;
+  `)
 }
 
 /** The last column is for the checksum of those before it. */

@@ -21,8 +21,9 @@ import {
 } from '../store.ts'
 import type { AuditChange } from './audit.ts'
 import { RowSum } from './damage/checksum.ts'
-import { inOrder, type Ordered } from './damage/order.ts'
+import { IS_KEPT, inOrder, type Ordered } from './damage/order.ts'
 import { NumbersTable } from './numbers.ts'
+import type { RemovalsChange } from './removals.ts'
 import type { RightsChange } from './rights.ts'
 import type { UsersChange } from './users.ts'
 import { type StoredScram, scramColumns, scramOf } from './users.ts'
@@ -54,7 +55,7 @@ type Kept = Pick<
 >
 
 /** A change of these tables. */
-export type StateChange = Exclude<Change, UsersChange | RightsChange | AuditChange>
+export type StateChange = Exclude<Change, UsersChange | RightsChange | AuditChange | RemovalsChange>
 
 export const GAP_ORDER: Ordered = { table: 'gap', place: 'transaction_id', width: GAP_WIDTH }
 
@@ -65,8 +66,11 @@ export interface GapsFound {
   readonly damaged: readonly number[][]
 }
 
-/** Tables with rows that are removed with their channel. */
-const OF_CHANNEL = ['numbers', 'binding', 'place', 'stop', 'result', 'gap', 'dial'] as const
+/** Tables with one row for each channel. */
+const ONE_OF_CHANNEL = ['numbers', 'dial'] as const
+
+/** A condition on rows of the tables that have several rows for a channel. */
+const HAS_CHANNEL = "channel not in (select id from removal where subject = 'channel')"
 
 export class StateTables {
   readonly numbers: NumbersTable
@@ -82,12 +86,10 @@ export class StateTables {
   readonly #putFence: Statement<unknown[]>
   readonly #putGap: Statement<unknown[]>
   readonly #removeChannel: readonly Statement<unknown[]>[]
-  readonly #removeInstance: Statement<unknown[]>
   readonly #removeBinding: Statement<unknown[]>
   readonly #removePlace: Statement<unknown[]>
   readonly #removeStop: Statement<unknown[]>
   readonly #removeResult: Statement<unknown[]>
-  readonly #removeExecutions: Statement<unknown[]>
   readonly #removeFence: Statement<unknown[]>
   readonly #removeGap: Statement<unknown[]>
   readonly #putMeta: Statement<unknown[]>
@@ -116,25 +118,22 @@ export class StateTables {
     this.#putGap = put('gap', `${Array(GAP_WIDTH + 1).fill('?')}`)
     this.#removeChannel = [
       database.prepare('delete from channel where id = ?'),
-      ...OF_CHANNEL.map((table) => database.prepare<unknown[]>(`delete from ${table} where channel = ?`)),
+      ...ONE_OF_CHANNEL.map((table) => database.prepare<unknown[]>(`delete from ${table} where channel = ?`)),
     ]
-    this.#removeInstance = database.prepare('delete from instance where id = ?')
     this.#removeBinding = database.prepare('delete from binding where channel = ? and metric = ?')
     this.#removePlace = database.prepare('delete from place where channel = ? and metric = ?')
     this.#removeStop = database.prepare('delete from stop where channel = ? and metric = ?')
     this.#removeResult = database.prepare('delete from result where id = ?')
-    this.#removeExecutions = database.prepare('delete from execution where at < ?')
     this.#removeFence = database.prepare('delete from fence where sensor = ?')
     this.#removeGap = database.prepare('delete from gap where id = ?')
     this.#putMeta = database.prepare(
       'update meta set age = ?, wall = ?, closed = ?, next_block = max(next_block, ? + 1)',
     )
-    const gaps = 'select * from gap not indexed where id not in (select id from damaged)'
-    this.#gaps = database.prepare<unknown[], number[]>(gaps).raw()
+    this.#gaps = database.prepare<unknown[], number[]>(`select * from gap not indexed where ${IS_KEPT}`).raw()
     this.#setAsideGap = database.prepare("insert or ignore into damaged values (?, 'checksum')")
   }
 
-  /** The caller removes the blocks of a channel. */
+  /** The caller removes the other rows of a channel. */
   change(change: StateChange): void {
     if ('put' in change) this.#put(change)
     else this.#remove(change)
@@ -185,9 +184,6 @@ export class StateTables {
       case 'channel':
         for (const statement of this.#removeChannel) statement.run(change.id)
         return
-      case 'instance':
-        this.#removeInstance.run(change.id)
-        return
       case 'binding':
         this.#removeBinding.run(change.channel, change.metric)
         this.#removePlace.run(change.channel, change.metric)
@@ -197,9 +193,6 @@ export class StateTables {
         return
       case 'result':
         this.#removeResult.run(change.id)
-        return
-      case 'execution':
-        this.#removeExecutions.run(change.before)
         return
       case 'fence':
         this.#removeFence.run(change.sensor)
@@ -238,22 +231,21 @@ export class StateTables {
         durable: row.durable === 1,
       })),
       instances: this.#all<InstanceRow>('select * from instance order by id'),
-      bindings: this.#all<BindingRow>('select * from binding order by channel, metric'),
-      places: this.#all<PlaceRow>('select * from place order by channel, metric'),
-      stops: this.#all<StopRow>('select * from stop order by channel, metric'),
+      bindings: this.#all<BindingRow>(`select * from binding where ${HAS_CHANNEL} order by channel, metric`),
+      places: this.#all<PlaceRow>(`select * from place where ${HAS_CHANNEL} order by channel, metric`),
+      stops: this.#all<StopRow>(`select * from stop where ${HAS_CHANNEL} order by channel, metric`),
       results: this.#all<ResultRow>(
-        'select id, channel, user, control, transaction_id as "transaction" from result order by id',
+        `select id, channel, user, control, transaction_id as "transaction" from result where ${HAS_CHANNEL} order by id`,
       ),
       dials: this.#all<StoredDial>('select * from dial order by channel').map(dialOf),
-      executions: this.#all<StoredExecution>('select * from execution order by at, user, control, key').map((row) => ({
-        ...row,
-        result: row.result ?? undefined,
-      })),
+      executions: this.#all<StoredExecution>(`
+        select * from execution where user not in (select id from removal where subject = 'user')
+        order by at, user, control, key`).map((row) => ({ ...row, result: row.result ?? undefined })),
       fences: this.#all<{ sensor: string }>('select sensor from fence order by sensor').map(({ sensor }) => sensor),
     }
   }
 
-  /** Reads all GAPs that are not set aside. */
+  /** Reads all GAPs that are kept. */
   gaps(): GapsFound {
     const rows = this.#gaps.all()
     const sound = rows.filter((row) => this.#gapSum.isRight(row)).flatMap((row) => row.slice(0, GAP_WIDTH))

@@ -2,6 +2,7 @@
 import type { Database } from 'better-sqlite3'
 import { AuditTable } from './audit.ts'
 import { BlockTables } from './blocks.ts'
+import { Removals } from './removals.ts'
 import { RightsTables } from './rights.ts'
 import { StateTables } from './state.ts'
 import { UserTables } from './users.ts'
@@ -12,14 +13,17 @@ export interface Tables {
   readonly users: UserTables
   readonly rights: RightsTables
   readonly audit: AuditTable
+  readonly removals: Removals
 }
 
 export function openTables(database: Database): Tables {
+  const blocks = new BlockTables(database)
   return {
-    blocks: new BlockTables(database),
+    blocks,
     state: new StateTables(database),
     users: new UserTables(database),
     rights: new RightsTables(database),
     audit: new AuditTable(database),
+    removals: new Removals(database, blocks),
   }
 }

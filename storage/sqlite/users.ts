@@ -16,9 +16,6 @@ interface StoredUser extends Omit<UserRow, 'bcrypt' | 'scram' | 'loopbackOnly'>,
 }
 export type UsersChange = Extract<Change, { put: 'tenant' | 'user' } | { remove: 'tenant' | 'user' }>
 
-/** Tables with rows that are removed with their user. */
-const OF_USER = ['token', 'execution'] as const
-
 export class UserTables {
   readonly #putTenant: Statement<unknown[]>
   readonly #removeTenant: Statement<unknown[]>
@@ -36,13 +33,14 @@ export class UserTables {
         @salt, @iterations, @storedKey, @serverKey, @loopbackOnly, @created)`)
     this.#removeUser = [
       database.prepare('delete from user where id = ?'),
-      ...OF_USER.map((table) => database.prepare<unknown[]>(`delete from ${table} where user = ?`)),
+      database.prepare('delete from token where user = ?'),
     ]
     this.#nextUser = database.prepare('update meta set next_user = max(next_user, ? + 1)')
     this.#tenants = database.prepare('select * from tenant order by name')
     this.#users = database.prepare('select * from user order by id')
   }
 
+  /** The caller removes the executions of a user. */
   change(change: UsersChange): void {
     if ('remove' in change) {
       if (change.remove === 'tenant') this.#removeTenant.run(change.name)

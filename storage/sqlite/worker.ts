@@ -6,7 +6,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { AuditRow, Batch, Recovered, StorageErrorCode } from '../store.ts'
 import { recover } from './damage/recovery.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
-import { DiskReserve } from './disk-space.ts'
+import { DiskReserve, freeBytes } from './disk-space.ts'
 import { isNoRoom, storageError } from './errors.ts'
 import { openTables } from './tables.ts'
 import { Writer } from './writer.ts'
@@ -81,8 +81,16 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
     const recovered = recover(opened, tables)
     opened.begin()
     reserve.make()
-    const parts = { database, directory, tables, reserve, events, retryMs, idleMs, checkpointPages }
-    const writer = new Writer(parts)
+    const writer = new Writer({
+      database,
+      freeBytes: () => freeBytes(directory),
+      tables,
+      reserve,
+      events,
+      retryMs,
+      idleMs,
+      checkpointPages,
+    })
     port.on('message', (message: ToWorker) => {
       if (message.type === 'write') writer.write(message.batch)
       else if (message.type === 'read') answer(writer, message.token, message.ids, post)
@@ -101,6 +109,7 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
       }
     })
     post({ type: 'opened', recovered })
+    writer.start()
   } catch (error) {
     opened.close('untouched')
     throw storageError(error, opened.path)

@@ -1,12 +1,14 @@
 /**
- * Writes batches: each is one transaction, retried while there is no space and abandoned on any other error. It also decides when
- * checkpoints run. SQLite is synchronous: all of this runs on the worker thread, between two messages.
+ * Writes batches: each is one transaction, retried while there is no space and abandoned on any other error. Between the batches
+ * it removes what they have left to remove, and it decides when checkpoints run. SQLite is synchronous: all of this runs on the
+ * worker thread, between two messages.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { Batch, Change, StorageError } from '../store.ts'
 import { PAGE_BYTES } from './database.ts'
-import { type DiskReserve, FreeSpace, freeBytes } from './disk-space.ts'
+import { type DiskReserve, FreeSpace } from './disk-space.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
+import type { RemovalsChange } from './removals.ts'
 import type { Tables } from './tables.ts'
 
 const MIN_CHECKPOINT_PAGES = 16
@@ -14,6 +16,9 @@ const MIN_CHECKPOINT_PAGES = 16
 const FULL_SHRINK_PAGES = 64
 const FULL_SHRINK_STEPS = 16
 const IDLE_SHRINK_PAGES = 1024
+/** The most rows that a batch removes itself, and that are removed in one transaction between two batches. */
+const MAX_REMOVED_ROWS = 4096
+const MAX_PIECE_ROWS = 256
 
 export interface WriterEvents {
   /** `room` is the number of bytes of values that certainly fit. */
@@ -25,7 +30,8 @@ export interface WriterEvents {
 
 export interface WriterParts {
   readonly database: Database
-  readonly directory: string
+  /** Bytes that this process may still write on the disk of the database. */
+  readonly freeBytes: () => number
   readonly tables: Tables
   readonly reserve: DiskReserve
   readonly events: WriterEvents
@@ -40,6 +46,7 @@ export interface WriterParts {
 export class Writer {
   readonly #parts: WriterParts
   readonly #transaction: (batch: Batch) => void
+  readonly #removal: () => void
   readonly #logSize: Statement<unknown[], number[]>
   readonly #checkpointNow: Statement<unknown[], number[]>
   readonly #freePages: Statement<unknown[], number>
@@ -50,8 +57,13 @@ export class Writer {
   /** A full disk was reported, and the reserve is not restored yet. */
   #isFull = false
   #examined = false
+  /** The batch in flight removes nothing itself: it marks all rows that are to be removed. */
+  #marking = false
   #failed = false
   #checkpointPages = 0
+  /** The most rows to remove in the next piece: fewer after one that found no space. */
+  #pieceRows = MAX_PIECE_ROWS
+  #piece: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
 
@@ -59,18 +71,27 @@ export class Writer {
     const { database } = parts
     this.#parts = parts
     this.#transaction = database.transaction((batch: Batch) => this.#store(batch)).immediate
+    this.#removal = database.transaction(() => parts.tables.removals.step()).immediate
     this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
     this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
     this.#freePages = database.prepare<unknown[], number>('pragma freelist_count').pluck()
-    this.#room = new FreeSpace(parts.directory, parts.reserve, () => {
-      const [, pages = 0, carried = 0] = this.#logSize.get() ?? []
-      return pages - carried
+    this.#room = new FreeSpace(parts.freeBytes, parts.reserve, () => {
+      const [, written = 0, carried = 0] = this.#logSize.get() ?? []
+      return { written, carried }
     })
     this.#planCheckpoint()
   }
 
   get failed(): boolean {
     return this.#failed
+  }
+
+  /** Continues to remove what was left, at a start by an earlier process. */
+  start(): void {
+    if (this.#failed || !this.#parts.tables.removals.isPending) return
+    // Messages are handled between two pieces: a batch waits for one of them at most.
+    clearImmediate(this.#piece)
+    this.#piece = setImmediate(() => this.#removePiece())
   }
 
   /** Takes one batch at a time, the next one only after `durable`. After `failed` nothing is written. */
@@ -80,6 +101,7 @@ export class Writer {
     this.#batch = batch
     this.#reported = false
     this.#examined = false
+    this.#marking = false
     this.#attempt()
   }
 
@@ -100,8 +122,13 @@ export class Writer {
   close(): void {
     if (this.#batch !== undefined) this.#attempt()
     this.#batch = undefined
+    this.#stopTimers()
+  }
+
+  #stopTimers(): void {
     clearTimeout(this.#timer)
     clearTimeout(this.#idle)
+    clearImmediate(this.#piece)
   }
 
   #readOne(id: number): Uint8Array | undefined {
@@ -115,47 +142,112 @@ export class Writer {
   }
 
   #store(batch: Batch): void {
-    const { blocks, state } = this.#parts.tables
+    const { blocks, state, removals } = this.#parts.tables
     for (const change of batch.changes) this.#change(change)
+    // Removed first: that frees space for the rest.
+    removals.blocks(batch.removed)
     state.store(batch, blocks.store(batch))
   }
 
   #change(change: Change): void {
-    const { blocks, state, users, rights, audit } = this.#parts.tables
+    const { state, users, rights, audit, removals } = this.#parts.tables
+    removals.change(change)
     if (isAbout(change, 'tenant', 'user')) users.change(change)
     else if (isAbout(change, 'rule', 'token')) rights.change(change)
     else if (isAbout(change, 'audit')) audit.change(change)
-    else state.change(change)
-    if ('remove' in change && change.remove === 'channel') blocks.removeChannel(change.id)
+    else if (!isRemoval(change)) state.change(change)
   }
 
   #attempt(): void {
     const batch = this.#batch
     if (batch === undefined || this.#failed) return
     clearTimeout(this.#timer)
+    const { removals } = this.#parts.tables
+    removals.begin(this.#marking ? 0 : this.#room.removable(MAX_REMOVED_ROWS))
     try {
       this.#transaction(batch)
     } catch (error) {
+      removals.rolledBack()
       this.#recover(batch, error)
       return
     }
+    removals.committed()
     this.#batch = undefined
     this.#parts.events.durable(batch, this.#room.bytesLeft)
     this.#checkpoint()
     this.#room.noteBatch(batch.dataLength)
     if (!this.#isFull && this.#room.isLow) this.#onLow()
+    this.#settle()
+  }
+
+  /** After each transaction: gives space back as far as it is needed now, and removes what is left to remove. */
+  #settle(): void {
+    const { reserve, idleMs } = this.#parts
     if (this.#isFull) this.#restore()
     // It is still missing if the server was started on a disk without space for it.
-    else this.#parts.reserve.make()
-    this.#idle = setTimeout(() => this.#rest(), this.#parts.idleMs)
+    else reserve.make()
+    clearTimeout(this.#idle)
+    this.#idle = setTimeout(() => this.#rest(), idleMs)
+    this.start()
+  }
+
+  /** Removes some of the rows that batches have left, in a transaction that is small enough. */
+  #removePiece(isExamined = false): void {
+    if (this.#failed) return
+    const { removals } = this.#parts.tables
+    const rows = this.#room.removable(this.#pieceRows)
+    removals.begin(rows)
+    try {
+      this.#removal()
+    } catch (error) {
+      removals.rolledBack()
+      this.#recoverPiece(error, rows, isExamined)
+      return
+    }
+    removals.committed()
+    this.#pieceRows = Math.min(MAX_PIECE_ROWS, rows * 2)
+    this.#checkpoint()
+    // It may fit now.
+    if (this.#batch === undefined) this.#settle()
+    else this.#attempt()
+  }
+
+  #recoverPiece(error: unknown, rows: number, isExamined: boolean): void {
+    const { tables } = this.#parts
+    if (isUnreadable(error) && !isExamined) {
+      this.#guarded(() => tables.blocks.examine(tables.removals.next(rows)))
+      this.#removePiece(true)
+      return
+    }
+    if (!isNoRoom(error) && !isBusy(error)) {
+      this.#fail(error)
+      return
+    }
+    this.#pieceRows = Math.max(1, rows >> 1)
+    const helped = isNoRoom(error) && this.#onFull()
+    // After a checkpoint the log is overwritten from its beginning.
+    this.#guarded(() => this.#checkpointNow.get())
+    if (helped || rows > 1) this.start()
+    else this.#retryLater()
+  }
+
+  /** Tries again what found no space, or another reader. */
+  #retryLater(): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      if (this.#batch !== undefined) this.#attempt()
+      else if (this.#isFull) this.#restore()
+      this.start()
+    }, this.#parts.retryMs)
   }
 
   /** Handles the error of a transaction, which was rolled back completely. */
   #recover(batch: Batch, error: unknown): void {
-    const { tables, retryMs } = this.#parts
+    const { tables } = this.#parts
     if (isUnreadable(error) && !this.#examined) {
       // A row that the batch deletes or replaces is damaged: it is set aside and must not block the others.
       this.#examined = true
+      this.#marking = true
       this.#guarded(() => tables.blocks.examine(tables.blocks.touchedBy(batch)))
       this.#attempt()
       return
@@ -165,16 +257,18 @@ export class Writer {
       return
     }
     if (isNoRoom(error)) {
-      if (this.#onFull()) {
+      const isSmaller = !this.#marking
+      this.#marking = true
+      if (this.#onFull() || isSmaller) {
         // The checkpoint comes first: if the batch took the space that the log needs in the database, neither would ever fit.
         this.#guarded(() => this.#checkpointNow.get())
         this.#attempt()
         return
       }
-      // After a checkpoint the log is overwritten from its beginning.
       this.#shrink(FULL_SHRINK_PAGES)
+      this.start()
     }
-    this.#timer = setTimeout(() => this.#attempt(), retryMs)
+    this.#retryLater()
   }
 
   /** Reports a full disk. Returns whether the reserve freed space. */
@@ -195,20 +289,20 @@ export class Writer {
 
   /** Restores the reserve; only then values are accepted again, since they would take the space that commits need. */
   #restore(): void {
-    const { reserve, events, retryMs } = this.#parts
+    const { reserve, events, tables } = this.#parts
     const isThere = (): boolean => reserve.make() && this.#room.isEnough
-    for (let step = 0; step < FULL_SHRINK_STEPS && !isThere(); step++) {
+    // Pages are not moved far while those between them are still to be removed.
+    const steps = tables.removals.isPending ? 1 : FULL_SHRINK_STEPS
+    for (let step = 0; step < steps && !isThere(); step++) {
       if (!this.#shrink(FULL_SHRINK_PAGES)) break
     }
     if (isThere()) {
       this.#isFull = false
+      this.#reported = false
       events.room()
       return
     }
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
-      if (this.#isFull && this.#batch === undefined) this.#restore()
-    }, retryMs)
+    this.#retryLater()
   }
 
   /** Returns free pages of the database to the disk; false if there were none or it failed. */
@@ -237,8 +331,8 @@ export class Writer {
 
   /** Plans checkpoints at a smaller log while space is low: the log must still fit into the database. */
   #planCheckpoint(): void {
-    const { directory, checkpointPages } = this.#parts
-    const pages = Math.floor(freeBytes(directory) / PAGE_BYTES / 4)
+    const { freeBytes, checkpointPages } = this.#parts
+    const pages = Math.floor(freeBytes() / PAGE_BYTES / 4)
     this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(checkpointPages, pages))
   }
 
@@ -271,10 +365,13 @@ export class Writer {
   #fail(error: unknown): void {
     if (this.#failed) return
     this.#failed = true
-    clearTimeout(this.#timer)
-    clearTimeout(this.#idle)
+    this.#stopTimers()
     this.#parts.events.failed(storageError(error, this.#parts.database.name))
   }
+}
+
+function isRemoval(change: Change): change is RemovalsChange {
+  return 'remove' in change && (change.remove === 'instance' || change.remove === 'execution')
 }
 
 type Subject<C> = C extends { put: infer S } | { remove: infer S } ? S : never

@@ -103,7 +103,9 @@ class Disk {
 
   static async mount(): Promise<Disk> {
     const port = await freeUdpPort()
-    const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`)
+    // The one tenant may fill the disk.
+    const toml = `[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`
+    const server = new ServerProcess(toml)
     const data = path(server.directory, 'data')
     mkdirSync(data, { mode: 0o700 })
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0700`, 'tmpfs', data], { stdio: 'pipe' })

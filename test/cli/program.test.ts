@@ -138,6 +138,14 @@ test('the help shows a default as it would be typed', async () => {
 describe('config check', () => {
   const env = { CINNABAR_LISTEN_HTTP: '', CINNABAR_LISTEN_TCP: '[::1]:1', CINNABAR_CHANNELS_MAX_AGE: '36h' }
 
+  test.each([
+    ['50%', 'queued_bytes = "50%"'],
+    ['7000', 'queued_bytes = 7000'],
+  ])('prints a number of bytes or a share as it was given: %s', async (given, line) => {
+    const { out } = await runCli(['config', 'check'], undefined, { env: { CINNABAR_QUOTA_QUEUED_BYTES: given } })
+    expect(out).toContain(line)
+  })
+
   test('prints what is in force, as a file that could be used', async () => {
     const { code, out } = await runCli(['config', 'check'], undefined, { env })
     expect(code).toBe(0)

@@ -12,6 +12,7 @@ import { PasswordHasher } from '../../auth/password.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
+import type { DiskSpace } from '../../server/accounts/quotas.ts'
 import type { Address } from '../../server/core/address.ts'
 import { createLogger } from '../../server/core/log.ts'
 import type { Hub } from '../../server/metrics/hub.ts'
@@ -38,12 +39,16 @@ export interface TestProducerOptions {
   readonly clock?: FakeClock
   /** For names to be dialled. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
+  /** The space on the disk; by default there is plenty. */
+  readonly diskSpace?: DiskSpace
   /** What a password hash costs, as a binary logarithm: by default the least there is. */
   readonly hashRounds?: number
 }
 
 /** Where the times of test values begin, microseconds. */
 export const EPOCH = 1_700_000_000_000_000
+
+const PLENTY: DiskSpace = { sizeBytes: 2 ** 40, freeBytes: 2 ** 40 }
 
 /** What outlives a process, or a crash of it. */
 interface World {
@@ -57,6 +62,7 @@ interface World {
   readonly hashRounds: number
   /** Lines of the log, all levels. */
   readonly logged: string[]
+  diskSpace: DiskSpace
 }
 
 interface Made {
@@ -101,6 +107,7 @@ export class TestProducer {
       resolve: options.resolve,
       hashRounds: options.hashRounds ?? 4,
       logged: [],
+      diskSpace: options.diskSpace ?? PLENTY,
     }
     return TestProducer.#run(world, options.store ?? (await firstStart).crash())
   }
@@ -144,6 +151,7 @@ export class TestProducer {
       log,
       sensors,
       resolve,
+      diskSpace: () => world.diskSpace,
       adminPassword: 'admin-password',
     })
     return new TestProducer({
@@ -194,6 +202,11 @@ export class TestProducer {
     this.store.manual = false
     this.store.complete()
     await this.server.stop()
+  }
+
+  /** The space on the disk, as the producer finds it with the next batch. */
+  set diskSpace(space: DiskSpace) {
+    this.#world.diskSpace = space
   }
 
   /** A value of `test.a` of host h1, or of another name: a uint32, `value` microseconds after EPOCH. */

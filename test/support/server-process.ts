@@ -76,13 +76,13 @@ export class ServerProcess {
     return child.exitCode
   }
 
-  /** An authenticated raw connection, as `admin`. */
-  async login(): Promise<{ peer: RawPeer; channel: number }> {
+  /** An authenticated raw connection, as `admin` or another user with the same password. */
+  async login(user = 'admin'): Promise<{ peer: RawPeer; channel: number }> {
     const socket = connect({ host: '127.0.0.1', port: this.tcpPort })
     await once(socket, 'connect')
     const peer = new RawPeer(socket)
     await peer.until('caps')
-    peer.send(command.auth(0xfff00000, 'password', bytes(str('admin'), str(PASSWORD))))
+    peer.send(command.auth(0xfff00000, 'password', bytes(str(user), str(PASSWORD))))
     const { status, result } = await peer.response(0xfff00000)
     if (status !== 0) throw new Error(`AUTH was answered with status ${status}`)
     return { peer, channel: result }

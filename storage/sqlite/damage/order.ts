@@ -4,6 +4,11 @@
  */
 import type { Database } from 'better-sqlite3'
 
+/** A condition on rows of both tables, whose ids are one sequence: they are neither set aside nor marked for removal. */
+export const IS_KEPT = `
+  id not in (select id from damaged) and id not in (select id from removal where subject = 'block')
+  and channel not in (select id from removal where subject = 'channel')`
+
 /** A table whose rows begin with id, channel, lane and transaction id. */
 export interface Ordered {
   readonly table: 'block' | 'gap'
@@ -23,7 +28,7 @@ export function inOrder(rows: Float64Array, { width }: Pick<Ordered, 'width'>): 
   return sorted
 }
 
-/** Whether the index has exactly these rows, in this order. Rows set aside do not count. */
+/** Whether the index has exactly these rows, in this order. Rows that are not kept do not count. */
 export function isIndexed(database: Database, rows: Float64Array, ordered: Ordered): boolean {
   let at = 0
   for (const row of indexOf(database, ordered).iterate()) {
@@ -43,6 +48,6 @@ function indexOf(database: Database, { table, place }: Ordered) {
   return database
     .prepare<unknown[], number[]>(`
       select id, channel, lane, ${place} from ${table} indexed by ${table}_order
-      where id not in (select id from damaged) order by channel, lane, ${place}, id`)
+      where ${IS_KEPT} order by channel, lane, ${place}, id`)
     .raw()
 }

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { recover } from '../../../storage/sqlite/damage/recovery.ts'
 import { openDatabase } from '../../../storage/sqlite/database.ts'
-import { DiskReserve } from '../../../storage/sqlite/disk-space.ts'
+import { DiskReserve, freeBytes } from '../../../storage/sqlite/disk-space.ts'
 import { openTables } from '../../../storage/sqlite/tables.ts'
 import { Writer, type WriterEvents } from '../../../storage/sqlite/writer.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, type Recovered } from '../../../storage/store.ts'
@@ -52,8 +52,8 @@ export function openState(directory: string): Opened {
       read: (block) => tables.blocks.read(block),
       write(batch) {
         const reserve = new DiskReserve(directory, 0)
-        const parts = { database, directory, tables, reserve, events, ...PATIENT }
-        const writer = new Writer(parts)
+        const space = () => freeBytes(directory)
+        const writer = new Writer({ database, freeBytes: space, tables, reserve, events, ...PATIENT })
         writer.write(batch)
         writer.close()
       },

@@ -3,9 +3,11 @@ import { type Quota, Quotas, type TenantUse } from '../../../server/accounts/quo
 import { StatusError } from '../../../server/core/errors.ts'
 import { defaultConfig } from '../../../server/start/config.ts'
 
+const defaults: Quota = { ...defaultConfig().quota, queuedBytes: 0 }
+
 function rig(quota: Partial<Quota>): { use: TenantUse; clock: { now: number }; set(quota: Partial<Quota>): void } {
   const clock = { now: 5_000 }
-  let limits = { ...defaultConfig().quota, ...quota }
+  let limits = { ...defaults, ...quota }
   const quotas = new Quotas(() => limits, { monotonicMs: () => clock.now })
   return {
     use: quotas.of('acme'),
@@ -29,7 +31,7 @@ function refusal(act: () => void): string {
 
 describe('what a tenant may have', () => {
   it('is one account, whoever asks', () => {
-    const quotas = new Quotas(() => defaultConfig().quota, { monotonicMs: () => 0 })
+    const quotas = new Quotas(() => defaults, { monotonicMs: () => 0 })
     expect(quotas.of('acme')).toBe(quotas.of('acme'))
     expect(quotas.of('acme')).not.toBe(quotas.of('other'))
   })
@@ -58,6 +60,50 @@ describe('what a tenant may have', () => {
     set({ channels: 1 })
     expect(use.channels.used).toBe(3)
     expect(use.channels.hasRoom()).toBe(false)
+  })
+})
+
+describe('queued bytes while the disk is low', () => {
+  const quotas = () => new Quotas(() => ({ ...defaults, queuedBytes: 500 }), { monotonicMs: () => 0 })
+
+  it('are an equal share of what all hold and of what is free, or what a tenant holds already', () => {
+    const all = quotas()
+    const [eve, bob] = [all.of('eve').queued, all.of('bob').queued]
+    eve.bytes = 480
+    bob.bytes = 20
+    all.apportion({ sizeBytes: 1_000, freeBytes: 100 }, 4)
+    expect([eve.limit, bob.limit]).toEqual([500, 500])
+    all.apportion({ sizeBytes: 1_000, freeBytes: 99 }, 4)
+    expect([eve.limit, bob.limit]).toEqual([480, 599 / 4])
+    expect(all.of('ann').queued.limit).toBe(599 / 4)
+  })
+
+  it('follow what is committed, and are the quota again when there is room', () => {
+    const all = quotas()
+    const { queued } = all.of('eve')
+    queued.bytes = 400
+    all.apportion({ sizeBytes: 1_000, freeBytes: 50 }, 3)
+    queued.bytes = 200
+    all.apportion({ sizeBytes: 1_000, freeBytes: 50 }, 3)
+    expect(queued.limit).toBe(200)
+    queued.bytes = 10
+    all.apportion({ sizeBytes: 1_000, freeBytes: 50 }, 3)
+    expect(queued.limit).toBe(20)
+    all.apportion({ sizeBytes: 1_000, freeBytes: 800 }, 3)
+    expect(queued.limit).toBe(500)
+  })
+
+  it('never exceed the quota', () => {
+    const all = quotas()
+    all.apportion({ sizeBytes: 1_000_000, freeBytes: 5_000 }, 2)
+    expect(all.of('eve').queued.limit).toBe(500)
+  })
+
+  it('are not shared where there is one tenant', () => {
+    const all = quotas()
+    all.of('eve').queued.bytes = 100
+    all.apportion({ sizeBytes: 1_000, freeBytes: 1 }, 1)
+    expect(all.of('eve').queued.limit).toBe(500)
   })
 })
 

@@ -48,7 +48,7 @@ describe('a configuration', () => {
       quota: {
         connections: 1_000,
         channels: 20_000,
-        queuedBytes: 0,
+        queuedBytes: { share: 0.5 },
         instances: 4_000_000,
         valuesPerSecond: 4_000_000,
         controlsPerMinute: 1_200,
@@ -115,6 +115,22 @@ describe('a configuration', () => {
       qmf: [],
     })
   })
+
+  test.each([
+    ['"25%"', { share: 0.25 }],
+    ['"100%"', { share: 1 }],
+    ['4096', 4096],
+    ['0', 0],
+  ])('takes bytes, or a share of the file system: %s', (text, expected) => {
+    expect(load(`[quota]\nqueued_bytes = ${text}`).quota.queuedBytes).toEqual(expected)
+  })
+
+  test.each(['"0%"', '"101%"', '-1', '0.5', '"half"'])(
+    'refuses %s as bytes or a share, and says what it may be',
+    (text) => {
+      expect(() => load(`[quota]\nqueued_bytes = ${text}`)).toThrow('or a share from "1%" to "100%"')
+    },
+  )
 
   test('takes every key from the file', () => {
     const config = load(`

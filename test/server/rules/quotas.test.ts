@@ -136,6 +136,44 @@ describe('queued bytes', () => {
   })
 })
 
+describe('queued bytes on a disk that fills', () => {
+  it('are half of the file system by default, as `tenant.list` shows', async () => {
+    producer = await TestProducer.start({ diskSpace: { sizeBytes: 10_000, freeBytes: 9_000 } })
+    await producer.addUser('boss', { role: 'admin' })
+    const boss = await producer.seat('boss')
+    const { value } = await boss.execute('tenant.list')
+    expect(value[0].quota.queued_bytes).toBe(5_000)
+  })
+
+  it('with less than a tenth free whoever fills it gets GAPs of overflow, and the other tenant loses nothing', async () => {
+    await started({})
+    const [greedy, modest] = [await producer.seat('ann'), await bob()]
+    for (const seat of [greedy, modest]) {
+      await seat.setChannel(await seat.defChannel())
+      await seat.hoard('test.a')
+    }
+    for (let value = 0; value < 300; value++) producer.emit(value)
+    await producer.settle()
+    const held = (await greedy.ledger()).queued_bytes
+    producer.diskSpace = { sizeBytes: 10 * held, freeBytes: held * 0.9 }
+    for (let value = 300; value < 600; value++) {
+      emit(value)
+      await producer.settle()
+    }
+    expect((await greedy.ledger()).queued_bytes).toBeLessThanOrEqual(held * 1.02)
+    expect((await greedy.ledger()).dropped.overflow).toBeGreaterThan(250)
+    expect(await modest.ledger()).toMatchObject({ queued: 300, dropped: { overflow: 0, full: 0 } })
+    producer.diskSpace = { sizeBytes: 10 * held, freeBytes: held * 5 }
+    const before = (await greedy.ledger()).dropped.overflow
+    emit(600)
+    await producer.settle()
+    for (let value = 601; value < 650; value++) emit(value)
+    await producer.settle()
+    expect((await greedy.ledger()).dropped.overflow).toBeLessThanOrEqual(before + 60)
+    expect((await greedy.ledger()).queued_bytes).toBeGreaterThan(held)
+  })
+})
+
 describe('bound metrics', () => {
   it('count each match of a pattern, and SUBSCRIBE and BUFFER are refused above it', async () => {
     await started({ instances: 3 })

@@ -10,6 +10,7 @@ const NO_SUCH_CHANNEL = 9
 const QUOTA_EXCEEDED = 16
 const STORAGE_FULL = 17
 const FULL = 6
+const CHANNEL_DELETED = 5
 
 let producer: TestProducer
 let seat: Seat
@@ -89,6 +90,51 @@ describe('Full disk', () => {
     expect(numberOf(await seat.value())).toBeGreaterThan(0)
   })
 
+  describe('an admin', () => {
+    /** Controls that help against a full disk, with arguments that they accept. */
+    const remedies = (channel: number) =>
+      [
+        ['tenant.set', ['tenant', type.string, str('default')], ['queued_bytes', type.uint64, u64(1_000)]],
+        ['token.revoke', ['token', type.uint32, u32(1)]],
+        [
+          'role.deny',
+          ['role', type.string, str('operator')],
+          ['command', type.string, str('COLLECT')],
+          ['object', type.string, str('host.*')],
+        ],
+        ['channel.purge', ['channel', type.uint32, u32(channel)]],
+        ['channel.delete', ['channel', type.uint32, u32(channel)]],
+        ['user.remove', ['user', type.string, str('tester')]],
+      ] as const
+
+    it('runs what helps against it, from the reserve; nobody else does, and nothing else runs', async () => {
+      await producer.addUser('boss', { role: 'admin' })
+      await producer.addUser('ann')
+      const admin = await producer.seat('boss')
+      const consumer = await producer.seat('ann')
+      const channel = await seat.defChannel()
+      await seat.follow('test.a', channel)
+      await producer.settle()
+      producer.store.low = true
+      for (const [control, ...list] of remedies(consumer.channel)) {
+        const refused = await consumer.ask((seq) => command.execute(seq, control, args(...list)))
+        expect([control, refused.status]).toEqual([control, STORAGE_FULL])
+      }
+      for (const [control, ...list] of remedies(channel)) {
+        const { outcome } = await admin.execute(control, ...list)
+        expect([control, outcome]).toEqual([control, control === 'token.revoke' ? 'failed' : 'ok'])
+      }
+      const other = args(['user', type.string, str('ann')], ['role', type.string, str('operator')])
+      expect((await admin.ask((seq) => command.execute(seq, 'user.role', other))).status).toBe(STORAGE_FULL)
+      await seat.closed()
+      producer.store.low = false
+      expect(
+        (await admin.execute('user.role', ['user', type.string, str('ann')], ['role', type.string, str('operator')]))
+          .outcome,
+      ).toBe('ok')
+    })
+  })
+
   it('everything else goes on working: COLLECT, QUERY, GET, STOP, SET_CHANNEL, DEL_CHANNEL', async () => {
     const other = await seat.defChannel()
     const id = await seat.follow('test.a')
@@ -119,6 +165,55 @@ describe('Full disk', () => {
     expect((await seat.values(2)).map(numberOf)).toEqual([1000, 1001])
     const stats = await seat.query('producer.stats')
     expect(Buffer.from(stats.value).includes('full')).toBe(true)
+  })
+})
+
+describe('channel.purge and channel.delete', () => {
+  const named = (channel: number) => ['channel', type.uint32, u32(channel)] as const
+
+  it('take a channel of one’s own, and of an admin any; the audit log has whose it was', async () => {
+    await producer.addUser('boss', { role: 'admin' })
+    const [admin, stranger] = [await producer.seat('boss'), await producer.seat('stranger')]
+    const channel = await seat.defChannel()
+    await seat.hoard('test.a', channel)
+    producer.emit(1)
+    for (const control of ['channel.purge', 'channel.delete']) {
+      const answers = []
+      for (const id of [channel, 4711]) {
+        const { status, detail } = await stranger.ask((seq) => command.execute(seq, control, args(named(id))))
+        answers.push({ status, detail })
+      }
+      expect(answers[0]?.status).toBe(NO_SUCH_CHANNEL)
+      expect(answers[0]).toEqual(answers[1])
+    }
+    const purged = await admin.execute('channel.purge', named(channel))
+    expect(purged.detail).toBe(`1 values dropped from channel ${channel} of tester`)
+    expect(await seat.ledger(channel)).toMatchObject({ dropped: { purged: 1 } })
+    const deleted = await admin.execute('channel.delete', named(channel))
+    expect(deleted).toMatchObject({ outcome: 'ok', detail: `channel ${channel} of tester deleted` })
+    expect(await seat.ledger(channel)).toBeUndefined()
+    const records = await producer.store.audit(0, 1_000)
+    const mine = records.filter(({ object }) => object === 'channel.delete')
+    expect(mine.map(({ actor, outcome, detail }) => [actor, outcome, detail]).at(-1)).toEqual([
+      'boss',
+      'ok',
+      expect.stringContaining(`channel ${channel} of tester deleted`),
+    ])
+  })
+
+  it('channel.delete ends the connection of the channel, is stored when OK is answered, and is no way to lose one’s answer', async () => {
+    const channel = await seat.defChannel()
+    const other = await producer.seat()
+    await other.setChannel(channel)
+    await seat.ok((seq) => command.execute(seq, 'channel.delete', args(named(channel))))
+    expect((await other.notice()).code).toBe(CHANNEL_DELETED)
+    await other.closed()
+    for (const id of [0, seat.channel]) {
+      const { status } = await seat.ask((seq) => command.execute(seq, 'channel.delete', args(named(id))))
+      expect(status).toBe(INVALID_ARGUMENT)
+    }
+    producer = await producer.crash()
+    expect([...producer.server.parts.producer.registry.all()].map(({ id }) => id)).not.toContain(channel)
   })
 })
 

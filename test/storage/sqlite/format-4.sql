@@ -1,4 +1,4 @@
--- What a server of format 4 left: what a server of format 3 has, without a column of the table `dial`.
+-- What a server of format 4 left: what a server of format 3 has, but for the time of the last connection of a dial.
 pragma page_size = 16384;
 pragma auto_vacuum = incremental;
 CREATE TABLE meta (
@@ -75,7 +75,8 @@ CREATE TABLE token (
     ) strict;
 CREATE TABLE dial (
       channel integer primary key, scram_salt blob, scram_iterations integer, scram_stored_key blob,
-      scram_server_key blob) strict;
+      scram_server_key blob
+    ) strict;
 INSERT INTO dial VALUES(1,X'1f262d343b424950575e656c737a8188',4096,X'3e454c535a61686f767d848b9299a0a7aeb5bcc3cad1d8dfe6edf4fb02091017',X'5d646b727980878e959ca3aab1b8bfc6cdd4dbe2e9f0f7fe050c131a21282f36');
 INSERT INTO dial VALUES(2,NULL,NULL,NULL,NULL);
 CREATE TABLE place (

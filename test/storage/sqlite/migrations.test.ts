@@ -101,7 +101,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(5)
+    expect(look.pragma('user_version', { simple: true })).toBe(6)
     look.close()
   })
 
@@ -209,7 +209,7 @@ describe('a database of format 3', () => {
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
     expect(columns).toEqual(['channel', 'scram_salt', 'scram_iterations', 'scram_stored_key', 'scram_server_key'])
-    expect(look.pragma('user_version', { simple: true })).toBe(5)
+    expect(look.pragma('user_version', { simple: true })).toBe(6)
     look.close()
   })
 })
@@ -230,4 +230,28 @@ test('a database of format 4 keeps its users, who were added at no known time', 
     await store.close()
   }
   rmSync(directory, { recursive: true, force: true })
+})
+
+describe('a database of format 5', () => {
+  test('keeps everything, and has nothing to remove', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
+    const old = new Database(join(directory, 'cinnabar.db'))
+    old.exec(readFileSync(new URL('format-5.sql', import.meta.url), 'utf8'))
+    old.close()
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const recovered = await store.open(new EventLog())
+    expect(recovered.warnings).toBeUndefined()
+    expect(recovered.channels.map(({ id }) => id)).toEqual([1, 2])
+    expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer' }])
+    expect(recovered.dials.map(({ channel }) => channel)).toEqual([1, 2])
+    expect(recovered.blocks.length).toBe(2 * BLOCK_WIDTH)
+    expect(recovered.executions).toHaveLength(1)
+    expect(recovered.users.map(({ created }) => created)).toEqual([1690000000000, 1690000000000])
+    await store.close()
+    const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+    expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
+    expect(look.pragma('user_version', { simple: true })).toBe(6)
+    look.close()
+    rmSync(directory, { recursive: true })
+  })
 })

@@ -26,6 +26,7 @@ export class MemoryStore implements Store {
   #events: StoreEvents | undefined
   #batch: Batch | undefined
   #full = false
+  #low = false
   #failed = false
 
   constructor({ manual = false }: MemoryOptions = {}) {
@@ -98,6 +99,14 @@ export class MemoryStore implements Store {
     }
     this.complete()
     this.#events?.onRoom?.()
+  }
+
+  /** While it is set, the disk counts as full, and batches are stored from the reserve. */
+  set low(low: boolean) {
+    if (low === this.#low) return
+    this.#low = low
+    if (low) this.#events?.onFull()
+    else this.#events?.onRoom()
   }
 
   /** As after an I/O error: nothing becomes durable any more. */

@@ -1,0 +1,144 @@
+/**
+ * One tenant fills the disk, and then deletes what fills it: everybody else is served meanwhile, and it comes back by itself, also
+ * after a `kill -9` in the middle. Needs root on Linux: the disk is a tmpfs.
+ */
+import { execFileSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { closeSync, existsSync, mkdirSync, openSync, statfsSync, writeSync } from 'node:fs'
+import { join as path } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { canMount } from '../chaos/disk-full.ts'
+import { ALL, args, command, join, status, str, type, u32 } from '../support/bytes.ts'
+import { Seat } from '../support/seat.ts'
+import { freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+
+const DISK_MIB = 24
+const CHANNELS = 40
+/** About a page of the database with three values. */
+const PADDING = 'x'.repeat(1_300)
+const LOOK_MS = 10
+const atLoopback = args(['host', type.string, str('127.0.0.1')])
+
+describe.skipIf(!canMount())('a disk that a tenant has filled', () => {
+  let server: ServerProcess
+  let data = ''
+  let port = 0
+  let channels: number[] = []
+  const udp = createSocket('udp4')
+  beforeEach(async () => {
+    port = await freeUdpPort()
+    // The tenant may fill all of it: the quota is not what is tested.
+    const toml = `[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`
+    server = new ServerProcess(toml)
+    data = path(server.directory, 'data')
+    mkdirSync(data, { mode: 0o700 })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0700`, 'tmpfs', data], { stdio: 'pipe' })
+    await server.start()
+  })
+  afterEach(async () => {
+    await server.end('SIGKILL')
+    execFileSync('umount', [data])
+    await server.remove()
+  })
+
+  const login = async (user?: string): Promise<Seat> => {
+    const { peer, channel } = await server.login(user)
+    return new Seat(peer, channel)
+  }
+
+  async function storage(seat: Seat): Promise<string> {
+    return (await seat.query('producer.stats')).value.includes('full') ? 'full' : 'ok'
+  }
+
+  async function until(holds: () => Promise<boolean>): Promise<void> {
+    while (!(await holds())) await setTimeout(LOOK_MS)
+  }
+
+  /** Forty channels take the same values until the disk is full, and a file takes what was left. */
+  async function fill(seat: Seat): Promise<void> {
+    const metric = await seat.collect('gmetric.full', atLoopback)
+    channels = []
+    for (let count = 0; count < CHANNELS; count++) {
+      const channel = await seat.defChannel()
+      channels.push(channel)
+      await seat.ok((seq) => command.subscribe(seq, metric, channel))
+    }
+    await until(async () => {
+      for (let count = 0; count < 4; count++) {
+        const packet = join(u32(0), str('string'), str('full'), str(PADDING), str(''), u32(3), u32(60), u32(0))
+        udp.send(packet, port, '127.0.0.1')
+      }
+      return (await storage(seat)) === 'full'
+    })
+    await seat.ok((seq) => command.stop(seq, metric, ALL))
+    const file = openSync(path(data, 'ballast'), 'w')
+    try {
+      for (;;) writeSync(file, Buffer.alloc(1 << 14, 1))
+    } catch {
+      // It is full to the last page.
+    } finally {
+      closeSync(file)
+    }
+    expect(await storage(seat)).toBe('full')
+  }
+
+  /** What a consumer needs to go on: a value in flight that it can commit, a metric that it can stop. */
+  async function consumer(): Promise<{ seat: Seat; transaction: number; metric: number }> {
+    const seat = await login()
+    await seat.execute('user.add', ['user', type.string, str('eve')], ['password', type.string, str(PASSWORD)])
+    const metric = await seat.collect('host.load.one')
+    await seat.ok((seq) => command.subscribe(seq, metric))
+    const { transaction } = await seat.value()
+    return { seat, transaction, metric }
+  }
+
+  async function expectServed({ seat, transaction, metric }: Awaited<ReturnType<typeof consumer>>): Promise<void> {
+    await seat.ok((seq) => command.commit(seq, transaction))
+    await seat.ok((seq) => command.stop(seq, metric))
+  }
+
+  /** The values are gone, and their space is given back to the disk. The ballast stays. */
+  async function expectFreed(seat: Seat): Promise<void> {
+    await until(async () => (await storage(seat)) === 'ok')
+    await until(async () => {
+      await seat.ok((seq) => command.nop(seq))
+      const { bavail, blocks } = statfsSync(data)
+      return bavail > blocks / 2 && existsSync(path(data, 'reserve'))
+    })
+    expect((await seat.query('producer.channels')).value.includes('eve')).toBe(false)
+    await seat.defChannel()
+  }
+
+  test('is freed by DEL_CHANNEL of all its channels; COMMIT and STOP of others are answered meanwhile', async () => {
+    const good = await consumer()
+    const greedy = await login('eve')
+    await fill(greedy)
+    const deleted = greedy.send((seq) => command.delChannel(seq, ALL))
+    await expectServed(good)
+    expect((await greedy.response(deleted)).status).toBe(status.OK)
+    await expectFreed(good.seat)
+  }, 120_000)
+
+  test('is freed after a `kill -9` in the middle of that, on a disk that is still full', async () => {
+    await consumer()
+    const greedy = await login('eve')
+    await fill(greedy)
+    await greedy.ok((seq) => command.delChannel(seq, ALL))
+    await server.end('SIGKILL')
+    await server.start()
+    await expectFreed(await login())
+  }, 120_000)
+
+  test('is served after a restart as it was; an admin frees it: nobody has to wait for the one who filled it', async () => {
+    await consumer()
+    await fill(await login('eve'))
+    await server.end('SIGKILL')
+    await server.start()
+    const seat = await login()
+    const [doomed] = channels as [number]
+    await seat.execute('channel.delete', ['channel', type.uint32, u32(doomed)])
+    await seat.execute('user.remove', ['user', type.string, str('eve')])
+    await expectFreed(seat)
+  }, 120_000)
+})
