@@ -38,7 +38,11 @@ export class Sessions {
       ended: (ended) => this.#sessions.delete(ended),
     })
     this.#sessions.add(session)
-    session.begin()
+    try {
+      session.begin()
+    } catch (error) {
+      session.crashed(error)
+    }
   }
 
   /** Ends all sessions of a user. */

@@ -4,6 +4,7 @@ import { ListenError } from '../../core/listen.ts'
 import type { Logger } from '../../core/log.ts'
 import { AllowedSenders } from '../allowed.ts'
 import type { SensorsByTenant } from '../by-tenant.ts'
+import type { Pacing } from '../io/pacer.ts'
 import { listenUdp, type UdpListening, type UdpOptions } from '../io/udp.ts'
 import type { GmetricSection } from './config.ts'
 import type { GmetricSensor } from './sensor.ts'
@@ -17,18 +18,25 @@ export interface GmetricListening {
   readonly xml: Address | undefined
 }
 
+interface GmetricListenContext {
+  readonly log: Pick<Logger, 'warn' | 'error'>
+  readonly pacing: Pick<Pacing, 'turns' | 'faults'>
+}
+
 type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 
 /** Hands each listener to `opened`, even if a later one fails. Rejects with ListenError. */
 export async function listenGmetric(
   sensors: SensorsByTenant<GmetricSensor>,
   config: GmetricSection,
-  log: Pick<Logger, 'warn' | 'error'>,
+  { log, pacing }: GmetricListenContext,
   opened: Opened,
 ): Promise<GmetricListening> {
-  const common: Pick<UdpOptions, 'rival' | 'packet' | 'failed'> = {
+  const common: Omit<UdpOptions, 'address' | 'groupOn' | 'key'> = {
     rival: 'gmond or another server',
+    turns: pacing.turns,
     packet: (bytes, source) => sensors.of(source).packet(bytes, source),
+    packetFailed: (error, source) => pacing.faults.report(sensors.of(source), error),
     failed: (error) => {
       log.error({ err: error }, 'the gmetric listener failed')
       for (const sensor of sensors.all()) sensor.failed(error.message)

@@ -6,12 +6,12 @@ import { listenGmetric } from './listen.ts'
 import { GmetricSensor } from './sensor.ts'
 
 export const gmetric: Source<typeof gmetricSection> = {
-  open({ hub, clock, log, quotas }, config) {
+  open({ hub, clock, log, quotas, pacing }, config) {
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new GmetricSensor(section, hub, clock, feed))
     return {
       sensors: sensors.all().flatMap((sensor) => [sensor, sensor.liveness]),
       async listen(listeners) {
-        const { packets, xml } = await listenGmetric(sensors, config, log, listeners.opened)
+        const { packets, xml } = await listenGmetric(sensors, config, { log, pacing }, listeners.opened)
         listeners.bound({ key: 'gmetric.listen', use: 'gmetric', transport: 'udp' }, packets)
         listeners.bound({ key: 'gmetric.xml', use: "gmond's xml", transport: 'tcp' }, xml)
       },

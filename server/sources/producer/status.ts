@@ -5,7 +5,8 @@ import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
-import { Fences } from '../../metrics/fences.ts'
+import type { Fences } from '../../metrics/fences.ts'
+import type { Hub } from '../../metrics/hub.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import type { ProducerView } from './sensor.ts'
@@ -15,7 +16,10 @@ const { ARRAY, DOUBLE, REC, STRING, UINT64 } = BasicType
 /** An entry of `producer.sensors`. */
 export type StatusEntry = Pick<Sensor, 'owner' | 'status'>
 
-export function sensorsView(sensors: () => readonly StatusEntry[], fences = new Fences()): ProducerView {
+/** What the hub knows of sensors. */
+type SensorStates = Pick<Hub, 'fences' | 'faults'>
+
+export function sensorsView(sensors: () => readonly StatusEntry[], { fences, faults }: SensorStates): ProducerView {
   return {
     metric: {
       name: 'producer.sensors',
@@ -29,7 +33,7 @@ export function sensorsView(sensors: () => readonly StatusEntry[], fences = new 
       const records = new RecordList()
       for (const sensor of sensors()) {
         const status = mayRead(identity, sensor.owner) ? sensor.status?.() : undefined
-        if (status && !records.add(describeStatus(fenced(sensor, status, fences)))) break
+        if (status && !records.add(describeStatus(fenced(sensor, faults.shown(sensor, status), fences)))) break
       }
       return records.value()
     },
@@ -65,6 +69,8 @@ export interface Stats {
   readonly residentBytes: number
   /** `ok`, or `full` if the disk is full. */
   readonly storage: string
+  /** Exceptions in the server's own code since the start, each of which cost its session, channel or sensor. */
+  readonly faults: number
 }
 
 export interface StatsOptions {
@@ -76,11 +82,12 @@ export interface StatsOptions {
   readonly sessions: { readonly count: number }
   readonly host: { readonly unstored: number }
   readonly storage: { readonly state: string }
+  readonly faults: { readonly count: number }
 }
 
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
-  const { software, name, clock, quotas, registry, sessions, host, storage } = server
+  const { software, name, clock, quotas, registry, sessions, host, storage, faults } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -94,6 +101,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
     unstoredBytes: host.unstored,
     residentBytes: process.memoryUsage.rss(),
     storage: storage.state,
+    faults: faults.count,
   })
 }
 
@@ -108,7 +116,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
       parameters: [],
     },
     show(identity) {
-      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage } =
+      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage, faults } =
         stats(identity)
       const count = (field: string, value: number): Field => ({
         name: field,
@@ -126,6 +134,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
           count('unstored_bytes', unstoredBytes),
           count('resident_bytes', residentBytes),
           { name: 'storage', type: STRING, value: storage },
+          count('faults', faults),
         ],
       }
     },
