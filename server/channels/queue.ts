@@ -5,8 +5,7 @@
  * `Window` what is in flight, `Persistence` what is stored and in memory, `Settlement` the ledger and the bytes. `Losses`,
  * `Delivery` and `MetricValues` act on these.
  *
- * `append` is the hottest path of the server: one call per value and channel, no allocation but at the borders of blocks,
- * nothing awaited.
+ * `append` is the hottest path: one call per value and channel, allocation only at the borders of blocks, nothing awaited.
  */
 import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TYPE, HEADER_BYTES } from '../../protocol/monitor/message.ts'
@@ -14,7 +13,7 @@ import { CHANNEL_WIDTH } from '../../storage/store.ts'
 import type { BatchBuilder } from './batch.ts'
 import { Block, getUint53 } from './block.ts'
 import { Delivery, type Next } from './delivery.ts'
-import { GapEntry, type Loss, lossOfFrame } from './gap.ts'
+import { GapEntry, lossOfFrame } from './gap.ts'
 import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
 import { type DropCause, QueueLedger } from './ledger.ts'
@@ -106,9 +105,8 @@ export class Queue implements Journaled {
   }
 
   /**
-   * Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). `head`: template of the frame
-   * (length, metric id, transaction id, time, constants), of which length, id and time are filled in; `tail`: basic type and
-   * value. `time`: microseconds since 1970.
+   * Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). `head`: the prefix of the frame,
+   * of which length, id and time are filled in; `tail`: basic type and value. `time`: microseconds since 1970.
    */
   append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
     const lane = waiting === 0 ? this.#lanes.sending : this.#lanes.open(waiting)
