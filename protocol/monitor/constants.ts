@@ -42,6 +42,7 @@ export const NoticeCode = {
   WITHDRAWN: 4,
   CHANNEL_DELETED: 5,
   PROTOCOL_ERROR: 6,
+  INTERNAL: 7,
 } as const
 export type NoticeCode = (typeof NoticeCode)[keyof typeof NoticeCode]
 

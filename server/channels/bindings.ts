@@ -44,8 +44,13 @@ export class Bindings {
       this.#store(instance, channel, 'subscribe')
       return barrier
     }
-    for (const frame of frames) channel.queue.appendFrames(frame, instance.selection.isPattern)
-    this.#bind(instance, channel, 'subscribe')
+    try {
+      for (const frame of frames) channel.queue.appendFrames(frame, instance.selection.isPattern)
+      this.#bind(instance, channel, 'subscribe')
+    } catch (error) {
+      barrier.release()
+      throw error
+    }
     return barrier
   }
 
@@ -78,7 +83,13 @@ export class Bindings {
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
     const sink: Sink = {
-      append: (head, tail, time) => channel.queue.append(binding.mode === 'buffer' ? instance.id : 0, head, tail, time),
+      append(head, tail, time) {
+        try {
+          channel.queue.append(binding.mode === 'buffer' ? instance.id : 0, head, tail, time)
+        } catch (error) {
+          channel.outbox.failed(error)
+        }
+      },
     }
     const reach = (number: number): void => {
       binding.reached = number

@@ -3,8 +3,8 @@
  * of the same reason beside it; once sent it never changes.
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
-import type { GapReason } from '../../protocol/monitor/constants.ts'
-import { GAP_FRAME_BYTES, writeGap } from '../../protocol/monitor/message.ts'
+import { GapReason } from '../../protocol/monitor/constants.ts'
+import { FRAME_METRIC, GAP_FRAME_BYTES, writeGap } from '../../protocol/monitor/message.ts'
 import { GAP_WIDTH } from '../../storage/store.ts'
 
 /** Values that were lost. Times are microseconds, 0 if unknown; metric 0: several; count 0: unknown. */
@@ -14,6 +14,12 @@ export interface Loss {
   readonly count: number
   readonly from: number
   readonly to: number
+}
+
+/** The loss of one arriving value, by the prefix of its frame. */
+export function lossOfFrame(reason: 'full' | 'overflow', framePrefix: Uint8Array, time: number): Loss {
+  const metric = new DataView(framePrefix.buffer, framePrefix.byteOffset).getUint32(FRAME_METRIC)
+  return { reason: GapReason[reason], metric, count: 1, from: time, to: time }
 }
 
 export class GapEntry {

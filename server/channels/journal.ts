@@ -4,6 +4,7 @@
  * wait for it.
  */
 import type { Batch, Change, Store } from '../../storage/store.ts'
+import { type FaultOwner, runOwned } from '../core/faults.ts'
 import { BatchBuilder } from './batch.ts'
 import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
@@ -16,7 +17,7 @@ export interface Journaled {
 }
 
 /** An object that waits for a mark. */
-export interface DurabilityWaiter {
+export interface DurabilityWaiter extends FaultOwner {
   durable(mark: number): void
 }
 
@@ -128,11 +129,11 @@ export class Journal implements Task {
     this.#taken.clear()
     const waiting = [...this.#waiting]
     this.#waiting.clear()
-    for (const waiter of waiting) waiter.durable(number)
+    for (const waiter of waiting) runOwned(waiter, () => waiter.durable(number))
     if (this.#isChanged) this.#turn.schedule('store', this)
   }
 
-  /** Storing failed for good: nothing more is written or acknowledged. */
+  /** Storing failed for good, or the server ends after a fault: nothing more is written or acknowledged. */
   stop(): void {
     this.#stopped = true
   }

@@ -40,6 +40,8 @@ export interface OutboxOptions {
   readonly read: (blocks: readonly Block[]) => Promise<readonly (Uint8Array | undefined)[]>
   /** Nothing more comes until COMMIT: called once per standstill. */
   readonly standstill: (connection: ChannelConnection) => void
+  /** Ends the connection, if there is one: the channel could not serve it. */
+  readonly failed: (error: unknown, connection: ChannelConnection | undefined) => void
 }
 
 export class Outbox implements Task {
@@ -118,7 +120,14 @@ export class Outbox implements Task {
    */
   answer(write: (writer: XdrWriter) => void, metric = 0, otherwise?: () => void): boolean {
     if (!this.#connection) return false
-    write(this.#answers)
+    const { length } = this.#answers
+    try {
+      write(this.#answers)
+    } catch (error) {
+      // Half a frame would spoil everything after it.
+      this.#answers.length = length
+      throw error
+    }
     if (otherwise) this.#otherwise.push({ metric, act: otherwise })
     this.wake()
     return true
@@ -141,6 +150,11 @@ export class Outbox implements Task {
   atTurnEnd(): void {
     this.#due = false
     this.#send()
+  }
+
+  /** Something of the channel has thrown. */
+  failed(error: unknown): void {
+    this.#options.failed(error, this.#connection)
   }
 
   #send(): void {
@@ -176,14 +190,16 @@ export class Outbox implements Task {
     for (const blocks of portions(queue.readAhead())) {
       this.#loading++
       // A read that fails is the end of the store, which reports that itself: nothing more is loaded.
-      read(blocks).then(
-        (found) => {
-          this.#loading--
-          for (const [index, block] of blocks.entries()) queue.loaded(block, found[index])
-          this.wake()
-        },
-        () => {},
-      )
+      read(blocks)
+        .then(
+          (found) => {
+            this.#loading--
+            for (const [index, block] of blocks.entries()) queue.loaded(block, found[index])
+            this.wake()
+          },
+          () => {},
+        )
+        .catch((error) => this.failed(error))
     }
   }
 

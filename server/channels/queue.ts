@@ -5,8 +5,7 @@
  * `Window` what is in flight, `Persistence` what is stored and in memory, `Settlement` the ledger and the bytes. `Losses`,
  * `Delivery` and `MetricValues` act on these.
  *
- * `append` is the hottest path of the server: one call per value and channel, no allocation but at the borders of blocks,
- * nothing awaited.
+ * `append` is the hottest path: one call per value and channel, allocation only at the borders of blocks, nothing awaited.
  */
 import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TYPE, HEADER_BYTES } from '../../protocol/monitor/message.ts'
@@ -14,7 +13,7 @@ import { CHANNEL_WIDTH } from '../../storage/store.ts'
 import type { BatchBuilder } from './batch.ts'
 import { Block, getUint53 } from './block.ts'
 import { Delivery, type Next } from './delivery.ts'
-import { GapEntry, type Loss } from './gap.ts'
+import { GapEntry, lossOfFrame } from './gap.ts'
 import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
 import { type DropCause, QueueLedger } from './ledger.ts'
@@ -108,12 +107,19 @@ export class Queue implements Journaled {
   }
 
   /**
-   * Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). `head`: template of the frame
-   * (length, metric id, transaction id, time, constants), of which length, id and time are filled in; `tail`: basic type and
-   * value. `time`: microseconds since 1970.
+   * Takes a value into the sending order, or into the buffer lane of `waiting` (a metric id). `head`: the prefix of the frame,
+   * of which length, id and time are filled in; `tail`: basic type and value. `time`: microseconds since 1970.
    */
   append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
-    this.#append(waiting === 0 ? this.#sending : this.#lanes.open(waiting), head, tail, time)
+    const lane = waiting === 0 ? this.#sending : this.#lanes.open(waiting)
+    try {
+      this.#append(lane, head, tail, time)
+    } catch (error) {
+      // There is no memory for a block, for example: the value is lost, and the loss is reported.
+      this.#ledger.dropped.overflow++
+      this.#losses.add(lane, lossOfFrame('overflow', head, time))
+      throw error
+    }
   }
 
   #append(lane: Lane, head: Uint8Array, tail: Uint8Array, time: number, key?: string): void {
@@ -124,7 +130,7 @@ export class Queue implements Journaled {
     ledger.accepted++
     if (refusing !== undefined && settings.durable) {
       ledger.dropped[refusing]++
-      this.#losses.add(lane, lossOf(refusing, head, time))
+      this.#losses.add(lane, lossOfFrame(refusing, head, time))
       return
     }
     const series = settings.overflow === 'keep-latest' ? (key ?? seriesKey(this.#keys, head)) : undefined
@@ -133,7 +139,7 @@ export class Queue implements Journaled {
     const more = older === undefined ? bytes : bytes - older.unsettledBytes
     if (!this.#settlement.fits(more, settings.maxBytes) && !this.#losses.makeRoom(settings, bytes, older)) {
       ledger.dropped.overflow++
-      this.#losses.add(lane, lossOf('overflow', head, time))
+      this.#losses.add(lane, lossOfFrame('overflow', head, time))
       return
     }
     if (older !== undefined) this.#supersede(lane, older)
@@ -493,9 +499,4 @@ export class Queue implements Journaled {
       dropped: { ...ledger.dropped },
     }
   }
-}
-
-function lossOf(reason: 'full' | 'overflow', head: Uint8Array, time: number): Loss {
-  const metric = new DataView(head.buffer, head.byteOffset).getUint32(FRAME_METRIC)
-  return { reason: GapReason[reason], metric, count: 1, from: time, to: time }
 }

@@ -9,7 +9,8 @@ import { CHANNEL_WIDTH, type ChannelRow, type Store } from '../../storage/store.
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Asker } from '../accounts/rights.ts'
 import type { Clock } from '../core/clock.ts'
-import { StatusError } from '../core/errors.ts'
+import { PRODUCER_FAILED, StatusError } from '../core/errors.ts'
+import type { Faults } from '../core/faults.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
@@ -26,6 +27,7 @@ export interface RegistryOptions {
   readonly turn: TurnScheduler
   readonly store: Pick<Store, 'read'>
   readonly clock: Clock
+  readonly faults: Faults
   readonly ids: Ids
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
@@ -129,7 +131,7 @@ export class Registry {
   }
 
   #make(stored: ChannelRow, owner: Identity): Channel {
-    const { host, journal, turn, clock, ids, quotas } = this.#options
+    const { host, journal, turn, clock, faults, ids, quotas } = this.#options
     const row = { ...stored, lastUsed: Math.min(stored.lastUsed, host.age()) }
     ids.claim(row.id)
     const listener: QueueListener = {
@@ -148,6 +150,11 @@ export class Registry {
       read: (blocks) => this.#readAll(blocks),
       standstill: (connection) =>
         connection.notice(NoticeCode.WINDOW_FULL, row.id, 'the window is full: nothing more comes until COMMIT'),
+      failed: (error, connection) => {
+        faults.report('channel', error, { channel: row.id })
+        connection?.notice(NoticeCode.INTERNAL, row.id, PRODUCER_FAILED)
+        connection?.end()
+      },
     })
     const channel = new Channel(row, owner, queue, outbox)
     this.#channels.set(row.id, channel)

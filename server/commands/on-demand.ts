@@ -9,7 +9,7 @@ import { StatusError } from '../core/errors.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import { framePrefix } from '../metrics/instance.ts'
 import type { Measurement } from '../metrics/metric.ts'
-import type { CommandHandler } from '../sessions/handler.ts'
+import type { CommandHandler, Effect } from '../sessions/handler.ts'
 import { type Lookup, withCurrentChannel } from './lookup.ts'
 import type { CommandServices } from './services.ts'
 
@@ -31,7 +31,7 @@ export function get({ measurements }: Pick<CommandServices, 'measurements'>, loo
     }
     const { selection } = instance
     const measuring = selection.kind === 'continuous' && channels.length > 0 ? measurements.begin(selection) : undefined
-    const effects: (() => void)[] = []
+    const effects: Effect[] = []
     let isReleased = false
     for (const channel of channels) {
       if (channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)) {
@@ -45,9 +45,8 @@ export function get({ measurements }: Pick<CommandServices, 'measurements'>, loo
         effects.push(() => measuring((measured) => answer(channel, instance, measured, expected)))
       }
     }
-    const onSent = (): void => {
-      for (const act of effects) act()
-    }
+    // Each starts, even if another throws.
+    const onSent = effects.length < 2 ? effects[0] : () => Promise.all(effects.map(async (act) => act())).then(() => {})
     const cost = selection.isList || channels.length > 1 ? LARGE_ANSWER_COST : 1
     return { result: 0, stored: isReleased, onSent, cost }
   }
@@ -94,7 +93,7 @@ export function query(
     const measuring = measurements.begin(selection)
     const { channel } = session
     const id = answers.open(session.identity)
-    const onSent = (): void =>
+    const onSent = (): void | Promise<void> =>
       measuring(({ value, time }) => {
         // An answer that was stopped, or whose channel has no connection by then, is dropped.
         if (!answers.close(id)) return

@@ -19,6 +19,9 @@ export function noSuchTransaction(): StatusError {
   return new StatusError('NO_SUCH_TRANSACTION', 'the current channel never used this transaction id')
 }
 
+/** What a consumer is told of a fault of the server. */
+export const PRODUCER_FAILED = 'the producer failed; see its log'
+
 export interface Refusal {
   readonly status: number
   readonly detail: string
@@ -30,5 +33,5 @@ export function refusalOf(error: unknown): Refusal {
   if (error instanceof StatusError) return { status: statuses[error.status].code, detail: error.message, ours: false }
   if (error instanceof ProtocolError)
     return { status: statuses.INVALID_ARGUMENT.code, detail: error.message, ours: false }
-  return { status: statuses.INTERNAL.code, detail: 'the producer failed; see its log', ours: true }
+  return { status: statuses.INTERNAL.code, detail: PRODUCER_FAILED, ours: true }
 }

@@ -14,6 +14,7 @@ import type { ListeningSensor, Measurement, ResumePoint, Sensor, Series, Sink, S
 import { NameIndex } from './name-index.ts'
 import { Poller } from './poller.ts'
 import type { EventTarget, PolledTarget } from './selection.ts'
+import { SensorFaults } from './sensor-faults.ts'
 
 /** The resume point of bindings that are not kept. */
 const unkept: ResumePoint = { reached: undefined, reach() {} }
@@ -57,6 +58,7 @@ class BoundInstance {
 
 export class Hub {
   readonly fences: Fences
+  readonly faults: SensorFaults
   readonly demand: Demand
   readonly #sensors: Sensor[] = []
   readonly #bound = new Set<BoundInstance>()
@@ -69,12 +71,13 @@ export class Hub {
   readonly #writer = new XdrWriter()
 
   /** `quotaOf` counts the metrics that a tenant has bound; each match of a pattern counts separately. */
-  constructor(clock: Clock, fences = new Fences(), quotaOf = unlimited()) {
+  constructor(clock: Clock, fences = new Fences(), quotaOf = unlimited(), faults = new SensorFaults(clock)) {
     this.#quotaOf = quotaOf
     this.fences = fences
+    this.faults = faults
     this.demand = new Demand(fences)
     this.#clock = clock
-    this.#poller = new Poller(clock, fences)
+    this.#poller = new Poller(clock, fences, faults)
   }
 
   get sensors(): readonly Sensor[] {
@@ -194,7 +197,7 @@ export class Hub {
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
       const prefix = instance.framePrefix(target.labels, target.open)
-      const listener = ({ value, time }: Measurement): void => sink.append(prefix, this.#encode(value), time)
+      const listener = this.#listener(target.sensor, prefix, sink)
       ending.set(key, this.#poller.poll(target, selection.identity, selection.intervalMs, listener))
     }
     for (const target of events) {
@@ -202,11 +205,23 @@ export class Hub {
       if (ending.has(key) || !this.#enter(binding)) continue
       const { sensor, metric, args, labels, open } = target
       const prefix = instance.framePrefix(labels, open)
-      const listener = ({ value, time }: Measurement): void => {
+      const append = this.#listener(sensor, prefix, sink)
+      const listener = (event: Measurement): void => {
         if (this.fences.has(sensor)) this.fences.countDiscarded(sensor)
-        else sink.append(prefix, this.#encode(value), time)
+        else append(event)
       }
       ending.set(key, sensor.subscribe(metric, instance.owner, listener, args, resumePoint))
+    }
+  }
+
+  /** Passes measurements on. It never throws: a value that cannot be encoded is a fault of its sensor. */
+  #listener(sensor: Sensor, prefix: Uint8Array, sink: Sink): (measured: Measurement) => void {
+    return ({ value, time }) => {
+      try {
+        sink.append(prefix, this.#encode(value), time)
+      } catch (error) {
+        this.faults.report(sensor, error)
+      }
     }
   }
 

@@ -7,6 +7,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType, VALUE_HEADER_BYTES } from '../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import type { Fences } from './fences.ts'
+import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
 import type { LabelName, Labels, Measurement } from './metric.ts'
 import type { Selection } from './selection.ts'
@@ -20,17 +21,22 @@ const TYPE_BYTES = 4
  * Measures a selection. `now`, in microseconds, is the time of values that have none of their own. Returns a promise if a
  * sensor does not answer at once.
  */
-export function measure(selection: Selection, now: number, fences: Fenced = none): Measurement | Promise<Measurement> {
-  return selection.isPattern ? measurePattern(selection, now, fences) : measureOne(selection, now, fences)
+export function measure(selection: Selection, now: number, hub: MeasuringHub): Measurement | Promise<Measurement> {
+  return selection.isPattern ? measurePattern(selection, now, hub) : measureOne(selection, now, hub)
 }
 
+/** The hub says which sensors are fenced, and measures: what fails gives VOID. */
+export type MeasuringHub = Pick<Hub, 'fences' | 'faults'>
 /** Says which sensors are fenced; those give no values. */
 type Fenced = Pick<Fences, 'has'>
-const none: Fenced = { has: () => false }
 
-function measureOne(selection: Selection, now: number, fences: Fenced): Measurement | Promise<Measurement> {
-  for (const { sensor, metric, args } of selection.polled()) {
-    return fences.has(sensor) ? { value: VOID, time: now } : sensor.measure(metric, args, selection.identity)
+function measureOne(
+  selection: Selection,
+  now: number,
+  { fences, faults }: MeasuringHub,
+): Measurement | Promise<Measurement> {
+  for (const target of selection.polled()) {
+    return fences.has(target.sensor) ? { value: VOID, time: now } : faults.measure(target, selection.identity)
   }
   for (const sensor of selection.listening()) {
     if (fences.has(sensor)) continue
@@ -43,10 +49,14 @@ function measureOne(selection: Selection, now: number, fences: Fenced): Measurem
   return { value: VOID, time: now }
 }
 
-function measurePattern(selection: Selection, now: number, fences: Fenced): Measurement | Promise<Measurement> {
+function measurePattern(
+  selection: Selection,
+  now: number,
+  { fences, faults }: MeasuringHub,
+): Measurement | Promise<Measurement> {
   const targets = selection.polled().filter(({ sensor }) => !fences.has(sensor))
-  const readings = targets.map(({ sensor, metric, args, labels, open }) => {
-    return { labels, open, measured: sensor.measure(metric, args, selection.identity) }
+  const readings = targets.map((target) => {
+    return { labels: target.labels, open: target.open, measured: faults.measure(target, selection.identity) }
   })
   const waited = readings.map(({ measured }) => measured)
   if (waited.every((measured) => !(measured instanceof Promise))) {

@@ -71,7 +71,7 @@ export interface PolledSensor extends Family {
   /** Throws StatusError INVALID_ARGUMENT if these arguments name nothing. */
   check(metric: Metric, args: Arguments): void
   /**
-   * Measures once; VOID means that it cannot be measured now. A promise never rejects. `key` identifies a repeated request,
+   * Measures once; VOID means that it cannot be measured now, and so does an exception, which is counted and logged. `key` identifies a repeated request,
    * so that each has its own period for rates.
    */
   measure(metric: Metric, args: Arguments, identity: Reader, key?: string): Measurement | Promise<Measurement>
@@ -120,7 +120,10 @@ export interface EventSensor extends Family {
 
 export type Sensor = PolledSensor | ListeningSensor | EventSensor
 
-/** Takes values: `framePrefix` and `encodedValue` are valid only during the call; `time` is in microseconds since 1970. */
+/**
+ * Takes values, and never throws: `framePrefix` and `encodedValue` are valid only during the call; `time` is in microseconds
+ * since 1970.
+ */
 export interface Sink {
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
 }

@@ -5,8 +5,7 @@
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Fences } from './fences.ts'
-import { measure } from './measure.ts'
+import { type MeasuringHub, measure } from './measure.ts'
 import type { Measurement } from './metric.ts'
 import type { Selection } from './selection.ts'
 
@@ -14,8 +13,11 @@ const MAX_OUTSTANDING = 1024
 /** Everyone who waits for a shared measurement takes memory too. */
 const MAX_WAITING = 65_536
 
-/** Calls `done` once: with the measurement, or with VOID at the deadline. */
-export type AwaitedMeasurement = (done: (measured: Measurement) => void) => void
+/**
+ * Calls `done` once: with the measurement, or with VOID at the deadline. Throws what `done` throws, or returns a promise that
+ * rejects with it.
+ */
+export type AwaitedMeasurement = (done: (measured: Measurement) => void) => void | Promise<void>
 
 /** One measurement by a sensor, shared by all requests for the same that arrive while it is pending. */
 interface Shared {
@@ -33,13 +35,13 @@ interface Pending {
 
 export class PendingMeasurements {
   readonly #clock: Clock
-  readonly #fences: Pick<Fences, 'has'> | undefined
+  readonly #hub: MeasuringHub
   /** By user id. */
   readonly #pending = new Map<number, Pending>()
 
-  constructor(clock: Clock, fences?: Pick<Fences, 'has'>) {
+  constructor(clock: Clock, hub: MeasuringHub) {
     this.#clock = clock
-    this.#fences = fences
+    this.#hub = hub
   }
 
   /** Begins a measurement. Throws StatusError BUSY if this identity has too many pending. */
@@ -51,7 +53,7 @@ export class PendingMeasurements {
       throw new StatusError('BUSY', 'too many measurements are pending; wait for some of them')
     }
     if (existing !== undefined) return this.#waitFor(existing, mine, selection)
-    const measured = measure(selection, this.#clock.microseconds(), this.#fences)
+    const measured = measure(selection, this.#clock.microseconds(), this.#hub)
     if (!(measured instanceof Promise)) return (done) => done(measured)
     const shared = { measured, waiting: 0 }
     mine.shared.set(selection.key, shared)
@@ -72,7 +74,7 @@ export class PendingMeasurements {
       })
     })
     void first.then(() => this.#leave(shared, mine, selection))
-    return (done) => void first.then(done)
+    return (done) => first.then(done)
   }
 
   /** One request has its answer. The last one removes the shared measurement, and the identity's entry. */

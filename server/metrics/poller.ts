@@ -5,11 +5,13 @@ import type { Clock, Timer } from '../core/clock.ts'
 import { Fences } from './fences.ts'
 import type { Measurement, PolledSensor } from './metric.ts'
 import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
+import { SensorFaults } from './sensor-faults.ts'
 
 interface Group {
   readonly key: string
   readonly target: PolledTarget
   readonly identity: Reader
+  /** They never throw. */
   readonly listeners: Set<(measured: Measurement) => void>
   readonly timer: Timer
 }
@@ -17,12 +19,14 @@ interface Group {
 export class Poller {
   readonly #clock: Clock
   readonly #fences: Fences
+  readonly #faults: SensorFaults
   /** By sensor, because two sensors may have a metric of the same name. */
   readonly #groups = new WeakMap<PolledSensor, Map<string, Group>>()
 
-  constructor(clock: Clock, fences = new Fences()) {
+  constructor(clock: Clock, fences = new Fences(), faults = new SensorFaults(clock)) {
     this.#clock = clock
     this.#fences = fences
+    this.#faults = faults
   }
 
   /** Measures at once for this listener, then every `intervalMs` for all that share the timer. The returned function ends it. */
@@ -70,8 +74,8 @@ export class Poller {
 
   /** A measurement that is pending when its sensor is fenced is discarded: VOID was sent at that moment. */
   #measure({ target, identity, key }: Group, to: (measured: Measurement | undefined) => void): void {
-    const { sensor, metric, args } = target
-    deliver(sensor.measure(metric, args, identity, key), (measured) => {
+    const { sensor } = target
+    deliver(this.#faults.measure(target, identity, key), (measured) => {
       to(this.#fences.has(sensor) ? undefined : measured)
     })
   }

@@ -33,7 +33,7 @@ export interface ReadSession extends CommandSession {
   resume(): void
   /** Ends the connection because of a protocol error. */
   fail(detail: string, closeCode?: number): void
-  /** Ends the connection because a command failed through no fault of the peer. */
+  /** Ends the connection because something of it failed through no fault of the peer. */
   crashed(error: unknown): void
   closed(): void
 }
@@ -225,10 +225,12 @@ export class CommandReader implements LinkListener {
       this.#session.resume()
     }
     this.#isDeciding = true
-    decision.then(
-      (decided) => done(() => settle(decided)),
-      (error) => done(() => this.#refuse(seq, error)),
-    )
+    decision
+      .then(
+        (decided) => done(() => settle(decided)),
+        (error) => done(() => this.#refuse(seq, error)),
+      )
+      .catch((error) => this.#session.crashed(error))
   }
 
   #refuse(seq: number, error: unknown): void {

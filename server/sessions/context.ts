@@ -9,6 +9,7 @@ import type { QueueHost } from '../channels/queue-host.ts'
 import type { Registry } from '../channels/registry.ts'
 import type { TurnScheduler } from '../channels/turn-scheduler.ts'
 import type { Clock } from '../core/clock.ts'
+import type { Faults } from '../core/faults.ts'
 import type { Logger } from '../core/log.ts'
 
 export interface SessionContext {
@@ -16,6 +17,7 @@ export interface SessionContext {
   readonly software: string
   readonly clock: Clock
   readonly log: Logger
+  readonly faults: Faults
   readonly turn: TurnScheduler
   readonly journal: Journal
   readonly host: Pick<QueueHost, 'refusing'>

@@ -27,12 +27,15 @@ export interface CommandSession extends ChannelConnection {
   dismiss(code: number, detail: string): void
 }
 
+/** What follows a response. What it throws or rejects with ends the session. */
+export type Effect = () => void | Promise<void>
+
 export interface Reply {
   readonly result: number
   /** True if the response waits until every change made so far is durable. */
   readonly stored?: boolean
   /** Starts the effects of the command, once its response is sent. */
-  readonly onSent?: () => void
+  readonly onSent?: Effect | undefined
   /** The size of those effects, in small answers; 1 if left out. */
   readonly cost?: number
 }

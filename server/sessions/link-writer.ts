@@ -4,14 +4,22 @@
  */
 import type { Link } from '../../protocol/link/link.ts'
 import type { Clock, Timer } from '../core/clock.ts'
+import { guarded } from '../core/faults.ts'
 
 export type WriteKind = 'responses' | 'answers' | 'values'
+
+export interface WritingSession {
+  /** The current link, which changes with the layers of the connection. */
+  readonly link: Link
+  /** Takes what a callback after a write has thrown. */
+  crashed(error: unknown): void
+}
 
 /** A peer that takes no byte for so long while bytes wait is closed [MON 15]; its channel stays. */
 const WRITE_TIMEOUT_MS = 30_000
 
 export class LinkWriter {
-  readonly #layers: { readonly link: Link }
+  readonly #session: WritingSession
   readonly #clock: Clock
   readonly #undrained: Record<WriteKind, number> = { responses: 0, answers: 0, values: 0 }
   /** Writes that have not left this process. */
@@ -21,9 +29,8 @@ export class LinkWriter {
   #lastProgressMs = 0
   #timeout: Timer | undefined
 
-  /** Writes go to the current link of `layers`, which changes with the layers of the connection. */
-  constructor(layers: { readonly link: Link }, clock: Clock) {
-    this.#layers = layers
+  constructor(session: WritingSession, clock: Clock) {
+    this.#session = session
     this.#clock = clock
   }
 
@@ -37,13 +44,17 @@ export class LinkWriter {
     if (this.#pendingWrites++ === 0) this.#lastProgressMs = this.#clock.monotonicMs()
     if (this.#timeout === undefined) this.#watch(WRITE_TIMEOUT_MS)
     this.#undrained[kind] += bytes.length
-    this.#layers.link.write(bytes, () => {
+    const written = (): void => {
       this.#lastProgressMs = this.#clock.monotonicMs()
       this.#undrained[kind] -= bytes.length
       this.#pendingWrites--
       drained()
       if (this.#pendingWrites === 0) this.#notifyDrained()
-    })
+    }
+    this.#session.link.write(
+      bytes,
+      guarded(written, (error) => this.#session.crashed(error)),
+    )
   }
 
   /** Calls `act` once, as soon as everything written has left this process. */
@@ -64,7 +75,7 @@ export class LinkWriter {
       this.#timeout = undefined
       if (this.#pendingWrites === 0) return
       const leftMs = WRITE_TIMEOUT_MS - (this.#clock.monotonicMs() - this.#lastProgressMs)
-      if (leftMs <= 0) this.#layers.link.destroy()
+      if (leftMs <= 0) this.#session.link.destroy()
       else this.#watch(leftMs)
     }, delayMs)
   }

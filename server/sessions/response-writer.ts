@@ -8,6 +8,7 @@ import { writeAuth, writeNotice, writeResponse } from '../../protocol/monitor/me
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { DurabilityWaiter, Journal } from '../channels/journal.ts'
 import type { Task, TurnScheduler } from '../channels/turn-scheduler.ts'
+import type { Effect } from './handler.ts'
 import type { LinkWriter } from './link-writer.ts'
 
 export interface ResponseWriterOptions {
@@ -16,6 +17,8 @@ export interface ResponseWriterOptions {
   readonly linkWriter: LinkWriter
   /** Called after responses were written or drained: reading may continue. */
   readonly onProgress: () => void
+  /** Takes what an effect, or writing, has thrown. */
+  readonly failed: (error: unknown) => void
 }
 
 /** Responses that wait for the same mark of the journal. */
@@ -24,13 +27,13 @@ interface PendingDurable {
   /** The position after their last byte in the writer of pending responses. */
   end: number
   count: number
-  readonly onSent: (() => void)[]
+  readonly onSent: Effect[]
 }
 
 export class ResponseWriter implements Task, DurabilityWaiter {
   readonly #options: ResponseWriterOptions
   readonly #ready = new XdrWriter(1024)
-  #onSent: (() => void)[] = []
+  #onSent: Effect[] = []
   /** The cost of `#onSent` above one for each. */
   #extraCost = 0
   readonly #pending = new XdrWriter(1024)
@@ -58,7 +61,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   /** Responds OK now. */
-  ok(seq: number, result: number, onSent?: () => void, cost = 1): void {
+  ok(seq: number, result: number, onSent?: Effect, cost = 1): void {
     writeResponse(this.#ready, seq, StatusCode.OK, result)
     if (onSent) {
       this.#onSent.push(onSent)
@@ -68,7 +71,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   /** Responds OK as soon as every change made so far is durable. */
-  okWhenDurable(seq: number, result: number, onSent?: () => void): void {
+  okWhenDurable(seq: number, result: number, onSent?: Effect): void {
     const { journal } = this.#options
     const mark = journal.mark()
     if (mark <= journal.durable) {
@@ -157,7 +160,20 @@ export class ResponseWriter implements Task, DurabilityWaiter {
     const onSent = this.#onSent
     this.#onSent = []
     this.#extraCost = 0
-    for (const act of onSent) act()
+    for (const act of onSent) this.#start(act)
+  }
+
+  /** Effects of other commands start even if one throws: a hold is released, a control runs. */
+  #start(effect: Effect): void {
+    try {
+      effect()?.catch((error) => this.failed(error))
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  failed(error: unknown): void {
+    this.#options.failed(error)
   }
 
   /**

@@ -6,12 +6,14 @@
 import type { Credential } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
-import type { Link } from '../../protocol/link/link.ts'
+import type { Link, LinkListener } from '../../protocol/link/link.ts'
 import { MessageId, NoticeCode } from '../../protocol/monitor/constants.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Timer } from '../core/clock.ts'
+import { PRODUCER_FAILED } from '../core/errors.ts'
+import { guarded } from '../core/faults.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import { CommandReader, type ReadSession } from './command-reader.ts'
 import type { SessionContext } from './context.ts'
@@ -80,9 +82,23 @@ export class Session implements ReadSession {
       turn,
       linkWriter: this.#linkWriter,
       onProgress: () => this.resume(),
+      failed: (error) => this.crashed(error),
     })
     this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers })
-    this.#layers = new LayerStack(connection, this.#commands)
+    this.#layers = new LayerStack(connection, this.#guardedCommands())
+  }
+
+  /** What arrives, and what is thrown while it is handled: this costs only the session. */
+  #guardedCommands(): LinkListener {
+    const commands = this.#commands
+    const failed = (error: unknown): void => this.crashed(error)
+    return {
+      data: guarded((chunk: Uint8Array) => commands.data(chunk), failed),
+      text: guarded((message: string) => commands.text(message), failed),
+      finished: guarded(() => commands.finished(), failed),
+      broken: guarded((detail: string) => commands.broken(detail), failed),
+      closed: guarded(() => commands.closed(), failed),
+    }
   }
 
   /** PRODUCER_CAPS comes first on every connection; then the peer has 10 s to log in, including a handshake [MON 11]. */
@@ -99,7 +115,13 @@ export class Session implements ReadSession {
   #limitLogin(): void {
     const { clock } = this.#context
     clock.clear(this.#loginTimeout)
-    this.#loginTimeout = clock.setTimeout(() => this.#loginTimedOut(), LOGIN_MS)
+    this.#loginTimeout = clock.setTimeout(
+      guarded(
+        () => this.#loginTimedOut(),
+        (error) => this.crashed(error),
+      ),
+      LOGIN_MS,
+    )
   }
 
   /** A peer that has not taken its responses would not take the notice either, so its link is destroyed. */
@@ -303,8 +325,8 @@ export class Session implements ReadSession {
   }
 
   crashed(error: unknown): void {
-    this.#context.log.error({ err: error, peer: this.address }, 'a command failed')
-    this.end()
+    this.#context.faults.report('session', error, { peer: this.address })
+    this.dismiss(NoticeCode.INTERNAL, PRODUCER_FAILED)
   }
 
   fail(detail: string, closeCode?: number): void {

@@ -47,7 +47,11 @@ export class Sessions {
       },
     })
     this.#sessions.add(session)
-    session.begin()
+    try {
+      session.begin()
+    } catch (error) {
+      session.crashed(error)
+    }
   }
 
   /** Ends all sessions of a user. */

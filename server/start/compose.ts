@@ -39,15 +39,18 @@ import { tenantControls } from '../controls/tenants.ts'
 import { tokenControls } from '../controls/tokens.ts'
 import { userControls } from '../controls/users.ts'
 import { ageClock, type Clock } from '../core/clock.ts'
+import { Faults } from '../core/faults.ts'
 import type { Logger } from '../core/log.ts'
 import { Fences } from '../metrics/fences.ts'
 import { Hub } from '../metrics/hub.ts'
 import { Ids, QueryIds } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { PendingMeasurements } from '../metrics/pending-measurements.ts'
+import { SensorFaults } from '../metrics/sensor-faults.ts'
 import { Admission } from '../sessions/admission.ts'
 import type { SessionContext } from '../sessions/context.ts'
 import { Sessions } from '../sessions/sessions.ts'
+import { FeedTurns } from '../sources/io/pacer.ts'
 import { Notices } from '../sources/producer/notices.ts'
 import { statsOf } from '../sources/producer/status.ts'
 import type { OpenedSource } from '../sources/source.ts'
@@ -102,7 +105,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const recovered = await store.open(storage)
   for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
   const age = ageClock(clock, recovered)
-  const turn = new TurnScheduler()
+  const faults = new Faults(clock, log)
+  const turn = new TurnScheduler(clock)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
@@ -152,7 +156,12 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
 
   const ids = new Ids()
-  const hub = new Hub(clock, new Fences(recovered.fences), (tenant) => quotas.of(tenant).instances)
+  const hub = new Hub(
+    clock,
+    new Fences(recovered.fences),
+    (tenant) => quotas.of(tenant).instances,
+    new SensorFaults(clock, faults),
+  )
   hub.add(notices)
   const defaults = { intervalMs: config.host.intervalMs, rights }
   const instances = new Instances({ hub, ids, defaults, maxPerIdentity: config.limits.instancesPerIdentity })
@@ -174,6 +183,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     turn,
     store,
     clock,
+    faults,
     ids,
     defaults: { durable: true, ...config.channels },
     maxPerIdentity: config.limits.channelsPerIdentity,
@@ -219,6 +229,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     software,
     clock,
     log,
+    faults,
     turn,
     journal,
     audit,
@@ -228,7 +239,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     registry,
     bindings,
     instances,
-    measurements: new PendingMeasurements(clock, hub.fences),
+    measurements: new PendingMeasurements(clock, hub),
     answers: new QueryIds(ids),
     ids,
     quotas,
@@ -249,9 +260,15 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     hub,
     quotas,
     notices,
-    pacing: { clock, journal, behind: () => storage.isBehind(host.unstored) },
+    pacing: {
+      clock,
+      turns: new FeedTurns(clock),
+      faults: hub.faults,
+      journal,
+      behind: () => storage.isBehind(host.unstored),
+    },
     server: {
-      stats: statsOf({ software, name, clock, quotas, registry, sessions, hasher, host, storage }),
+      stats: statsOf({ software, name, clock, quotas, registry, sessions, hasher, host, storage, faults }),
       channels: () => registry.all(),
       controls: (identity: Identity) => executor.visible(identity),
       rights,

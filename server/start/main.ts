@@ -5,7 +5,7 @@ import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
 import { formatAddress } from '../core/address.ts'
 import { ListenError } from '../core/listen.ts'
-import { createLogger } from '../core/log.ts'
+import { createLogger, type Logger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { type RunningServer, startServer } from './server.ts'
@@ -28,8 +28,10 @@ export async function serve(options: ServeOptions): Promise<number> {
     end = resolve
   })
   const adminPassword = process.env['CINNABAR_ADMIN_PASSWORD']
+  let server: RunningServer | undefined
+  process.on('uncaughtException', (error) => abort(error, log, server))
   try {
-    const server = await startServer({ config, log, adminPassword, onFailed: (error) => fail(error, log, end) })
+    server = await startServer({ config, log, adminPassword, onFailed: (error) => fail(error, log, end) })
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
     process.stdout.write(greeting(server, config))
     const code = await ended
@@ -75,12 +77,27 @@ function closeInherited(): void {
   }
 }
 
-function fail(error: Error, log: ReturnType<typeof createLogger>, end: (code: number) => void): void {
+function fail(error: Error, log: Logger, end: (code: number) => void): void {
   log.fatal(
     { err: error },
     'storing failed: nothing more is acknowledged and the server ends; see the disk, then start again',
   )
   end(1)
+}
+
+/**
+ * What no session, channel or sensor has caused (server/core/faults.ts) leaves the server in a state that nobody knows. So it
+ * ends. Unhandled rejections come here too.
+ */
+function abort(error: unknown, log: Logger, server: RunningServer | undefined): void {
+  log.fatal(
+    { err: error },
+    'unexpected error: the server ends; what it has acknowledged is stored, and the next start reports what is missing',
+  )
+  const exit = (): never => process.exit(1)
+  setTimeout(exit, STOP_MS)
+  if (server === undefined) exit()
+  else server.abort().then(exit, exit)
 }
 
 function readConfig({ config }: ServeOptions): Config | undefined {

@@ -13,8 +13,9 @@ import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
 import { tablesThatRead } from '../controls/exec/program-lookup.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
+import { guarded } from '../core/faults.ts'
 import { createLogger, type Logger } from '../core/log.ts'
-import type { Hub } from '../metrics/hub.ts'
+import { SensorDoor, type SensorHub } from '../metrics/sensor-door.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { type BoundAddress, SourceListeners } from '../sources/source.ts'
 import { composeServer, type ServerParts } from './compose.ts'
@@ -28,7 +29,6 @@ export { BasicType } from '../../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
 export { type AuditFinding, verifyAudit } from '../accounts/audit/verify.ts'
 export { StatusError } from '../core/errors.ts'
-export type { Hub } from '../metrics/hub.ts'
 export type {
   Arguments,
   EventSensor,
@@ -43,6 +43,7 @@ export type {
   Series,
   Subscription,
 } from '../metrics/metric.ts'
+export type { SensorHub } from '../metrics/sensor-door.ts'
 export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
 
 export interface ServerOptions {
@@ -56,7 +57,7 @@ export interface ServerOptions {
   /** The password of `admin` at a first start; if it is missing or empty, one is made and returned. */
   readonly adminPassword?: string | undefined
   /** Adds sensors of one's own, before bindings come back from the store. */
-  readonly sensors?: (hub: Hub) => void
+  readonly sensors?: (hub: SensorHub) => void
   /** For tests: looks up the addresses of names that are to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
   /** For tests: the space on the file system with the data directory. */
@@ -75,6 +76,11 @@ export interface RunningServer extends Listeners {
   readonly parts: ServerParts
   /** Tells consumers, stores what is accepted, closes everything. */
   stop(): Promise<void>
+  /**
+   * Ends the storage after an error that belongs to nobody: the batch under way is stored, and nothing after it. Reserved
+   * transaction ids are not given back, so that the next start reports what is missing by GAPs. The process has to end.
+   */
+  abort(): Promise<void>
 }
 
 const SWEEP_MS = 1000
@@ -141,7 +147,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     )
   }
   opened(() => hub.close())
-  options.sensors?.(hub)
+  options.sensors?.(new SensorDoor(hub))
   await recoverState(recovered, producer)
   await producer.journal.whenStored()
   const bound = new SourceListeners()
@@ -168,7 +174,11 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     }
     await close()
   }
-  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop }
+  const abort = (): Promise<void> => {
+    producer.journal.stop()
+    return store.close()
+  }
+  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop, abort }
 }
 
 /** The ports that the server itself listens on. */
@@ -185,7 +195,8 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
   files.reloadChanged(notices)
   sessions.sweep()
   dialler.review()
-  for (const source of sources) source.sweep?.()
+  const failed = (error: unknown): void => producer.faults.report('sweep of a source', error)
+  for (const source of sources) guarded(() => source.sweep?.(), failed)()
   hub.sweep()
   producer.failures.sweep()
   producer.limitedRecords.sweep()

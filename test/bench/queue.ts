@@ -159,8 +159,8 @@ class Run {
   readonly #options: Options
   readonly #store: SqliteStore
   readonly #journal: Journal
-  readonly #turn = new TurnScheduler()
   readonly #clock = systemClock()
+  readonly #turn = new TurnScheduler(this.#clock)
   readonly #consumers: Consumer[] = []
   readonly #outboxes: Outbox[] = []
   readonly #host = {
@@ -246,6 +246,9 @@ class Run {
       clock: this.#clock,
       read: async (blocks) => (await this.#store.read(blocks.map(({ id }) => id))).map(({ bytes }) => bytes),
       standstill: () => {},
+      failed: (error) => {
+        throw error
+      },
     })
     this.#consumers.push(new Consumer(queue, this.#options, journal))
     this.#outboxes.push(outbox)

@@ -9,6 +9,7 @@ import { Hub } from '../../server/metrics/hub.ts'
 import { SensorsByTenant } from '../../server/sources/by-tenant.ts'
 import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
 import { type GmetricListening, listenGmetric } from '../../server/sources/gmetric/source.ts'
+import { FeedTurns } from '../../server/sources/io/pacer.ts'
 import { type Config, defaultConfig } from '../../server/start/config.ts'
 import { freeTcpPort, freeUdpPort, Ganglia, MODULES, missing, reported } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
@@ -30,11 +31,12 @@ async function start(more: Partial<Config['gmetric']> = {}): Promise<void> {
     ...more,
   }
   const clock = systemClock()
-  sensor = new GmetricSensor(config, new Hub(clock), clock)
+  const hub = new Hub(clock)
+  sensor = new GmetricSensor(config, hub, clock)
   listening = await listenGmetric(
     new SensorsByTenant({ own: sensor, others: [] }),
     config,
-    createLogger('silent'),
+    { log: createLogger('silent'), pacing: { turns: new FeedTurns(clock), faults: hub.faults } },
     (each) => {
       open.push(each)
       return each

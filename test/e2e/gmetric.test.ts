@@ -13,6 +13,7 @@ import { parseNetwork } from '../../server/core/address.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { Hub } from '../../server/metrics/hub.ts'
 import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
+import { FeedTurns } from '../../server/sources/io/pacer.ts'
 import { listenUdp, type UdpListening } from '../../server/sources/io/udp.ts'
 import { defaultConfig } from '../../server/start/config.ts'
 import { args, command, str, type } from '../support/bytes.ts'
@@ -61,6 +62,8 @@ beforeEach(async () => {
     address: { host: '127.0.0.1', port: 0 },
     key: 'gmetric.listen',
     rival: 'gmond',
+    turns: new FeedTurns(clock),
+    packetFailed: (error) => expect.unreachable(String(error)),
     packet: (bytes, source) => {
       received.push({ id: Buffer.from(bytes).readUInt32BE(), packet: decodePacket(bytes) })
       sensor.packet(bytes, source)

@@ -15,7 +15,7 @@ import { StreamLink } from '../../protocol/link/stream.ts'
 import type { DiskSpace } from '../../server/accounts/quotas.ts'
 import type { Address } from '../../server/core/address.ts'
 import { createLogger } from '../../server/core/log.ts'
-import type { Hub } from '../../server/metrics/hub.ts'
+import type { SensorHub } from '../../server/metrics/sensor-door.ts'
 import { type Config, defaultConfig } from '../../server/start/config.ts'
 import { type RunningServer, startServer } from '../../server/start/server.ts'
 import { command } from './bytes.ts'
@@ -43,6 +43,8 @@ export interface TestProducerOptions {
   readonly diskSpace?: DiskSpace
   /** What a password hash costs, as a binary logarithm: by default the least there is. */
   readonly hashRounds?: number
+  /** Adds more sensors at each start. */
+  readonly sensors?: (hub: SensorHub) => void
 }
 
 /** Where the times of test values begin, microseconds. */
@@ -60,6 +62,7 @@ interface World {
   readonly config: Deep<Config>
   readonly resolve: TestProducerOptions['resolve']
   readonly hashRounds: number
+  readonly sensors: TestProducerOptions['sensors']
   /** Lines of the log, all levels. */
   readonly logged: string[]
   diskSpace: DiskSpace
@@ -106,6 +109,7 @@ export class TestProducer {
       config: options.config ?? {},
       resolve: options.resolve,
       hashRounds: options.hashRounds ?? 4,
+      sensors: options.sensors,
       logged: [],
       diskSpace: options.diskSpace ?? PLENTY,
     }
@@ -120,7 +124,7 @@ export class TestProducer {
   }
 
   static async #run(world: World, store: MemoryStore): Promise<TestProducer> {
-    const { directory, clock, config: given, resolve, hashRounds, logged } = world
+    const { directory, clock, config: given, resolve, hashRounds, sensors: more, logged } = world
     const base = defaultConfig()
     const merged: Record<string, unknown> = {}
     for (const [section, keys] of Object.entries(base)) {
@@ -137,10 +141,11 @@ export class TestProducer {
     const slow = new SlowSensor()
     const things = new ThingSensor()
     let push: PushSensor | undefined
-    const sensors = (hub: Hub): void => {
+    const sensors = (hub: SensorHub): void => {
       push = new PushSensor(hub)
       hub.add(slow)
       hub.add(things)
+      more?.(hub)
     }
     const log = createLogger('trace', { write: (line) => void logged.push(line) })
     const server = await startServer({

@@ -25,8 +25,14 @@ export class ServerProcess {
   tcpPort = 0
   httpPort = 0
 
-  /** `toml`: further sections. `tcp`, `http`: ports that stay the same over restarts. */
-  constructor(toml = '', { tcp = 0, http = 0 } = {}) {
+  readonly #preload: string
+
+  /**
+   * `toml`: further sections. `tcp`, `http`: ports that stay the same over restarts. `preload`: a module that each of its threads
+   * runs first.
+   */
+  constructor(toml = '', { tcp = 0, http = 0, preload = '' } = {}) {
+    this.#preload = preload
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
@@ -38,6 +44,11 @@ export class ServerProcess {
     return this.#child?.pid ?? 0
   }
 
+  /** Its log, over all starts. */
+  get errors(): string {
+    return this.#errors
+  }
+
   get config(): string {
     return this.#config
   }
@@ -45,7 +56,13 @@ export class ServerProcess {
   /** Starts it and waits until it listens. */
   async start(): Promise<void> {
     const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', this.#config], {
-      env: { ...process.env, CINNABAR_ADMIN_PASSWORD: PASSWORD },
+      env: {
+        ...process.env,
+        CINNABAR_ADMIN_PASSWORD: PASSWORD,
+        ...(this.#preload !== '' && {
+          NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(this.#preload)}`,
+        }),
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#child = child
@@ -65,12 +82,12 @@ export class ServerProcess {
     this.httpPort = Number(http[1])
   }
 
-  /** Ends it and waits until it is gone. Gives the exit code. */
-  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+  /** Ends it and waits until it is gone. Gives the exit code. Without a signal it ends by itself. */
+  async end(signal?: 'SIGKILL' | 'SIGTERM' | 'SIGUSR2'): Promise<number | null> {
     const child = this.#child
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
     const exit = once(child, 'exit')
-    child.kill(signal)
+    if (signal !== undefined) child.kill(signal)
     await exit
     this.#child = undefined
     return child.exitCode

@@ -2,7 +2,6 @@
 import type { Identity, Owner } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
-import type { Hub } from '../../server/metrics/hub.ts'
 import type {
   Arguments,
   EventSensor,
@@ -15,6 +14,7 @@ import type {
   Series,
   Subscription,
 } from '../../server/metrics/metric.ts'
+import type { SensorHub } from '../../server/metrics/sensor-door.ts'
 
 const host = { name: 'host', type: BasicType.STRING, description: '', selects: 'any' } as const
 
@@ -39,10 +39,10 @@ export class PushSensor implements ListeningSensor {
   readonly polled = false
   readonly family: string
   readonly owner: Owner
-  readonly #hub: Hub
+  readonly #hub: SensorHub
   readonly #series = new Map<string, TestSeries>()
 
-  constructor(hub: Hub, family = 'test.', owner: Owner = { tenant: 'default' }) {
+  constructor(hub: SensorHub, family = 'test.', owner: Owner = { tenant: 'default' }) {
     this.#hub = hub
     this.family = family
     this.owner = owner

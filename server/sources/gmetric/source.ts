@@ -7,6 +7,7 @@ import { type Address, formatAddress } from '../../core/address.ts'
 import { ListenError } from '../../core/listen.ts'
 import type { Logger } from '../../core/log.ts'
 import { AllowedSenders, type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'
+import type { Pacing } from '../io/pacer.ts'
 import { listenUdp, type UdpListening, type UdpOptions } from '../io/udp.ts'
 import type { Source } from '../source.ts'
 import type { GmetricSection, gmetricSection } from './config.ts'
@@ -14,12 +15,12 @@ import { GmetricSensor } from './sensor.ts'
 import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 
 export const gmetric: Source<typeof gmetricSection> = {
-  open({ hub, clock, log, quotas }, config) {
+  open({ hub, clock, log, quotas, pacing }, config) {
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new GmetricSensor(section, hub, clock, feed))
     return {
       sensors: sensors.all().flatMap((sensor) => [sensor, sensor.liveness]),
       async listen(listeners) {
-        const { packets, xml } = await listenGmetric(sensors, config, log, listeners.opened)
+        const { packets, xml } = await listenGmetric(sensors, config, { log, pacing }, listeners.opened)
         listeners.bound({ key: 'gmetric.listen', use: 'gmetric', transport: 'udp' }, packets)
         listeners.bound({ key: 'gmetric.xml', use: "gmond's xml", transport: 'tcp' }, xml)
       },
@@ -41,18 +42,25 @@ export interface GmetricListening {
   readonly xml: Address | undefined
 }
 
+interface GmetricListenContext {
+  readonly log: Pick<Logger, 'warn' | 'error'>
+  readonly pacing: Pick<Pacing, 'turns' | 'faults'>
+}
+
 type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 
 /** Hands each listener to `opened`, even if a later one fails. Rejects with ListenError. */
 export async function listenGmetric(
   sensors: SensorsByTenant<GmetricSensor>,
   config: GmetricSection,
-  log: Pick<Logger, 'warn' | 'error'>,
+  { log, pacing }: GmetricListenContext,
   opened: Opened,
 ): Promise<GmetricListening> {
-  const common: Pick<UdpOptions, 'rival' | 'packet' | 'failed'> = {
+  const common: Omit<UdpOptions, 'address' | 'groupOn' | 'key'> = {
     rival: 'gmond or another server',
+    turns: pacing.turns,
     packet: (bytes, source) => sensors.of(source).packet(bytes, source),
+    packetFailed: (error, source) => pacing.faults.report(sensors.of(source), error),
     failed: (error) => {
       log.error({ err: error }, 'the gmetric listener failed')
       for (const sensor of sensors.all()) sensor.failed(error.message)

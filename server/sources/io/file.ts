@@ -114,6 +114,11 @@ class Following {
         this.#isPaused = false
         this.#wake()
       },
+      // The rest is read and dropped, until another file takes its place.
+      destroy: () => {
+        this.#isPaused = false
+        this.#wake()
+      },
     }
     return this.#options.pacer.feed(taking, reading)
   }

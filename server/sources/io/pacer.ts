@@ -1,18 +1,29 @@
 /**
- * Incoming streams are paced by storage, never by consumers. Data is processed in slices: at most 16 KiB of all streams
- * together in a turn of the event loop, and nothing while the storage backlog is too large. Two bytes of a stream may become
- * 124 on a channel, and the kernel delivers 2 MiB at once.
+ * Feeds, that is incoming streams and datagrams, are paced by time and by storage, never by consumers. All feeds together have
+ * 5 ms in a turn of the event loop, and take turns; none is processed while the storage backlog is too large. One value costs a
+ * microsecond or, with 1,000 channels, a millisecond: so pieces are measured by the time that they take.
  */
 import type { Clock } from '../../core/clock.ts'
+import type { FaultySensor, SensorFaults } from '../../metrics/sensor-faults.ts'
 
-/** Bytes processed in one turn, of all streams together. */
-const TURN_BYTES = 16 << 10
+/** The time of all feeds together in one turn. */
+const TURN_MS = 5
 
-/** Bytes processed before the backlog is checked again: as 2-byte values for 1,000 channels, they make 32 MB. */
-const PIECE_BYTES = 512
+/** The time that a piece of a stream is to take: the backlog is checked, and other feeds have their turn, after each. */
+const PIECE_MS = 1
+
+/** Bytes of a piece. The first of a stream is the smallest, and each may be twice as large as the one before. */
+const MIN_PIECE_BYTES = 16
+const MAX_PIECE_BYTES = 16 << 10
 
 /** Bytes of one stream that may wait here before its reader is paused. */
 const PENDING_BYTES = 64 << 10
+
+/** Datagrams of one socket that may wait here: more than this, and they are dropped as the kernel would. */
+const PENDING_DATAGRAMS = 4096
+const PENDING_DATAGRAM_BYTES = 4 << 20
+/** Datagrams processed before the clock is read again. */
+const DATAGRAMS_A_STEP = 8
 
 /** The backlog of the storage. */
 export interface StorageBacklog {
@@ -33,6 +44,8 @@ export interface StreamTaker {
 export interface PausableReader {
   pause(): void
   resume(): void
+  /** Ends the stream without a confirmation, because its bytes could not be processed. */
+  destroy(): void
 }
 
 /** One stream: chunks in, slices out. */
@@ -43,59 +56,115 @@ export interface PacedStream {
   end(): void
 }
 
-export class Pacer {
-  readonly #storage: StorageBacklog
-  /** Streams with pending bytes, in their order. */
-  readonly #waiting: Stream[] = []
-  #scheduled = false
+/** Something with data to process. */
+interface Feed {
+  /** Processes a piece; returns whether more can be processed now. Never throws. */
+  step(): boolean
+}
 
-  constructor(storage: StorageBacklog) {
-    this.#storage = storage
+/** The turns of all feeds of the server. */
+export class FeedTurns {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  /** Feeds with something to process, in their order. */
+  readonly #feeds: Feed[] = []
+  #isScheduled = false
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock
   }
 
-  feed(taker: StreamTaker, reading: PausableReader): PacedStream {
-    return new Stream(taker, reading, (stream) => this.#enqueue(stream))
-  }
-
-  #enqueue(stream: Stream): void {
-    this.#waiting.push(stream)
+  /** `feed` has something to process now, and is not waiting for its turn yet. */
+  enqueue(feed: Feed): void {
+    this.#feeds.push(feed)
     this.#schedule()
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#waiting.length === 0) return
-    this.#scheduled = true
-    const go = (): void => {
-      this.#scheduled = false
-      this.#turn()
-    }
-    if (this.#storage.behind()) this.#storage.whenStored(go)
-    else setImmediate(go)
+    if (this.#isScheduled || this.#feeds.length === 0) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#run()
+      this.#schedule()
+    })
   }
 
-  /** Processes a piece of each stream in turn. */
-  #turn(): void {
-    const waiting = this.#waiting
-    for (let left = TURN_BYTES; left > 0 && waiting.length > 0 && !this.#storage.behind(); ) {
-      const stream = waiting.shift() as Stream
-      left -= stream.take(PIECE_BYTES)
-      if (stream.isWaiting) waiting.push(stream)
+  #run(): void {
+    const endMs = this.#clock.monotonicMs() + TURN_MS
+    for (let feed = this.#feeds.shift(); feed !== undefined; feed = this.#feeds.shift()) {
+      if (feed.step()) this.#feeds.push(feed)
+      if (this.#clock.monotonicMs() >= endMs) return
     }
-    this.#schedule()
+  }
+}
+
+export interface PacerOptions {
+  readonly storage: StorageBacklog
+  readonly turns: FeedTurns
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** Takes what the taker of a stream has thrown: the stream is over. */
+  readonly failed: (error: unknown) => void
+}
+
+/** The streams of one sensor. */
+export class Pacer implements Feed {
+  readonly #options: PacerOptions
+  /** Streams with pending bytes, in their order. */
+  readonly #waiting: Stream[] = []
+  /** Whether it waits for its turn, or for storage. */
+  #isWaiting = false
+
+  constructor(options: PacerOptions) {
+    this.#options = options
+  }
+
+  feed(taker: StreamTaker, reading: PausableReader): PacedStream {
+    return new Stream(taker, reading, this.#options, (stream) => {
+      this.#waiting.push(stream)
+      this.#wait()
+    })
+  }
+
+  #wait(): void {
+    if (this.#isWaiting || this.#waiting.length === 0) return
+    this.#isWaiting = true
+    const { storage, turns } = this.#options
+    if (storage.behind()) storage.whenStored(() => this.#resume())
+    else turns.enqueue(this)
+  }
+
+  #resume(): void {
+    this.#isWaiting = false
+    this.#wait()
+  }
+
+  /** Processes a piece of the next stream. */
+  step(): boolean {
+    const { storage } = this.#options
+    if (!storage.behind()) {
+      const stream = this.#waiting.shift()
+      stream?.step()
+      if (stream?.isWaiting) this.#waiting.push(stream)
+      if (this.#waiting.length > 0 && !storage.behind()) return true
+    }
+    this.#resume()
+    return false
   }
 }
 
 export interface Pacing {
-  readonly clock: Pick<Clock, 'setTimeout'>
+  readonly clock: Pick<Clock, 'setTimeout' | 'monotonicMs'>
+  readonly turns: FeedTurns
+  readonly faults: SensorFaults
   /** Whether the backlog is too large to process more data. */
   readonly behind: () => boolean
   readonly journal: { wait(waiting: { durable: () => void }): void }
 }
 
 /** Returns the pacer of each sensor: its streams wait for storage and for the quota of its own tenant only. */
-export function pacersOf<S extends { readonly meter: { readonly waitMs: number } }>(
+export function pacersOf<S extends FaultySensor & { readonly meter: { readonly waitMs: number } }>(
   sensors: readonly S[],
-  { clock, behind, journal }: Pacing,
+  { clock, turns, faults, behind, journal }: Pacing,
 ): (sensor: S) => Pacer {
   const pacers = new Map<S, Pacer>()
   for (const sensor of sensors) {
@@ -104,28 +173,94 @@ export function pacersOf<S extends { readonly meter: { readonly waitMs: number }
       if (meter.waitMs > 0) clock.setTimeout(resume, meter.waitMs)
       else journal.wait({ durable: resume })
     }
-    pacers.set(sensor, new Pacer({ behind: () => meter.waitMs > 0 || behind(), whenStored }))
+    const storage = { behind: () => meter.waitMs > 0 || behind(), whenStored }
+    const failed = (error: unknown): void => faults.report(sensor, error)
+    pacers.set(sensor, new Pacer({ storage, turns, clock, failed }))
   }
   return (sensor) => pacers.get(sensor) as Pacer
+}
+
+interface Datagram {
+  readonly bytes: Uint8Array
+  readonly address: string
+  readonly port: number
+}
+
+/** The datagrams of a socket, which cannot be paused: what comes faster than it is processed waits here. */
+export class DatagramFeed implements Feed {
+  readonly #turns: FeedTurns
+  readonly #take: (datagram: Datagram) => void
+  #waiting: Datagram[] = []
+  /** The index of the next one, and the bytes of those that wait. */
+  #next = 0
+  #bytes = 0
+  #isEnded = false
+  /** Datagrams that found no room. */
+  dropped = 0
+
+  /** `take` never throws. */
+  constructor(turns: FeedTurns, take: (datagram: Datagram) => void) {
+    this.#turns = turns
+    this.#take = take
+  }
+
+  push(datagram: Datagram): void {
+    const count = this.#waiting.length - this.#next
+    if (this.#isEnded || count >= PENDING_DATAGRAMS || this.#bytes > PENDING_DATAGRAM_BYTES) {
+      this.dropped++
+      return
+    }
+    this.#waiting.push(datagram)
+    this.#bytes += datagram.bytes.length
+    if (count === 0) this.#turns.enqueue(this)
+  }
+
+  step(): boolean {
+    for (let left = DATAGRAMS_A_STEP; left > 0; left--) {
+      const datagram = this.#waiting[this.#next]
+      if (datagram === undefined) break
+      this.#next++
+      this.#bytes -= datagram.bytes.length
+      this.#take(datagram)
+    }
+    if (this.#next < this.#waiting.length) return true
+    this.#waiting = []
+    this.#next = 0
+    return false
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#waiting = []
+    this.#next = 0
+  }
 }
 
 class Stream implements PacedStream {
   readonly #taker: StreamTaker
   readonly #reading: PausableReader
+  readonly #options: Pick<PacerOptions, 'clock' | 'failed'>
   readonly #enqueue: (stream: Stream) => void
   #chunks: Uint8Array[] = []
   /** Bytes taken from the first chunk, and bytes left in all chunks. */
   #offset = 0
   #pending = 0
+  #pieceBytes = MIN_PIECE_BYTES
   #paused = false
   #ending = false
   #ended = false
   /** Whether it is in the queue of the pacer. */
   #isQueued = false
 
-  constructor(taker: StreamTaker, reading: PausableReader, enqueue: (stream: Stream) => void) {
+  constructor(
+    taker: StreamTaker,
+    reading: PausableReader,
+    options: Pick<PacerOptions, 'clock' | 'failed'>,
+    enqueue: (stream: Stream) => void,
+  ) {
     this.#taker = taker
     this.#reading = reading
+    this.#options = options
     this.#enqueue = enqueue
   }
 
@@ -151,8 +286,29 @@ class Stream implements PacedStream {
     this.#finish()
   }
 
+  /** Processes a piece. */
+  step(): void {
+    const { clock } = this.#options
+    const most = this.#pieceBytes
+    const beganMs = clock.monotonicMs()
+    try {
+      const taken = this.#take(most)
+      const tookMs = clock.monotonicMs() - beganMs
+      if (tookMs > PIECE_MS) this.#pieceBytes = Math.max(MIN_PIECE_BYTES, Math.floor((taken * PIECE_MS) / tookMs))
+      else if (taken === most) this.#pieceBytes = Math.min(MAX_PIECE_BYTES, most * 2)
+    } catch (error) {
+      this.#fail(error)
+    }
+    this.#isQueued = this.#pending > 0
+    if (this.#paused && this.#pending < PENDING_BYTES) {
+      this.#paused = false
+      this.#reading.resume()
+    }
+    this.#finish()
+  }
+
   /** Hands over up to `most` bytes; returns how many. */
-  take(most: number): number {
+  #take(most: number): number {
     let taken = 0
     for (let chunk = this.#chunks[0]; chunk !== undefined && taken < most; chunk = this.#chunks[0]) {
       const end = Math.min(chunk.length, this.#offset + most - taken)
@@ -162,18 +318,26 @@ class Stream implements PacedStream {
       if (this.#offset === 0) this.#chunks.shift()
     }
     this.#pending -= taken
-    this.#isQueued = this.#pending > 0
-    if (this.#paused && this.#pending < PENDING_BYTES) {
-      this.#paused = false
-      this.#reading.resume()
-    }
-    this.#finish()
     return taken
+  }
+
+  /** Where the next item begins is not known any more: the stream is over. */
+  #fail(error: unknown): void {
+    this.#chunks = []
+    this.#pending = 0
+    this.#ending = true
+    this.#options.failed(error)
+    this.#reading.destroy()
   }
 
   #finish(): void {
     if (!this.#ending || this.#ended || this.#pending > 0) return
     this.#ended = true
-    this.#taker.end()
+    try {
+      this.#taker.end()
+    } catch (error) {
+      this.#options.failed(error)
+      this.#reading.destroy()
+    }
   }
 }

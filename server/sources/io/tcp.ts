@@ -17,6 +17,8 @@ export interface StreamListenOptions {
     port: number,
     back: StreamReply,
   ) => { readonly taker: StreamTaker; readonly pacer: Pacer } | undefined
+  /** Takes what `open` has thrown for a connection from an address: it is reset. */
+  readonly failed: (error: unknown, address: string) => void
 }
 
 /** The way back to the peer that connected. */
@@ -32,7 +34,7 @@ export interface StreamListening {
 }
 
 /** Rejects with ListenError. */
-export async function listenStreams({ address, key, open }: StreamListenOptions): Promise<StreamListening> {
+export async function listenStreams({ address, key, open, failed }: StreamListenOptions): Promise<StreamListening> {
   const server: Server = createServer({
     allowHalfOpen: true,
     keepAlive: true,
@@ -47,7 +49,13 @@ export async function listenStreams({ address, key, open }: StreamListenOptions)
       },
       close: () => socket.resetAndDestroy(),
     }
-    const opened = open(socket.remoteAddress ?? '', socket.remotePort ?? 0, back)
+    const from = socket.remoteAddress ?? ''
+    let opened: ReturnType<StreamListenOptions['open']>
+    try {
+      opened = open(from, socket.remotePort ?? 0, back)
+    } catch (error) {
+      failed(error, from)
+    }
     if (opened === undefined) {
       // A reset instead of an end, which would confirm that everything was processed.
       socket.resetAndDestroy()
@@ -64,7 +72,7 @@ export async function listenStreams({ address, key, open }: StreamListenOptions)
           socket.end()
         },
       },
-      socket,
+      { pause: () => socket.pause(), resume: () => socket.resume(), destroy: () => socket.resetAndDestroy() },
     )
     socket.on('data', (chunk) => feed.push(chunk as Buffer))
     socket.on('end', () => feed.end())

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import type { Address } from '../../core/address.ts'
 import { listenError } from '../../core/listen.ts'
+import { DatagramFeed, type FeedTurns } from './pacer.ts'
 
 /** Linux silently limits it to `net.core.rmem_max`. */
 const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
@@ -20,15 +21,20 @@ export interface UdpOptions {
   readonly key: string
   /** The program that usually uses this port, for the error. */
   readonly rival: string
-  /** `bytes` is only valid during the call. */
+  readonly turns: FeedTurns
   readonly packet: (bytes: Uint8Array, source: string, port: number) => void
+  /** Takes what `packet` has thrown for a datagram, which is dropped. */
+  readonly packetFailed: (error: unknown, source: string) => void
   /** Called if the socket fails after it was bound; it is already closed. */
   readonly failed: (error: Error) => void
 }
 
 export interface UdpListening {
   readonly address: Address
-  /** Datagrams that the kernel dropped since the socket was bound; undefined if it does not report that (not Linux). */
+  /**
+   * Datagrams that came faster than they were processed, and were dropped since the socket was bound: by the kernel, or by the
+   * queue after it. Undefined if the kernel does not report that (not Linux).
+   */
   kernelDrops(): number | undefined
   /** Whether it is bound to all addresses. Then it also receives datagrams to a group, and no other socket may be bound to the group. */
   readonly isEverywhere: boolean
@@ -40,7 +46,8 @@ export interface UdpListening {
 }
 
 /** Binds a socket. Its port is never shared with another socket, except that of a group. Rejects with ListenError. */
-export async function listenUdp({ address, groupOn, key, rival, packet, failed }: UdpOptions): Promise<UdpListening> {
+export async function listenUdp(options: UdpOptions): Promise<UdpListening> {
+  const { address, groupOn, key, rival, turns, packet, packetFailed, failed } = options
   const socket = await bind(address, groupOn).catch((error: unknown) => {
     throw listenError(isInUse(error) ? inUse(rival, error) : error, address, key)
   })
@@ -51,12 +58,20 @@ export async function listenUdp({ address, groupOn, key, rival, packet, failed }
   }
   const bound = socket.address()
   let open = true
+  const feed = new DatagramFeed(turns, ({ bytes, address: source, port }) => {
+    try {
+      packet(bytes, source, port)
+    } catch (error) {
+      packetFailed(error, source)
+    }
+  })
   const close = (): Promise<void> => {
     if (!open) return Promise.resolve()
     open = false
+    feed.end()
     return new Promise((resolve) => socket.close(resolve))
   }
-  socket.on('message', (bytes, { address: source, port }) => packet(bytes, source, port))
+  socket.on('message', (bytes, { address: source, port }) => feed.push({ bytes, address: source, port }))
   socket.on('error', (error) => {
     void close()
     failed(error)
@@ -75,7 +90,10 @@ export async function listenUdp({ address, groupOn, key, rival, packet, failed }
       const mapped = bound.family === 'IPv6' && isIPv4(host) ? `::ffff:${host}` : host
       if (open) socket.send(bytes, port, mapped, () => {})
     },
-    kernelDrops: () => (open ? kernelDrops(bound.address, bound.port) : undefined),
+    kernelDrops() {
+      const drops = open ? kernelDrops(bound.address, bound.port) : undefined
+      return drops === undefined ? undefined : drops + feed.dropped
+    },
     close,
   }
 }

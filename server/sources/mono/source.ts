@@ -31,6 +31,7 @@ export const mono: Source<typeof monoSection> = {
                 const taker = sensor.open(from, through, reply)
                 return taker && { taker, pacer: pacerOf(sensor) }
               },
+              failed: (error, from) => pacing.faults.report(sensors.of(from), error),
             }),
           )
           for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)

@@ -16,7 +16,7 @@ export function openProducer(
     metricsView(() => hub.sensors, server.rights),
     controlsView((identity) => server.controls(identity)),
     channelsView(() => server.channels()),
-    sensorsView(statuses, hub.fences),
+    sensorsView(statuses, hub),
     statsView((identity) => server.stats(identity)),
   ]
   const overQuota = new QuotaNotices(quotas, notices, clock)

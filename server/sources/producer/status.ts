@@ -13,7 +13,8 @@ import { dropCauses } from '../../channels/ledger.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
-import { Fences } from '../../metrics/fences.ts'
+import type { Fences } from '../../metrics/fences.ts'
+import type { Hub } from '../../metrics/hub.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import type { ProducerView } from './sensor.ts'
@@ -23,7 +24,10 @@ const { ARRAY, BOOLEAN, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
 /** An entry of `producer.sensors`. */
 export type StatusEntry = Pick<Sensor, 'owner' | 'status'>
 
-export function sensorsView(sensors: () => readonly StatusEntry[], fences = new Fences()): ProducerView {
+/** What the hub knows of sensors. */
+type SensorStates = Pick<Hub, 'fences' | 'faults'>
+
+export function sensorsView(sensors: () => readonly StatusEntry[], { fences, faults }: SensorStates): ProducerView {
   return {
     metric: {
       name: 'producer.sensors',
@@ -37,7 +41,7 @@ export function sensorsView(sensors: () => readonly StatusEntry[], fences = new 
       const records = new RecordList()
       for (const sensor of sensors()) {
         const status = mayRead(identity, sensor.owner) ? sensor.status?.() : undefined
-        if (status && !records.add(describeStatus(fenced(sensor, status, fences)))) break
+        if (status && !records.add(describeStatus(fenced(sensor, faults.shown(sensor, status), fences)))) break
       }
       return records.value()
     },
@@ -73,6 +77,8 @@ export interface Stats {
   readonly residentBytes: number
   /** `ok`, or `full` if the disk is full. */
   readonly storage: string
+  /** Exceptions in the server's own code since the start, each of which cost its session, channel or sensor. */
+  readonly faults: number
   /** Only for admins. */
   readonly admission?: {
     /** Connections that have not logged in, HTTP requests among them. */
@@ -99,11 +105,12 @@ export interface StatsOptions {
   readonly hasher: { readonly refused: number }
   readonly host: { readonly unstored: number }
   readonly storage: { readonly state: string }
+  readonly faults: { readonly count: number }
 }
 
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
-  const { software, name, clock, quotas, registry, sessions, hasher, host, storage } = server
+  const { software, name, clock, quotas, registry, sessions, hasher, host, storage, faults } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -122,6 +129,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
     unstoredBytes: host.unstored,
     residentBytes: process.memoryUsage.rss(),
     storage: storage.state,
+    faults: faults.count,
   })
 }
 
@@ -136,8 +144,9 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
       parameters: [],
     },
     show(identity) {
-      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes, storage, admission } =
-        stats(identity)
+      const stat = stats(identity)
+      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
+      const { storage, faults, admission } = stat
       const count = (field: string, value: number): Field => ({
         name: field,
         type: UINT64,
@@ -154,6 +163,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
           count('unstored_bytes', unstoredBytes),
           count('resident_bytes', residentBytes),
           { name: 'storage', type: STRING, value: storage },
+          count('faults', faults),
           ...(admission === undefined
             ? []
             : [

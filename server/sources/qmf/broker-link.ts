@@ -7,7 +7,10 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AmqpClient, type AmqpEvents, redactReason } from '../../../protocol/amqp/client.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
+import { guarded } from '../../core/faults.ts'
 import type { Logger } from '../../core/log.ts'
+import type { SensorFaults } from '../../metrics/sensor-faults.ts'
+import type { PausableReader } from '../io/pacer.ts'
 import type { QmfTable } from './config.ts'
 
 /** The limit for making a connection; afterwards AMQP has its own. */
@@ -22,6 +25,7 @@ const MAX_UNSENT_BYTES = 1 << 20
 const MAX_BODY_BYTES = 1 << 20
 /** An idle dead peer is noticed in about 25 s [MON 15]. */
 const KEEP_ALIVE_MS = 15_000
+const UNEXPECTED = 'an unexpected error in the server; see its log'
 const NOTHING: Uint8Array = new Uint8Array(0)
 
 /** Handles the bytes of one connection. It reports the end by `down`, once. */
@@ -51,7 +55,10 @@ export interface BrokerHandlerFactory {
   readonly session: string
   open(connection: BrokerConnection): BrokerHandler
   /** Wraps the handler, for example to slow down the reading. */
-  readonly feed?: (handler: Pick<BrokerHandler, 'push' | 'end'>, socket: Socket) => Pick<BrokerHandler, 'push' | 'end'>
+  readonly feed?: (
+    handler: Pick<BrokerHandler, 'push' | 'end'>,
+    reading: PausableReader,
+  ) => Pick<BrokerHandler, 'push' | 'end'>
   /** The connection was lost, or could not be made. */
   down(reason: string): void
 }
@@ -59,6 +66,7 @@ export interface BrokerHandlerFactory {
 export interface BrokerLinkOptions {
   readonly clock: Clock
   readonly log: Logger
+  readonly faults: Pick<SensorFaults, 'report'>
   /** 0..1 */
   readonly random?: () => number
 }
@@ -68,6 +76,7 @@ export class BrokerLink {
   readonly #factory: BrokerHandlerFactory
   readonly #clock: Clock
   readonly #log: Logger
+  readonly #faults: Pick<SensorFaults, 'report'>
   readonly #random: () => number
   /** Failures in a row. */
   #failures = 0
@@ -86,11 +95,16 @@ export class BrokerLink {
   #timer: Timer | undefined
   #isClosed = false
 
-  constructor(table: QmfTable, factory: BrokerHandlerFactory, { clock, log, random = Math.random }: BrokerLinkOptions) {
+  constructor(
+    table: QmfTable,
+    factory: BrokerHandlerFactory,
+    { clock, log, faults, random = Math.random }: BrokerLinkOptions,
+  ) {
     this.#table = table
     this.#factory = factory
     this.#clock = clock
     this.#log = log
+    this.#faults = faults
     this.#random = random
   }
 
@@ -112,9 +126,18 @@ export class BrokerLink {
   }
 
   /** A broker is not silent while bytes of it wait here. */
-  tick(nowMs: number): void {
-    if (this.#isBehind()) this.#handler?.push(NOTHING)
-    this.#handler?.tick(nowMs)
+  readonly tick = guarded(
+    (nowMs: number) => {
+      if (this.#isBehind()) this.#handler?.push(NOTHING)
+      this.#handler?.tick(nowMs)
+    },
+    (error) => this.#failed(error),
+  )
+
+  /** Something of this connection has thrown: it is made again. */
+  #failed(error: unknown): void {
+    this.#faults.report({ family: 'qmf.', owner: { tenant: this.#table.tenant } }, error)
+    this.#lost(UNEXPECTED)
   }
 
   async close(): Promise<void> {
@@ -155,13 +178,23 @@ export class BrokerLink {
         waiting -= bytes.length
         handler.push(bytes)
       }
-      const feed = this.#factory.feed?.({ push, end }, socket) ?? { push, end }
-      socket.on('data', (chunk: Uint8Array) => {
+      const reading = {
+        pause: () => socket.pause(),
+        resume: () => socket.resume(),
+        destroy: () => this.#lost(UNEXPECTED),
+      }
+      const feed = this.#factory.feed?.({ push, end }, reading) ?? { push, end }
+      const failed = (error: unknown): void => this.#failed(error)
+      const arrived = (chunk: Uint8Array): void => {
         waiting += chunk.length
         feed.push(chunk)
-      })
+      }
+      socket.on('data', guarded(arrived, failed))
       // Everything that came before the end is still handled.
-      socket.once('close', () => feed.end())
+      socket.once(
+        'close',
+        guarded(() => feed.end(), failed),
+      )
     })
   }
 

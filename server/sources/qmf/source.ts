@@ -104,7 +104,7 @@ function consoleFactory(
   return {
     messages: { ready: 'broker connected', lost: 'broker not connected' },
     session: `${prefix}-console`,
-    feed: (handler, socket) => pacer.feed(handler, socket),
+    feed: (handler, reading) => pacer.feed(handler, reading),
     open({ session, connect, ready, down }) {
       sensor.counters.connections++
       broker.detail = `connected to ${formatBroker(table)}, learning its classes and objects`

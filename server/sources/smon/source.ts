@@ -1,11 +1,10 @@
 /** `smon.*`: the values of smon streams and datagrams. */
 import { type Address, formatAddress } from '../../core/address.ts'
-import type { Logger } from '../../core/log.ts'
 import { type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'
 import { type Pacing, pacersOf } from '../io/pacer.ts'
 import { listenStreams } from '../io/tcp.ts'
 import { listenUdp } from '../io/udp.ts'
-import type { Source, SourceListeners } from '../source.ts'
+import type { Source, SourceContext, SourceListeners } from '../source.ts'
 import type { smonSection } from './config.ts'
 import { SmonSensor } from './sensor.ts'
 
@@ -16,7 +15,7 @@ export const smon: Source<typeof smonSection> = {
       sensors: sensors.all(),
       async listen(listeners) {
         if (config.tcp !== undefined) await listenForStreams(config.tcp, sensors, pacing, listeners)
-        if (config.udp !== undefined) await listenForDatagrams(config.udp, sensors, log, listeners)
+        if (config.udp !== undefined) await listenForDatagrams(config.udp, sensors, { log, pacing }, listeners)
       },
       sweep() {
         for (const sensor of sensors.all()) sensor.sweep()
@@ -42,6 +41,7 @@ async function listenForStreams(
         const taker = sensor.open(from, port)
         return taker && { taker, pacer: pacerOf(sensor) }
       },
+      failed: (error, from) => pacing.faults.report(sensors.of(from), error),
     }),
   )
   for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)
@@ -51,7 +51,7 @@ async function listenForStreams(
 async function listenForDatagrams(
   address: Address,
   sensors: SensorsByTenant<SmonSensor>,
-  log: Logger,
+  { log, pacing }: Pick<SourceContext, 'log' | 'pacing'>,
   listeners: SourceListeners,
 ): Promise<void> {
   const key = 'smon.udp'
@@ -60,7 +60,9 @@ async function listenForDatagrams(
       address,
       key,
       rival: 'another server',
+      turns: pacing.turns,
       packet: (bytes, source, port) => sensors.of(source).datagram(bytes, source, port),
+      packetFailed: (error, source) => pacing.faults.report(sensors.of(source), error),
       failed: (error) => {
         log.error({ err: error }, 'the smon listener for datagrams failed')
         for (const sensor of sensors.all()) sensor.failed(error.message)

@@ -54,7 +54,7 @@ export class Queues {
   }
 
   /** `wall` names the batches: it is asked once for each. */
-  constructor(write: (batch: Batch) => void, wall: () => number, turn = new TurnScheduler()) {
+  constructor(write: (batch: Batch) => void, wall: () => number, turn = new TurnScheduler({ monotonicMs: () => 0 })) {
     this.turn = turn
     this.journal = new Journal({ write }, turn, { age: () => this.host.now, wallMs: wall })
   }

@@ -3,6 +3,7 @@ import type { BatchBuilder } from '../../../server/channels/batch.ts'
 import { Journal, type Journaled } from '../../../server/channels/journal.ts'
 import { type Task, TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import type { Batch, Change } from '../../../storage/store.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 
 class HandTurn extends TurnScheduler {
   readonly entered: Task[] = []
@@ -34,12 +35,28 @@ const change: Change = { put: 'tenant', row: { name: 'default', quota: '{}' } }
 
 function rig() {
   const batches: Batch[] = []
-  const turn = new HandTurn()
+  const turn = new HandTurn(new FakeClock())
   const journal = new Journal({ write: (batch) => batches.push(batch) }, turn, { age: () => 5, wallMs: () => 7 })
   return { batches, turn, journal }
 }
 
 describe('the journal', () => {
+  it('calls back everybody who waits, although one of them throws', () => {
+    const { journal } = rig()
+    const called: unknown[] = []
+    journal.change(change)
+    journal.wait({
+      durable: () => {
+        throw new Error('broken')
+      },
+      failed: (error) => called.push((error as Error).message),
+    })
+    journal.wait({ durable: (mark) => called.push(mark) })
+    journal.atTurnEnd()
+    journal.onDurable(1)
+    expect(called).toEqual(['broken', 1])
+  })
+
   it('has one batch in flight; what changes meanwhile is the next one', () => {
     const { batches, turn, journal } = rig()
     const source = new Source()

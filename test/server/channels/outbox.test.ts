@@ -50,6 +50,7 @@ let outbox: Outbox
 /** The ids of each read. */
 let reads: number[][]
 let standstills: number
+const failures: string[] = []
 const read = (blocks: readonly Block[]): Promise<(Uint8Array | undefined)[]> => {
   reads.push(blocks.map(({ id }) => id))
   return Promise.all(blocks.map(rig.read))
@@ -59,7 +60,8 @@ async function open(settings = {}): Promise<Link> {
   rig = new Rig(settings)
   await rig.open()
   const { queue } = rig
-  outbox = new Outbox({ queue, turn, clock, read, standstill: () => standstills++ })
+  const failed = (error: unknown): void => void failures.push(String(error))
+  outbox = new Outbox({ queue, turn, clock, read, standstill: () => standstills++, failed })
   const link = new Link()
   outbox.attach(link)
   rig.append(7, 1)
@@ -73,7 +75,7 @@ async function open(settings = {}): Promise<Link> {
 
 beforeEach(() => {
   clock = new FakeClock()
-  turn = new HandTurn()
+  turn = new HandTurn(clock)
   reads = []
   standstills = 0
 })

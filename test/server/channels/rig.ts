@@ -103,7 +103,7 @@ export class Rig {
       this.batches.push({ ...batch, blocks: batch.blocks.slice(), channels: batch.channels.slice() })
       this.store.write(batch)
     }
-    return new Journal({ write }, new HandTurn(), { age: () => this.host.now, wallMs: () => 0 })
+    return new Journal({ write }, new HandTurn({ monotonicMs: () => 0 }), { age: () => this.host.now, wallMs: () => 0 })
   }
 
   #newQueue(): Queue {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { writeValueMessage } from '../../../protocol/monitor/message.ts'
 import { measure, RecordList } from '../../../server/metrics/measure.ts'
@@ -17,34 +17,59 @@ function push(name: string, value: number, host = 'h1'): void {
 describe('of one metric', () => {
   test('is the last value with its own time, or VOID now', () => {
     const selection = metrics.select('test.a', [text('host', 'h1')])
-    expect(measure(selection, NOW)).toEqual({ value: { type: 11, value: null }, time: NOW })
+    expect(measure(selection, NOW, metrics.hub)).toEqual({ value: { type: 11, value: null }, time: NOW })
     push('test.a', 5)
     push('test.a', 6, 'h2')
-    expect(measure(selection, NOW)).toEqual({ value: { type: 2, value: 5 }, time: 5 })
+    expect(measure(selection, NOW, metrics.hub)).toEqual({ value: { type: 2, value: 5 }, time: 5 })
     metrics.push.die('test.a')
-    expect(measure(selection, NOW)).toMatchObject({ value: { type: 11 } })
+    expect(measure(selection, NOW, metrics.hub)).toMatchObject({ value: { type: 11 } })
   })
 
   test('of a polled one is what the sensor says, when it says it', async () => {
-    const measured = measure(metrics.select('slow.value'), NOW)
+    const measured = measure(metrics.select('slow.value'), NOW, metrics.hub)
     metrics.slow.asked[0]?.({ value: { type: 2, value: 1 }, time: 9 })
     expect(await measured).toEqual({ value: { type: 2, value: 1 }, time: 9 })
   })
 })
 
+describe('by a sensor that fails', () => {
+  const failing = (how: () => never) => {
+    vi.spyOn(metrics.slow, 'measure').mockImplementation(how as never)
+    return metrics.select('slow.value')
+  }
+  const status = { name: 'slow', state: 'measuring', detail: '', counters: { asked: 1 } }
+
+  test('is VOID, and counted at the sensor, whether it throws or rejects', async () => {
+    const thrown = failing(() => {
+      throw new Error('thrown')
+    })
+    expect(measure(thrown, NOW, metrics.hub)).toMatchObject({ value: { type: 11 } })
+    const rejected = failing(() => Promise.reject(new Error('rejected')) as never)
+    expect(await measure(rejected, NOW, metrics.hub)).toMatchObject({ value: { type: 11 } })
+    expect(metrics.hub.faults.shown(metrics.slow, status)).toEqual({
+      ...status,
+      state: 'failed',
+      counters: { asked: 1, faults: 2 },
+    })
+    metrics.clock.advance(60_000)
+    expect(metrics.hub.faults.shown(metrics.slow, status).state).toBe('measuring')
+    expect(metrics.hub.faults.shown(metrics.push, status)).toBe(status)
+  })
+})
+
 describe('of a pattern', () => {
   test('is an ARRAY with the time of its latest value, or the present if it is empty', () => {
-    expect(measure(metrics.select('test.*'), NOW)).toMatchObject({ value: { type: 10 }, time: NOW })
+    expect(measure(metrics.select('test.*'), NOW, metrics.hub)).toMatchObject({ value: { type: 10 }, time: NOW })
     push('test.b', 8)
     push('test.a', 5, 'h2')
-    const answer = measure(metrics.select('test.*'), NOW)
+    const answer = measure(metrics.select('test.*'), NOW, metrics.hub)
     expect(answer).toMatchObject({ time: 8, value: { type: 10, value: { element: 9 } } })
     expect('value' in answer && answer.value).toMatchObject({ value: { items: [{}, {}] } })
   })
 
   test('waits for the slowest of what it asks', async () => {
     push('test.a', 5)
-    const measured = measure(metrics.select('*'), NOW)
+    const measured = measure(metrics.select('*'), NOW, metrics.hub)
     expect(measured).toBeInstanceOf(Promise)
     metrics.slow.asked[0]?.({ value: { type: 2, value: 1 }, time: 9 })
     const { value } = await measured

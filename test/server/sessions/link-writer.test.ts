@@ -8,15 +8,28 @@ function rig() {
   const clock = new FakeClock()
   const taken: (() => void)[] = []
   let isDestroyed = false
+  const failures: unknown[] = []
   const link = {
     write: (_: Uint8Array, written: () => void) => void taken.push(written),
     destroy: () => {
       isDestroyed = true
     },
   }
-  const writer = new LinkWriter({ link: link as unknown as Link }, clock)
-  return { clock, writer, take: () => taken.shift()?.(), isDestroyed: () => isDestroyed }
+  const writer = new LinkWriter({ link: link as unknown as Link, crashed: (error) => failures.push(error) }, clock)
+  return { clock, writer, take: () => taken.shift()?.(), isDestroyed: () => isDestroyed, failures }
 }
+
+describe('a callback after a write', () => {
+  it('that throws costs its session', () => {
+    const { writer, take, failures } = rig()
+    const error = new Error('broken')
+    writer.write('values', new Uint8Array(8), () => {
+      throw error
+    })
+    take()
+    expect([failures, writer.undrained('values')]).toEqual([[error], 0])
+  })
+})
 
 describe('a peer that reads slowly', () => {
   it('keeps its link as long as it takes something every 30 s', () => {

@@ -12,26 +12,42 @@ const change: Change = { put: 'tenant', row: { name: 'default', quota: '{}' } }
 /** A journal whose batches become durable by hand, and what was written as the sequence numbers of responses. */
 function rig() {
   const clock = new FakeClock()
-  const turn = new TurnScheduler()
+  const turn = new TurnScheduler(clock)
   const journal = new Journal({ write: () => {} }, turn, { age: () => 0, wallMs: () => 0 })
   const answered: number[] = []
+  const failures: string[] = []
+  const failed = (error: unknown): void => void failures.push((error as Error).message)
   const write = (bytes: Uint8Array, written?: () => void): void => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     for (let at = 0; at < bytes.length; at += 4 + view.getUint32(at)) answered.push(view.getUint32(at + 8))
     written?.()
   }
-  const linkWriter = new LinkWriter({ link: { write } as Link }, clock)
-  const responses = new ResponseWriter({ journal, turn, linkWriter, onProgress: () => {} })
+  const linkWriter = new LinkWriter({ link: { write } as Link, crashed: failed }, clock)
+  const responses = new ResponseWriter({ journal, turn, linkWriter, onProgress: () => {}, failed })
   /** Answers commands that change something. */
   const changeAndAnswer = (...seqs: number[]): void => {
     for (const seq of seqs) {
       journal.change(change)
-      responses.okWhenDurable(seq, 0, () => effects.push(seq))
+      responses.okWhenDurable(seq, 0, () => void effects.push(seq))
     }
   }
   const effects: number[] = []
-  return { turn, journal, responses, answered, effects, changeAndAnswer }
+  return { turn, journal, responses, answered, effects, failures, changeAndAnswer }
 }
+
+describe('what follows a response', () => {
+  it('starts although an effect before it throws, or rejects later: both end the session', async () => {
+    const { turn, responses, effects, failures } = rig()
+    responses.ok(1, 0, () => {
+      throw new Error('thrown')
+    })
+    responses.ok(2, 0, () => Promise.reject(new Error('rejected')))
+    responses.ok(3, 0, () => void effects.push(3))
+    turn.run()
+    await Promise.resolve()
+    expect([effects, failures]).toEqual([[3], ['thrown', 'rejected']])
+  })
+})
 
 describe('responses that wait for the disk', () => {
   it('go with their own batch, neither before it nor in parts, and what they let happen follows them', () => {

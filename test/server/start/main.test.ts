@@ -16,8 +16,8 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { command } from '../../support/bytes.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { args, command, type, u32 } from '../../support/bytes.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { ServerProcess } from '../../support/server-process.ts'
 
@@ -227,4 +227,70 @@ test.skipIf(process.platform !== 'linux').each([
     await once(child, 'exit')
     closeSync(descriptor)
   }
+})
+
+describe('an error that belongs to nobody', () => {
+  /** The error comes from outside of everything that the server guards: from a signal, or when a file appears. */
+  const preload = () => `
+    import { existsSync } from 'node:fs'
+    import { isMainThread, workerData } from 'node:worker_threads'
+    const name = workerData === 'cinnabar-bcrypt' ? 'bcrypt' : 'storage'
+    const fail = () => { if (existsSync(${JSON.stringify(`${directory}/`)} + name)) throw new Error('broken thread') }
+    if (isMainThread) process.on('SIGUSR2', () => { throw new TypeError('nobody expected this') })
+    else fail(setInterval(fail, 20).unref())`
+
+  let server: ServerProcess
+  beforeEach(async () => {
+    server = new ServerProcess('[gmetric]\nlisten = ""\n', { preload: preload() })
+    await server.start()
+  })
+  afterEach(() => server.remove())
+
+  test('ends the server with exit code 1 and the stack; the restart reports a GAP, and what was acknowledged holds', async () => {
+    const { peer, channel } = await server.login()
+    peer.send(command.collect(1, 'host.load.one', args(['interval_ms', type.uint32, u32(10)])))
+    const { result: metric } = await peer.response(1)
+    peer.send(command.subscribe(2, metric))
+    const ids: number[] = []
+    while (ids.length < 5) ids.push((await peer.until('value')).transaction)
+    peer.send(command.commitThrough(3, ids[2] as number))
+    expect((await peer.response(3)).status).toBe(0)
+    expect(await server.end('SIGUSR2')).toBe(1)
+    const fatal = server.errors.split('\n').filter((line) => line.includes('"level":60'))
+    expect(fatal).toHaveLength(1)
+    expect(JSON.parse(fatal[0] as string).err).toMatchObject({
+      message: 'nobody expected this',
+      stack: expect.stringMatching(/TypeError: nobody expected this\n +at /),
+    })
+
+    await server.start()
+    const again = await server.login()
+    again.peer.send(command.setChannel(1, channel))
+    expect((await again.peer.response(1)).status).toBe(0)
+    expect(await again.peer.until('gap')).toMatchObject({ reason: 5, count: 0 })
+    const back = again.peer.log.flatMap((message) => (message.kind === 'value' ? [message.transaction] : []))
+    expect(back.slice(0, 2)).toEqual(ids.slice(3))
+    expect(back.filter((id) => ids.slice(0, 3).includes(id))).toEqual([])
+  })
+
+  test('does so in the storage thread too', async () => {
+    writeFileSync(join(directory, 'storage'), '')
+    expect(await server.end()).toBe(1)
+    expect(server.errors).toContain('the storage thread ended with an error: broken thread')
+    rmSync(join(directory, 'storage'))
+    await server.start()
+    await server.login()
+  })
+
+  test('in the thread that checks passwords costs the sessions that wait for it', async () => {
+    const { peer } = await server.login()
+    writeFileSync(join(directory, 'bcrypt'), '')
+    const attempt = () => server.login().then(() => 'admitted', String)
+    await vi.waitUntil(async () => (await attempt()).includes('status 15'), { timeout: 30_000 })
+    rmSync(join(directory, 'bcrypt'))
+    await server.login()
+    peer.send(command.nop(9))
+    expect((await peer.response(9)).status).toBe(0)
+    expect(server.errors).toContain('the thread that checks passwords ended')
+  })
 })

@@ -18,7 +18,7 @@ test('what the server wrote is whole, whatever texts were in it', async () => {
     const store = new SqliteStore({ directory, reserveBytes: 0 })
     const events = { onDurable: (n: number) => journal.onDurable(n), onFull() {}, onRoom() {}, onFailed() {} }
     const { audited } = await store.open(events)
-    const journal = new Journal(store, new TurnScheduler(), {
+    const journal = new Journal(store, new TurnScheduler(clock), {
       age: () => clock.monotonicMs(),
       wallMs: () => clock.wallMs(),
     })

@@ -28,7 +28,10 @@ describe('the audit log', () => {
       onFailed() {},
       onRoom() {},
     })
-    journal = new Journal(store, new TurnScheduler(), { age: () => clock.monotonicMs(), wallMs: () => clock.wallMs() })
+    journal = new Journal(store, new TurnScheduler(clock), {
+      age: () => clock.monotonicMs(),
+      wallMs: () => clock.wallMs(),
+    })
     audit = new AuditLog({ journal, clock, store, audited: recovered.audited })
   }
 

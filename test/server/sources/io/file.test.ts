@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { followFile } from '../../../../server/sources/io/file.ts'
-import { Pacer } from '../../../../server/sources/io/pacer.ts'
+import { FeedTurns, Pacer } from '../../../../server/sources/io/pacer.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 let directory = ''
@@ -44,7 +44,8 @@ function following({ follow = true } = {}) {
       storage.stored = resume
     },
   }
-  const pacer = new Pacer(storage)
+  const failed = (error: unknown): void => void failures.push(String(error))
+  const pacer = new Pacer({ storage, turns: new FeedTurns(clock), clock, failed })
   closing = followFile({ path, follow, clock, pacer, open, failed: ({ message }) => failures.push(message) })
   /** Lets time go on until there is as much as expected. */
   const until = async (is: () => boolean): Promise<void> => {

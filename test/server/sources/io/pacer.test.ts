@@ -1,12 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import { Pacer } from '../../../../server/sources/io/pacer.ts'
+import { DatagramFeed, FeedTurns, Pacer } from '../../../../server/sources/io/pacer.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 
 /** Storage that is behind when told so, and bytes as they were taken, turn by turn. */
 class Bench {
   isBehind = false
   readonly waiting: (() => void)[] = []
   readonly taken: string[] = []
-  readonly pacer = new Pacer(this)
+  readonly failures: string[] = []
+  readonly clock = new FakeClock()
+  readonly turns = new FeedTurns(this.clock)
+  readonly pacer = this.newPacer()
+
+  newPacer(): Pacer {
+    const failed = (error: unknown): void => void this.failures.push((error as Error).message)
+    return new Pacer({ storage: this, turns: this.turns, clock: this.clock, failed })
+  }
 
   behind(): boolean {
     return this.isBehind
@@ -20,21 +29,32 @@ class Bench {
     for (const resume of this.waiting.splice(0)) resume()
   }
 
-  feed(name: string, onPush: () => void = () => {}) {
+  feed(name: string, onPush: (bytes: number) => void = () => {}, pacer = this.pacer) {
     const reading = { paused: false, pause: () => (reading.paused = true), resume: () => (reading.paused = false) }
     let bytes = 0
-    const feed = this.pacer.feed(
+    let isDestroyed = false
+    const feed = pacer.feed(
       {
         push: (chunk) => {
           bytes += chunk.length
           this.taken.push(`${name}${chunk.length}`)
-          onPush()
+          onPush(chunk.length)
         },
         end: () => this.taken.push(`${name} end`),
       },
-      reading as { pause(): void; resume(): void },
+      {
+        ...(reading as { pause(): void; resume(): void }),
+        destroy: () => {
+          isDestroyed = true
+        },
+      },
     )
-    return { feed, reading, bytes: () => bytes }
+    return { feed, reading, bytes: () => bytes, isDestroyed: () => isDestroyed }
+  }
+
+  /** The time that a feed takes for `bytesPerMs` bytes. */
+  costs(bytesPerMs: number): (bytes: number) => void {
+    return (bytes) => this.clock.advance(bytes / bytesPerMs)
   }
 }
 
@@ -42,19 +62,38 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const KIB = 1024
 
 describe('feeds', () => {
-  it('are taken 16 KiB in a turn, all together, by turns', async () => {
+  it('have 5 ms in a turn, all together, and take turns', async () => {
     const bench = new Bench()
-    const a = bench.feed('a')
-    const b = bench.feed('b')
+    const a = bench.feed('a', bench.costs(64))
+    const b = bench.feed('b', bench.costs(64), bench.newPacer())
     a.feed.push(new Uint8Array(20 * KIB))
     b.feed.push(new Uint8Array(20 * KIB))
     expect(bench.taken).toEqual([])
+    for (let n = 1; n <= 20; n++) {
+      const beganMs = bench.clock.monotonicMs()
+      await turn()
+      // A piece that took less than 1 ms is doubled, and so may take 2 ms.
+      expect(bench.clock.monotonicMs() - beganMs).toBeLessThanOrEqual(7)
+      expect(Math.abs(a.bytes() - b.bytes())).toBeLessThanOrEqual(128)
+      expect(a.bytes() + b.bytes()).toBeGreaterThanOrEqual(n * 5 * 64)
+    }
+  })
+
+  it('are taken in pieces of about 1 ms, whatever a byte costs', async () => {
+    const bench = new Bench()
+    const a = bench.feed('a', bench.costs(0.5))
+    a.feed.push(new Uint8Array(KIB))
     await turn()
-    expect([a.bytes(), b.bytes()]).toEqual([8 * KIB, 8 * KIB])
+    // The smallest piece there is takes 32 ms here.
+    expect(bench.taken).toEqual(['a16'])
     await turn()
-    expect([a.bytes(), b.bytes()]).toEqual([16 * KIB, 16 * KIB])
-    await turn()
-    expect([a.bytes(), b.bytes()]).toEqual([20 * KIB, 20 * KIB])
+    expect(bench.taken).toEqual(['a16', 'a16'])
+    const b = bench.feed('b', bench.costs(1000), bench.newPacer())
+    b.feed.push(new Uint8Array(60 * KIB))
+    for (let n = 0; n < 40; n++) await turn()
+    const pieces = bench.taken.filter((line) => line.startsWith('b')).map((line) => Number(line.slice(1)))
+    expect(pieces.slice(0, 6)).toEqual([16, 32, 64, 128, 256, 512])
+    expect(Math.max(...pieces)).toBeLessThanOrEqual(2048)
   })
 
   it('are not taken while too much waits to be stored, not even the rest of a slice', async () => {
@@ -70,7 +109,9 @@ describe('feeds', () => {
     expect(a.bytes()).toBe(first)
     bench.isBehind = false
     bench.stored()
-    expect(a.bytes()).toBe(2 * first)
+    await turn()
+    expect(a.bytes()).toBeGreaterThan(first)
+    expect(a.bytes()).toBeLessThan(KIB)
     expect(bench.waiting).toHaveLength(1)
   })
 
@@ -103,5 +144,54 @@ describe('feeds', () => {
     const bench = new Bench()
     bench.feed('a').feed.end()
     expect(bench.taken).toEqual(['a end'])
+  })
+})
+
+describe('a feed that throws', () => {
+  it('is over and counted, and the others go on', async () => {
+    const bench = new Bench()
+    const a = bench.feed('a', () => {
+      throw new Error('broken')
+    })
+    const b = bench.feed('b')
+    a.feed.push(new Uint8Array(100))
+    b.feed.push(new Uint8Array(100))
+    await turn()
+    expect([bench.failures, a.isDestroyed(), b.isDestroyed()]).toEqual([['broken'], true, false])
+    expect([a.bytes(), b.bytes()]).toEqual([16, 100])
+    a.feed.push(new Uint8Array(100))
+    await turn()
+    expect(bench.taken.filter((line) => line.startsWith('a'))).toEqual(['a16', 'a end'])
+  })
+})
+
+describe('datagrams', () => {
+  const datagram = (port: number, bytes = 1) => ({ bytes: new Uint8Array(bytes), address: '127.0.0.1', port })
+
+  it('have their part of the 5 ms, in their order', async () => {
+    const bench = new Bench()
+    const taken: number[] = []
+    const feed = new DatagramFeed(bench.turns, ({ port }) => {
+      taken.push(port)
+      bench.clock.advance(1)
+    })
+    for (let port = 1; port <= 20; port++) feed.push(datagram(port))
+    expect(taken).toEqual([])
+    await turn()
+    expect(taken).toHaveLength(8)
+    while (taken.length < 20) await turn()
+    expect(taken).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+  })
+
+  it('that find no room are dropped and counted', async () => {
+    const bench = new Bench()
+    let taken = 0
+    const feed = new DatagramFeed(bench.turns, () => taken++)
+    for (let n = 0; n < 5000; n++) feed.push(datagram(n))
+    expect(feed.dropped).toBe(5000 - 4096)
+    await turn()
+    expect(taken).toBe(4096)
+    for (let n = 0; n < 100; n++) feed.push(datagram(n, 60_000))
+    expect(feed.dropped).toBe(5000 - 4096 + 100 - 70)
   })
 })

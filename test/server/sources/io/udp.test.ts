@@ -3,7 +3,9 @@ import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../../../server/core/clock.ts'
 import { ListenError } from '../../../../server/core/listen.ts'
+import { FeedTurns } from '../../../../server/sources/io/pacer.ts'
 import { dropsIn, listenUdp, type UdpListening, type UdpOptions } from '../../../../server/sources/io/udp.ts'
 
 const open: { close(): unknown }[] = []
@@ -18,7 +20,9 @@ async function listen(host: string, options: Partial<UdpOptions> = {}) {
     address: { host, port: 0 },
     key: 'gmetric.listen',
     rival: 'gmond or another server',
+    turns: new FeedTurns(systemClock()),
     packet: (bytes, source) => received.push({ text: Buffer.from(bytes).toString(), source }),
+    packetFailed: (error) => expect.unreachable(String(error)),
     failed: (error) => expect.unreachable(String(error)),
     ...options,
   })
@@ -48,6 +52,22 @@ function flood(port: number, count: number, bytes: number): void {
 const ipv6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'))
 
 describe('a UDP listener', () => {
+  test('drops a datagram that cannot be handled, and takes the next one', async () => {
+    const taken: string[] = []
+    const failures: string[] = []
+    const { listening } = await listen('127.0.0.1', {
+      packet: (bytes) => {
+        const text = Buffer.from(bytes).toString()
+        if (text === 'bad') throw new Error('broken')
+        taken.push(text)
+      },
+      packetFailed: (error, source) => failures.push(`${(error as Error).message} ${source}`),
+    })
+    for (const text of ['one', 'bad', 'two']) await send(listening, text)
+    await vi.waitFor(() => expect(taken).toHaveLength(2))
+    expect([taken, failures]).toEqual([['one', 'two'], ['broken 127.0.0.1']])
+  })
+
   test('hands on each datagram with the address it came from', async () => {
     const { listening, received } = await listen('127.0.0.1')
     expect(listening.address).toEqual({ host: '127.0.0.1', port: expect.any(Number) })

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Owner } from '../../../../auth/permissions.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
+import { Hub } from '../../../../server/metrics/hub.ts'
 import type { Measurement } from '../../../../server/metrics/metric.ts'
 import { Notices } from '../../../../server/sources/producer/notices.ts'
 import { type Stats, sensorsView, statsView } from '../../../../server/sources/producer/status.ts'
@@ -16,7 +17,10 @@ test('producer.sensors shows the state and counters of what the identity may rea
     status: () => ({ name, state: 'listening', detail: 'udp 1', counters: { packets: 3, refused: 0 } }),
   })
   const quiet = { owner: 'producer' } as const
-  const view = sensorsView(() => [watched('gmetric', { tenant: 'default' }), quiet, watched('host', 'producer')])
+  const view = sensorsView(
+    () => [watched('gmetric', { tenant: 'default' }), quiet, watched('host', 'producer')],
+    new Hub(new FakeClock()),
+  )
   expect(valueToJson(view.show(tester, none))).toEqual([
     { name: 'gmetric', state: 'listening', detail: 'udp 1', counters: { packets: 3, refused: 0 } },
     expect.objectContaining({ name: 'host' }),
@@ -34,6 +38,7 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
     unstoredBytes: 3.4,
     residentBytes: 4,
     storage: 'ok',
+    faults: 2,
   }
   const fields = [
     ['software', 'cinnabar/1'],
@@ -44,6 +49,7 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
     ['unstored_bytes', 3],
     ['resident_bytes', 4],
     ['storage', 'ok'],
+    ['faults', 2],
   ]
   const shown = (given: Stats): object => valueToJson(statsView(() => given).show(tester, none)) as object
   expect(Object.entries(shown(stats))).toEqual(fields)

@@ -3,6 +3,7 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { SensorFaults } from '../../../../server/metrics/sensor-faults.ts'
 import {
   type BrokerConnection,
   type BrokerHandler,
@@ -83,7 +84,12 @@ function connect(given: Partial<QmfTable> = {}, feed?: BrokerHandlerFactory['fee
   }
   const note = (_: object, text: string): void => void logged.push(text)
   const log = { info: note, warn: note, debug: () => {} } as never
-  link = new BrokerLink({ ...at, virtualHost: '', ...given } as QmfTable, party, { clock, log, random: () => 0 })
+  link = new BrokerLink({ ...at, virtualHost: '', ...given } as QmfTable, party, {
+    clock,
+    log,
+    faults: new SensorFaults(clock),
+    random: () => 0,
+  })
   void link.connect()
   return made
 }
@@ -155,16 +161,11 @@ describe('what arrived and has to wait', () => {
   })
 
   it('keeps nobody from stopping, though the connection is gone', async () => {
-    let isGone = false
-    const made = connect({}, (_, socket) => {
-      socket.on('close', () => {
-        isGone = true
-      })
-      return { push: () => {}, end: () => {} }
-    })
+    const made = connect({}, () => ({ push: () => {}, end: () => {} }))
     await opened(made, 1)
-    peers[0]?.end('abc')
-    await until(() => isGone)
+    peers[0]?.resume().end('abc')
+    await until(() => peers[0]?.closed === true)
+    for (let n = 0; n < 10; n++) await new Promise((resolve) => setImmediate(resolve))
     expect(made.down).toEqual([])
     await link.close()
     expect(made.down).toEqual(['the server ends'])

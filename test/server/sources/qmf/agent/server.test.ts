@@ -30,6 +30,7 @@ describe('what is shown', () => {
       connections: 2,
       channels: 3,
       unstoredBytes: 4,
+      faults: 0,
       residentBytes: 5,
     }
     const shown = objectSources({

@@ -1,0 +1,66 @@
+/**
+ * Faults of sensors. What a sensor throws while it measures makes that measurement VOID, what it throws for a packet costs the
+ * packet; other sensors go on. `producer.sensors` shows the number at the sensor.
+ */
+import type { Owner, Reader } from '../../auth/permissions.ts'
+import { VOID } from '../../protocol/monitor/value.ts'
+import type { Clock } from '../core/clock.ts'
+import { Faults } from '../core/faults.ts'
+import type { Measurement, SensorStatus } from './metric.ts'
+import type { PolledTarget } from './selection.ts'
+
+/** The state of a sensor is `failed` for so long after a fault. */
+const FAILED_MS = 60_000
+
+/** A sensor, or a source of sensors. */
+export interface FaultySensor {
+  readonly family: string
+  readonly owner: Owner
+}
+
+export class SensorFaults {
+  readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  readonly #faults: Faults
+  readonly #sensors = new WeakMap<object, { count: number; lastMs: number }>()
+
+  constructor(clock: Pick<Clock, 'monotonicMs' | 'microseconds'>, faults = new Faults(clock)) {
+    this.#clock = clock
+    this.#faults = faults
+  }
+
+  /** The log names the family, because the `status` of a sensor may throw too. */
+  report(sensor: FaultySensor, error: unknown): void {
+    const faults = this.#sensors.get(sensor) ?? { count: 0, lastMs: 0 }
+    faults.count++
+    faults.lastMs = this.#clock.monotonicMs()
+    this.#sensors.set(sensor, faults)
+    const { family, owner } = sensor
+    this.#faults.report(typeof owner === 'string' ? `sensor ${family}*` : `sensor ${family}* of ${owner.tenant}`, error)
+  }
+
+  /** Measures once; what the sensor throws or rejects with is reported, and gives VOID. */
+  measure({ sensor, metric, args }: PolledTarget, reader: Reader, key?: string): Measurement | Promise<Measurement> {
+    const failed = (error: unknown): Measurement => {
+      this.report(sensor, error)
+      return { value: VOID, time: this.#clock.microseconds() }
+    }
+    try {
+      const measured = sensor.measure(metric, args, reader, key)
+      return measured instanceof Promise ? measured.catch(failed) : measured
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  /** The status of a sensor with its faults, if it had any. */
+  shown(sensor: object, status: SensorStatus): SensorStatus {
+    const faults = this.#sensors.get(sensor)
+    if (faults === undefined) return status
+    const isRecent = this.#clock.monotonicMs() - faults.lastMs < FAILED_MS
+    return {
+      ...status,
+      state: isRecent ? 'failed' : status.state,
+      counters: { ...status.counters, faults: faults.count },
+    }
+  }
+}

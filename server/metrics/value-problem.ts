@@ -1,0 +1,76 @@
+/** Checks values from code that is not the server's: no compiler may have seen it. */
+import { BasicType, MAX_NESTING } from '../../protocol/monitor/constants.ts'
+import { nameProblem } from '../../protocol/monitor/value.ts'
+
+type Check = readonly [expected: string, fits: (value: unknown) => boolean]
+
+function integer(least: number, most: number): Check {
+  const fits = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= least && Number(value) <= most
+  return [`an integer from ${least} to ${most}`, fits]
+}
+
+function bigint(least: bigint, most: bigint): Check {
+  return [`a bigint from ${least} to ${most}`, (value) => typeof value === 'bigint' && value >= least && value <= most]
+}
+
+const isBytes = (value: unknown): boolean => value instanceof Uint8Array
+
+const checks: Readonly<Record<number, Check>> = {
+  [BasicType.INT32]: integer(-(2 ** 31), 2 ** 31 - 1),
+  [BasicType.UINT32]: integer(0, 2 ** 32 - 1),
+  [BasicType.INT64]: bigint(-(2n ** 63n), 2n ** 63n - 1n),
+  [BasicType.UINT64]: bigint(0n, 2n ** 64n - 1n),
+  [BasicType.DOUBLE]: ['a number', (value) => typeof value === 'number'],
+  [BasicType.BOOLEAN]: ['a boolean', (value) => typeof value === 'boolean'],
+  [BasicType.STRING]: ['a string', (value) => typeof value === 'string' || isBytes(value)],
+  [BasicType.OPAQUE]: ['a Uint8Array', isBytes],
+  [BasicType.VOID]: ['null', (value) => value === null],
+  [BasicType.REC]: ['an array of fields', Array.isArray],
+  [BasicType.ARRAY]: [
+    'an element type with items',
+    (value) => Array.isArray((value as { items?: unknown } | null)?.items),
+  ],
+}
+
+/** What is wrong with a value, for people; undefined if nothing is. */
+export function valueProblem(value: unknown, depth = 0): string | undefined {
+  if (typeof value !== 'object' || value === null) return 'there is no value'
+  const { type, value: content } = value as { readonly type: unknown; readonly value: unknown }
+  const check = checks[type as number]
+  if (check === undefined) return `no basic type has the number ${String(type)}`
+  if (!check[1](content)) return `${nameOf(type)}: ${check[0]} was expected, not ${described(content)}`
+  if (type !== BasicType.REC && type !== BasicType.ARRAY) return undefined
+  if (depth === MAX_NESTING) return `nested deeper than ${MAX_NESTING}`
+  return type === BasicType.REC ? fieldsProblem(content as unknown[], depth) : itemsProblem(content as Items, depth)
+}
+
+interface Items {
+  readonly element: unknown
+  readonly items: readonly unknown[]
+}
+
+function fieldsProblem(fields: readonly unknown[], depth: number): string | undefined {
+  for (const field of fields) {
+    const name = (field as { readonly name?: unknown } | null)?.name
+    const problem = typeof name === 'string' ? (nameProblem(name) ?? valueProblem(field, depth + 1)) : 'no name'
+    if (problem !== undefined) return `field ${String(name)}: ${problem}`
+  }
+  return undefined
+}
+
+function itemsProblem({ element, items }: Items, depth: number): string | undefined {
+  for (const [index, item] of items.entries()) {
+    const problem = valueProblem({ type: element, value: item }, depth + 1)
+    if (problem !== undefined) return `item ${index}: ${problem}`
+  }
+  return checks[element as number] === undefined ? `no basic type has the number ${String(element)}` : undefined
+}
+
+function nameOf(type: unknown): string {
+  return Object.entries(BasicType).find(([, number]) => number === type)?.[0] ?? String(type)
+}
+
+/** Its kind, and a number itself: a text may be a secret. */
+function described(content: unknown): string {
+  return typeof content === 'number' ? `the number ${content}` : content === null ? 'null' : `a ${typeof content}`
+}
