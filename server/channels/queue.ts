@@ -255,7 +255,6 @@ export class Queue implements Journaled {
     return this.#window.holdBack(this.#ids.next)
   }
 
-  /** A connection took the channel. */
   attach(): void {
     this.#persistence.isConnected = true
     this.#listener.ready()
@@ -360,12 +359,11 @@ export class Queue implements Journaled {
   /** Restores a block. Its frames stay on disk until their turn comes. */
   restoreBlock(rows: Float64Array, row: number, floor: number, bitmap: Uint8Array | undefined): Block {
     const block = Block.restored(rows, row, floor, bitmap)
-    if (block.unsettled === 0) {
-      this.#persistence.remove(block)
-      return block
+    if (block.unsettled === 0) this.#persistence.remove(block)
+    else {
+      this.#settlement.enter(block.unsettled, block.unsettledBytes)
+      this.#lanes.open(block.lane).push(block)
     }
-    this.#settlement.enter(block.unsettled, block.unsettledBytes)
-    this.#lanes.open(block.lane).push(block)
     return block
   }
 
