@@ -7,7 +7,7 @@ import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 
 /** The size of the file system with the data directory, and what is free on it. */
-export interface DiskSpace {
+export interface FileSystemSpace {
   readonly sizeBytes: number
   readonly freeBytes: number
 }
@@ -48,7 +48,7 @@ export class Quotas {
    * or what it holds now if that is more: whoever fills the disk meets its limit first, and nobody loses anything for it. A
    * tenant that is alone may fill it.
    */
-  apportion({ sizeBytes, freeBytes }: DiskSpace, tenants: number): void {
+  apportion({ sizeBytes, freeBytes }: FileSystemSpace, tenants: number): void {
     const isLow = tenants > 1 && freeBytes < sizeBytes * LOW_SHARE
     if (!isLow && this.#equalShare === Number.POSITIVE_INFINITY) return
     let held = 0

@@ -10,7 +10,7 @@ import type { Change, Recovered, StorageError, Store } from '../../storage/store
 import { AuthFailures } from '../accounts/audit/failures.ts'
 import { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import { AuditLog } from '../accounts/audit/log.ts'
-import { type DiskSpace, Quotas } from '../accounts/quotas.ts'
+import { type FileSystemSpace, Quotas } from '../accounts/quotas.ts'
 import { Rights } from '../accounts/rights.ts'
 import { Rules } from '../accounts/rules.ts'
 import { Tenants } from '../accounts/tenants.ts'
@@ -71,7 +71,7 @@ export interface ComposeOptions {
   /** Looks up names to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
   /** The space on the file system with the data directory. */
-  readonly diskSpace: () => DiskSpace
+  readonly diskSpace: () => FileSystemSpace
   readonly onFailed: (error: StorageError) => void
 }
 

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { PasswordHasher } from '../../auth/password.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Store } from '../../storage/store.ts'
-import type { DiskSpace } from '../accounts/quotas.ts'
+import type { FileSystemSpace } from '../accounts/quotas.ts'
 import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
@@ -22,7 +22,7 @@ import { composeServer, type ServerParts } from './compose.ts'
 import type { Config } from './config.ts'
 import { firstRun } from './first-run.ts'
 import { recoverState } from './recovery.ts'
-import { diskSpaceOf } from './storage-state.ts'
+import { fileSystemSpaceOf } from './storage-state.ts'
 
 export type { Identity, Owner } from '../../auth/permissions.ts'
 export { BasicType } from '../../protocol/monitor/constants.ts'
@@ -61,7 +61,7 @@ export interface ServerOptions {
   /** For tests: looks up the addresses of names that are to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
   /** For tests: the space on the file system with the data directory. */
-  readonly diskSpace?: () => DiskSpace
+  readonly diskSpace?: () => FileSystemSpace
   /** Called when storing failed for good: nothing is acknowledged any more, and the process has to end. */
   readonly onFailed?: (error: Error) => void
 }
@@ -115,7 +115,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   opened(() => store.close())
   const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
   const software = softwareVersion()
-  const diskSpace = options.diskSpace ?? (() => diskSpaceOf(dataDir))
+  const diskSpace = options.diskSpace ?? (() => fileSystemSpaceOf(dataDir))
   const parts = await composeServer({
     config,
     clock,

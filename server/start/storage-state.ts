@@ -1,7 +1,7 @@
 /** The state of the storage, as the store reports it; what takes values in asks for it. */
 import { statfsSync } from 'node:fs'
 import type { StorageError, StoreEvents } from '../../storage/store.ts'
-import type { DiskSpace } from '../accounts/quotas.ts'
+import type { FileSystemSpace } from '../accounts/quotas.ts'
 import type { Logger } from '../core/log.ts'
 import type { Notices } from '../sources/producer/notices.ts'
 
@@ -18,7 +18,7 @@ interface BatchFollower {
 }
 
 /** The space on the file system of a directory. */
-export function diskSpaceOf(directory: string): DiskSpace {
+export function fileSystemSpaceOf(directory: string): FileSystemSpace {
   const { blocks, bavail, bsize } = statfsSync(directory)
   return { sizeBytes: blocks * bsize, freeBytes: bavail * bsize }
 }

@@ -12,7 +12,7 @@ import { PasswordHasher } from '../../auth/password.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
-import type { DiskSpace } from '../../server/accounts/quotas.ts'
+import type { FileSystemSpace } from '../../server/accounts/quotas.ts'
 import type { Address } from '../../server/core/address.ts'
 import { createLogger } from '../../server/core/log.ts'
 import type { SensorHub } from '../../server/metrics/sensor-door.ts'
@@ -40,7 +40,7 @@ export interface TestProducerOptions {
   /** For names to be dialled. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
   /** The space on the disk; by default there is plenty. */
-  readonly diskSpace?: DiskSpace
+  readonly diskSpace?: FileSystemSpace
   /** What a password hash costs, as a binary logarithm: by default the least there is. */
   readonly hashRounds?: number
   /** Adds more sensors at each start. */
@@ -50,7 +50,7 @@ export interface TestProducerOptions {
 /** Where the times of test values begin, microseconds. */
 export const EPOCH = 1_700_000_000_000_000
 
-const PLENTY: DiskSpace = { sizeBytes: 2 ** 40, freeBytes: 2 ** 40 }
+const PLENTY: FileSystemSpace = { sizeBytes: 2 ** 40, freeBytes: 2 ** 40 }
 
 /** What outlives a process, or a crash of it. */
 interface World {
@@ -65,7 +65,7 @@ interface World {
   readonly sensors: TestProducerOptions['sensors']
   /** Lines of the log, all levels. */
   readonly logged: string[]
-  diskSpace: DiskSpace
+  diskSpace: FileSystemSpace
 }
 
 interface Made {
@@ -210,7 +210,7 @@ export class TestProducer {
   }
 
   /** The space on the disk, as the producer finds it with the next batch. */
-  set diskSpace(space: DiskSpace) {
+  set diskSpace(space: FileSystemSpace) {
     this.#world.diskSpace = space
   }
 

@@ -110,7 +110,7 @@ export interface FileSystemStats {
 }
 
 /** Sizes in bytes. */
-export type MountSpace = Readonly<Record<'total' | 'free' | 'used', bigint | undefined>>
+export type DiskSpace = Readonly<Record<'total' | 'free' | 'used', bigint | undefined>>
 
 const REMOTE_TYPE = /^(nfs|cifs|smb|ncpfs|9p|ceph|afs|coda|lustre|beegfs|autofs|fuse)/
 
@@ -133,7 +133,7 @@ export function isRemote(type: string): boolean {
 }
 
 /** Sizes as `df` shows them: space reserved for root counts as neither free nor used. */
-export function spaceOf(stats: FileSystemStats): MountSpace {
+export function spaceOf(stats: FileSystemStats): DiskSpace {
   return {
     total: scaled(stats.blocks, stats.bsize),
     free: scaled(stats.bavail, stats.bsize),

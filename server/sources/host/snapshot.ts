@@ -9,7 +9,7 @@ import os from 'node:os'
 import { type CpuSample, type CpuTimes, parseStat } from './cpu.ts'
 import {
   type DiskIo,
-  type MountSpace,
+  type DiskSpace,
   type FileSystemStats,
   type Load,
   type Memory,
@@ -69,7 +69,7 @@ export interface HostSnapshot {
   memory(): Memory
   /** The file system type of each mount point. */
   mounts(): ReadonlyMap<string, string>
-  space(mount: string): MountSpace | undefined
+  space(mount: string): DiskSpace | undefined
   disks(): ReadonlyMap<string, DiskIo>
   allDisks(): DiskIo
   interfaces(): ReadonlyMap<string, NetIo>
@@ -151,8 +151,8 @@ function processNumber(access: HostAccess): number | undefined {
   return unlessAbsent(() => access.readDirectory('/proc'), []).filter((name) => /^\d+$/.test(name)).length || undefined
 }
 
-function spaceReader(access: HostAccess): (mount: string) => MountSpace | undefined {
-  const spaces = new Map<string, MountSpace | undefined>()
+function spaceReader(access: HostAccess): (mount: string) => DiskSpace | undefined {
+  const spaces = new Map<string, DiskSpace | undefined>()
   return (mount) => {
     if (!spaces.has(mount)) {
       spaces.set(
