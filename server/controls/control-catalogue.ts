@@ -1,6 +1,6 @@
 /** The controls that an identity can see: those of the server, and those that appear and disappear at run time. */
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
-import type { Control, ControlSource } from './control.ts'
+import type { Audience, Control, ControlSource } from './control.ts'
 
 /** Whether an identity may run a control with some arguments; only then the catalogue shows it. */
 export type IsShown = (identity: Identity, control: string) => boolean
@@ -19,10 +19,9 @@ export class ControlCatalogue {
     this.#sources.push(...sources)
   }
 
-  /** The tenants that a control is for; undefined if it is for all of them. */
-  tenantsOf(name: string): readonly string[] | undefined {
-    const source = this.#sources.find(({ prefix }) => name.startsWith(prefix))
-    return source === undefined ? this.#own.get(name)?.tenants : source.tenants
+  /** Whom a control is for, whatever the rules say. */
+  audienceOf(name: string): Audience {
+    return this.#sources.find(({ prefix }) => name.startsWith(prefix)) ?? this.#own.get(name) ?? {}
   }
 
   /** The controls that an identity can see. */

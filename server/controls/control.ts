@@ -60,14 +60,18 @@ export type ControlArguments = ReadonlyMap<string, Value['value']>
 /** Runs a control. `signal` is aborted when the producer stops, and everything that the control has started must then end. */
 export type ControlRun = (signal: AbortSignal) => ControlResult | Promise<ControlResult>
 
-export interface Control {
+/** Whom a control is for, whatever the rules say: to all others it does not exist. */
+export interface Audience {
+  /** The only tenants whose users may run it; undefined for all tenants. */
+  readonly tenants?: readonly string[]
+  /** True if only admins may run it. */
+  readonly adminOnly?: true
+}
+
+export interface Control extends Audience {
   readonly name: string
   readonly description: string
   readonly parameters: readonly ControlParameter[]
-  /** The only tenants whose users may run it, whatever the rules say; undefined for all tenants. */
-  readonly tenants?: readonly string[]
-  /** True if only admins may run it, whatever the rules say: to all others it does not exist. */
-  readonly adminOnly?: true
   /** How many may run at the same time for each tenant; undefined for any number. */
   readonly maxRunning?: number
   /**
@@ -92,7 +96,7 @@ export interface Control {
 }
 
 /** Controls that appear and disappear at run time, for example the methods of a broker. */
-export interface ControlSource {
+export interface ControlSource extends Audience {
   /** The common prefix of their names. */
   readonly prefix: string
   /** The tenants that may have such controls. */

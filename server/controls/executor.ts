@@ -20,6 +20,7 @@ import { StatusError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { Ids } from '../metrics/ids.ts'
 import {
+  type Audience,
   type Control,
   type ControlArguments,
   type ControlContext,
@@ -122,9 +123,9 @@ export class Executor {
     this.#controls.add(controls, sources)
   }
 
-  /** The tenants that a control is for; undefined if it is for all of them. */
-  tenantsOf(control: string): readonly string[] | undefined {
-    return this.#controls.tenantsOf(control)
+  /** Whom a control is for, whatever the rules say. */
+  audienceOf(control: string): Audience {
+    return this.#controls.audienceOf(control)
   }
 
   /** Whether an identity may run a control on a full disk, from the reserve: an admin those that help against it. */

@@ -23,7 +23,7 @@ import { StatusError } from '../core/errors.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { isPattern } from '../metrics/pattern.ts'
 import { asInvalidArgument, noSuchUser, records, seesTenant, stringArgument, textField } from './administration.ts'
-import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
+import { type Audience, type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 import { ruledDestination } from './ruled-destination.ts'
 
 export interface RoleControlsOptions {
@@ -45,8 +45,8 @@ export interface ExplainOptions {
   readonly destination: (url: string) => { readonly url: string }
   /** Whether the operator's list permits a URL. */
   readonly permits: (url: string) => boolean
-  /** The tenants that a control is for; undefined if it is for all of them. */
-  readonly tenantsOf: (control: string) => readonly string[] | undefined
+  /** Whom a control is for, whatever the rules say. */
+  readonly audienceOf: (control: string) => Audience
 }
 
 const { BOOLEAN, REC, STRING, UINT32 } = BasicType
@@ -166,7 +166,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 }
 
 /** Explains a decision; it uses the same checks as the commands themselves. */
-export function roleExplain({ accounts, rights, hub, destination, permits, tenantsOf }: ExplainOptions): Control {
+export function roleExplain({ accounts, rights, hub, destination, permits, audienceOf }: ExplainOptions): Control {
   return {
     name: 'role.explain',
     description: 'Explains whether a user may do something, and by which rule.',
@@ -202,9 +202,11 @@ export function roleExplain({ accounts, rights, hub, destination, permits, tenan
           })
           if (!isTheirs) return answer(false, 'neither the tenant nor the producer has such a metric')
         }
-        // To a user who is no admin, controls of another tenant do not exist.
-        const only = ruledAs === 'EXECUTE' && asker.role === ADMIN_ROLE ? tenantsOf(object) : undefined
-        if (only?.includes(identity.tenant) === false) return answer(false, 'the control is for other tenants')
+        // To an asker who is no admin, controls of other tenants do not exist.
+        const { tenants, adminOnly } = ruledAs === 'EXECUTE' ? audienceOf(object) : {}
+        const isForOthers = asker.role === ADMIN_ROLE && tenants?.includes(identity.tenant) === false
+        if (isForOthers) return answer(false, 'the control is for other tenants')
+        if (adminOnly && identity.role !== ADMIN_ROLE) return answer(false, 'the control is for admins')
         const verdict = rights.judge(identity, { command: ruledAs, object, argument: (of) => where.get(of) })
         if (verdict.allowed && isOneUrl && !permits(object)) {
           return answer(false, `${verdict.because}; but \`dial.allow\` in the configuration does not permit it`)

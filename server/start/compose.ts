@@ -284,7 +284,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const reconsider = (): void => withdrawal.reapply()
   const destination = (url: string) => dialler.destination(url)
   const permits = (url: string): boolean => dialler.permits(url)
-  const tenantsOf = (control: string) => executor.tenantsOf(control)
+  const audienceOf = (control: string) => executor.audienceOf(control)
   const withdraw = ({ id }: { readonly id: number }): void => {
     sessions.dismiss(id, 'the user was removed')
     for (const channel of [...registry.of(id)]) registry.delete(channel)
@@ -304,7 +304,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
-      roleExplain({ accounts, rights, hub, destination, permits, tenantsOf }),
+      roleExplain({ accounts, rights, hub, destination, permits, audienceOf }),
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
   )

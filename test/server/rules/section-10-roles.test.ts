@@ -147,6 +147,29 @@ describe('role.explain', () => {
     expect(await explain(asked('north'), north)).toEqual(await explain(asked('north', 'exec.absent'), north))
   })
 
+  it('compares destinations part by part, as DEF_CHANNEL does', async () => {
+    await done(root, 'role.allow', { role: 'operator', command: 'DEF_CHANNEL', object: 'ws://*.partner.example:*' })
+    await done(root, 'role.allow', { role: 'operator', command: 'DEF_CHANNEL', object: 'tcp://*:*' })
+    await done(root, 'role.deny', { role: 'operator', command: 'DEF_CHANNEL', object: 'TCP://127.0.0.*:*' })
+    const because = async (object: string): Promise<string> =>
+      (await explain({ user: 'north/op', command: 'DEF_CHANNEL', object })).because
+    expect(await because('ws://a.partner.example:1/x')).toContain('rule 1: allow')
+    expect(await because('ws://127.0.0.1:1/.partner.example:1/')).toMatch(/^default: /)
+    expect(await because('tcp://127.1:9')).toContain('rule 3: deny DEF_CHANNEL tcp://127.0.0.*:*')
+    expect(await because('tcp://10.0.0.1:9')).toContain('rule 2: allow')
+  })
+
+  it('knows which controls are for admins, whatever a rule says', async () => {
+    await done(root, 'role.allow', { ...rule, object: '*' })
+    const asked = { command: 'EXECUTE', object: 'tenant.set' }
+    expect(await explain({ user: 'north/op', ...asked })).toEqual({
+      allowed: false,
+      because: 'the control is for admins',
+    })
+    expect(await explain({ user: 'root', ...asked })).toMatchObject({ allowed: true })
+    expect(await explain({ user: 'north/op', ...asked, object: 'tenant.list' })).toMatchObject({ allowed: true })
+  })
+
   it('judges reading by whichever command, and knows whose a metric is', async () => {
     const feed = new PushSensor(producer.server.parts.hub, 'south.', { tenant: 'south' })
     feed.push('south.a', { type: 2, value: 1 }, 1)

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { done } from '../../support/administration.ts'
 import { args, command, status, str, toHex, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import type { Seat } from '../../support/seat.ts'
@@ -116,6 +117,22 @@ describe('a destination that may not be dialled', () => {
     ])
     expect(records.at(-1)).toMatchObject({ ...refused, actor: 'worker', object: 'tcp://127.0.0.1:9' })
     expect(records.at(-2)).toMatchObject({ ...refused, actor: 'worker', args: '{"count":41}' })
+  })
+})
+
+describe('a rule about hosts', () => {
+  it('is not met by a path: the forbidden address is never dialled', async () => {
+    const phone = await callee()
+    const { producer, boss } = await start(['ws://*:*', 'ws://127.0.0.0/8:*'])
+    await producer.addUser('worker', { role: 'operator' })
+    await done(boss, 'role.allow', { role: 'operator', command: 'DEF_CHANNEL', object: 'ws://*.partner.example:*' })
+    const worker = await producer.seat('worker')
+    for (const path of ['/', '/.partner.example:1/', '/.partner.example:1']) {
+      const { status: outcome } = await define(worker, `ws://127.0.0.1:${phone.port}${path}`, secret)
+      expect([path, outcome]).toEqual([path, status.PERMISSION_DENIED])
+    }
+    expect((await define(worker, 'ws://a.partner.example:9/any', secret)).status).toBe(status.OK)
+    expect(phone.calls).toBe(0)
   })
 })
 
