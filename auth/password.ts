@@ -17,8 +17,8 @@ export const MAX_PASSWORD_BYTES = 72
 const BCRYPT_THREAD = 'cinnabar-bcrypt'
 /** 2^10 rounds: about 93 ms on the machine where this was chosen. */
 const DEFAULT_ROUNDS = 10
-/** All of these take some 8 s, and a peer has 10 s from connecting to success [MON 11]. */
-const PLACES = { set: 24, known: 24, other: 32 } as const
+/** If all queues are full, the last of `other` waits some 9 s: a peer has 10 s from connecting to success [MON 11]. */
+const PLACES = { set: 64, known: 24, other: 32 } as const
 
 export interface PasswordHasherOptions {
   /** Binary logarithm of bcrypt's cost, 4..31. */

@@ -10,11 +10,16 @@ const KEPT = 100
 /** Networks of admins that are remembered, the latest ones. */
 const MAX_ADMIN_NETWORKS = 1024
 
+/** Files that the rest of the server needs, such as those of the store and the connections of sources. */
+const OTHER_FILES = 512
+
 export interface AdmissionLimits {
   /** Connections, before and after AUTH. */
   readonly connections: number
   /** Connections before AUTH of one network that is no insider's. */
   readonly unauthenticatedPerNetwork: number
+  /** Files that the process may have open, if that is known. A connection for which there is none left is never accepted. */
+  readonly openFiles?: number | undefined
 }
 
 /** The place of one connection, from connecting to its end. Only `Admission` writes it. */
@@ -27,7 +32,9 @@ export interface Place {
 }
 
 export class Admission {
-  readonly #limits: AdmissionLimits
+  /** Connections that may be open: `limits.connections`, or fewer if there are not enough files. */
+  readonly max: number
+  readonly #maxOfNetwork: number
   readonly #kept: number
   readonly #outsiders = new Crowd()
   readonly #insiders = new Crowd()
@@ -40,8 +47,11 @@ export class Admission {
   refused = 0
 
   constructor(limits: AdmissionLimits) {
-    this.#limits = limits
-    this.#kept = Math.min(KEPT, Math.floor(limits.connections / 10))
+    const { connections, unauthenticatedPerNetwork, openFiles = Number.POSITIVE_INFINITY } = limits
+    // A process that may open very few files keeps half of them.
+    this.max = Math.min(connections, openFiles - Math.min(OTHER_FILES, openFiles >> 1))
+    this.#maxOfNetwork = unauthenticatedPerNetwork
+    this.#kept = Math.min(KEPT, Math.floor(this.max / 10))
   }
 
   /** Connections with a place. */
@@ -59,8 +69,7 @@ export class Admission {
     const isInside = isLoopback(address) || this.#adminNetworks.has(networkPrefix(address))
     const crowd = isInside ? this.#insiders : this.#outsiders
     const network = networkSite(address)
-    if (!isInside && crowd.countOf(network) >= this.#limits.unauthenticatedPerNetwork)
-      this.#evict(crowd.oldest(network))
+    if (!isInside && crowd.countOf(network) >= this.#maxOfNetwork) this.#evict(crowd.oldest(network))
     if (this.#isFull(isInside)) this.#evict(this.#victimFor(isInside))
     if (this.#isFull(isInside)) {
       this.refused++
@@ -94,7 +103,7 @@ export class Admission {
 
   #isFull(isInside: boolean): boolean {
     const kept = isInside ? 0 : Math.max(0, this.#kept - this.#openInside)
-    return this.#open + kept >= this.#limits.connections
+    return this.#open + kept >= this.max
   }
 
   /** Insiders give way to outsiders only beyond the places that are kept for them. */

@@ -40,6 +40,7 @@ import { tokenControls } from '../controls/tokens.ts'
 import { userControls } from '../controls/users.ts'
 import { ageClock, type Clock } from '../core/clock.ts'
 import { Faults } from '../core/faults.ts'
+import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
 import { Fences } from '../metrics/fences.ts'
 import { Hub } from '../metrics/hub.ts'
@@ -250,7 +251,15 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     withdrawal,
     authenticator,
   }
-  const sessions = new Sessions(producer, commandHandlers(producer), new Admission(config.limits))
+  const openFiles = maxOpenFiles()
+  const admission = new Admission({ ...config.limits, openFiles })
+  if (admission.max < config.limits.connections) {
+    log.warn(
+      { openFiles, connections: admission.max },
+      'fewer connections than `limits.connections`: raise `ulimit -n`',
+    )
+  }
+  const sessions = new Sessions(producer, commandHandlers(producer), admission)
 
   const context = {
     producer: config.producer,

@@ -21,7 +21,7 @@ export interface HardeningOptions {
   /** True if the operator serves pages, which may contain inline scripts. */
   readonly hasPages: boolean
   readonly requestsPerMinute: number
-  /** Requests for these paths, made by what supervises the server, may name any host; those from this machine are never limited. */
+  /** Requests for these paths come from what supervises the server: for any host, and those of this machine in any number. */
   readonly healthPaths: readonly string[]
 }
 
@@ -60,7 +60,10 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
   })
   // After the number of requests was looked at.
   app.addHook('preValidation', async (request, reply) => {
-    const problem = healthPaths.includes(request.url) ? undefined : hostProblem(request.headers.host, isOwnName)
+    const { host, origin, upgrade } = request.headers
+    // A page cannot open a WebSocket without an origin, nor set the header by itself.
+    const isProgram = upgrade !== undefined && origin === undefined
+    const problem = isProgram || healthPaths.includes(request.url) ? undefined : hostProblem(host, isOwnName)
     return problem === undefined ? undefined : reply.code(421).send({ error: problem })
   })
   app.setNotFoundHandler({ preHandler: app.rateLimit() }, (_request, reply) => {

@@ -137,4 +137,13 @@ describe('a full server', () => {
     expect(door.evicted).toHaveLength(10_100)
     expect(door.admission.open).toBe(9_900)
   })
+
+  it('is full before the process has no files left, so that the next connection can be accepted', () => {
+    const maxOf = (connections: number, openFiles?: number): number => {
+      return new Admission({ connections, unauthenticatedPerNetwork: 1, openFiles }).max
+    }
+    expect([maxOf(10_000), maxOf(10_000, 65_536), maxOf(10_000, 1_500), maxOf(10_000, 256), maxOf(100, 1_500)]).toEqual(
+      [10_000, 10_000, 988, 128, 100],
+    )
+  })
 })
