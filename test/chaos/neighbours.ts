@@ -17,10 +17,10 @@ import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 import { canMount } from './disk-full.ts'
-import { type DeedName, deeds, type Job, type Tally } from './neighbours/deeds.ts'
+import { type DeedName, type DeedTally, deeds, type HostileJob } from './neighbours/deeds.ts'
 import { GOOD_FEED, GoodTenant, type Stretch } from './neighbours/good-tenant.ts'
 import { Namespace } from './neighbours/namespace.ts'
-import { type Login, loggedIn, type Reach, within } from './neighbours/wire.ts'
+import { connectAs, type Reach, type TenantUser, within } from './neighbours/wire.ts'
 import type { RigOptions, Totals } from './rig.ts'
 
 type Network = 'own' | 'same'
@@ -37,7 +37,7 @@ const METRICS = 50_000
 /** So that they can be used up within seconds. */
 const MOST_CONNECTIONS = 2_000
 const DISK_MIB = 32
-const QUIET_MS = 1_000
+const MOST_QUIET_MS = 1_000
 /** After the hostile tenant is gone: the server may still be at its work. */
 const AFTERMATH_MS = 500
 /** After its time the hostile tenant may still wait for an answer. */
@@ -53,9 +53,9 @@ const MOST_GROWTH_MIB = 256
 const LOOKED_AT_A_MINUTE = 200
 const RECORDS_A_MINUTE = 1_000
 
-const BOB: Login = { user: 'acme/bob', password: 'what bob knows' }
-const ALICE: Login = { user: 'acme/alice', password: 'what alice knows' }
-const EVE: Login = { user: 'globex/eve', password: 'what eve knows' }
+const BOB: TenantUser = { user: 'acme/bob', password: 'what bob knows' }
+const ALICE: TenantUser = { user: 'acme/alice', password: 'what alice knows' }
+const EVE: TenantUser = { user: 'globex/eve', password: 'what eve knows' }
 
 interface Circumstances {
   /** The feed of the hostile tenant has its metrics, and goes on. */
@@ -63,7 +63,7 @@ interface Circumstances {
   /** A small disk, which only root can mount. */
   readonly smallDisk?: true
   /** What else was promised and is broken, in words. */
-  readonly judge?: (stage: Stage, tally: Tally, seconds: number) => Promise<readonly string[]>
+  readonly judge?: (stage: Stage, tally: DeedTally, seconds: number) => Promise<readonly string[]>
 }
 
 const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
@@ -129,7 +129,7 @@ export async function neighbours(options: NeighboursOptions): Promise<Totals> {
 interface Run {
   readonly quiet: Stretch
   readonly beside: Stretch
-  readonly tally: Tally
+  readonly tally: DeedTally
   readonly good: GoodTenant
   readonly rssBeforeMiB: number
   readonly rssMostMiB: number
@@ -147,12 +147,12 @@ async function oneDeed(
   try {
     const { good } = stage
     if (circumstances.feed) await stage.fillFeed(metrics)
-    const quiet = await good.measure(setTimeout(QUIET_MS))
+    const quiet = await good.measure(setTimeout(Math.min(MOST_QUIET_MS, count * 500)))
     await stage.markRecords()
     const rssBeforeMiB = stage.rssMiB('VmRSS')
     stage.forgetPeak()
     const addresses = network === 'own' ? namespace?.far : [namespace?.near ?? '127.0.0.1']
-    const job: Job = {
+    const job: HostileJob = {
       ...EVE,
       deed,
       seconds: count,
@@ -242,9 +242,9 @@ class Sums {
 
 /** The process that hurts, in its network. */
 class HostileTenant {
-  readonly tally: Promise<Tally>
+  readonly tally: Promise<DeedTally>
 
-  constructor(job: Job, namespace: Namespace | undefined) {
+  constructor(job: HostileJob, namespace: Namespace | undefined) {
     const script = compiled('test/chaos/neighbours/bad-neighbour.ts')
     const [program, words] = namespace?.command(process.execPath, script) ?? [process.execPath, [script]]
     const child = spawn(program, words, { stdio: 'pipe' })
@@ -254,7 +254,7 @@ class HostileTenant {
 }
 
 /** One that waits for an answer for too long is ended; what it did is not known then. */
-async function tallyOf(child: ChildProcessWithoutNullStreams, mostMs: number): Promise<Tally> {
+async function tallyOf(child: ChildProcessWithoutNullStreams, mostMs: number): Promise<DeedTally> {
   const timer = globalThis.setTimeout(() => child.kill('SIGKILL'), mostMs)
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
   clearTimeout(timer)
@@ -448,11 +448,11 @@ function reachOf({ tcpPort, tlsPort, httpPort }: ServerProcess, host: string): R
 }
 
 async function adminOf(reach: Reach): Promise<Seat> {
-  const { peer, channel } = await loggedIn(reach, { user: 'admin', password: PASSWORD })
+  const { peer, channel } = await connectAs(reach, { user: 'admin', password: PASSWORD })
   return new Seat(peer, channel)
 }
 
-async function added(admin: Seat, { user, password }: Login): Promise<void> {
+async function added(admin: Seat, { user, password }: TenantUser): Promise<void> {
   const [tenant, name] = user.split('/') as [string, string]
   const { outcome, detail } = await admin.execute(
     'user.add',

@@ -9,9 +9,9 @@ import { setTimeout } from 'node:timers/promises'
 import { ALL, args, command, join, status, str, type, u32 } from '../../support/bytes.ts'
 import { RawPeer } from '../../support/raw-peer.ts'
 import { Seat } from '../../support/seat.ts'
-import { dialled, dialledTls, type Login, loggedIn, type Reach } from './wire.ts'
+import { connectAs, dialled, dialledTls, type Reach, type TenantUser } from './wire.ts'
 
-export interface Job extends Login {
+export interface HostileJob extends TenantUser {
   readonly deed: DeedName
   readonly seconds: number
   readonly reach: Reach
@@ -22,7 +22,7 @@ export interface Job extends Login {
 }
 
 /** Sums; `done` is what the server did, `refused` what it answered with anything but OK, or not at all. */
-export interface Tally {
+export interface DeedTally {
   readonly done: number
   readonly refused: number
   readonly [more: string]: number
@@ -32,7 +32,7 @@ export type DeedName = keyof typeof deeds
 
 /** What is written at once. */
 const IN_ONE_WRITE = 300
-const BATCH = 250
+const BATCH = 1_000
 /** Open at once, and of these being opened. */
 const MOST_SOCKETS = 10_000
 const OPENING = 64
@@ -46,15 +46,13 @@ const REST_MS = 20
 
 /** The hostile tenant at work: its job, and when that is over. */
 class Attacker {
-  readonly job: Job
-  readonly #end: number
-  readonly over: Promise<void>
+  readonly job: HostileJob
+  #end: number
   #connections = 0
 
-  constructor(job: Job) {
+  constructor(job: HostileJob) {
     this.job = job
-    this.#end = performance.now() + job.seconds * 1_000
-    this.over = setTimeout(job.seconds * 1_000)
+    this.#end = this.#endFromNow()
   }
 
   get isOver(): boolean {
@@ -73,9 +71,15 @@ class Attacker {
     return this.job.addresses[this.#connections++ % this.job.addresses.length] as string
   }
 
+  /** Its time begins after its logins. */
   async seat(): Promise<Seat> {
-    const { peer, channel } = await loggedIn(this.job.reach, this.job, { from: this.address })
+    const { peer, channel } = await connectAs(this.job.reach, this.job, { from: this.address })
+    this.#end = this.#endFromNow()
     return new Seat(peer, channel)
+  }
+
+  #endFromNow(): number {
+    return performance.now() + this.job.seconds * 1_000
   }
 
   /** A session that counts the bytes of the answers, and keeps none. */
@@ -89,10 +93,10 @@ class Attacker {
     return { stream, came }
   }
 
-  /** Writes again and again, as fast as the server reads. Gives how often. */
+  /** Writes once and then again and again, as fast as the server reads. Gives how often. */
   async flood(stream: Duplex, chunk: Uint8Array): Promise<number> {
     for (let written = 0; ; written++) {
-      if (this.isOver || stream.destroyed) return written
+      if ((written > 0 && this.isOver) || stream.destroyed) return written
       if (!stream.write(chunk)) await this.drained(stream)
       else await new Promise(setImmediate)
     }
@@ -114,10 +118,11 @@ class Attacker {
   /** Does something again and again until its time is over, in so many places at once; what fails is tried again. */
   async repeat(places: number, act: (n: number) => Promise<void>): Promise<void> {
     let n = 0
+    const over = setTimeout(this.leftMs)
     const place = async (): Promise<void> => {
       while (!this.isOver) {
         try {
-          await Promise.race([act(n++), this.over])
+          await Promise.race([act(n++), over])
         } catch {
           await setTimeout(1)
         }
@@ -128,7 +133,7 @@ class Attacker {
 }
 
 /** Lists of everything, three hundred in one write, in four sessions. */
-async function lists(attacker: Attacker): Promise<Tally> {
+async function lists(attacker: Attacker): Promise<DeedTally> {
   const names = ['gmetric.*z', 'gmetric.*', 'producer.metrics', 'gmetric.*1*2*3*4*5*6*7*']
   const chunk = join(
     ...Array.from({ length: IN_ONE_WRITE }, (_, seq) =>
@@ -141,7 +146,7 @@ async function lists(attacker: Attacker): Promise<Tally> {
 }
 
 /** Lists of everything, and not a byte of the answers is read. */
-async function unread(attacker: Attacker): Promise<Tally> {
+async function unread(attacker: Attacker): Promise<DeedTally> {
   const chunk = join(...Array.from({ length: IN_ONE_WRITE }, (_, seq) => command.query(seq, 'gmetric.*')))
   const sessions = await Promise.all(Array.from({ length: 20 }, () => attacker.session()))
   for (const { stream } of sessions) stream.pause()
@@ -150,16 +155,16 @@ async function unread(attacker: Attacker): Promise<Tally> {
 }
 
 /** Binds patterns, each with several stars, that match nothing. */
-async function patterns(attacker: Attacker): Promise<Tally> {
+async function patterns(attacker: Attacker): Promise<DeedTally> {
   return bind(await attacker.seat(), attacker, (n) => `gmetric.*a${n}*b*c*`)
 }
 
 /** Binds thousands of metrics on one channel. */
-async function bindings(attacker: Attacker): Promise<Tally> {
+async function bindings(attacker: Attacker): Promise<DeedTally> {
   return bind(await attacker.seat(), attacker, (n) => `gmetric.bound${n}`)
 }
 
-async function bind(seat: Seat, attacker: Attacker, name: (n: number) => string): Promise<Tally> {
+async function bind(seat: Seat, attacker: Attacker, name: (n: number) => string): Promise<DeedTally> {
   const tally = { done: 0, refused: 0 }
   for (let n = 0; !attacker.isOver; n += BATCH) {
     const collects = Array.from({ length: BATCH }, (_, at) => seat.send((seq) => command.collect(seq, name(n + at))))
@@ -176,7 +181,7 @@ async function bind(seat: Seat, attacker: Attacker, name: (n: number) => string)
 }
 
 /** GETs of a pattern whose values wait, so that each releases something and measures everything. */
-async function gets(attacker: Attacker): Promise<Tally> {
+async function gets(attacker: Attacker): Promise<DeedTally> {
   const seat = await attacker.seat()
   const id = await seat.collect('gmetric.*')
   await seat.ok((seq) => command.buffer(seq, id))
@@ -188,7 +193,7 @@ async function gets(attacker: Attacker): Promise<Tally> {
 }
 
 /** Passwords of names that nobody has, from a hundred connections: `done` are those that were looked at. */
-async function passwords(attacker: Attacker): Promise<Tally> {
+async function passwords(attacker: Attacker): Promise<DeedTally> {
   const tally = { done: 0, refused: 0, asked: 0 }
   await attacker.repeat(GUESSERS, async () => {
     const peer = new RawPeer(await dialledTls(attacker.job.reach, attacker.address))
@@ -204,7 +209,7 @@ async function passwords(attacker: Attacker): Promise<Tally> {
 }
 
 /** SCRAM guesses at one user: `done` are those that were looked at. */
-async function proofs(attacker: Attacker): Promise<Tally> {
+async function proofs(attacker: Attacker): Promise<DeedTally> {
   const tally = { done: 0, refused: 0 }
   const { reach, victim } = attacker.job
   await attacker.repeat(GUESSERS, async () => {
@@ -228,7 +233,7 @@ async function proofs(attacker: Attacker): Promise<Tally> {
 }
 
 /** Connections without a login, opened as fast as possible and kept. */
-async function connections(attacker: Attacker): Promise<Tally> {
+async function connections(attacker: Attacker): Promise<DeedTally> {
   const { host, tcp } = attacker.job.reach
   return keep(attacker, async () => {
     const socket = await dialled(host, tcp, attacker.nextAddress)
@@ -238,7 +243,7 @@ async function connections(attacker: Attacker): Promise<Tally> {
 }
 
 /** HTTP connections that are kept: each asks again before it is closed for idleness. */
-async function requests(attacker: Attacker): Promise<Tally> {
+async function requests(attacker: Attacker): Promise<DeedTally> {
   const { host, http } = attacker.job.reach
   const request = `GET /health HTTP/1.1\r\nHost: ${authorityOf(attacker.job.reach)}\r\n\r\n`
   return keep(attacker, async () => {
@@ -252,7 +257,7 @@ async function requests(attacker: Attacker): Promise<Tally> {
   })
 }
 
-async function keep(attacker: Attacker, open: () => Promise<Socket>): Promise<Tally> {
+async function keep(attacker: Attacker, open: () => Promise<Socket>): Promise<DeedTally> {
   const kept = new Set<Socket>()
   const tally = { done: 0, refused: 0, most: 0 }
   await attacker.repeat(OPENING, async () => {
@@ -272,7 +277,7 @@ async function keep(attacker: Attacker, open: () => Promise<Socket>): Promise<Ta
 }
 
 /** WebSocket messages in thousands of one-byte fragments, never ended, before any login. */
-async function fragments(attacker: Attacker): Promise<Tally> {
+async function fragments(attacker: Attacker): Promise<DeedTally> {
   const { host, http } = attacker.job.reach
   const tally = { done: 0, refused: 0, bytes: 0 }
   const kept: Socket[] = []
@@ -298,7 +303,7 @@ async function fragments(attacker: Attacker): Promise<Tally> {
 }
 
 /** Commands that leave a record in the audit log: settings, rehearsals, and one key again and again. */
-async function records(attacker: Attacker): Promise<Tally> {
+async function records(attacker: Attacker): Promise<DeedTally> {
   const own = ['channel', type.uint32, u32(0)] as const
   const extra = [[], [['dry_run', type.boolean, u32(1)]], [['idempotency_key', type.string, str('the same')]]] as const
   const tally = { done: 0, refused: 0 }
@@ -314,7 +319,7 @@ async function records(attacker: Attacker): Promise<Tally> {
 }
 
 /** Fills the disk with values that nobody commits, and then deletes all channels in one command. */
-async function disk(attacker: Attacker): Promise<Tally> {
+async function disk(attacker: Attacker): Promise<DeedTally> {
   const seat = await attacker.seat()
   const tally = { done: 0, refused: 0, deletedAfterMs: -1 }
   const id = await seat.collect('host.*', args(['interval_ms', type.uint32, u32(10)]))
@@ -354,6 +359,6 @@ export const deeds = {
   disk,
 } as const
 
-export async function perform(job: Job): Promise<Tally> {
+export async function perform(job: HostileJob): Promise<DeedTally> {
   return deeds[job.deed](new Attacker(job))
 }

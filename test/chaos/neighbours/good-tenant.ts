@@ -9,7 +9,7 @@ import { command, join, str, u32 } from '../../support/bytes.ts'
 import type { Json } from '../../support/records.ts'
 import { Seat } from '../../support/seat.ts'
 import { Link, type Message } from '../kills/link.ts'
-import { type Login, type LoginMethod, loggedIn, type Reach, within } from './wire.ts'
+import { connectAs, type LoginMethod, type Reach, type TenantUser, within } from './wire.ts'
 
 /** The address that its feed sends from: by that the server knows whose it is. */
 export const GOOD_FEED = '127.0.1.1'
@@ -37,7 +37,7 @@ export interface Stretch {
 }
 
 export class GoodTenant {
-  readonly #login: Login
+  readonly #login: TenantUser
   readonly #udpPort: number
   readonly #udp: Socket
   #reach: Reach
@@ -48,7 +48,7 @@ export class GoodTenant {
   #channel = 0
   /** The last number that was sent. */
   sent = 0
-  /** Numbers that came, by transaction id. */
+  /** Numbers that came, by transaction id; a GAP is the negative of its count. */
   readonly #came = new Map<number, number>()
   readonly #numbers = new Set<number>()
   readonly #committed = new Set<number>()
@@ -63,7 +63,7 @@ export class GoodTenant {
   /** What must not be, in words. */
   readonly wrong: string[] = []
 
-  private constructor(reach: Reach, login: Login, udpPort: number, udp: Socket, connections: Connections) {
+  private constructor(reach: Reach, login: TenantUser, udpPort: number, udp: Socket, connections: Connections) {
     this.#reach = reach
     this.#login = login
     this.#udpPort = udpPort
@@ -73,7 +73,7 @@ export class GoodTenant {
     this.#desk = connections.desk
   }
 
-  static async open(reach: Reach, login: Login, udpPort: number): Promise<GoodTenant> {
+  static async open(reach: Reach, login: TenantUser, udpPort: number): Promise<GoodTenant> {
     const udp = createSocket('udp4')
     await new Promise<void>((bound) => udp.bind(0, GOOD_FEED, bound))
     const tenant = new GoodTenant(reach, login, udpPort, udp, await connections(reach, login))
@@ -227,16 +227,16 @@ export class GoodTenant {
   }
 
   async #logIn(method: LoginMethod): Promise<void> {
-    const { peer } = await loggedIn(this.#reach, this.#login, { method, withinMs: LOGIN_MS })
+    const { peer } = await connectAs(this.#reach, this.#login, { method, withinMs: LOGIN_MS })
     peer.destroy()
   }
 
   /** `held`: ids that have to come again. */
   #take(message: Message, held?: Set<number>): void {
-    if (message.kind === 'gap') this.dropped += message.count
-    if (message.kind !== 'value' || message.transaction === 0) return
-    const { transaction, value } = message
-    const number = numberIn(value)
+    if (message.kind === 'notice' || message.transaction === 0) return
+    const { transaction } = message
+    const number = message.kind === 'value' ? numberIn(message.value) : -message.count
+    if (number < 0 && !this.#came.has(transaction)) this.dropped -= number
     if (this.#committed.has(transaction)) this.wrong.push(`${number} came again after its COMMIT was answered`)
     else if ((this.#came.get(transaction) ?? number) !== number) this.reused++
     else if (this.#came.has(transaction) && !this.#asked.has(transaction) && !held?.delete(transaction))
@@ -271,8 +271,8 @@ interface Connections {
   readonly desk: Seat
 }
 
-async function connections(reach: Reach, login: Login): Promise<Connections> {
-  const open = () => loggedIn(reach, login)
+async function connections(reach: Reach, login: TenantUser): Promise<Connections> {
+  const open = () => connectAs(reach, login)
   const desk = await open()
   return {
     values: Link.over((await open()).peer),

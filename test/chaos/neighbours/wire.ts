@@ -16,7 +16,7 @@ export interface Reach {
   readonly http: number
 }
 
-export interface Login {
+export interface TenantUser {
   readonly user: string
   readonly password: string
 }
@@ -56,17 +56,18 @@ async function connected(socket: Socket, event: string): Promise<void> {
   }
 }
 
-export interface LoginOptions {
+interface ConnectAsOptions {
   readonly method?: LoginMethod
+  /** The address to come from. */
   readonly from?: string
   readonly withinMs?: number
 }
 
 /** Logs in on a connection of its own. Rejects with the reason if that fails. */
-export async function loggedIn(
+export async function connectAs(
   reach: Reach,
-  { user, password }: Login,
-  { method = 'scram-sha-256', from, withinMs = 30_000 }: LoginOptions = {},
+  { user, password }: TenantUser,
+  { method = 'scram-sha-256', from, withinMs = 30_000 }: ConnectAsOptions = {},
 ): Promise<{ readonly peer: RawPeer; readonly channel: number }> {
   const opened: Duplex[] = []
   const attempt = async () => {
