@@ -17,7 +17,7 @@ import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
 import { canMount } from './disk-full.ts'
-import { type DeedName, type DeedTally, deeds, type HostileJob } from './neighbours/deeds.ts'
+import { type DeedName, type DeedTally, deeds, type HostileJob, SCRAM_GUESSERS } from './neighbours/deeds.ts'
 import { GOOD_FEED, GoodTenant, type Stretch } from './neighbours/good-tenant.ts'
 import { Namespace } from './neighbours/namespace.ts'
 import { connectAs, type Reach, type TenantUser, within } from './neighbours/wire.ts'
@@ -49,8 +49,8 @@ const LOOK_MS = 50
 const LONGEST_STOP_MS = 1_000
 const TIMES_QUIET = 20
 const MOST_GROWTH_MIB = 256
-/** Of one name, from all networks from which it never succeeded. */
-const LOOKED_AT_A_MINUTE = 200
+/** Of one name, from all networks from which it never succeeded, in each minute of the clock. */
+const GUESSES_A_MINUTE = 20
 const RECORDS_A_MINUTE = 1_000
 
 const BOB: TenantUser = { user: 'acme/bob', password: 'what bob knows' }
@@ -75,8 +75,8 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
   passwords: {},
   proofs: {
     async judge(_stage, { done }, seconds) {
-      const most = LOOKED_AT_A_MINUTE * Math.ceil(seconds / 60)
-      return done > most ? [`${done} guesses at one name were looked at`] : []
+      const most = GUESSES_A_MINUTE * (Math.ceil(seconds / 60) + 1) + SCRAM_GUESSERS
+      return done > most ? [`${done} guesses at one name got a challenge`] : []
     },
   },
   connections: {},
@@ -143,7 +143,7 @@ async function oneDeed(
   namespace: Namespace | undefined,
 ): Promise<Run> {
   const circumstances = CIRCUMSTANCES[deed]
-  const stage = await Stage.open(namespace?.host ?? '127.0.0.1', circumstances.smallDisk === true)
+  const stage = await Stage.open(namespace, circumstances.smallDisk === true)
   try {
     const { good } = stage
     if (circumstances.feed) await stage.fillFeed(metrics)
@@ -267,6 +267,7 @@ class Stage {
   readonly #server: ServerProcess
   readonly #files: OperatorDirectory
   readonly #host: string
+  readonly #adminAddress: string
   readonly #udpPort: number
   readonly #udp = createSocket('udp4')
   readonly #disk: string | undefined
@@ -281,13 +282,16 @@ class Stage {
     this.#server = made.server
     this.#files = made.files
     this.#host = made.host
+    this.#adminAddress = made.adminAddress
     this.#udpPort = made.udpPort
     this.#disk = made.disk
     this.#admin = admin
     this.good = good
   }
 
-  static async open(host: string, isDiskSmall: boolean): Promise<Stage> {
+  static async open(namespace: Namespace | undefined, isDiskSmall: boolean): Promise<Stage> {
+    const host = namespace?.host ?? '127.0.0.1'
+    const adminAddress = namespace?.admin ?? host
     const udpPort = await freeUdpPort()
     const files = new OperatorDirectory()
     const { cert, key } = files.server(await (await Authority.make()).server())
@@ -298,10 +302,10 @@ class Stage {
       { host: host.includes(':') ? `[${host}]` : host },
     )
     const disk = isDiskSmall ? mounted(server) : undefined
-    const made = { server, files, host, udpPort, disk }
+    const made = { server, files, host, adminAddress, udpPort, disk }
     try {
       await server.start()
-      const admin = await adminOf(reachOf(server, host))
+      const admin = await adminOf(reachOf(server, host), adminAddress)
       for (const login of [BOB, ALICE, EVE]) await added(admin, login)
       const good = await GoodTenant.open(reachOf(server, host), BOB, udpPort)
       return new Stage(made, admin, good)
@@ -412,7 +416,7 @@ class Stage {
     this.#admin.peer.destroy()
     await this.#server.end('SIGKILL')
     await this.#server.start()
-    this.#admin = await adminOf(this.reach)
+    this.#admin = await adminOf(this.reach, this.#adminAddress)
     return this.reach
   }
 
@@ -425,6 +429,7 @@ interface Made {
   readonly server: ServerProcess
   readonly files: OperatorDirectory
   readonly host: string
+  readonly adminAddress: string
   readonly udpPort: number
   readonly disk: string | undefined
 }
@@ -447,8 +452,8 @@ function reachOf({ tcpPort, tlsPort, httpPort }: ServerProcess, host: string): R
   return { host, tcp: tcpPort, tls: tlsPort, http: httpPort }
 }
 
-async function adminOf(reach: Reach): Promise<Seat> {
-  const { peer, channel } = await connectAs(reach, { user: 'admin', password: PASSWORD })
+async function adminOf(reach: Reach, from: string): Promise<Seat> {
+  const { peer, channel } = await connectAs(reach, { user: 'admin', password: PASSWORD }, { from })
   return new Seat(peer, channel)
 }
 

@@ -35,8 +35,10 @@ const IN_ONE_WRITE = 300
 const BATCH = 1_000
 /** Open at once, and of these being opened. */
 const MOST_SOCKETS = 10_000
-const OPENING = 64
+const OPENING = 512
 const GUESSERS = 100
+/** Each may have its challenge before the others have failed, and whether its proof is looked at is not seen from outside. */
+export const SCRAM_GUESSERS = 50
 /** Of one connection: the third failure closes it [MON 11]. */
 const GUESSES_EACH = 3
 const FRAGMENTS = 16_000
@@ -208,11 +210,11 @@ async function passwords(attacker: Attacker): Promise<DeedTally> {
   return tally
 }
 
-/** SCRAM guesses at one user: `done` are those that were looked at. */
+/** SCRAM guesses at one user: `done` are those that got a challenge. */
 async function proofs(attacker: Attacker): Promise<DeedTally> {
   const tally = { done: 0, refused: 0 }
   const { reach, victim } = attacker.job
-  await attacker.repeat(GUESSERS, async () => {
+  await attacker.repeat(SCRAM_GUESSERS, async () => {
     const peer = new RawPeer(await dialled(reach.host, reach.tcp, attacker.nextAddress))
     for (let seq = 1; seq < 2 * GUESSES_EACH; seq += 2) {
       const nonce = randomBytes(18).toString('base64')

@@ -14,6 +14,8 @@ export class Namespace {
   readonly #interface: string
   /** The address of this side, for the server and the good tenant. */
   readonly host: string
+  /** Another address of this side, of a network of its own, for the admin: where one has logged in, more is allowed. */
+  readonly admin: string
   /** An address in the namespace whose network is that of `host`. */
   readonly near: string
   /** Addresses in the namespace, each of another network. */
@@ -25,10 +27,11 @@ export class Namespace {
       `fd${randomBytes(5)
         .toString('hex')
         .replace(/^(..)(....)(....)$/, '$1:$2:$3')}`
-    const [ours, theirs] = [prefix(), prefix()]
+    const [ours, theirs, admins] = [prefix(), prefix(), prefix()]
     this.#name = `cinnabar-${id}`
     this.#interface = `cnb${id}`
     this.host = `${ours}::1`
+    this.admin = `${admins}::1`
     this.near = `${ours}::2`
     this.far = Array.from({ length: NETWORKS }, (_, network) => `${theirs}:${(network + 1).toString(16)}::2`)
     const inside = `${this.#interface}n`
@@ -37,6 +40,7 @@ export class Namespace {
       const within = ['-n', this.#name]
       run('ip', 'link', 'add', this.#interface, 'type', 'veth', 'peer', 'name', inside, 'netns', this.#name)
       run('ip', '-6', 'address', 'add', `${this.host}/64`, 'dev', this.#interface, 'nodad')
+      run('ip', '-6', 'address', 'add', `${this.admin}/128`, 'dev', this.#interface, 'nodad')
       run('ip', ...within, '-6', 'address', 'add', `${this.near}/64`, 'dev', inside, 'nodad')
       run('ip', 'link', 'set', this.#interface, 'up')
       run('ip', ...within, 'link', 'set', 'lo', 'up')
