@@ -6,7 +6,7 @@
  */
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join as path } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
@@ -36,7 +36,7 @@ export interface NeighboursOptions extends RigOptions {
 const METRICS = 50_000
 /** So that they can be used up within seconds. */
 const MOST_CONNECTIONS = 2_000
-const DISK_MIB = 32
+const DISK_MIB = 64
 const MOST_QUIET_MS = 1_000
 /** After the hostile tenant is gone: the server may still be at its work. */
 const AFTERMATH_MS = 500
@@ -62,6 +62,8 @@ interface Circumstances {
   readonly feed?: true
   /** A small disk, which only root can mount. */
   readonly smallDisk?: true
+  /** Less would prove nothing. */
+  readonly leastSeconds?: number
   /** What else was promised and is broken, in words. */
   readonly judge?: (stage: Stage, tally: DeedTally, seconds: number) => Promise<readonly string[]>
 }
@@ -91,6 +93,7 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
   },
   disk: {
     smallDisk: true,
+    leastSeconds: 8,
     async judge(stage, { deletedAfterMs }) {
       const broken = (deletedAfterMs ?? -1) < 0 ? ['the deletion of channels was not answered'] : []
       return (await stage.hasRoom()) ? broken : [...broken, 'the disk does not come back']
@@ -143,6 +146,7 @@ async function oneDeed(
   namespace: Namespace | undefined,
 ): Promise<Run> {
   const circumstances = CIRCUMSTANCES[deed]
+  const seconds = Math.max(count, circumstances.leastSeconds ?? 0)
   const stage = await Stage.open(namespace, circumstances.smallDisk === true)
   try {
     const { good } = stage
@@ -155,7 +159,7 @@ async function oneDeed(
     const job: HostileJob = {
       ...EVE,
       deed,
-      seconds: count,
+      seconds,
       reach: stage.reach,
       addresses: addresses ?? [],
       // A name that is guessed at from the very network of its owner cannot stay open there.
@@ -163,11 +167,13 @@ async function oneDeed(
     }
     const hostile = new HostileTenant(job, namespace)
     const stopFeed = circumstances.feed ? stage.feedOn() : () => {}
+    const leastFree = stage.watchDisk()
     const beside = await good.measure(hostile.tally.finally(() => setTimeout(AFTERMATH_MS)))
     stopFeed()
-    const tally = await hostile.tally
+    const leastFreeMiB = leastFree()
+    const tally = { ...(await hostile.tally), ...(circumstances.smallDisk ? { leastFreeMiB } : {}) }
     const rssMostMiB = stage.rssMiB('VmHWM')
-    const broken = [...((await circumstances.judge?.(stage, tally, count)) ?? [])]
+    const broken = [...((await circumstances.judge?.(stage, tally, seconds)) ?? [])]
     if (stage.isAlive) {
       await good.hold()
       await good.comeBack(await stage.restart())
@@ -191,7 +197,6 @@ function brokenPromises(good: GoodTenant, quiet: Stretch, beside: Stretch): stri
   for (const reason of beside.loginsFailed) failed.set(reason, (failed.get(reason) ?? 0) + 1)
   for (const [reason, times] of failed) broken.push(`${times} logins failed: ${reason}`)
   if (good.lost !== 0) broken.push(`${good.lost} of ${good.sent} values were lost`)
-  if (good.dropped > 0) broken.push(`${good.dropped} values were dropped`)
   if (good.unanswered > 0) broken.push(`${good.unanswered} COMMITs were not answered`)
   if (good.reused > 0) broken.push(`${good.reused} transaction ids were used twice`)
   return broken
@@ -359,6 +364,22 @@ class Stage {
       readFileSync(`/proc/${this.#server.pid}/status`, 'utf8'),
     )
     return Math.round(Number(line?.[1] ?? 0) / 1_024)
+  }
+
+  /** Looks at the free room of the small disk without end; gives what ends that, and then the least. */
+  watchDisk(): () => number {
+    const disk = this.#disk
+    if (disk === undefined) return () => 0
+    let least = Number.POSITIVE_INFINITY
+    const look = (): void => {
+      const { bavail, bsize } = statfsSync(disk)
+      least = Math.min(least, Math.round((bavail * bsize) / 1_048_576))
+    }
+    const timer = setInterval(look, LOOK_MS)
+    return () => {
+      clearInterval(timer)
+      return least
+    }
   }
 
   /** From now on VmHWM is the most since now. */

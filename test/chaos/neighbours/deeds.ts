@@ -43,7 +43,7 @@ export const SCRAM_GUESSERS = 50
 const GUESSES_EACH = 3
 const FRAGMENTS = 16_000
 const FRAGMENTED = 1_000
-const CHANNELS = 100
+const CHANNELS = 40
 const REST_MS = 20
 
 /** The hostile tenant at work: its job, and when that is over. */
@@ -326,11 +326,16 @@ async function disk(attacker: Attacker): Promise<DeedTally> {
   const tally = { done: 0, refused: 0, deletedAfterMs: -1 }
   const id = await seat.collect('host.*', args(['interval_ms', type.uint32, u32(10)]))
   const fillMs = attacker.leftMs * 0.75
-  for (let n = 0; n < CHANNELS; n++) {
-    const { status: found, result } = await seat.ask((seq) => command.defChannel(seq))
-    const bound = found === status.OK ? (await seat.ask((seq) => command.subscribe(seq, id, result))).status : found
-    tally[bound === status.OK ? 'done' : 'refused']++
+  const count = async (seq: number): Promise<number> => {
+    const { status: found, result } = await seat.peer.response(seq)
+    tally[found === status.OK ? 'done' : 'refused']++
+    return result
   }
+  const channels: number[] = []
+  const defined = Array.from({ length: CHANNELS }, () => seat.send((seq) => command.defChannel(seq)))
+  for (const seq of defined) channels.push(await count(seq))
+  const bound = channels.map((channel) => seat.send((seq) => command.subscribe(seq, id, channel)))
+  for (const seq of bound) await count(seq)
   await setTimeout(Math.min(fillMs, attacker.leftMs))
   const at = performance.now()
   await seat.ok((seq) => command.delChannel(seq, ALL))
