@@ -10,6 +10,7 @@ import { guesses } from './guesses.ts'
 import { hostile } from './hostile.ts'
 import { ioErrors } from './io-errors.ts'
 import { kills } from './kills.ts'
+import { neighbours } from './neighbours.ts'
 import { powerCut } from './power-cut.ts'
 import type { Rig, Totals } from './rig.ts'
 import { timeouts } from './timeouts.ts'
@@ -35,6 +36,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   damage: { rig: damage, of: 'files damaged', short: 300 },
   power: { rig: powerCut, of: 'states that a power cut could leave', short: 300 },
   hostile: { rig: hostile, of: 'half-open connections, beside all other hostile peers', short: 500 },
+  neighbours: { rig: neighbours, of: 'seconds that a hostile tenant spends on each of its deeds', short: 2 },
   guesses: { rig: guesses, of: 'guesses at a password, from one address and from 500', short: 4_000 },
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
@@ -78,7 +80,7 @@ async function runOne(name: string, rig: Rig, seed: number, count: number): Prom
     const totals = await rig({ seed, count, say: (line) => console.log(`  ${name}: ${line}`) })
     print(name, totals)
     console.log(JSON.stringify({ rig: name, seed, count, seconds: seconds(), ...totals }))
-    return true
+    return (totals['broken'] ?? 0) === 0
   } catch (error) {
     console.error(error)
     console.log(JSON.stringify({ rig: name, seed, count, seconds: seconds(), failed: String(error) }))

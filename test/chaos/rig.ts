@@ -9,7 +9,10 @@ export interface RigOptions {
   readonly say: (line: string) => void
 }
 
-/** Sums of a run, printed as they are. `lost`, `unexpected` and `reused` have to be there, and 0. */
+/**
+ * Sums of a run, printed as they are. `lost`, `unexpected` and `reused` have to be there, and 0; so has `broken`, the number of
+ * broken promises, of a rig that goes on after the first.
+ */
 export type Totals = Readonly<Record<string, number>>
 
 /** Throws an Error that names the seed at the first thing that must not be. */

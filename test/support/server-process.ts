@@ -24,19 +24,24 @@ export class ServerProcess {
   greeting = ''
   tcpPort = 0
   httpPort = 0
+  /** 0 if it does not listen for TLS. */
+  tlsPort = 0
 
   readonly #preload: string
 
   /**
-   * `toml`: further sections. `tcp`, `http`: ports that stay the same over restarts. `preload`: a module that each of its threads
-   * runs first.
+   * `toml`: further sections, of which [tls] makes it listen for TLS. `tcp`, `http`: ports that stay the same over restarts.
+   * `preload`: a module that each of its threads runs first.
    */
-  constructor(toml = '', { tcp = 0, http = 0, preload = '' } = {}) {
+  constructor(toml = '', { host = '127.0.0.1', tcp = 0, http = 0, preload = '' } = {}) {
     this.#preload = preload
+    const tls = /^\[tls\]$/m.test(toml) ? `tls = "${host}:0"
+` : ''
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
-        `[listen]\ntcp = "127.0.0.1:${tcp}"\nhttp = "127.0.0.1:${http}"\n[auth]\nscram_iterations = 4096\n${toml}`,
+        `[listen]\ntcp = "${host}:${tcp}"\nhttp = "${host}:${http}"\n${tls}` +
+        `[auth]\nscram_iterations = 4096\n${toml}`,
     )
   }
 
@@ -74,12 +79,14 @@ export class ServerProcess {
       out += String(chunk)
       if (out.includes('npx cinnabar channels')) break
     }
-    const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
-    const http = /ws:\/\/127\.0\.0\.1:(\d+)/.exec(out)
-    if (tcp === null || http === null) throw new Error(`the server did not start: ${out}${this.#errors}`)
+    const [tcp, http, tls] = ['tcp', 'ws', 'tls'].map(
+      (scheme) => new RegExp(` ${scheme}://[^ ]+?:(\\d+)[/ \n]`).exec(out)?.[1],
+    )
+    if (tcp === undefined || http === undefined) throw new Error(`the server did not start: ${out}${this.#errors}`)
     this.greeting = out
-    this.tcpPort = Number(tcp[1])
-    this.httpPort = Number(http[1])
+    this.tcpPort = Number(tcp)
+    this.httpPort = Number(http)
+    this.tlsPort = Number(tls ?? 0)
   }
 
   /** Ends it and waits until it is gone. Gives the exit code. Without a signal it ends by itself. */

@@ -47,6 +47,11 @@ export class Link {
     return (await link.#auth('', EMPTY)) ? link : undefined
   }
 
+  /** A connection that is logged in already. */
+  static over(peer: RawPeer): Link {
+    return new Link(peer)
+  }
+
   get closed(): boolean {
     return this.#closed
   }
