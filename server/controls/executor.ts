@@ -121,8 +121,8 @@ export class Executor {
     return this.#controls.tenantsOf(control)
   }
 
-  /** The controls that an identity can see. */
-  visible(identity: Identity): Control[] {
+  /** The controls that an identity can see, and undefined for each that it cannot. */
+  visible(identity: Identity): Iterable<Control | undefined> {
     return this.#controls.visible(identity)
   }
 

@@ -2,6 +2,7 @@
 import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../core/clock.ts'
+import { FairWork, isSteps } from '../core/fair-work.ts'
 import { Fences } from './fences.ts'
 import type { Measurement, PolledSensor } from './metric.ts'
 import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
@@ -17,12 +18,14 @@ interface Group {
 export class Poller {
   readonly #clock: Clock
   readonly #fences: Fences
+  readonly #work: FairWork
   /** By sensor, because two sensors may have a metric of the same name. */
   readonly #groups = new WeakMap<PolledSensor, Map<string, Group>>()
 
-  constructor(clock: Clock, fences = new Fences()) {
+  constructor(clock: Clock, fences = new Fences(), work = new FairWork(clock)) {
     this.#clock = clock
     this.#fences = fences
+    this.#work = work
   }
 
   /** Measures at once for this listener, then every `intervalMs` for all that share the timer. The returned function ends it. */
@@ -71,7 +74,8 @@ export class Poller {
   /** A measurement that is pending when its sensor is fenced is discarded: VOID was sent at that moment. */
   #measure({ target, identity, key }: Group, to: (measured: Measurement | undefined) => void): void {
     const { sensor, metric, args } = target
-    deliver(sensor.measure(metric, args, identity, key), (measured) => {
+    const measured = sensor.measure(metric, args, identity, key)
+    deliver(isSteps<Measurement>(measured) ? this.#work.run(identity, measured) : measured, (measured) => {
       to(this.#fences.has(sensor) ? undefined : measured)
     })
   }

@@ -12,6 +12,7 @@ import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Timer } from '../core/clock.ts'
+import type { Effect } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import { CommandReader, type ReadSession } from './command-reader.ts'
 import type { SessionContext } from './context.ts'
@@ -66,7 +67,7 @@ export class Session implements ReadSession {
     this.#context = context
     this.#connection = connection
     this.#ended = ended
-    const { clock, journal, turn } = context
+    const { clock, journal, turn, work } = context
     const { format, peer, outbound } = connection
     this.#login = new SessionLogin(context, peer, outbound?.auth ?? context.authenticator)
     // What is sent goes from responses to the link writer to the layers; what arrives goes from the layers to commands.
@@ -75,9 +76,13 @@ export class Session implements ReadSession {
       journal,
       turn,
       linkWriter: this.#linkWriter,
+      work,
+      tenant: () => this.tenant,
+      isBehind: () => this.behind,
       onProgress: () => this.resume(),
+      crashed: (error) => this.crashed(error),
     })
-    this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers })
+    this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers, work })
     this.#layers = new LayerStack(connection, this.#commands)
   }
 
@@ -133,6 +138,11 @@ export class Session implements ReadSession {
 
   get isOutbound(): boolean {
     return this.#connection.outbound !== undefined
+  }
+
+  /** Its tenant; empty before AUTH. */
+  get tenant(): string {
+    return this.#identity?.tenant ?? ''
   }
 
   get userId(): number | undefined {
@@ -276,7 +286,12 @@ export class Session implements ReadSession {
   /** Something was decided, answered or drained: a WRAP that waits is answered, and reading continues. */
   resume(): void {
     if (!this.#isOver) this.#answerWrap()
+    this.#responses.resume()
     this.#commands.resume()
+  }
+
+  later(answer: Effect): void {
+    this.#responses.later(answer)
   }
 
   stopReading(): void {

@@ -21,7 +21,7 @@ import { Journal } from '../channels/journal.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
 import { Registry } from '../channels/registry.ts'
-import { RightsRevocation } from '../channels/rights-revocation.ts'
+import { type IsAffected, RightsRevocation } from '../channels/rights-revocation.ts'
 import { TurnScheduler } from '../channels/turn-scheduler.ts'
 import { commandHandlers } from '../commands/index.ts'
 import type { CommandServices } from '../commands/services.ts'
@@ -38,6 +38,7 @@ import { tenantControls } from '../controls/tenants.ts'
 import { tokenControls } from '../controls/tokens.ts'
 import { userControls } from '../controls/users.ts'
 import { ageClock, type Clock } from '../core/clock.ts'
+import { FairWork } from '../core/fair-work.ts'
 import type { Logger } from '../core/log.ts'
 import { Fences } from '../metrics/fences.ts'
 import { Hub } from '../metrics/hub.ts'
@@ -99,6 +100,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
   const age = ageClock(clock, recovered)
   const turn = new TurnScheduler()
+  const work = new FairWork(clock)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
   storage.follow(journal)
   const change = (change: Change): void => journal.change(change)
@@ -127,10 +129,11 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
 
   const ids = new Ids()
-  const hub = new Hub(clock, new Fences(recovered.fences), (tenant) => quotas.of(tenant).instances)
+  const hub = new Hub(clock, new Fences(recovered.fences), (tenant) => quotas.of(tenant).instances, work)
   hub.add(notices)
   const defaults = { intervalMs: config.host.intervalMs, rights }
-  const instances = new Instances({ hub, ids, defaults, maxPerIdentity: config.limits.instancesPerIdentity })
+  const { instancesPerIdentity: maxPerIdentity, patternsPerIdentity: maxPatternsPerIdentity } = config.limits
+  const instances = new Instances({ hub, ids, defaults, maxPerIdentity, maxPatternsPerIdentity })
 
   const blockIds = counterFrom(recovered.nextBlockId)
   const host: QueueHost = {
@@ -156,7 +159,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
   const bindings = new Bindings({ hub, instances, registry, journal })
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
-  const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, failed })
+  const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, work, failed })
 
   const dialler = createDialler({
     config,
@@ -193,6 +196,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     clock,
     log,
     turn,
+    work,
     journal,
     audit,
     failures,
@@ -226,6 +230,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     server: {
       stats: statsOf({ software, name, clock, quotas, registry, sessions, host, storage }),
       channels: () => registry.all(),
+      channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),
       controls: (identity: Identity) => executor.visible(identity),
       rights,
       audit,
@@ -236,7 +241,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   for (const { sensors = [] } of sources) for (const sensor of sensors) hub.add(sensor)
 
   const iterations = config.auth.scramIterations
-  const reconsider = (): void => withdrawal.reapply()
+  const reconsider = (isConcerned: IsAffected) => withdrawal.reapply(isConcerned)
   const destination = (url: string) => dialler.destination(url)
   const permits = (url: string): boolean => dialler.permits(url)
   const tenantsOf = (control: string) => executor.tenantsOf(control)

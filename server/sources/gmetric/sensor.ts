@@ -92,16 +92,16 @@ export class GmetricSensor implements ListeningSensor {
     return this.#hub.fences.has(this)
   }
 
-  metrics(): Iterable<Metric> {
-    return this.#catalogue.metrics()
+  metrics(prefix?: string, after?: string): Iterable<Metric> {
+    return this.#catalogue.metrics(prefix, after)
   }
 
   metric(name: string): Metric | undefined {
     return this.#catalogue.metric(name)
   }
 
-  series(name?: string): Iterable<GmetricSeries> {
-    return this.#catalogue.series(name)
+  series(name?: string, prefix?: string): Iterable<GmetricSeries> {
+    return this.#catalogue.series(name, prefix)
   }
 
   last(series: Series): Measurement | undefined {

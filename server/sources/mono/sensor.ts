@@ -113,16 +113,16 @@ export class MonoSensor implements ListeningSensor, MonoReceiver {
     this.#allowed = new AllowedSenders(config.allow)
   }
 
-  metrics(): Iterable<Metric> {
-    return this.#catalogue.metrics()
+  metrics(prefix?: string, after?: string): Iterable<Metric> {
+    return this.#catalogue.metrics(prefix, after)
   }
 
   metric(name: string): Metric | undefined {
     return this.#catalogue.metric(name)
   }
 
-  series(name?: string): Iterable<MonoSeries> {
-    return this.#catalogue.series(name)
+  series(name?: string, prefix?: string): Iterable<MonoSeries> {
+    return this.#catalogue.series(name, prefix)
   }
 
   last(series: Series): Measurement | undefined {

@@ -1,6 +1,6 @@
 /** `producer.channels`: the ledger of each channel [MON 8 Ledger]. Users see their own channels, the role admin sees all. */
 import { formatIdentity } from '../../../auth/identity.ts'
-import { ADMIN_ROLE } from '../../../auth/permissions.ts'
+import type { Identity } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Channel } from '../../channels/channel.ts'
@@ -11,7 +11,8 @@ import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT32, UINT64, BOOLEAN, ARRAY, REC } = BasicType
 
-export function channelsView(channels: () => Iterable<Channel>): ProducerView {
+/** `channels`: those that an identity may see. */
+export function channelsView(channels: (identity: Identity) => Iterable<Channel>): ProducerView {
   return {
     metric: {
       name: 'producer.channels',
@@ -27,20 +28,21 @@ export function channelsView(channels: () => Iterable<Channel>): ProducerView {
     check(args) {
       channelOf(args.get('channel'))
     },
-    show(identity, args) {
+    *show(identity, args) {
       const only = channelOf(args.get('channel'))
       const after = (args.get('after') as number | undefined) ?? 0
-      const mine = [...channels()].filter((channel) => {
-        const { owner, id } = channel
-        return (
-          (owner.userId === identity.userId || identity.role === ADMIN_ROLE) &&
-          channel.isCoveredBy(identity.scope) &&
-          id > after &&
-          (only === undefined || id === only)
-        )
-      })
+      const shown: Channel[] = []
+      for (const channel of channels(identity)) {
+        yield
+        const { id } = channel
+        if (id > after && (only === undefined || id === only) && channel.isCoveredBy(identity.scope))
+          shown.push(channel)
+      }
       const records = new RecordList()
-      for (const channel of mine.sort((a, b) => a.id - b.id)) if (!records.add(describe(channel))) break
+      for (const channel of shown.sort((a, b) => a.id - b.id)) {
+        yield
+        if (!channel.deleted && !records.add(describe(channel))) break
+      }
       return records.value()
     },
   }

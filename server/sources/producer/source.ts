@@ -16,7 +16,7 @@ export function openProducer(
   const views = [
     metricsView(() => hub.sensors, server.rights),
     controlsView((identity) => server.controls(identity)),
-    channelsView(() => server.channels()),
+    channelsView((identity) => server.channelsOf(identity)),
     sensorsView(statuses, hub.fences),
     statsView((identity) => server.stats(identity)),
   ]

@@ -111,16 +111,16 @@ export class SmonSensor implements ListeningSensor, SmonReceiver {
     }
   }
 
-  metrics(): Iterable<Metric> {
-    return this.#catalogue.metrics()
+  metrics(prefix?: string, after?: string): Iterable<Metric> {
+    return this.#catalogue.metrics(prefix, after)
   }
 
   metric(name: string): Metric | undefined {
     return this.#catalogue.metric(name)
   }
 
-  series(name?: string): Iterable<SmonSeries> {
-    return this.#catalogue.series(name)
+  series(name?: string, prefix?: string): Iterable<SmonSeries> {
+    return this.#catalogue.series(name, prefix)
   }
 
   last(series: Series): Measurement | undefined {

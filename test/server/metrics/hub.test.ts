@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
 import { SlowSensor } from '../../support/test-sensor.ts'
 import { Kept, Metrics, text } from './fixture.ts'
@@ -66,7 +67,7 @@ test('a tap that ended gets nothing more: of no birth, no value, no death, no ev
     ['slow.value', []],
     ['events.thing', []],
   ] as const) {
-    const end = metrics.hub.bind(metrics.instance(name, list), sink)
+    const { end } = metrics.hub.bind(metrics.instance(name, list), sink)
     end()
     end()
   }
@@ -83,7 +84,7 @@ test('a tap that ended gets nothing more: of no birth, no value, no death, no ev
 test('one tap that ends takes no other along', () => {
   const instance = metrics.instance('test.a', atH1)
   const other = new Kept()
-  const end = metrics.hub.bind(instance, sink)
+  const { end } = metrics.hub.bind(instance, sink)
   metrics.hub.bind(instance, other)
   push('test.a', 1)
   end()
@@ -124,7 +125,8 @@ test('two polled sensors with a metric of the same name are both measured, and b
   const other = new SlowSensor()
   metrics.hub.add(other)
   const sensors = [metrics.slow, other]
-  const end = metrics.hub.bind(metrics.instance('slow.*'), sink)
+  const instance = metrics.instance('slow.*')
+  const { end } = metrics.hub.bind(instance, sink)
   const answer = (round: number): Promise<unknown> => {
     for (const [index, { asked }] of sensors.entries()) {
       for (const done of asked.splice(0)) done({ value: { type: 2, value: 100 * round + index }, time: 1 })
@@ -135,7 +137,7 @@ test('two polled sensors with a metric of the same name are both measured, and b
   metrics.clock.advance(1_000)
   await answer(2)
   expect(sink.numbers).toEqual([100, 101, 200, 201])
-  metrics.hub.rematch(() => true)
+  finish(metrics.hub.rematch(instance))
   expect(sensors.map(({ asked }) => asked.length)).toEqual([0, 0])
   end()
   expect(metrics.clock.timers).toBe(0)

@@ -239,7 +239,7 @@ class Walk {
 
   async #fence(): Promise<string> {
     const { hub } = this.#producer.server.parts
-    if (hub.fences.has(this.#acme)) hub.resume(this.#acme)
+    if (hub.fences.has(this.#acme)) await hub.resume(this.#acme)
     else hub.fence(this.#acme)
     return 'fence'
   }

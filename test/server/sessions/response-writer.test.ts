@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Link } from '../../../protocol/link/link.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
+import { FairWork } from '../../../server/core/fair-work.ts'
 import { LinkWriter } from '../../../server/sessions/link-writer.ts'
 import { ResponseWriter } from '../../../server/sessions/response-writer.ts'
 import type { Change } from '../../../storage/store.ts'
@@ -21,12 +22,23 @@ function rig() {
     written?.()
   }
   const linkWriter = new LinkWriter({ link: { write } as Link }, clock)
-  const responses = new ResponseWriter({ journal, turn, linkWriter, onProgress: () => {} })
+  const crashes: unknown[] = []
+  const isBehind = false
+  const responses = new ResponseWriter({
+    journal,
+    turn,
+    linkWriter,
+    work: new FairWork(clock, () => {}),
+    tenant: () => 'default',
+    isBehind: () => isBehind,
+    onProgress: () => {},
+    crashed: (error) => crashes.push(error),
+  })
   /** Answers commands that change something. */
   const changeAndAnswer = (...seqs: number[]): void => {
     for (const seq of seqs) {
       journal.change(change)
-      responses.okWhenDurable(seq, 0, () => effects.push(seq))
+      responses.okWhenDurable(seq, 0, { onSent: () => void effects.push(seq) })
     }
   }
   const effects: number[] = []
