@@ -123,9 +123,9 @@ describe('what is open', () => {
 })
 
 test('a pattern passes over metrics that do not take what was given', () => {
-  expect(metrics.select('*', [uint('which', 1)]).polled()).toHaveLength(1)
-  expect(metrics.select('*', [uint('which', 1)]).events()).toHaveLength(0)
-  expect(metrics.select('*').events()).toHaveLength(1)
+  expect(finish(metrics.select('*', [uint('which', 1)]).polled())).toHaveLength(1)
+  expect(finish(metrics.select('*', [uint('which', 1)]).events())).toHaveLength(0)
+  expect(finish(metrics.select('*').events())).toHaveLength(1)
 })
 
 test('what is stored of it makes the same selection again', () => {
