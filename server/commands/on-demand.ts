@@ -50,12 +50,13 @@ export function get({ measurements }: Pick<CommandServices, 'measurements'>, loo
       },
       ...(measuring !== undefined && {
         answer: () =>
-          measuring(
-            (measured) => {
+          measuring({
+            take: (measured) => {
               for (const [channel, token] of expected) answer(channel, instance, measured, token)
             },
-            (later) => session.later(later),
-          ),
+            isWanted: () => expected.some(([channel]) => !channel.deleted && channel.gets.has(instance.id)),
+            later: (steps) => session.later(steps),
+          }),
       }),
       alone: isMeasured && isElsewhere && selection.isList,
     }
@@ -106,14 +107,15 @@ export function query(
     return {
       result: id,
       answer: () =>
-        measuring(
-          ({ value, time }) => {
-            // An answer that was stopped, or whose channel has no connection by then, is dropped.
+        measuring({
+          // An answer that was stopped, or whose channel has no connection by then, is dropped.
+          take: ({ value, time }) => {
             if (!answers.close(id)) return
             channel.outbox.answer((writer) => writeValueMessage(writer, { metric: id, transaction: 0, time, value }))
           },
-          (later) => session.later(later),
-        ),
+          isWanted: () => channel.connection !== undefined || !answers.close(id),
+          later: (steps) => session.later(steps),
+        }),
     }
   }
 }

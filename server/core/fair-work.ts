@@ -89,7 +89,7 @@ export class FairWork {
     while (this.#spentMs < TURN_MS) {
       const next = this.#next()
       if (next === undefined) return
-      const { tenant, party, work } = next
+      const { party, work } = next
       if (party.isOver === true) work.dropped?.()
       else if (!this.#slice(SLICE_MS, work)) this.#enqueue(party, work)
     }
@@ -97,7 +97,7 @@ export class FairWork {
   }
 
   /** Takes the next work, and puts its tenant and party at the end of their rows. */
-  #next(): { readonly tenant: string; readonly party: Party; readonly work: Work } | undefined {
+  #next(): { readonly party: Party; readonly work: Work } | undefined {
     for (const [tenant, parties] of this.#waiting) {
       this.#waiting.delete(tenant)
       for (const [party, works] of parties) {
@@ -105,7 +105,7 @@ export class FairWork {
         const work = works.shift() as Work
         if (works.length > 0) parties.set(party, works)
         if (parties.size > 0) this.#waiting.set(tenant, parties)
-        return { tenant, party, work }
+        return { party, work }
       }
     }
     return undefined

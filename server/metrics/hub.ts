@@ -44,12 +44,15 @@ export interface HubBinding {
 class Birth implements Sink {
   readonly missed: { readonly tail: Uint8Array; readonly time: number }[] = []
   readonly subscription: HubSubscription
+  /** That of the last binding before it: a later one asks for the series itself. */
+  readonly number: number
   /** The series has ended. */
   isOver = false
   readonly #full: () => void
 
   /** `full` is called when it keeps so much that the rest has to be asked at once, but not amid the subscriptions of a value. */
-  constructor(at: number, full: () => void) {
+  constructor(number: number, at: number, full: () => void) {
+    this.number = number
     this.subscription = { framePrefix: NO_BYTES, sink: this, at }
     this.#full = full
   }
@@ -115,8 +118,10 @@ export class Hub {
   readonly #bound = new Set<BoundInstance>()
   readonly #byInstance = new Map<MetricInstance, Set<BoundInstance>>()
   readonly #named = new NameIndex<BoundInstance>()
-  /** The steps that ask the rest of the bindings about a series. */
-  readonly #asking = new Map<Series, Steps<void>>()
+  /** By sensor, the steps that ask the rest of the bindings about one new series after the other. */
+  readonly #asking = new Map<Sensor, Steps<void>[]>()
+  /** How many of these series have a name. */
+  readonly #askedNames = new Map<string, number>()
   /** Whose work the births of a sensor are. */
   readonly #parties = new Map<Sensor, Party>()
   #lastNumber = 0
@@ -389,9 +394,10 @@ export class Hub {
   /** Reports that a series is new, or that it answers to other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
     this.demand.born(sensor, series)
-    this.#complete(series)
     const bindings = this.#named.of(series.name, sensor.owner)
-    for (let asked = 0; asked < MATCHES_AT_ONCE; asked++) {
+    // Those who are still to be asked about an earlier series, which may have been the same metric, must hear of that first.
+    const most = this.#askedNames.has(series.name) ? 0 : MATCHES_AT_ONCE
+    for (let asked = 0; asked < most; asked++) {
       const { done, value } = bindings.next()
       if (done === true) return
       this.#match(value, sensor, series)
@@ -400,30 +406,50 @@ export class Hub {
   }
 
   #askLater(sensor: ListeningSensor, series: Series, bindings: Generator<BoundInstance>): void {
-    const birth = new Birth(series.subscriptions.length, () => this.#complete(series))
+    const birth = new Birth(this.#lastNumber, series.subscriptions.length, () => this.#complete(sensor, asking))
     series.subscriptions.push(birth.subscription)
     const known = series.first?.()
     if (known !== undefined) birth.append(NO_BYTES, this.#encode(known.value), known.time)
     const asking = this.#ask(sensor, series, birth, bindings)
-    this.#asking.set(series, asking)
-    void this.#work.run(this.#partyOf(sensor), asking)
+    this.#askedNames.set(series.name, (this.#askedNames.get(series.name) ?? 0) + 1)
+    const queue = this.#asking.get(sensor)
+    if (queue !== undefined) {
+      queue.push(asking)
+      return
+    }
+    this.#asking.set(sensor, [asking])
+    void this.#work.run(this.#partyOf(sensor), this.#askAll(sensor))
   }
 
   *#ask(sensor: ListeningSensor, series: Series, birth: Birth, bindings: Generator<BoundInstance>): Steps<void> {
-    const before = this.#lastNumber
     for (const binding of bindings) {
       if (series.subscriptions[birth.subscription.at] !== birth.subscription) birth.isOver = true
-      if (binding.number <= before && this.#bound.has(binding)) this.#matchLate(binding, sensor, series, birth)
+      if (binding.number <= birth.number && this.#bound.has(binding)) this.#matchLate(binding, sensor, series, birth)
       yield
     }
     unsubscribe(series, birth.subscription)
-    this.#asking.delete(series)
+    const left = (this.#askedNames.get(series.name) ?? 1) - 1
+    if (left === 0) this.#askedNames.delete(series.name)
+    else this.#askedNames.set(series.name, left)
   }
 
-  /** Asks the rest of the bindings about a new series at once. */
-  #complete(series: Series): void {
-    const asking = this.#asking.get(series)
-    if (asking !== undefined) finish(asking)
+  *#askAll(sensor: Sensor): Steps<void> {
+    const queue = this.#asking.get(sensor) ?? []
+    for (let first = queue[0]; first !== undefined; first = queue[0]) {
+      yield* first
+      if (queue[0] === first) queue.shift()
+    }
+    this.#asking.delete(sensor)
+  }
+
+  /** Asks the rest of the bindings at once, about the series of a sensor up to one of them. */
+  #complete(sensor: Sensor, last: Steps<void>): void {
+    const queue = this.#asking.get(sensor)
+    if (queue?.includes(last) !== true) return
+    for (let next: Steps<void> | undefined; next !== last; ) {
+      next = queue.shift() as Steps<void>
+      finish(next)
+    }
   }
 
   /** Passes on a value of a series; `time` is in microseconds since 1970. */

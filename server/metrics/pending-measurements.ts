@@ -15,14 +15,18 @@ const MAX_OUTSTANDING = 1024
 /** Everyone who waits for a shared measurement takes memory too. */
 const MAX_WAITING = 65_536
 
-/** Takes a measurement once: what was measured, or VOID at the deadline. */
-export type MeasurementTaker = (measured: Measurement) => void
+/** Takes a measurement once. */
+export interface MeasurementTaker {
+  /** What was measured, or VOID at the deadline. */
+  take(measured: Measurement): void
+  /** False if nobody wants it any more: a list is not made then. */
+  isWanted(): boolean
+  /** Takes the steps that make a list, when sensors that did not answer at once have done so. */
+  later(steps: Effect): void
+}
 
-/**
- * Passes a measurement on. A list is made only now, in steps, so that none waits in memory; if sensors have to answer first,
- * the steps go to `later` when they have.
- */
-export type AwaitedMeasurement = (take: MeasurementTaker, later: (effect: Effect) => void) => Steps<void> | undefined
+/** Passes a measurement on. A list is made only now, in steps, so that none waits in memory. */
+export type AwaitedMeasurement = (taker: MeasurementTaker) => Steps<void> | undefined
 
 /** One measurement by a sensor, shared by all requests for the same that arrive while it is pending. */
 interface Shared {
@@ -64,13 +68,13 @@ export class PendingMeasurements {
       this.#pending.set(userId, mine)
       mine.lists++
       mine.waiting++
-      return (take, later) => this.#list(selection, mine, take, later)
+      return (taker) => this.#list(selection, mine, taker)
     }
     if (existing !== undefined) return this.#waitFor(existing, mine, selection)
     const measured = finish(this.#measure(selection)) as Measurement | Promise<Measurement>
     if (!(measured instanceof Promise)) {
-      return (take) => {
-        take(measured)
+      return (taker) => {
+        taker.take(measured)
         return undefined
       }
     }
@@ -84,17 +88,18 @@ export class PendingMeasurements {
     return measure(selection, this.#clock.microseconds(), this.#fences)
   }
 
-  *#list(selection: Selection, mine: Pending, take: MeasurementTaker, later: (effect: Effect) => void): Steps<void> {
+  *#list(selection: Selection, mine: Pending, taker: MeasurementTaker): Steps<void> {
     let isWaiting = false
     try {
+      if (!taker.isWanted()) return
       const measured = yield* this.#measure(selection)
       if (measured instanceof Promise) {
         isWaiting = true
         void this.#untilDeadline(measured, selection).then((answered) => {
-          later(() => this.#answered(answered, selection, mine, take))
+          taker.later(() => this.#answered(answered, selection, mine, taker))
         })
       } else {
-        take(measured)
+        taker.take(measured)
       }
     } finally {
       if (!isWaiting) this.#leaveList(selection, mine)
@@ -105,10 +110,10 @@ export class PendingMeasurements {
     answered: Measurement | Steps<Measurement>,
     selection: Selection,
     mine: Pending,
-    take: MeasurementTaker,
+    taker: MeasurementTaker,
   ): Steps<void> {
     try {
-      take(isSteps<Measurement>(answered) ? yield* answered : answered)
+      taker.take(isSteps<Measurement>(answered) ? yield* answered : answered)
     } finally {
       this.#leaveList(selection, mine)
     }
@@ -125,7 +130,7 @@ export class PendingMeasurements {
     mine.waiting++
     const first = this.#untilDeadline(shared.measured, selection)
     void first.then(() => this.#leave(shared, mine, selection))
-    return (take) => {
+    return ({ take }) => {
       void first.then(take)
       return undefined
     }

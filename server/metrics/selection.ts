@@ -111,6 +111,7 @@ class Candidates {
       if ((!shown || this.#isShown(sensor, metric)) && !take(metric)) return false
       yield
     }
+    if (seen > 0) yield
     return true
   }
 
