@@ -7,7 +7,9 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import { Count } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
-import { FairWork, finish, type Party, type Steps } from '../core/fair-work.ts'
+import { FairWork, finish, type Steps } from '../core/fair-work.ts'
+import { Births } from './births.ts'
+import { BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
@@ -19,96 +21,11 @@ import type { EventTarget, PolledTarget } from './selection.ts'
 /** The resume point of bindings that are not kept. */
 const unkept: ResumePoint = { reached: undefined, reach() {} }
 
-/** New series are compared with so many bindings at once: more than one value would wait for. */
-const MATCHES_AT_ONCE = 256
-/** Values of a series that may wait while its birth is matched. */
-const MAX_MISSED = 64
-const NO_BYTES = new Uint8Array(0)
-
-interface ActiveSubscription {
-  readonly sensor: ListeningSensor
-  readonly subscription: Subscription
-}
-
 /** A binding, for those who made it. */
 export interface HubBinding {
   /** Settled when everything is subscribed that was there when it was made; undefined if it was so at once. */
   readonly matched: Promise<void> | undefined
   end(): void
-}
-
-/**
- * A new series that so many bindings may select that they are asked over several turns. Until then it keeps what the series
- * has, like a subscription, so that those who are asked late miss nothing.
- */
-class Birth implements Sink {
-  readonly missed: { readonly tail: Uint8Array; readonly time: number }[] = []
-  readonly subscription: HubSubscription
-  /** That of the last binding before it: a later one asks for the series itself. */
-  readonly number: number
-  /** The series has ended. */
-  isOver = false
-  readonly #full: () => void
-
-  /** `full` is called when it keeps so much that the rest has to be asked at once, but not amid the subscriptions of a value. */
-  constructor(number: number, at: number, full: () => void) {
-    this.number = number
-    this.subscription = { framePrefix: NO_BYTES, sink: this, at }
-    this.#full = full
-  }
-
-  append(_framePrefix: Uint8Array, tail: Uint8Array, time: number): void {
-    this.missed.push({ tail: tail.slice(), time })
-    if (this.missed.length === MAX_MISSED) queueMicrotask(this.#full)
-  }
-}
-
-/** Subscriptions know their binding: when a series ends, nobody else has to be asked. */
-interface HubSubscription extends Subscription {
-  readonly binding?: BoundInstance
-}
-
-/** An instance that is bound to a sink, with all its current subscriptions. */
-class BoundInstance {
-  readonly instance: MetricInstance
-  readonly sink: Sink
-  readonly resumePoint: ResumePoint
-  /** Counts the bindings of the hub: a binding asks itself for series that are older. */
-  readonly number: number
-  /** The number of metrics that its tenant has bound. A binding counts even where nothing matches. */
-  readonly count: Count
-  /** Subscriptions that were refused are tried again: their refusals were counted the first time. */
-  isRetried = false
-  /** What ends its polled metrics and events, by target. */
-  readonly ending = new Map<string, () => void>()
-  readonly series = new Map<Series, ActiveSubscription>()
-
-  constructor(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint, number: number, count: Count) {
-    this.instance = instance
-    this.sink = sink
-    this.resumePoint = resumePoint
-    this.number = number
-    this.count = count
-    count.used++
-  }
-
-  /** Removes and returns the subscription to a series; undefined if there was none. */
-  forget(series: Series): Subscription | undefined {
-    const active = this.series.get(series)
-    if (active === undefined) return undefined
-    this.series.delete(series)
-    this.left()
-    return active.subscription
-  }
-
-  /** Something that counted has ended. */
-  left(): void {
-    if (this.size > 0) this.count.leave()
-  }
-
-  get size(): number {
-    return this.ending.size + this.series.size
-  }
 }
 
 export class Hub {
@@ -118,12 +35,7 @@ export class Hub {
   readonly #bound = new Set<BoundInstance>()
   readonly #byInstance = new Map<MetricInstance, Set<BoundInstance>>()
   readonly #named = new NameIndex<BoundInstance>()
-  /** By sensor, the steps that ask the rest of the bindings about one new series after the other. */
-  readonly #asking = new Map<Sensor, Steps<void>[]>()
-  /** How many of these series have a name. */
-  readonly #askedNames = new Map<string, number>()
-  /** Whose work the births of a sensor are. */
-  readonly #parties = new Map<Sensor, Party>()
+  readonly #births: Births
   #lastNumber = 0
   /** Bindings that lack a subscription because their tenant had reached its quota. */
   readonly #starved = new Set<BoundInstance>()
@@ -141,6 +53,9 @@ export class Hub {
     this.#clock = clock
     this.#work = work
     this.#poller = new Poller(clock, fences, work)
+    this.#births = new Births(work, (binding, sensor, series) => {
+      return this.#bound.has(binding) ? this.#subscribe(binding, sensor, series) : undefined
+    })
   }
 
   get sensors(): readonly Sensor[] {
@@ -184,19 +99,12 @@ export class Hub {
   resume(sensor: Sensor): void | Promise<void> {
     if (!this.fences.has(sensor)) return
     this.fences.resume(sensor)
-    if (sensor.polled === false) return this.#work.run(this.#partyOf(sensor), this.#resumed(sensor))
+    if (sensor.polled === false) return this.#work.run(this.#births.partyOf(sensor), this.#resumed(sensor))
   }
 
   *#resumed(sensor: ListeningSensor): Steps<void> {
     yield* this.demand.matchAll()
     for (const binding of this.#bound) yield* this.#matchSeries(binding, sensor)
-  }
-
-  #partyOf(sensor: Sensor): Party {
-    const { owner } = sensor
-    const party = this.#parties.get(sensor) ?? { tenant: owner === 'producer' ? '' : owner.tenant }
-    this.#parties.set(sensor, party)
-    return party
   }
 
   /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now. */
@@ -359,16 +267,6 @@ export class Hub {
     if (known !== undefined) binding.sink.append(subscribed.framePrefix, this.#encode(known.value), known.time)
   }
 
-  /** Matches a binding that was asked late about a birth: it gets what the others had in the meantime. */
-  #matchLate(binding: BoundInstance, sensor: ListeningSensor, series: Series, { missed, isOver }: Birth): void {
-    const subscribed = this.#subscribe(binding, sensor, series)
-    if (subscribed === undefined) return
-    for (const { tail, time } of missed) binding.sink.append(subscribed.framePrefix, tail, time)
-    if (!isOver) return
-    binding.forget(series)
-    unsubscribe(series, subscribed)
-  }
-
   /** Ends a subscription that is no longer allowed. Returns the subscription if it is a new one. */
   #subscribe(binding: BoundInstance, sensor: ListeningSensor, series: Series): Subscription | undefined {
     const { instance, sink } = binding
@@ -395,61 +293,14 @@ export class Hub {
   born(sensor: ListeningSensor, series: Series): void {
     this.demand.born(sensor, series)
     const bindings = this.#named.of(series.name, sensor.owner)
-    // Those who are still to be asked about an earlier series, which may have been the same metric, must hear of that first.
-    const most = this.#askedNames.has(series.name) ? 0 : MATCHES_AT_ONCE
-    for (let asked = 0; asked < most; asked++) {
+    for (let asked = 0; asked < this.#births.mostAtOnce(series); asked++) {
       const { done, value } = bindings.next()
       if (done === true) return
       this.#match(value, sensor, series)
     }
-    this.#askLater(sensor, series, bindings)
-  }
-
-  #askLater(sensor: ListeningSensor, series: Series, bindings: Generator<BoundInstance>): void {
-    const birth = new Birth(this.#lastNumber, series.subscriptions.length, () => this.#complete(sensor, asking))
-    series.subscriptions.push(birth.subscription)
     const known = series.first?.()
-    if (known !== undefined) birth.append(NO_BYTES, this.#encode(known.value), known.time)
-    const asking = this.#ask(sensor, series, birth, bindings)
-    this.#askedNames.set(series.name, (this.#askedNames.get(series.name) ?? 0) + 1)
-    const queue = this.#asking.get(sensor)
-    if (queue !== undefined) {
-      queue.push(asking)
-      return
-    }
-    this.#asking.set(sensor, [asking])
-    void this.#work.run(this.#partyOf(sensor), this.#askAll(sensor))
-  }
-
-  *#ask(sensor: ListeningSensor, series: Series, birth: Birth, bindings: Generator<BoundInstance>): Steps<void> {
-    for (const binding of bindings) {
-      if (series.subscriptions[birth.subscription.at] !== birth.subscription) birth.isOver = true
-      if (binding.number <= birth.number && this.#bound.has(binding)) this.#matchLate(binding, sensor, series, birth)
-      yield
-    }
-    unsubscribe(series, birth.subscription)
-    const left = (this.#askedNames.get(series.name) ?? 1) - 1
-    if (left === 0) this.#askedNames.delete(series.name)
-    else this.#askedNames.set(series.name, left)
-  }
-
-  *#askAll(sensor: Sensor): Steps<void> {
-    const queue = this.#asking.get(sensor) ?? []
-    for (let first = queue[0]; first !== undefined; first = queue[0]) {
-      yield* first
-      if (queue[0] === first) queue.shift()
-    }
-    this.#asking.delete(sensor)
-  }
-
-  /** Asks the rest of the bindings at once, about the series of a sensor up to one of them. */
-  #complete(sensor: Sensor, last: Steps<void>): void {
-    const queue = this.#asking.get(sensor)
-    if (queue?.includes(last) !== true) return
-    for (let next: Steps<void> | undefined; next !== last; ) {
-      next = queue.shift() as Steps<void>
-      finish(next)
-    }
+    const first = known && { tail: this.#encode(known.value).slice(), time: known.time }
+    this.#births.askLater(sensor, series, bindings, this.#lastNumber, first)
   }
 
   /** Passes on a value of a series; `time` is in microseconds since 1970. */
@@ -484,15 +335,4 @@ export class Hub {
 function unlimited(): (tenant: string) => Count {
   const count = new Count('bound metrics', () => Number.POSITIVE_INFINITY)
   return () => count
-}
-
-/** Removes a subscription, if it is there, by moving the last one into its place: thousands may end at once. */
-function unsubscribe(series: Series, subscription: Subscription): void {
-  const { subscriptions } = series
-  if (subscriptions[subscription.at] !== subscription) return
-  const last = subscriptions.pop()
-  if (last !== undefined && last !== subscription) {
-    subscriptions[subscription.at] = last
-    last.at = subscription.at
-  }
 }
