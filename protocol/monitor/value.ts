@@ -34,6 +34,8 @@ export type Field = { readonly name: string } & Value
 export interface ArrayValue {
   readonly element: BasicType
   readonly items: readonly Value['value'][]
+  /** The XDR form of the whole array, if it is there already. */
+  readonly encoded?: Uint8Array
 }
 
 export const VOID: Value = { type: BasicType.VOID, value: null }
@@ -209,6 +211,10 @@ export function writeBareValue(writer: XdrWriter, value: Value): void {
       }
       break
     case BasicType.ARRAY:
+      if (value.value.encoded !== undefined) {
+        writer.raw(value.value.encoded)
+        break
+      }
       writer.uint32(value.value.element).uint32(value.value.items.length)
       for (const item of value.value.items) writeBareValue(writer, { type: value.value.element, value: item } as Value)
       break

@@ -6,6 +6,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { writeArguments } from '../../protocol/monitor/arguments.ts'
 import { NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { BindingRow, InstanceRow } from '../../storage/store.ts'
+import type { Steps } from '../core/fair-work.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
@@ -14,6 +15,14 @@ import type { Channel, ChannelBinding } from './channel.ts'
 import type { Journal } from './journal.ts'
 import type { Registry } from './registry.ts'
 import type { SendBarrier } from './window.ts'
+
+/** A binding that SUBSCRIBE has made. */
+export interface NewBinding {
+  /** Keeps back what comes of it until the response is out; undefined if nothing changed. */
+  readonly barrier?: SendBarrier | undefined
+  /** Settled when everything that matches is subscribed; undefined if it is so already. */
+  readonly matched: Promise<void> | undefined
+}
 
 export class Bindings {
   readonly #hub: Hub
@@ -29,55 +38,62 @@ export class Bindings {
     this.#registry.join(this)
   }
 
-  /**
-   * SUBSCRIBE. Throws StatusError QUOTA_EXCEEDED. `frames` are copied from the current channel, in the same batch as the
-   * binding. The barrier keeps back what comes of it until the response is out; undefined if nothing changed.
-   */
-  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): SendBarrier | undefined {
+  /** To be called before `subscribe` and `buffer`. Throws StatusError QUOTA_EXCEEDED. */
+  *requireRoom(instance: MetricInstance, channel: Channel): Steps<void> {
+    if (!channel.bindings.has(instance.id)) yield* this.#hub.needsRoom(instance)
+  }
+
+  /** SUBSCRIBE. `frames` are copied from the current channel, in the same batch as the binding. */
+  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): NewBinding {
     const bound = channel.bindings.get(instance.id)
-    if (bound?.mode === 'subscribe') return undefined
-    if (bound === undefined) this.#hub.needsRoom(instance)
+    if (bound?.mode === 'subscribe') return { matched: undefined }
     const barrier = channel.queue.holdBack()
     if (bound !== undefined) {
       channel.queue.release(instance.id)
       bound.mode = 'subscribe'
       this.#store(instance, channel, 'subscribe')
-      return barrier
+      return { barrier, matched: undefined }
     }
     try {
       for (const frame of frames) channel.queue.appendFrames(frame, instance.selection.isPattern)
-      this.#bind(instance, channel, 'subscribe')
+      return { barrier, matched: this.#bind(instance, channel, 'subscribe') }
     } catch (error) {
       barrier.release()
       throw error
     }
-    return barrier
   }
 
-  /** BUFFER. Throws StatusError QUOTA_EXCEEDED. */
-  buffer(instance: MetricInstance, channel: Channel): void {
+  /** BUFFER. The promise settles when everything that matches is subscribed; undefined if it is so already. */
+  buffer(instance: MetricInstance, channel: Channel): Promise<void> | undefined {
     const bound = channel.bindings.get(instance.id)
-    if (bound?.mode === 'buffer') return
-    if (bound === undefined) {
-      this.#hub.needsRoom(instance)
-      this.#bind(instance, channel, 'buffer')
-    } else {
-      bound.mode = 'buffer'
-      this.#store(instance, channel, 'buffer')
-    }
+    if (bound?.mode === 'buffer') return undefined
+    if (bound === undefined) return this.#bind(instance, channel, 'buffer')
+    bound.mode = 'buffer'
+    this.#store(instance, channel, 'buffer')
+    return undefined
   }
 
   /** Restores a binding as it was stored: nothing is written. */
-  restore(instance: MetricInstance, channel: Channel, mode: BindingRow['mode'], reached: number | undefined): void {
-    this.#tap(instance, channel, mode, reached)
+  restore(
+    instance: MetricInstance,
+    channel: Channel,
+    mode: BindingRow['mode'],
+    reached: number | undefined,
+  ): Promise<void> | undefined {
+    return this.#tap(instance, channel, mode, reached)
   }
 
-  #bind(instance: MetricInstance, channel: Channel, mode: BindingRow['mode']): void {
+  #bind(instance: MetricInstance, channel: Channel, mode: BindingRow['mode']): Promise<void> | undefined {
     this.#store(instance, channel, mode)
-    this.#tap(instance, channel, mode)
+    return this.#tap(instance, channel, mode)
   }
 
-  #tap(instance: MetricInstance, channel: Channel, mode: BindingRow['mode'], reached?: number): void {
+  #tap(
+    instance: MetricInstance,
+    channel: Channel,
+    mode: BindingRow['mode'],
+    reached?: number,
+  ): Promise<void> | undefined {
     const binding: ChannelBinding = { instance, mode, reached, unsubscribe: () => {} }
     channel.bindings.set(instance.id, binding)
     instance.boundOn.add(channel.id)
@@ -95,7 +111,9 @@ export class Bindings {
       binding.reached = number
       if (channel.stored) this.#storePlace(binding, channel)
     }
-    binding.unsubscribe = this.#hub.bind(instance, sink, { reached, reach })
+    const { matched, end } = this.#hub.bind(instance, sink, { reached, reach })
+    binding.unsubscribe = end
+    return matched
   }
 
   /** In the batch with the values that were appended before: after a restart it continues after them. */

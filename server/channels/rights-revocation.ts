@@ -1,9 +1,11 @@
 /**
- * When rules or roles change, bindings that are no longer allowed end at once [MON 15], and patterns are matched anew. The
+ * When rules or roles change, bindings that are no longer allowed end [MON 15], and patterns are matched anew: one id after the
+ * other, in the time that all share, since there may be a million. The
  * rights of a binding are checked when it is made and when a series appears, not per value: this is the only other place
  * where they are checked.
  */
 import type { Identity } from '../../auth/permissions.ts'
+import type { FairWork, Steps } from '../core/fair-work.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
@@ -16,12 +18,16 @@ export interface RightsRevocationOptions {
   readonly instances: Instances
   readonly registry: Registry
   readonly bindings: Bindings
+  readonly work: FairWork
   /** Called if the queued values of a binding that ended could not be dropped. */
   readonly failed: (error: unknown) => void
 }
 
 /** Whether the right of an identity to read a metric, or a pattern, may have changed. */
 export type IsAffected = (identity: Identity, metric: string) => boolean
+
+/** Rules are of all tenants. */
+const EVERYBODY = { tenant: '' }
 
 export class RightsRevocation {
   readonly #options: RightsRevocationOptions
@@ -30,17 +36,24 @@ export class RightsRevocation {
     this.#options = options
   }
 
-  /** Checks the rights that may have changed. To be called in the turn in which they have. */
-  reapply(isConcerned: IsAffected = () => true): void {
+  /**
+   * Checks the rights that may have changed. To be called in the turn in which they have: what begins later is judged by the
+   * new ones. Settled when nothing goes on that is no longer allowed.
+   */
+  reapply(isConcerned: IsAffected = () => true): void | Promise<void> {
+    return this.#options.work.run(EVERYBODY, this.#reapply(isConcerned))
+  }
+
+  *#reapply(isConcerned: IsAffected): Steps<void> {
     const { hub, instances, bindings } = this.#options
-    const concerns = ({ owner, selection }: MetricInstance): boolean => isConcerned(owner, selection.name)
-    const lost = hub.rematch(concerns)
     for (const instance of instances.all()) {
-      if (!concerns(instance)) continue
-      const { isAllowed, isPattern } = instance.selection
-      if (!isAllowed || (!isPattern && lost.get(instance) === 'all')) this.#end(instance)
+      yield
+      const { owner, selection } = instance
+      if (!isConcerned(owner, selection.name)) continue
+      const lost = yield* hub.rematch(instance)
+      if (!(yield* selection.isAllowed()) || (!selection.isPattern && lost === 'all')) this.#end(instance)
       // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped.
-      else if (lost.has(instance)) this.#each(instance, (channel) => bindings.purge(instance, channel))
+      else if (lost !== undefined) this.#each(instance, (channel) => bindings.purge(instance, channel))
     }
   }
 

@@ -7,6 +7,7 @@ import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL, NoticeCode } from '../../prot
 import { readerOf } from '../accounts/rights.ts'
 import type { Channel } from '../channels/channel.ts'
 import { StatusError } from '../core/errors.ts'
+import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { CommandSession } from '../sessions/handler.ts'
 import type { CommandServices } from './services.ts'
@@ -38,9 +39,9 @@ export class Lookup {
   }
 
   /** COLLECT and QUERY: throws PERMISSION_DENIED if the metric exists and the credential does not cover it. */
-  requireCover(session: CommandSession, metric: string, args: ArgumentList): void {
+  *requireCover(session: CommandSession, metric: string, args: ArgumentList): Steps<void> {
     if (this.#isCovered(session, metric)) return
-    this.#services.instances.select(readerOf(session), metric, args)
+    yield* this.#services.instances.select(readerOf(session), metric, args)
     throw notCovered(metric)
   }
 

@@ -1,8 +1,10 @@
 /** COLLECT, SUBSCRIBE, BUFFER and STOP: metric instances and the channels that their values go to. */
 
 import { readerOf } from '../accounts/rights.ts'
+import type { NewBinding } from '../channels/bindings.ts'
 import type { Channel } from '../channels/channel.ts'
 import { noSuchChannel } from '../channels/registry.ts'
+import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { CommandHandler, CommandSession, Outcome, Reply } from '../sessions/handler.ts'
 import { endNarrower, type Lookup, noSuchId, withCurrentChannel } from './lookup.ts'
@@ -10,9 +12,9 @@ import type { CommandServices } from './services.ts'
 
 /** COLLECT makes a metric instance; nothing is measured until it is bound or asked for [MON 6.5]. */
 export function collect({ instances }: Pick<CommandServices, 'instances'>, lookup: Lookup): CommandHandler<'COLLECT'> {
-  return (session, { metric, args }) => {
-    lookup.requireCover(session, metric, args)
-    const instance = instances.collect(readerOf(session), metric, withCurrentChannel(session, metric, args))
+  return function* (session, { metric, args }): Steps<Outcome> {
+    yield* lookup.requireCover(session, metric, args)
+    const instance = yield* instances.collect(readerOf(session), metric, withCurrentChannel(session, metric, args))
     session.unboundInstances.add(instance)
     instance.unbound = session.unboundInstances
     return instance.id
@@ -27,42 +29,57 @@ export function subscribe(
   { bindings, instances, registry }: Pick<CommandServices, 'bindings' | 'instances' | 'registry'>,
   lookup: Lookup,
 ): CommandHandler<'SUBSCRIBE'> {
-  const bind = (instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): Reply => {
-    const hold = bindings.subscribe(instance, channel, frames)
-    endNarrower(channel)
-    return { result: 0, stored: true, onSent: () => hold?.release() }
-  }
-  const copyAndBind = async (session: CommandSession, instance: MetricInstance, to: Channel): Promise<Reply> => {
+  const copied = async (session: CommandSession, instance: MetricInstance, to: Channel): Promise<Outcome> => {
     const frames = await session.channel.queue.framesOf(instance.id, (block) => registry.read(block))
-    // While frames were read back, another connection of this identity may have stopped the id or deleted the channel.
-    if (instances.find(session.identity, instance.id) !== instance) throw noSuchId()
-    if (to.deleted) throw noSuchChannel()
+    requireBoth(instances, session, instance, to)
     lookup.requireRoom(session, to)
-    return bind(instance, to, frames)
+    return bound(bindings.subscribe(instance, to, frames), to)
   }
-  return (session, args) => {
+  return function* (session, args): Steps<Outcome | Promise<Outcome>> {
     const instance = lookup.instance(session, args.metric, 'SUBSCRIBE')
     const channel = lookup.channel(session, args.channel, 'SUBSCRIBE')
     if (channel.bindings.get(instance.id)?.mode === 'subscribe') return { result: 0, stored: true }
+    yield* bindings.requireRoom(instance, channel)
+    requireBoth(instances, session, instance, channel)
     lookup.requireRoom(session, channel)
     const current = session.channel
     const copies = channel !== current && !channel.bindings.has(instance.id) && current.queue.mayHold(instance.id)
-    return copies ? copyAndBind(session, instance, channel) : bind(instance, channel, [])
+    return copies ? copied(session, instance, channel) : bound(bindings.subscribe(instance, channel, []), channel)
   }
 }
 
 /** BUFFER lets values wait on a channel until GET releases them [MON 6.7, 8 Binding]. */
-export function buffer({ bindings }: Pick<CommandServices, 'bindings'>, lookup: Lookup): CommandHandler<'BUFFER'> {
-  return (session, args) => {
+export function buffer(
+  { bindings, instances }: Pick<CommandServices, 'bindings' | 'instances'>,
+  lookup: Lookup,
+): CommandHandler<'BUFFER'> {
+  return function* (session, args): Steps<Outcome | Promise<Outcome>> {
     const instance = lookup.instance(session, args.metric, 'BUFFER')
     const channel = lookup.channel(session, args.channel, 'BUFFER')
-    if (channel.bindings.get(instance.id)?.mode !== 'buffer') {
-      lookup.requireRoom(session, channel)
-      bindings.buffer(instance, channel)
-      endNarrower(channel)
-    }
-    return { result: 0, stored: true }
+    if (channel.bindings.get(instance.id)?.mode === 'buffer') return { result: 0, stored: true }
+    yield* bindings.requireRoom(instance, channel)
+    requireBoth(instances, session, instance, channel)
+    lookup.requireRoom(session, channel)
+    return bound({ matched: bindings.buffer(instance, channel) }, channel)
   }
+}
+
+/** Throws if another connection of the identity has stopped the id or deleted the channel while a command was worked out. */
+function requireBoth(
+  instances: CommandServices['instances'],
+  session: CommandSession,
+  instance: MetricInstance,
+  channel: Channel,
+): void {
+  if (instances.find(session.identity, instance.id) !== instance) throw noSuchId()
+  if (channel.deleted) throw noSuchChannel()
+}
+
+/** The reply to a command that has bound an instance: it comes when everything that matches is subscribed. */
+function bound({ matched, barrier }: Partial<NewBinding>, channel: Channel): Outcome | Promise<Outcome> {
+  endNarrower(channel)
+  const reply: Reply = { result: 0, stored: true, ...(barrier && { onSent: () => barrier.release() }) }
+  return matched === undefined ? reply : matched.then(() => reply)
 }
 
 /**

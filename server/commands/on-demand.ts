@@ -5,50 +5,61 @@ import { writeValueMessage } from '../../protocol/monitor/message.ts'
 import { writeTyped } from '../../protocol/monitor/value.ts'
 import { readerOf } from '../accounts/rights.ts'
 import type { Channel } from '../channels/channel.ts'
+import type { SendBarrier } from '../channels/window.ts'
 import { StatusError } from '../core/errors.ts'
+import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import { framePrefix } from '../metrics/instance.ts'
 import type { Measurement } from '../metrics/metric.ts'
-import type { CommandHandler, Effect } from '../sessions/handler.ts'
+import type { CommandHandler, Outcome } from '../sessions/handler.ts'
 import { type Lookup, withCurrentChannel } from './lookup.ts'
 import type { CommandServices } from './services.ts'
-
-/** The cost of an answer that may be as large as a frame. */
-const LARGE_ANSWER_COST = 8
 
 /**
  * GET releases the values that wait for the id into the sending order. A continuous metric is measured now, and the answer
  * goes to that channel alone [MON 6.8, 8 Answers]; if the channel has no connection by then, it is queued like any value.
  */
 export function get({ measurements }: Pick<CommandServices, 'measurements'>, lookup: Lookup): CommandHandler<'GET'> {
-  return (session, args) => {
+  return function* (session, args): Steps<Outcome> {
+    const { selection } = lookup.instance(session, args.metric, 'GET')
+    const kind = yield* selection.kind()
+    // Meanwhile another connection of this identity may have stopped it.
     const instance = lookup.instance(session, args.metric, 'GET')
     const channels = lookup.channels(session, args.channel, args.metric).filter((channel) => {
       return args.channel !== ALL_CHANNELS || channel.bindings.has(args.metric)
     })
+    const isElsewhere = channels.some((channel) => channel !== session.channel)
     if (channels.some((channel) => channel !== session.channel && channel.connection?.behind)) {
       throw new StatusError('BUSY', 'the connection of that channel does not take the answers that it was sent')
     }
-    const { selection } = instance
-    const measuring = selection.kind === 'continuous' && channels.length > 0 ? measurements.begin(selection) : undefined
-    const effects: Effect[] = []
-    let isReleased = false
+    const isMeasured = kind === 'continuous' && channels.length > 0
+    const measuring = isMeasured ? measurements.begin(selection) : undefined
+    const holds: SendBarrier[] = []
     for (const channel of channels) {
       if (channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)) {
-        const hold = channel.queue.holdBack()
+        holds.push(channel.queue.holdBack())
         channel.queue.release(instance.id)
-        isReleased = true
-        effects.push(() => hold.release())
-      }
-      if (measuring !== undefined) {
-        const expected = expectAnswer(channel, instance.id)
-        effects.push(() => measuring((measured) => answer(channel, instance, measured, expected)))
       }
     }
-    // Each starts, even if another throws.
-    const onSent = effects.length < 2 ? effects[0] : () => Promise.all(effects.map(async (act) => act())).then(() => {})
-    const cost = selection.isList || channels.length > 1 ? LARGE_ANSWER_COST : 1
-    return { result: 0, stored: isReleased, onSent, cost }
+    const expected = isMeasured ? channels.map((channel) => [channel, expectAnswer(channel, instance.id)] as const) : []
+    return {
+      result: 0,
+      stored: holds.length > 0,
+      onSent: () => {
+        for (const hold of holds) hold.release()
+      },
+      ...(measuring !== undefined && {
+        answer: () =>
+          measuring({
+            take: (measured) => {
+              for (const [channel, token] of expected) answer(channel, instance, measured, token)
+            },
+            isWanted: () => expected.some(([channel]) => !channel.deleted && channel.gets.has(instance.id)),
+            later: (steps) => session.later(steps),
+          }),
+      }),
+      alone: isMeasured && isElsewhere && selection.isList,
+    }
   }
 }
 
@@ -81,10 +92,10 @@ export function query(
   { instances, measurements, answers }: Pick<CommandServices, 'instances' | 'measurements' | 'answers'>,
   lookup: Lookup,
 ): CommandHandler<'QUERY'> {
-  return (session, { metric, args }) => {
-    lookup.requireCover(session, metric, args)
-    const selection = instances.select(readerOf(session), metric, withCurrentChannel(session, metric, args))
-    if (selection.kind === 'event') {
+  return function* (session, { metric, args }): Steps<Outcome> {
+    yield* lookup.requireCover(session, metric, args)
+    const selection = yield* instances.select(readerOf(session), metric, withCurrentChannel(session, metric, args))
+    if ((yield* selection.kind()) === 'event') {
       throw new StatusError(
         'UNSUPPORTED',
         `${metric} has a value only when something happens: COLLECT and SUBSCRIBE it`,
@@ -93,13 +104,19 @@ export function query(
     const measuring = measurements.begin(selection)
     const { channel } = session
     const id = answers.open(session.identity)
-    const onSent = (): void | Promise<void> =>
-      measuring(({ value, time }) => {
-        // An answer that was stopped, or whose channel has no connection by then, is dropped.
-        if (!answers.close(id)) return
-        channel.outbox.answer((writer) => writeValueMessage(writer, { metric: id, transaction: 0, time, value }))
-      })
-    return { result: id, onSent, cost: selection.isList ? LARGE_ANSWER_COST : 1 }
+    return {
+      result: id,
+      answer: () =>
+        measuring({
+          // An answer that was stopped, or whose channel has no connection by then, is dropped.
+          take: ({ value, time }) => {
+            if (!answers.close(id)) return
+            channel.outbox.answer((writer) => writeValueMessage(writer, { metric: id, transaction: 0, time, value }))
+          },
+          isWanted: () => channel.connection !== undefined || !answers.close(id),
+          later: (steps) => session.later(steps),
+        }),
+    }
   }
 }
 

@@ -24,10 +24,11 @@ export class ControlCatalogue {
     return this.#sources.find(({ prefix }) => name.startsWith(prefix)) ?? this.#own.get(name) ?? {}
   }
 
-  /** The controls that an identity can see. */
-  visible(identity: Identity): Control[] {
-    const all = [...this.#own.values(), ...this.#sources.flatMap((source) => [...source.of(identity)])]
-    return all.filter((control) => this.#isVisible(control, identity))
+  /** The controls that an identity can see, and undefined for each that it cannot: there may be thousands. */
+  *visible(identity: Identity): Generator<Control | undefined> {
+    for (const controls of [this.#own.values(), ...this.#sources.map((source) => source.of(identity))]) {
+      for (const control of controls) yield this.#isVisible(control, identity) ? control : undefined
+    }
   }
 
   /** Returns undefined if the control does not exist or is not shown to the identity. */

@@ -133,8 +133,8 @@ export class Executor {
     return identity.role === ADMIN_ROLE && this.#controls.find(control, identity)?.usesReserve === true
   }
 
-  /** The controls that an identity can see. */
-  visible(identity: Identity): Control[] {
+  /** The controls that an identity can see, and undefined for each that it cannot. */
+  visible(identity: Identity): Iterable<Control | undefined> {
     return this.#controls.visible(identity)
   }
 

@@ -30,7 +30,7 @@ export interface RoleControlsOptions {
   readonly rules: Rules
   readonly accounts: Pick<Users, 'list'>
   /** Ends what users may no longer do. */
-  readonly reconsider: (isConcerned: IsAffected) => void
+  readonly reconsider: (isConcerned: IsAffected) => void | Promise<void>
   /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
   /** Resolves when everything that has changed so far is stored. */
@@ -85,11 +85,11 @@ const whereParameter: ControlParameter = {
 
 export function roleControls(options: RoleControlsOptions): Control[] {
   const { rules, accounts, reconsider, destination, stored } = options
-  const changed = ({ role, command, object }: Rule): Promise<void> => {
+  const changed = async ({ role, command, object }: Rule): Promise<void> => {
     if (command === 'COLLECT' || command === '*') {
-      reconsider((identity, metric) => identity.role === role && overlaps(object, metric))
+      await reconsider((identity, metric) => identity.role === role && overlaps(object, metric))
     }
-    return stored()
+    await stored()
   }
 
   const adding = (effect: Rule['effect']): Control => ({

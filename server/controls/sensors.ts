@@ -45,7 +45,7 @@ export function sensorControls({ hub, change, stored }: SensorControlsOptions): 
       const { sensor, name } = sensorOf(hub, args, identity)
       return async () => {
         if (!hub.fences.has(sensor)) return ok(`${name} is not fenced`)
-        hub.resume(sensor)
+        await hub.resume(sensor)
         change({ remove: 'fence', sensor: name })
         await stored()
         return ok(`${name} is resumed`)

@@ -34,7 +34,7 @@ export interface UserControlsOptions extends Administration {
   /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
   readonly withdraw: (account: Account) => void
   /** Ends what a user may no longer do in its new role. */
-  readonly reconsider: (isConcerned: IsAffected) => void
+  readonly reconsider: (isConcerned: IsAffected) => void | Promise<void>
   /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
@@ -119,7 +119,7 @@ export function userControls(options: UserControlsOptions): Control[] {
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (given !== ADMIN_ROLE && isLastAdmin(accounts, account)) return failed(lastAdmin(account))
           accounts.setRole(account, given)
-          reconsider(({ userId }) => userId === account.id)
+          await reconsider(({ userId }) => userId === account.id)
           await stored()
           return ok(`${formatIdentity(name)} has the role ${given}`)
         })

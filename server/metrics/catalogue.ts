@@ -6,6 +6,7 @@
 import type { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../protocol/monitor/value.ts'
 import type { Metric, Parameter, Series } from './metric.ts'
+import { SortedNames } from './sorted-names.ts'
 
 /** What one series says about its metric. */
 export interface MetricMetadata {
@@ -27,7 +28,7 @@ export class Catalogue<S extends CataloguedSeries> {
   readonly #family: string
   readonly #parameters: readonly Parameter[]
   readonly #details: Details<S> | undefined
-  readonly #entries = new Map<string, Entry<S>>()
+  readonly #entries = new SortedNames<Entry<S>>()
 
   /**
    * `family` is the prefix of all names, with the dot; `parameters` belong to every metric; `details` gives those of one
@@ -62,8 +63,9 @@ export class Catalogue<S extends CataloguedSeries> {
     this.#entries.get(series.name)?.count(series, metadata)
   }
 
-  *metrics(): Generator<Metric> {
-    for (const entry of this.#entries.values()) yield entry.metric
+  /** Those whose names begin with `prefix` and come after `after`, ascending. */
+  *metrics(prefix = '', after = ''): Generator<Metric> {
+    for (const entry of this.#entries.values(prefix, after)) yield entry.metric
   }
 
   /** The metric of any well-formed name. One that no source has sent yet has no type. */
@@ -74,9 +76,10 @@ export class Catalogue<S extends CataloguedSeries> {
     return isOurs && nameProblem(name) === undefined ? new Entry(name, this.#parameters).metric : undefined
   }
 
-  *series(name?: string): Generator<S> {
+  /** Those of one name, or of all names with a prefix. */
+  *series(name?: string, prefix = ''): Generator<S> {
     if (name !== undefined) yield* this.#entries.get(name)?.series ?? []
-    else for (const entry of this.#entries.values()) yield* entry.series
+    else for (const entry of this.#entries.values(prefix)) yield* entry.series
   }
 }
 

@@ -4,6 +4,7 @@
  * values arrive anyway.
  */
 
+import type { Steps } from '../core/fair-work.ts'
 import type { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Sensor, Series } from './metric.ts'
@@ -25,32 +26,45 @@ export class Demand {
   }
 
   /** Brings the demand of an instance up to date: it is new, or may select other series than before. */
-  match(instance: MetricInstance): void {
+  *match(instance: MetricInstance): Steps<void> {
     const before = this.#instances.get(instance)
     this.#instances.set(instance, new Set())
-    const { exactName } = instance.selection
-    this.#named.add(exactName, instance)
-    for (const sensor of instance.selection.listening()) {
-      for (const series of sensor.series(exactName)) this.#enter(instance, sensor, series)
-      for (const series of sensor.expected?.(exactName) ?? []) this.#enter(instance, sensor, series)
+    const { selection, owner } = instance
+    this.#named.add(selection.name, owner, instance)
+    for (const sensor of selection.listening()) {
+      for (const series of selection.series(sensor)) {
+        if (!this.#instances.has(instance)) return
+        if (series !== undefined) this.#enter(instance, sensor, series)
+        yield
+      }
+      for (const series of sensor.expected?.(selection.exactName) ?? []) {
+        if (!this.#instances.has(instance)) return
+        this.#enter(instance, sensor, series)
+        yield
+      }
     }
-    for (const series of before ?? []) if (!this.#instances.get(instance)?.has(series)) this.#leave(instance, series)
+    for (const series of before ?? []) {
+      if (!this.#instances.get(instance)?.has(series)) this.#leave(instance, series)
+    }
   }
 
-  matchAll(concerns: (instance: MetricInstance) => boolean): void {
-    for (const instance of [...this.#instances.keys()]) if (concerns(instance)) this.match(instance)
+  *matchAll(): Steps<void> {
+    for (const instance of this.#instances.keys()) {
+      yield* this.match(instance)
+      yield
+    }
   }
 
   remove(instance: MetricInstance): void {
     for (const series of this.#instances.get(instance) ?? []) this.#leave(instance, series)
     this.#instances.delete(instance)
-    this.#named.delete(instance.selection.exactName, instance)
+    this.#named.delete(instance.selection.name, instance)
   }
 
   /** Reports that a series is new, or that it answers to other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
     if (series.wanted === undefined) return
-    for (const instance of this.#named.of(series.name)) {
+    for (const instance of this.#named.of(series.name, sensor.owner)) {
       if (this.#enter(instance, sensor, series) || !this.#instances.get(instance)?.delete(series)) continue
       this.#leave(instance, series)
     }

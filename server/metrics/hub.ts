@@ -7,6 +7,9 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import { Count } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
+import { FairWork, finish, type Steps } from '../core/fair-work.ts'
+import { Births } from './births.ts'
+import { BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
@@ -19,41 +22,11 @@ import { SensorFaults } from './sensor-faults.ts'
 /** The resume point of bindings that are not kept. */
 const unkept: ResumePoint = { reached: undefined, reach() {} }
 
-interface ActiveSubscription {
-  readonly sensor: ListeningSensor
-  readonly subscription: Subscription
-}
-
-/** An instance that is bound to a sink, with all its current subscriptions. */
-class BoundInstance {
-  readonly instance: MetricInstance
-  readonly sink: Sink
-  readonly resumePoint: ResumePoint
-  /** The number of metrics that its tenant has bound. */
-  readonly count: Count
-  /** What ends its polled metrics and events, by target. */
-  readonly ending = new Map<string, () => void>()
-  readonly series = new Map<Series, ActiveSubscription>()
-
-  constructor(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint, count: Count) {
-    this.instance = instance
-    this.sink = sink
-    this.resumePoint = resumePoint
-    this.count = count
-  }
-
-  /** Removes and returns the subscription to a series; undefined if there was none. */
-  forget(series: Series): Subscription | undefined {
-    const active = this.series.get(series)
-    if (active === undefined) return undefined
-    this.series.delete(series)
-    this.count.leave()
-    return active.subscription
-  }
-
-  get size(): number {
-    return this.ending.size + this.series.size
-  }
+/** A binding, for those who made it. */
+export interface HubBinding {
+  /** Settled when everything is subscribed that was there when it was made; undefined if it was so at once. */
+  readonly matched: Promise<void> | undefined
+  end(): void
 }
 
 export class Hub {
@@ -62,22 +35,36 @@ export class Hub {
   readonly demand: Demand
   readonly #sensors: Sensor[] = []
   readonly #bound = new Set<BoundInstance>()
+  readonly #byInstance = new Map<MetricInstance, Set<BoundInstance>>()
   readonly #named = new NameIndex<BoundInstance>()
+  readonly #births: Births
+  #lastNumber = 0
   /** Bindings that lack a subscription because their tenant had reached its quota. */
   readonly #starved = new Set<BoundInstance>()
   readonly #quotaOf: (tenant: string) => Count
   readonly #poller: Poller
+  readonly #work: FairWork
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #writer = new XdrWriter()
 
   /** `quotaOf` counts the metrics that a tenant has bound; each match of a pattern counts separately. */
-  constructor(clock: Clock, fences = new Fences(), quotaOf = unlimited(), faults = new SensorFaults(clock)) {
+  constructor(
+    clock: Clock,
+    fences = new Fences(),
+    quotaOf = unlimited(),
+    faults = new SensorFaults(clock),
+    work = new FairWork(clock),
+  ) {
     this.#quotaOf = quotaOf
     this.fences = fences
     this.faults = faults
     this.demand = new Demand(fences)
     this.#clock = clock
-    this.#poller = new Poller(clock, fences, faults)
+    this.#work = work
+    this.#poller = new Poller(clock, fences, faults, work)
+    this.#births = new Births(work, (binding, sensor, series) => {
+      return this.#bound.has(binding) ? this.#subscribe(binding, sensor, series) : undefined
+    })
   }
 
   get sensors(): readonly Sensor[] {
@@ -107,100 +94,122 @@ export class Hub {
     for (const binding of this.#bound) {
       for (const one of [...binding.series.keys()]) if (series.has(one)) binding.forget(one)
       if (sensor.polled !== true) continue
-      for (const target of binding.instance.selection.polled()) {
+      for (const target of finish(binding.instance.selection.polled())) {
         if (target.sensor !== sensor) continue
         binding.sink.append(binding.instance.framePrefix(target.labels, target.open), this.#encode(VOID), time)
       }
     }
   }
 
-  /** Accepts the values of a sensor again, from its next value on. */
-  resume(sensor: Sensor): void {
+  /**
+   * Accepts the values of a sensor again, from its next value on; series that keep a first value for new subscriptions give it
+   * again, since VOID was the last that was sent. The promise settles when all subscriptions are back.
+   */
+  resume(sensor: Sensor): void | Promise<void> {
     if (!this.fences.has(sensor)) return
     this.fences.resume(sensor)
-    if (sensor.polled !== false) return
-    this.demand.matchAll(() => true)
-    for (const binding of this.#bound) {
-      for (const series of sensor.series(binding.instance.selection.exactName)) this.#match(binding, sensor, series)
-    }
+    if (sensor.polled === false) return this.#work.run(this.#births.partyOf(sensor), this.#resumed(sensor))
+  }
+
+  *#resumed(sensor: ListeningSensor): Steps<void> {
+    yield* this.demand.matchAll()
+    for (const binding of this.#bound) yield* this.#matchSeries(binding, sensor)
   }
 
   /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now. */
-  needsRoom({ owner, selection }: MetricInstance): void {
+  *needsRoom({ owner, selection }: MetricInstance): Steps<void> {
     const count = this.#quotaOf(owner.tenant)
     if (!Number.isFinite(count.limit)) return
-    let matches = selection.polled().length + selection.events().length
+    let matches = (yield* selection.polled()).length + (yield* selection.events()).length
     for (const sensor of selection.listening()) {
-      for (const series of sensor.series(selection.exactName)) {
-        if (selection.openFor(sensor, series) !== undefined) matches++
+      for (const series of selection.series(sensor)) {
+        if (series !== undefined && selection.openFor(sensor, series) !== undefined) matches++
+        yield
       }
     }
     count.needsRoom(Math.max(1, matches))
   }
 
-  /**
-   * Sends every value that an instance selects to a sink from now on; polled metrics are measured at once. The returned
-   * function ends the binding.
-   */
-  bind(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint = unkept): () => void {
-    const binding = new BoundInstance(instance, sink, resumePoint, this.#quotaOf(instance.owner.tenant))
+  /** Sends every value that an instance selects to a sink from now on; polled metrics are measured at once. */
+  bind(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint = unkept): HubBinding {
+    const count = this.#quotaOf(instance.owner.tenant)
+    const binding = new BoundInstance(instance, sink, resumePoint, ++this.#lastNumber, count)
     this.#bound.add(binding)
-    this.#named.add(instance.selection.exactName, binding)
-    for (const sensor of instance.selection.listening()) {
-      for (const series of sensor.series(instance.selection.exactName)) this.#match(binding, sensor, series)
-    }
-    this.#follow(binding)
-    return () => this.#unbind(binding)
+    const bindings = this.#byInstance.get(instance)
+    if (bindings === undefined) this.#byInstance.set(instance, new Set([binding]))
+    else bindings.add(binding)
+    this.#index(binding)
+    const matched = this.#work.run(instance.owner, this.#matchAll(binding))
+    return { matched: matched instanceof Promise ? matched : undefined, end: () => this.#unbind(binding) }
+  }
+
+  #index(binding: BoundInstance): void {
+    const { selection, owner } = binding.instance
+    this.#named.add(selection.name, owner, binding)
   }
 
   /**
-   * Applies a change of rights: ends subscriptions that are no longer allowed and adds those that are allowed now. Returns
-   * the instances that lost subscriptions, and whether they lost all of them.
+   * Applies a change of rights to an instance: ends subscriptions that are no longer allowed and adds those that are allowed
+   * now. Returns whether it lost some or all of them; undefined if it lost none.
    */
-  rematch(concerns: (instance: MetricInstance) => boolean): Map<MetricInstance, 'some' | 'all'> {
-    this.demand.matchAll(concerns)
-    const lost = new Map<MetricInstance, 'some' | 'all'>()
-    for (const binding of [...this.#bound]) {
-      const { instance } = binding
-      if (!concerns(instance)) continue
-      const left = this.#rematch(binding)
-      if (left) lost.set(instance, binding.size === 0 ? 'all' : 'some')
+  *rematch(instance: MetricInstance): Steps<'some' | 'all' | undefined> {
+    yield* this.demand.match(instance)
+    let lost: 'some' | 'all' | undefined
+    for (const binding of this.#byInstance.get(instance) ?? []) {
+      this.#index(binding)
+      if (yield* this.#rematch(binding)) lost = binding.size === 0 ? 'all' : 'some'
     }
     return lost
   }
 
   /** Returns true if a subscription ended. */
-  #rematch(binding: BoundInstance): boolean {
+  *#rematch(binding: BoundInstance): Steps<boolean> {
     const had = new Set<Series | string>([...binding.series.keys(), ...binding.ending.keys()])
-    for (const sensor of this.#sensors) {
-      if (sensor.polled !== false) continue
-      for (const series of sensor.series(binding.instance.selection.exactName)) this.#match(binding, sensor, series)
+    for (const [series, { sensor }] of binding.series) {
+      this.#match(binding, sensor, series)
+      yield
     }
-    this.#follow(binding)
+    yield* this.#matchAll(binding)
     for (const key of [...binding.series.keys(), ...binding.ending.keys()]) had.delete(key)
     return had.size > 0
   }
 
+  *#matchAll(binding: BoundInstance): Steps<void> {
+    for (const sensor of binding.instance.selection.listening()) yield* this.#matchSeries(binding, sensor)
+    yield* this.#follow(binding)
+  }
+
+  *#matchSeries(binding: BoundInstance, sensor: ListeningSensor): Steps<void> {
+    for (const series of binding.instance.selection.series(sensor)) {
+      if (!this.#bound.has(binding)) return
+      if (series !== undefined) this.#match(binding, sensor, series)
+      yield
+    }
+  }
+
   /** Polls and subscribes exactly what the instance selects now. */
-  #follow(binding: BoundInstance): void {
+  *#follow(binding: BoundInstance): Steps<void> {
     const { instance, sink, ending, resumePoint } = binding
     const { selection } = instance
-    const [polled, events] = [selection.polled(), selection.events()]
+    const [polled, events] = [yield* selection.polled(), yield* selection.events()]
     const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
     for (const [key, end] of ending) {
       if (wanted.has(key)) continue
       ending.delete(key)
-      binding.count.leave()
+      binding.left()
       end()
     }
     for (const target of polled) {
+      if (!this.#bound.has(binding)) return
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
       const prefix = instance.framePrefix(target.labels, target.open)
       const listener = this.#listener(target.sensor, prefix, sink)
       ending.set(key, this.#poller.poll(target, selection.identity, selection.intervalMs, listener))
+      yield
     }
     for (const target of events) {
+      if (!this.#bound.has(binding)) return
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
       const { sensor, metric, args, labels, open } = target
@@ -211,6 +220,7 @@ export class Hub {
         else append(event)
       }
       ending.set(key, sensor.subscribe(metric, instance.owner, listener, args, resumePoint))
+      yield
     }
   }
 
@@ -232,21 +242,25 @@ export class Hub {
 
   #unbind(binding: BoundInstance): void {
     if (!this.#bound.delete(binding)) return
-    this.#named.delete(binding.instance.selection.exactName, binding)
+    this.#named.delete(binding.instance.selection.name, binding)
+    const bindings = this.#byInstance.get(binding.instance)
+    bindings?.delete(binding)
+    if (bindings?.size === 0) this.#byInstance.delete(binding.instance)
     this.#starved.delete(binding)
-    binding.count.used -= binding.size
+    binding.count.used -= Math.max(1, binding.size)
     for (const end of binding.ending.values()) end()
     for (const [series, { subscription }] of binding.series) unsubscribe(series, subscription)
   }
 
-  /** Returns false, and counts the refusal, if the tenant has reached its quota; `sweep` tries again. */
+  /** Returns false, and counts the refusal once, if the tenant has reached its quota; `sweep` tries again. */
   #enter(binding: BoundInstance): boolean {
     const { count } = binding
+    if (binding.size === 0) return true
     if (count.hasRoom()) {
       count.used++
       return true
     }
-    count.refused++
+    if (!binding.isRetried) count.refused++
     this.#starved.add(binding)
     return false
   }
@@ -256,27 +270,39 @@ export class Hub {
     for (const binding of [...this.#starved]) {
       if (!binding.count.hasRoom()) continue
       this.#starved.delete(binding)
-      const { refused } = binding.count
-      this.#rematch(binding)
-      // The refusals of this attempt were counted the first time.
-      binding.count.refused = refused
+      binding.isRetried = true
+      void this.#work.run(binding.instance.owner, this.#feed(binding))
     }
   }
 
+  /** The refusals of this attempt were counted the first time. */
+  *#feed(binding: BoundInstance): Steps<void> {
+    yield* this.#matchAll(binding)
+    binding.isRetried = false
+  }
+
   #match(binding: BoundInstance, sensor: ListeningSensor, series: Series): void {
+    const subscribed = this.#subscribe(binding, sensor, series)
+    if (subscribed === undefined) return
+    const known = series.first?.()
+    if (known !== undefined) binding.sink.append(subscribed.framePrefix, this.#encode(known.value), known.time)
+  }
+
+  /** Ends a subscription that is no longer allowed. Returns the subscription if it is a new one. */
+  #subscribe(binding: BoundInstance, sensor: ListeningSensor, series: Series): Subscription | undefined {
     const { instance, sink } = binding
     const open = this.fences.has(sensor) ? undefined : instance.selection.openFor(sensor, series)
     if (open === undefined) {
       const ended = binding.forget(series)
       if (ended) unsubscribe(series, ended)
-      return
+      return undefined
     }
-    if (binding.series.has(series) || !this.#enter(binding)) return
-    const subscription = { framePrefix: instance.framePrefixOf(series, open), sink, at: series.subscriptions.length }
+    if (binding.series.has(series) || !this.#enter(binding)) return undefined
+    const framePrefix = instance.framePrefixOf(series, open)
+    const subscription: HubSubscription = { framePrefix, sink, at: series.subscriptions.length, binding }
     binding.series.set(series, { sensor, subscription })
     series.subscriptions.push(subscription)
-    const known = series.first?.()
-    if (known !== undefined) sink.append(subscription.framePrefix, this.#encode(known.value), known.time)
+    return subscription
   }
 
   #encode(value: Value): Uint8Array {
@@ -287,7 +313,15 @@ export class Hub {
   /** Reports that a series is new, or that it answers to other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
     this.demand.born(sensor, series)
-    for (const binding of this.#named.of(series.name)) this.#match(binding, sensor, series)
+    const bindings = this.#named.of(series.name, sensor.owner)
+    for (let asked = 0; asked < this.#births.mostAtOnce(series); asked++) {
+      const { done, value } = bindings.next()
+      if (done === true) return
+      this.#match(value, sensor, series)
+    }
+    const known = series.first?.()
+    const first = known && { tail: this.#encode(known.value).slice(), time: known.time }
+    this.#births.askLater(sensor, series, bindings, this.#lastNumber, first)
   }
 
   /** Passes on a value of a series; `time` is in microseconds since 1970. */
@@ -309,8 +343,8 @@ export class Hub {
     // Most series have no subscription.
     if (series.subscriptions.length === 0) return
     if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())
-    series.subscriptions.length = 0
-    for (const binding of this.#named.of(series.name)) binding.forget(series)
+    const ended = series.subscriptions.splice(0) as HubSubscription[]
+    for (const { binding } of ended) binding?.forget(series)
   }
 
   close(): void {
@@ -322,14 +356,4 @@ export class Hub {
 function unlimited(): (tenant: string) => Count {
   const count = new Count('bound metrics', () => Number.POSITIVE_INFINITY)
   return () => count
-}
-
-/** Removes a subscription by moving the last one into its place: thousands may end at once. */
-function unsubscribe(series: Series, subscription: Subscription): void {
-  const { subscriptions } = series
-  const last = subscriptions.pop()
-  if (last !== undefined && last !== subscription) {
-    subscriptions[subscription.at] = last
-    last.at = subscription.at
-  }
 }

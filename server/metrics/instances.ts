@@ -2,9 +2,11 @@
 import type { Identity, Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { StatusError } from '../core/errors.ts'
+import type { Steps } from '../core/fair-work.ts'
 import type { Hub } from './hub.ts'
 import type { Ids } from './ids.ts'
 import { MetricInstance } from './instance.ts'
+import { isPattern } from './pattern.ts'
 import { Selection, type SelectionDefaults } from './selection.ts'
 
 export interface InstancesOptions {
@@ -12,56 +14,85 @@ export interface InstancesOptions {
   readonly ids: Ids
   readonly defaults: SelectionDefaults
   readonly maxPerIdentity: number
+  /** The most names with a `*` among them: each is compared with every new metric of its tenant. */
+  readonly maxPatternsPerIdentity: number
 }
+
+/** What one identity holds. */
+interface Held {
+  instances: number
+  patterns: number
+}
+
+const NOTHING: Readonly<Held> = { instances: 0, patterns: 0 }
 
 export class Instances {
   readonly #options: InstancesOptions
   readonly #instances = new Map<number, MetricInstance>()
-  readonly #counts = new Map<number, number>()
+  /** By user id. */
+  readonly #held = new Map<number, Held>()
 
   constructor(options: InstancesOptions) {
     this.#options = options
   }
 
   /** Checks name and arguments. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
-  select(identity: Reader, name: string, args: ArgumentList): Selection {
-    const selection = this.#select(identity, name, args)
-    selection.check()
+  *select(identity: Reader, name: string, args: ArgumentList): Steps<Selection> {
+    const selection = yield* this.#select(identity, name, args)
+    yield* selection.check()
     return selection
   }
 
   /** COLLECT: makes an instance with a new id. Throws as `select`, or QUOTA_EXCEEDED. */
-  collect(identity: Reader, name: string, args: ArgumentList): MetricInstance {
-    const selection = this.select(identity, name, args)
-    const count = this.#counts.get(identity.userId) ?? 0
-    if (count >= this.#options.maxPerIdentity) {
-      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${count} metric ids; stop some`)
+  *collect(identity: Reader, name: string, args: ArgumentList): Steps<MetricInstance> {
+    const selection = yield* this.select(identity, name, args)
+    const { maxPerIdentity, maxPatternsPerIdentity, ids } = this.#options
+    const { instances, patterns } = this.#held.get(identity.userId) ?? NOTHING
+    if (instances >= maxPerIdentity) {
+      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${instances} metric ids; stop some`)
     }
-    return this.#add(new MetricInstance(this.#options.ids.take(), selection))
+    if (isPattern(name) && patterns >= maxPatternsPerIdentity) {
+      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${patterns} metric ids of patterns; stop some`)
+    }
+    return yield* this.#add(new MetricInstance(ids.take(), selection))
   }
 
-  #select(identity: Reader, name: string, args: ArgumentList, restored = false): Selection {
+  #select(identity: Reader, name: string, args: ArgumentList, restored = false): Steps<Selection> {
     const { hub, defaults } = this.#options
-    return new Selection(hub.sensors, identity, name, args, { ...defaults, restored })
+    return Selection.of(hub.sensors, identity, name, args, { ...defaults, restored })
   }
 
   /**
    * Restores an instance from the store. What it measures may be missing at the moment, such as a disk that is mounted later.
    * Throws as `collect`.
    */
-  restore(id: number, identity: Identity, name: string, args: ArgumentList): MetricInstance {
-    const instance = new MetricInstance(id, this.#select(identity, name, args, true))
+  *restore(id: number, identity: Identity, name: string, args: ArgumentList): Steps<MetricInstance> {
+    const instance = new MetricInstance(id, yield* this.#select(identity, name, args, true))
     instance.stored = true
     this.#options.ids.claim(id)
-    return this.#add(instance)
+    return yield* this.#add(instance)
   }
 
-  #add(instance: MetricInstance): MetricInstance {
-    const { userId } = instance.owner
+  *#add(instance: MetricInstance): Steps<MetricInstance> {
     this.#instances.set(instance.id, instance)
-    this.#counts.set(userId, (this.#counts.get(userId) ?? 0) + 1)
-    this.#options.hub.demand.match(instance)
+    this.#count(instance, 1)
+    let isMatched = false
+    try {
+      yield* this.#options.hub.demand.match(instance)
+      isMatched = true
+    } finally {
+      // The connection that wanted it has ended.
+      if (!isMatched) this.remove(instance)
+    }
     return instance
+  }
+
+  #count({ owner, selection }: MetricInstance, more: 1 | -1): void {
+    const held = this.#held.get(owner.userId) ?? { ...NOTHING }
+    held.instances += more
+    if (isPattern(selection.name)) held.patterns += more
+    if (held.instances === 0) this.#held.delete(owner.userId)
+    else this.#held.set(owner.userId, held)
   }
 
   /** The instance if it exists and belongs to this identity. */
@@ -75,16 +106,13 @@ export class Instances {
     instance.unbound?.delete(instance)
     if (!this.#instances.delete(instance.id)) return false
     this.#options.hub.demand.remove(instance)
-    const { userId } = instance.owner
-    const count = (this.#counts.get(userId) ?? 1) - 1
-    if (count === 0) this.#counts.delete(userId)
-    else this.#counts.set(userId, count)
+    this.#count(instance, -1)
     this.#options.ids.free(instance.id)
     return true
   }
 
-  all(): MetricInstance[] {
-    return [...this.#instances.values()]
+  all(): IterableIterator<MetricInstance> {
+    return this.#instances.values()
   }
 
   of(userId: number): MetricInstance[] {

@@ -3,45 +3,49 @@
  * with an ARRAY of RECs. Records that do not fit one frame are left out, and the last REC then says {more = true}.
  */
 import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
+import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType, VALUE_HEADER_BYTES } from '../../protocol/monitor/constants.ts'
-import { type Field, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
+import {
+  type ArrayValue,
+  type Field,
+  readBareValue,
+  type Value,
+  VOID,
+  writeBareValue,
+} from '../../protocol/monitor/value.ts'
+import { isSteps, type Steps } from '../core/fair-work.ts'
 import type { Fences } from './fences.ts'
 import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
 import type { LabelName, Labels, Measurement } from './metric.ts'
-import type { Selection } from './selection.ts'
-
-/** Bytes reserved for the ARRAY's element type and count, and for the last REC. */
-const RESERVED_BYTES = 8 + 20
-/** Elements of an ARRAY have no type of their own. */
-const TYPE_BYTES = 4
-
-/**
- * Measures a selection. `now`, in microseconds, is the time of values that have none of their own. Returns a promise if a
- * sensor does not answer at once.
- */
-export function measure(selection: Selection, now: number, hub: MeasuringHub): Measurement | Promise<Measurement> {
-  return selection.isPattern ? measurePattern(selection, now, hub) : measureOne(selection, now, hub)
-}
+import type { PolledTarget, Selection } from './selection.ts'
 
 /** The hub says which sensors are fenced, and measures: what fails gives VOID. */
 export type MeasuringHub = Pick<Hub, 'fences' | 'faults'>
 /** Says which sensors are fenced; those give no values. */
 type Fenced = Pick<Fences, 'has'>
 
-function measureOne(
-  selection: Selection,
-  now: number,
-  { fences, faults }: MeasuringHub,
-): Measurement | Promise<Measurement> {
-  for (const target of selection.polled()) {
-    return fences.has(target.sensor) ? { value: VOID, time: now } : faults.measure(target, selection.identity)
+/** A measurement, or a promise of one that is there when all sensors have answered; a list is then made of what they said. */
+export type Measured = Measurement | Promise<Measurement | Steps<Measurement>>
+
+/** Measures a selection. `now`, in microseconds, is the time of values that have none of their own. */
+export function* measure(selection: Selection, now: number, hub: MeasuringHub): Steps<Measured> {
+  const { fences, faults } = hub
+  const targets = yield* selection.polled()
+  if (selection.isPattern) return yield* measurePattern(selection, targets, now, hub)
+  for (const target of targets) {
+    if (fences.has(target.sensor)) return { value: VOID, time: now }
+    const measured = faults.measure(target, selection.identity)
+    return isSteps<Measurement>(measured) ? yield* measured : measured
   }
   for (const sensor of selection.listening()) {
     if (fences.has(sensor)) continue
     for (const series of sensor.series(selection.exactName)) {
-      if (selection.openFor(sensor, series) === undefined) continue
+      if (selection.openFor(sensor, series) === undefined) {
+        yield
+        continue
+      }
       const last = sensor.last(series)
       if (last !== undefined) return last
     }
@@ -49,52 +53,53 @@ function measureOne(
   return { value: VOID, time: now }
 }
 
-function measurePattern(
-  selection: Selection,
-  now: number,
-  { fences, faults }: MeasuringHub,
-): Measurement | Promise<Measurement> {
-  const targets = selection.polled().filter(({ sensor }) => !fences.has(sensor))
-  const readings = targets.map((target) => {
-    return { labels: target.labels, open: target.open, measured: faults.measure(target, selection.identity) }
-  })
-  const waited = readings.map(({ measured }) => measured)
-  if (waited.every((measured) => !(measured instanceof Promise))) {
-    return records(selection, readings as LabelledMeasurement[], now, fences)
-  }
-  return Promise.all(waited).then((all) => {
-    return records(
-      selection,
-      readings.map((reading, index) => ({ ...reading, measured: all[index] as Measurement })),
-      now,
-      fences,
-    )
-  })
-}
-
 interface LabelledMeasurement {
   readonly labels: Labels
   readonly open: ReadonlySet<LabelName>
-  readonly measured: Measurement
+  readonly measured: Measurement | Promise<Measurement>
 }
 
-function records(
+function* measurePattern(
+  selection: Selection,
+  targets: readonly PolledTarget[],
+  now: number,
+  { fences, faults }: MeasuringHub,
+): Steps<Measured> {
+  const readings: LabelledMeasurement[] = []
+  for (const target of targets) {
+    const { sensor, labels, open } = target
+    if (fences.has(sensor)) continue
+    const measured = faults.measure(target, selection.identity)
+    readings.push({ labels, open, measured: isSteps<Measurement>(measured) ? yield* measured : measured })
+    yield
+  }
+  const answered = readings.map(({ measured }) => measured)
+  const list = (all: readonly Measurement[]) => listOf(selection, readings, all, now, fences)
+  if (answered.some((measured) => measured instanceof Promise)) return Promise.all(answered).then(list)
+  return yield* list(answered as Measurement[])
+}
+
+function* listOf(
   selection: Selection,
   readings: readonly LabelledMeasurement[],
+  answered: readonly Measurement[],
   now: number,
   fences: Fenced,
-): Measurement {
+): Steps<Measurement> {
   const list = new RecordList()
-  for (const { labels, open, measured } of readings) {
-    if (!list.add(patternRecord(labels, open, measured.value), measured.time)) break
+  for (const [index, { labels, open }] of readings.entries()) {
+    const { value, time } = answered[index] as Measurement
+    if (!list.add(patternRecord(labels, open, value), time)) break
+    yield
   }
   for (const sensor of selection.listening()) {
-    if (fences.has(sensor)) continue
-    for (const series of sensor.series(selection.exactName)) {
-      const open = selection.openFor(sensor, series)
-      const last = open === undefined ? undefined : sensor.last(series)
-      if (open === undefined || last === undefined) continue
-      if (!list.add(patternRecord(series.labels, open, last.value), last.time)) break
+    if (fences.has(sensor) || list.isFull) continue
+    for (const series of selection.series(sensor)) {
+      yield
+      const open = series && selection.openFor(sensor, series)
+      if (series === undefined || open === undefined) continue
+      const last = sensor.last(series)
+      if (last !== undefined && !list.add(patternRecord(series.labels, open, last.value), last.time)) break
     }
   }
   return { value: list.value(), time: list.time === 0 ? now : list.time }
@@ -105,38 +110,71 @@ export function patternRecord(labels: Labels, open: ReadonlySet<LabelName>, valu
   return [...openFields(labels, open), { name: 'value', ...value }]
 }
 
-/** An ARRAY of RECs that fits one frame. */
+/** The last REC of a list that is not complete. */
+const MORE: readonly Field[] = [{ name: 'more', type: BasicType.BOOLEAN, value: true }]
+const MORE_BYTES = 20
+/** The element type of the ARRAY; its count follows. */
+const ELEMENT_BYTES = 4
+const MAX_LIST_BYTES = MAX_FRAME_BYTES - VALUE_HEADER_BYTES - MORE_BYTES
+
+/** An ARRAY of RECs that fits one frame. Each REC is encoded once, as it is added. */
 export class RecordList {
-  readonly #items: (readonly Field[])[] = []
-  readonly #writer = new XdrWriter()
-  #bytes = VALUE_HEADER_BYTES + RESERVED_BYTES
-  #full = false
+  readonly #writer = new XdrWriter().uint32(BasicType.REC).uint32(0)
+  #count = 0
+  #isFull = false
   /** The latest time of the records. */
   time = 0
 
+  get isFull(): boolean {
+    return this.#isFull
+  }
+
   /** Adds a record; returns false if it does not fit. */
   add(record: readonly Field[], time = 0): boolean {
-    if (this.#full) return false
-    writeTyped(this.#writer.clear(), { type: BasicType.REC, value: record })
-    const bytes = this.#writer.length - TYPE_BYTES
-    if (this.#bytes + bytes > MAX_FRAME_BYTES) {
-      this.#full = true
+    if (this.#isFull) return false
+    const { length } = this.#writer
+    this.#write(record)
+    if (this.#writer.length > MAX_LIST_BYTES) {
+      this.#writer.length = length
+      this.#count--
       this.more()
       return false
     }
-    this.#bytes += bytes
-    this.#items.push(record)
     this.time = Math.max(this.time, time)
     return true
   }
 
   /** Marks the list as incomplete. */
   more(): void {
-    this.#full = true
-    this.#items.push([{ name: 'more', type: BasicType.BOOLEAN, value: true }])
+    this.#isFull = true
+    this.#write(MORE)
   }
 
+  #write(record: readonly Field[]): void {
+    writeBareValue(this.#writer, { type: BasicType.REC, value: record })
+    this.#count++
+  }
+
+  /** The list; nothing may be added after this. */
   value(): Value {
-    return { type: BasicType.ARRAY, value: { element: BasicType.REC, items: this.#items } }
+    const { length } = this.#writer
+    this.#writer.length = ELEMENT_BYTES
+    this.#writer.uint32(this.#count).length = length
+    return { type: BasicType.ARRAY, value: new EncodedArray(this.#writer.bytes()) }
+  }
+}
+
+/** An ARRAY of RECs in its XDR form. Its items are decoded only for those that look at them. */
+class EncodedArray implements ArrayValue {
+  readonly element = BasicType.REC
+  readonly encoded: Uint8Array
+
+  constructor(encoded: Uint8Array) {
+    this.encoded = encoded
+  }
+
+  get items(): ArrayValue['items'] {
+    const { value } = readBareValue(new XdrReader(this.encoded), BasicType.ARRAY)
+    return (value as ArrayValue).items
   }
 }

@@ -5,6 +5,7 @@
 import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
 import type { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
+import type { Steps } from '../core/fair-work.ts'
 
 /** A `continuous` metric can be measured at any time; an `event` metric has a value whenever something happens. */
 export type Kind = 'continuous' | 'event'
@@ -27,6 +28,11 @@ export interface Metric {
   readonly parameters: readonly Parameter[]
   /** Further fields from its source for the catalogue, computed when they are shown. */
   readonly details?: () => readonly Field[]
+}
+
+/** The order of the catalogue. */
+export function byName({ name: one }: Pick<Metric, 'name'>, { name: other }: Pick<Metric, 'name'>): number {
+  return one < other ? -1 : Number(one > other)
 }
 
 /** Arguments after conversion to the declared types, without those that every metric takes. */
@@ -57,8 +63,12 @@ interface Family {
   /** The prefix of its metric names, with the dot. */
   readonly family: string
   readonly owner: Owner
-  /** The metrics for the catalogue: all of a closed family, those seen so far of an open one. */
-  metrics(): Iterable<Metric>
+  /**
+   * The metrics for the catalogue, ascending by name: all of a closed family, those seen so far of an open one. A family of
+   * many gives only those whose names begin with `prefix` and come after `after`; others may ignore both. It may be read over
+   * several turns, while metrics come and go.
+   */
+  metrics(prefix?: string, after?: string): Iterable<Metric>
   /** The metric of this name; in an open family every well-formed name has one. */
   metric(name: string): Metric | undefined
   /** A sensor without it is not listed in `producer.sensors`. */
@@ -71,10 +81,16 @@ export interface PolledSensor extends Family {
   /** Throws StatusError INVALID_ARGUMENT if these arguments name nothing. */
   check(metric: Metric, args: Arguments): void
   /**
-   * Measures once; VOID means that it cannot be measured now, and so does an exception, which is counted and logged. `key` identifies a repeated request,
-   * so that each has its own period for rates.
+   * Measures once; VOID means that it cannot be measured now, and so does an exception, which is counted and logged. What
+   * takes long, such as a list of thousands, is given in steps. `key` identifies a repeated request, so that each has its own
+   * period for rates.
    */
-  measure(metric: Metric, args: Arguments, identity: Reader, key?: string): Measurement | Promise<Measurement>
+  measure(
+    metric: Metric,
+    args: Arguments,
+    identity: Reader,
+    key?: string,
+  ): Measurement | Promise<Measurement> | Steps<Measurement>
   /** Reports that no more requests with this key will come. */
   forget?(key: string): void
   /** True if two identities get different values. */
@@ -86,8 +102,11 @@ export interface PolledSensor extends Family {
 /** A sensor that receives values. It keeps the last value of each series and reports births, values and deaths to the hub. */
 export interface ListeningSensor extends Family {
   readonly polled: false
-  /** All live series, or those of one metric. */
-  series(name?: string): Iterable<Series>
+  /**
+   * All live series, or those of one metric. A sensor of many gives only those whose names begin with `prefix`; others may
+   * ignore it. They may be read over several turns, while series come and go: one that is there all the time is given once.
+   */
+  series(name?: string, prefix?: string): Iterable<Series>
   /**
    * Placeholders for series that the sensor could request but has not seen yet. They match whatever may come and never have
    * a value; demand for one makes the sensor look.

@@ -21,10 +21,15 @@ export function compilePattern(pattern: string): (text: string) => boolean {
   return matcher(pattern)
 }
 
+/** What every name begins with that a pattern matches. */
+export function literalPrefix(pattern: string): string {
+  const star = pattern.indexOf('*')
+  return star < 0 ? pattern : pattern.slice(0, star)
+}
+
 /** Whether a name that begins with `prefix` may match a name or pattern. */
 export function mayBegin(name: string, prefix: string): boolean {
-  const star = name.indexOf('*')
-  if (star < 0) return name.startsWith(prefix)
-  const fixed = name.slice(0, star)
+  if (!isPattern(name)) return name.startsWith(prefix)
+  const fixed = literalPrefix(name)
   return fixed.startsWith(prefix) || prefix.startsWith(fixed)
 }

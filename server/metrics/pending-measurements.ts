@@ -5,7 +5,8 @@
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
-import { type MeasuringHub, measure } from './measure.ts'
+import { type Effect, finish, isSteps, type Steps } from '../core/fair-work.ts'
+import { type Measured, type MeasuringHub, measure } from './measure.ts'
 import type { Measurement } from './metric.ts'
 import type { Selection } from './selection.ts'
 
@@ -13,11 +14,18 @@ const MAX_OUTSTANDING = 1024
 /** Everyone who waits for a shared measurement takes memory too. */
 const MAX_WAITING = 65_536
 
-/**
- * Calls `done` once: with the measurement, or with VOID at the deadline. Throws what `done` throws, or returns a promise that
- * rejects with it.
- */
-export type AwaitedMeasurement = (done: (measured: Measurement) => void) => void | Promise<void>
+/** Takes a measurement once. */
+export interface MeasurementTaker {
+  /** What was measured, or VOID at the deadline. */
+  take(measured: Measurement): void
+  /** False if nobody wants it any more: a list is not made then. */
+  isWanted(): boolean
+  /** Takes what is to be done when sensors that did not answer at once have done so. What it throws costs the taker. */
+  later(steps: Effect): void
+}
+
+/** Passes a measurement on. A list is made only now, in steps, so that none waits in memory. */
+export type AwaitedMeasurement = (taker: MeasurementTaker) => Steps<void> | undefined
 
 /** One measurement by a sensor, shared by all requests for the same that arrive while it is pending. */
 interface Shared {
@@ -30,6 +38,8 @@ interface Shared {
 interface Pending {
   /** By the key of the selection; a shared measurement counts once. */
   readonly shared: Map<string, Shared>
+  /** Lists, which are never shared: each shows what was there when its turn came. */
+  lists: number
   waiting: number
 }
 
@@ -47,34 +57,95 @@ export class PendingMeasurements {
   /** Begins a measurement. Throws StatusError BUSY if this identity has too many pending. */
   begin(selection: Selection): AwaitedMeasurement {
     const { userId } = selection.identity
-    const mine = this.#pending.get(userId) ?? { shared: new Map<string, Shared>(), waiting: 0 }
-    const existing = mine.shared.size === 0 ? undefined : mine.shared.get(selection.key)
-    if (existing === undefined ? mine.shared.size >= MAX_OUTSTANDING : mine.waiting >= MAX_WAITING) {
+    const mine = this.#pending.get(userId) ?? { shared: new Map<string, Shared>(), lists: 0, waiting: 0 }
+    const existing = mine.shared.size === 0 || selection.isList ? undefined : mine.shared.get(selection.key)
+    const isRoom = mine.shared.size + mine.lists < MAX_OUTSTANDING
+    if (existing === undefined ? !isRoom : mine.waiting >= MAX_WAITING) {
       throw new StatusError('BUSY', 'too many measurements are pending; wait for some of them')
     }
+    if (selection.isList) {
+      this.#pending.set(userId, mine)
+      mine.lists++
+      mine.waiting++
+      return (taker) => this.#list(selection, mine, taker)
+    }
     if (existing !== undefined) return this.#waitFor(existing, mine, selection)
-    const measured = measure(selection, this.#clock.microseconds(), this.#hub)
-    if (!(measured instanceof Promise)) return (done) => done(measured)
+    const measured = finish(this.#measure(selection)) as Measurement | Promise<Measurement>
+    if (!(measured instanceof Promise)) {
+      return (taker) => {
+        taker.take(measured)
+        return undefined
+      }
+    }
     const shared = { measured, waiting: 0 }
     mine.shared.set(selection.key, shared)
     this.#pending.set(userId, mine)
     return this.#waitFor(shared, mine, selection)
   }
 
+  #measure(selection: Selection): Steps<Measured> {
+    return measure(selection, this.#clock.microseconds(), this.#hub)
+  }
+
+  *#list(selection: Selection, mine: Pending, taker: MeasurementTaker): Steps<void> {
+    let isWaiting = false
+    try {
+      if (!taker.isWanted()) return
+      const measured = yield* this.#measure(selection)
+      if (measured instanceof Promise) {
+        isWaiting = true
+        void this.#untilDeadline(measured, selection).then((answered) => {
+          taker.later(() => this.#answered(answered, selection, mine, taker))
+        })
+      } else {
+        taker.take(measured)
+      }
+    } finally {
+      if (!isWaiting) this.#leaveList(selection, mine)
+    }
+  }
+
+  *#answered(
+    answered: Measurement | Steps<Measurement>,
+    selection: Selection,
+    mine: Pending,
+    taker: MeasurementTaker,
+  ): Steps<void> {
+    try {
+      taker.take(isSteps<Measurement>(answered) ? yield* answered : answered)
+    } finally {
+      this.#leaveList(selection, mine)
+    }
+  }
+
+  #leaveList({ identity }: Selection, mine: Pending): void {
+    mine.lists--
+    mine.waiting--
+    if (mine.waiting === 0) this.#pending.delete(identity.userId)
+  }
+
   #waitFor(shared: Shared, mine: Pending, selection: Selection): AwaitedMeasurement {
     shared.waiting++
     mine.waiting++
-    const first = new Promise<Measurement>((resolve) => {
+    const first = this.#untilDeadline(shared.measured, selection)
+    void first.then(() => this.#leave(shared, mine, selection))
+    return (taker) => {
+      void first.then((measured) => taker.later(() => taker.take(measured)))
+      return undefined
+    }
+  }
+
+  /** What a sensor answers, or VOID when the deadline of the selection has passed. */
+  #untilDeadline<T>(measured: Promise<T>, { deadlineMs }: Selection): Promise<T | Measurement> {
+    return new Promise((resolve) => {
       const timer = this.#clock.setTimeout(() => {
         resolve({ value: VOID, time: this.#clock.microseconds() })
-      }, selection.deadlineMs)
-      void shared.measured.then((measured) => {
+      }, deadlineMs)
+      void measured.then((answered) => {
         this.#clock.clear(timer)
-        resolve(measured)
+        resolve(answered)
       })
     })
-    void first.then(() => this.#leave(shared, mine, selection))
-    return (done) => first.then(done)
   }
 
   /** One request has its answer. The last one removes the shared measurement, and the identity's entry. */

@@ -2,6 +2,7 @@
 import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../core/clock.ts'
+import { FairWork, isSteps } from '../core/fair-work.ts'
 import { Fences } from './fences.ts'
 import type { Measurement, PolledSensor } from './metric.ts'
 import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
@@ -20,13 +21,15 @@ export class Poller {
   readonly #clock: Clock
   readonly #fences: Fences
   readonly #faults: SensorFaults
+  readonly #work: FairWork
   /** By sensor, because two sensors may have a metric of the same name. */
   readonly #groups = new WeakMap<PolledSensor, Map<string, Group>>()
 
-  constructor(clock: Clock, fences = new Fences(), faults = new SensorFaults(clock)) {
+  constructor(clock: Clock, fences = new Fences(), faults = new SensorFaults(clock), work = new FairWork(clock)) {
     this.#clock = clock
     this.#fences = fences
     this.#faults = faults
+    this.#work = work
   }
 
   /** Measures at once for this listener, then every `intervalMs` for all that share the timer. The returned function ends it. */
@@ -75,7 +78,8 @@ export class Poller {
   /** A measurement that is pending when its sensor is fenced is discarded: VOID was sent at that moment. */
   #measure({ target, identity, key }: Group, to: (measured: Measurement | undefined) => void): void {
     const { sensor } = target
-    deliver(this.#faults.measure(target, identity, key), (measured) => {
+    const measured = this.#faults.measure(target, identity, key)
+    deliver(isSteps<Measurement>(measured) ? this.#work.run(identity, measured) : measured, (measured) => {
       to(this.#fences.has(sensor) ? undefined : measured)
     })
   }

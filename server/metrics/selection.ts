@@ -8,6 +8,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
+import type { Steps } from '../core/fair-work.ts'
 import { convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
 import {
   type Arguments,
@@ -22,12 +23,14 @@ import {
   type Sensor,
   type Series,
 } from './metric.ts'
-import { compilePattern, isPattern, mayBegin } from './pattern.ts'
+import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
 
 const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
 const DEADLINE_MS = 10_000
 const MAX_DEADLINE_MS = 600_000
+/** Names that are compared with a pattern in one step. */
+const NAMES_PER_STEP = 64
 
 /** Arguments as a key that does not depend on their order. */
 export function keyOfArguments(args: Arguments): [string, unknown][] {
@@ -69,6 +72,75 @@ export function keyOfReader({ userId, scope }: Reader): string {
   return JSON.stringify([userId, scope])
 }
 
+/** The metrics that a name or pattern may select for one identity, as they are at the moment. */
+class Candidates {
+  /** Sensors whose family may hold matching metrics. Rights are judged whenever they are used. */
+  readonly sensors: ReadonlySet<Sensor>
+  readonly matchesName: (name: string) => boolean
+  /** What all matching names begin with. */
+  readonly prefix: string
+  readonly #name: string
+  readonly #identity: Reader
+  readonly #rights: SelectionDefaults['rights']
+
+  constructor(sensors: readonly Sensor[], identity: Reader, name: string, rights: SelectionDefaults['rights']) {
+    this.sensors = new Set(sensors.filter(({ family }) => mayBegin(name, family)))
+    this.matchesName = compilePattern(name)
+    this.prefix = literalPrefix(name)
+    this.#name = name
+    this.#identity = identity
+    this.#rights = rights
+  }
+
+  /**
+   * Passes on the metrics of a sensor until `take` returns false. A sensor of others is passed over before any name is looked
+   * at, so that time tells nothing of them; and a metric that no arguments would make readable is treated as absent [MON 9].
+   * `shown`: whether this is judged.
+   */
+  *of(sensor: Sensor, take: (metric: Metric) => boolean, shown = true): Steps<boolean> {
+    if (shown && !mayRead(this.#identity, sensor.owner)) return true
+    if (!isPattern(this.#name)) {
+      const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
+      return metric === undefined || (shown && !this.#isShown(sensor, metric)) || take(metric)
+    }
+    let seen = 0
+    for (const metric of sensor.metrics(this.prefix)) {
+      if (++seen % NAMES_PER_STEP === 0) yield
+      // Lists, such as producer.metrics, nest too deep for the REC of a pattern.
+      if (metric.type === BasicType.ARRAY || !this.matchesName(metric.name)) continue
+      if ((!shown || this.#isShown(sensor, metric)) && !take(metric)) return false
+      yield
+    }
+    if (seen > 0) yield
+    return true
+  }
+
+  *all(take: (metric: Metric) => boolean, shown = true): Steps<void> {
+    for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, shown))) return
+  }
+
+  #isShown({ owner }: Sensor, { name }: Metric): boolean {
+    return this.#rights.mayReadSome(this.#identity, owner, name)
+  }
+
+  /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
+  *survey(list: ArgumentList, shown: boolean): Steps<Metric[]> {
+    const found: Metric[] = []
+    const [kinds, known] = [new Set<Kind>(), new Set<string>(everyPattern)]
+    yield* this.all((metric) => {
+      const isNew = !kinds.has(metric.kind) || metric.parameters.some(({ name }) => !known.has(name))
+      if (isNew) found.push(metric)
+      kinds.add(metric.kind)
+      for (const { name } of metric.parameters) known.add(name)
+      return !(isPattern(this.#name) && kinds.has('continuous') && list.every(({ name }) => known.has(name)))
+    }, shown)
+    return found
+  }
+}
+
+/** The arguments that every pattern takes. */
+const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
+
 export class Selection {
   readonly name: string
   readonly identity: Reader
@@ -83,27 +155,36 @@ export class Selection {
   /** Undefined if nothing was known about the metric when the selection was made. */
   readonly #kind: Kind | undefined
   readonly #rights: SelectionDefaults['rights']
-  /** Sensors whose family may hold matching metrics. Rights are judged whenever the selection is used. */
-  readonly #sensors: readonly Sensor[]
-  readonly #matchesName: (name: string) => boolean
+  readonly #candidates: Candidates
   readonly #values: Arguments
   /** Matchers of the selecting arguments that are text. */
   readonly #matchers = new Map<string, (text: string) => boolean>()
 
-  /** Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
-  constructor(
+  /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
+  static *of(
     sensors: readonly Sensor[],
     identity: Reader,
     name: string,
     list: ArgumentList,
     defaults: SelectionDefaults,
+  ): Steps<Selection> {
+    const candidates = new Candidates(sensors, identity, name, defaults.rights)
+    const metrics = yield* candidates.survey(list, defaults.restored !== true)
+    return new Selection(candidates, identity, name, list, defaults, metrics)
+  }
+
+  private constructor(
+    candidates: Candidates,
+    identity: Reader,
+    name: string,
+    list: ArgumentList,
+    defaults: SelectionDefaults,
+    metrics: readonly Metric[],
   ) {
     this.name = name
     this.identity = identity
-    this.#matchesName = compilePattern(name)
+    this.#candidates = candidates
     this.#rights = defaults.rights
-    this.#sensors = sensors.filter(({ family }) => mayBegin(name, family))
-    const metrics = defaults.restored ? this.#metrics(() => true) : this.#metrics()
     const first = metrics[0]
     if (!isPattern(name) && first === undefined) {
       throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
@@ -111,10 +192,10 @@ export class Selection {
     const declared = declaredFor(name, metrics)
     this.#values = convertArguments(list, declared, name)
     this.args = storable(this.#values, declared)
-    const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
-    this.#kind = isKnown ? kindOf(metrics) : undefined
     this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
     this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
+    const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
+    this.#kind = isKnown ? kindOf(metrics) : undefined
     for (const label of labelNames) {
       const value = this.#values.get(label)
       if (typeof value === 'string') this.#matchers.set(label, compilePattern(value))
@@ -124,24 +205,31 @@ export class Selection {
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 
-  get kind(): Kind {
-    return this.#kind ?? kindOf(this.#metrics(() => true))
+  /** Its kind: that of an open family may become known later. */
+  *kind(): Steps<Kind> {
+    if (this.#kind !== undefined) return this.#kind
+    return kindOf(yield* this.#candidates.survey([], true))
   }
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
-  check(): void {
-    if (!this.isAllowed) {
+  *check(): Steps<void> {
+    if (!(yield* this.isAllowed())) {
       throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
-    for (const { sensor, metric, args } of this.polled()) sensor.check(metric, args)
+    for (const { sensor, metric, args } of yield* this.polled()) sensor.check(metric, args)
   }
 
   /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */
-  get isAllowed(): boolean {
+  *isAllowed(): Steps<boolean> {
     if (isPattern(this.name)) return true
-    if (this.isPattern) return this.#metrics().length > 0
-    if (this.listening().some((sensor) => this.#metricsOf(sensor).length > 0)) return true
-    return this.polled().length > 0 || this.events().length > 0
+    let isShown = false
+    const show = (): boolean => {
+      isShown = true
+      return false
+    }
+    if (this.isPattern) yield* this.#candidates.all(show)
+    else for (const sensor of this.listening()) yield* this.#candidates.of(sensor, show)
+    return isShown || (!this.isPattern && (yield* this.polled()).length + (yield* this.events()).length > 0)
   }
 
   /** A key that two selections of one identity share if they measure the same. */
@@ -153,45 +241,63 @@ export class Selection {
   }
 
   /** The matching metrics that are measured on request. */
-  polled(): PolledTarget[] {
+  *polled(): Steps<PolledTarget[]> {
     const targets: PolledTarget[] = []
-    for (const sensor of this.#sensors) {
+    for (const sensor of this.#candidates.sensors) {
       if (sensor.polled !== true) continue
-      for (const metric of this.#metricsOf(sensor)) {
+      yield* this.#candidates.of(sensor, (metric) => {
         const args = this.#argumentsFor(metric)
         const labels = sensor.labels(metric)
         if (args !== undefined && this.#matchesLabels(metric, labels) && this.#mayRead(sensor, metric, labels, args)) {
           targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
         }
-      }
+        return true
+      })
     }
     return targets
   }
 
-  events(): EventTarget[] {
+  *events(): Steps<EventTarget[]> {
     const targets: EventTarget[] = []
-    for (const sensor of this.#sensors) {
+    for (const sensor of this.#candidates.sensors) {
       if (sensor.polled !== 'event') continue
-      for (const metric of this.#metricsOf(sensor)) {
+      yield* this.#candidates.of(sensor, (metric) => {
         const args = this.#argumentsFor(metric)
         const labels = { name: metric.name }
-        if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) continue
-        targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
-      }
+        if (args !== undefined && this.#mayRead(sensor, metric, labels, args)) {
+          targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
+        }
+        return true
+      })
     }
     return targets
   }
 
   /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
-    return this.#sensors.filter((sensor): sensor is ListeningSensor => {
+    return [...this.#candidates.sensors].filter((sensor): sensor is ListeningSensor => {
       return sensor.polled === false && mayRead(this.identity, sensor.owner)
     })
   }
 
+  /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
+  *series(sensor: ListeningSensor): Generator<Series | undefined> {
+    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.has(sensor)) return
+    let [seen, name, matches] = [0, '', false]
+    for (const series of sensor.series(this.exactName, this.#candidates.prefix)) {
+      if (series.name !== name) {
+        name = series.name
+        matches = this.#candidates.matchesName(name)
+      }
+      if (matches) yield series
+      else if (++seen % NAMES_PER_STEP === 0) yield undefined
+    }
+  }
+
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): ReadonlySet<LabelName> | undefined {
-    if (!this.#sensors.includes(sensor) || !this.#matchesName(series.name)) return undefined
+    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.has(sensor)) return undefined
+    if (!this.#candidates.matchesName(series.name)) return undefined
     const metric = sensor.metric(series.name)
     if (metric === undefined || this.#argumentsFor(metric) === undefined) return undefined
     for (const parameter of metric.parameters) {
@@ -207,14 +313,9 @@ export class Selection {
     return this.#open(metric)
   }
 
-  /** The one name whose series can match; undefined for a pattern, where any series can. */
+  /** The one name whose series can match; undefined for a pattern. */
   get exactName(): string | undefined {
     return isPattern(this.name) ? undefined : this.name
-  }
-
-  /** A metric that no arguments would make readable is treated as absent [MON 9]. */
-  #isShown({ owner }: Sensor, { name }: Metric): boolean {
-    return this.#rights.mayReadSome(this.identity, owner, name)
   }
 
   #mayRead(sensor: Sensor, { name }: Metric, labels: Labels, args?: Arguments): boolean {
@@ -223,21 +324,6 @@ export class Selection {
       return value === undefined ? undefined : String(value)
     }
     return this.#rights.mayRead(this.identity, sensor.owner, name, argument)
-  }
-
-  #metrics(isShown?: () => boolean): Metric[] {
-    return this.#sensors.flatMap((sensor) => this.#metricsOf(sensor, isShown))
-  }
-
-  #metricsOf(sensor: Sensor, isShown = (metric: Metric): boolean => this.#isShown(sensor, metric)): Metric[] {
-    if (!isPattern(this.name)) {
-      const metric = this.name.startsWith(sensor.family) ? sensor.metric(this.name) : undefined
-      return metric === undefined || !isShown(metric) ? [] : [metric]
-    }
-    // Lists, such as producer.metrics, nest too deep for the REC of a pattern.
-    return [...sensor.metrics()].filter((metric) => {
-      return metric.type !== BasicType.ARRAY && this.#matchesName(metric.name) && isShown(metric)
-    })
   }
 
   /** The arguments for a metric; undefined if one was given that it does not take, so that a pattern skips the metric. */
@@ -277,7 +363,7 @@ export class Selection {
   /** Rejects an exact name of this producer's own metrics with another source: it can never name anything. */
   #checkOwn(metric: Metric): void {
     const own = metric.parameters.find(({ selects }) => selects === 'own')
-    const isOurs = this.#sensors.some((sensor) => {
+    const isOurs = [...this.#candidates.sensors].some((sensor) => {
       return sensor.polled === true && this.#matchesLabels(metric, sensor.labels(metric))
     })
     if (own === undefined || isOurs) return

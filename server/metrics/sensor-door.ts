@@ -8,6 +8,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { StatusError } from '../core/errors.ts'
+import { isSteps, type Steps } from '../core/fair-work.ts'
 import type { Hub } from './hub.ts'
 import type { EventSensor, ListeningSensor, Measurement, Metric, PolledSensor, Sensor, Series } from './metric.ts'
 import { valueProblem } from './value-problem.ts'
@@ -101,6 +102,10 @@ export class SensorDoor implements SensorHub {
     return measured
   }
 
+  *#checkedSteps(metric: Metric, steps: Steps<Measurement>): Steps<Measurement> {
+    return this.#checked(metric, yield* steps)
+  }
+
   #admit(sensor: Sensor): Sensor {
     if (sensor.polled === 'event') return this.#events(sensor)
     return sensor.polled ? this.#polled(sensor) : this.#listening(sensor)
@@ -143,6 +148,7 @@ export class SensorDoor implements SensorHub {
       // The hub takes what this throws, for every sensor.
       measure: (metric, args, identity, key) => {
         const measured = sensor.measure(metric, args, identity, key)
+        if (isSteps<Measurement>(measured)) return this.#checkedSteps(metric, measured)
         return measured instanceof Promise
           ? measured.then((later) => this.#checked(metric, later))
           : this.#checked(metric, measured)

@@ -5,6 +5,7 @@
 import type { Owner, Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
+import { isSteps, type Steps } from '../core/fair-work.ts'
 import { Faults } from '../core/faults.ts'
 import type { Measurement, SensorStatus } from './metric.ts'
 import type { PolledTarget } from './selection.ts'
@@ -39,13 +40,18 @@ export class SensorFaults {
   }
 
   /** Measures once; what the sensor throws or rejects with is reported, and gives VOID. */
-  measure({ sensor, metric, args }: PolledTarget, reader: Reader, key?: string): Measurement | Promise<Measurement> {
+  measure(
+    { sensor, metric, args }: PolledTarget,
+    reader: Reader,
+    key?: string,
+  ): Measurement | Promise<Measurement> | Steps<Measurement> {
     const failed = (error: unknown): Measurement => {
       this.report(sensor, error)
       return { value: VOID, time: this.#clock.microseconds() }
     }
     try {
       const measured = sensor.measure(metric, args, reader, key)
+      if (isSteps<Measurement>(measured)) return guardedSteps(measured, failed)
       return measured instanceof Promise ? measured.catch(failed) : measured
     } catch (error) {
       return failed(error)
@@ -62,5 +68,13 @@ export class SensorFaults {
       state: isRecent ? 'failed' : status.state,
       counters: { ...status.counters, faults: faults.count },
     }
+  }
+}
+
+function* guardedSteps<T>(steps: Steps<T>, failed: (error: unknown) => T): Steps<T> {
+  try {
+    return yield* steps
+  } catch (error) {
+    return failed(error)
   }
 }

@@ -1,26 +1,30 @@
 /**
  * Reads the commands of a connection and dispatches them one by one, in order [MON 7]: each is checked (authenticated,
- * known, decodes), handed to its handler and answered exactly once. While one is decided, or too much is unanswered or
- * unread by the peer, the rest waits in the source, and the link is paused to slow the peer down.
+ * known, decodes), handed to its handler and answered exactly once. Commands are work that shares the time of the event loop
+ * with other sessions. While they wait for their turn, or one is decided, or too much is unanswered or unread by the peer,
+ * the rest waits in the source, and the link is paused to slow the peer down.
  */
 import { ProtocolError } from '../../protocol/errors.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
 import type { CommandName } from '../../protocol/monitor/commands.ts'
 import { noSuchTransaction, refusalOf, StatusError } from '../core/errors.ts'
+import { type Effect, type FairWork, isSteps, type Party, type Steps, type Work } from '../core/fair-work.ts'
 import { type CommandSource, JsonCommandSource, XdrCommandSource } from './command-source.ts'
-import type { CommandHandler, CommandHandlers, CommandSession, Outcome } from './handler.ts'
-import type { ResponseWriter } from './response-writer.ts'
+import type { CommandHandler, CommandHandlers, CommandSession, Decision, Reply } from './handler.ts'
+import type { Effects, ResponseWriter } from './response-writer.ts'
 
 /** Reading stops while this many commands are unanswered [MON 8 Window]. */
 const MAX_UNANSWERED = 65_536
-/** The most that the commands of one turn may set going: their effects start before more commands are dispatched. */
-const MAX_COST_PER_TURN = 256
+/** No command is dispatched while so many have effects that have not ended. */
+const MAX_EFFECTS = 256
+/** Plain COMMITs that are handled before the clock is looked at. */
+const COMMITS_PER_STEP = 256
 /** The commands that are accepted before AUTH [MON 6.3]. */
 const BEFORE_AUTH: ReadonlySet<CommandName> = new Set(['NOP', 'AUTH', 'WRAP'])
 const BYTES_AFTER_WRAP = 'bytes after a WRAP before its response'
 
 /** The session as its command reader needs it. */
-export interface ReadSession extends CommandSession {
+export interface ReadSession extends CommandSession, Party {
   readonly isOver: boolean
   /** The uppermost layer of the connection. */
   readonly link: Link
@@ -43,22 +47,31 @@ export interface CommandReaderOptions {
   readonly format: 'xdr' | 'json'
   readonly responses: ResponseWriter
   readonly handlers: CommandHandlers
+  readonly work: FairWork
 }
 
-export class CommandReader implements LinkListener {
+export class CommandReader implements LinkListener, Work {
   readonly #session: ReadSession
   readonly #responses: ResponseWriter
   readonly #handlers: CommandHandlers
   readonly #source: CommandSource
-  /** True while a command is decided asynchronously. */
+  readonly #work: FairWork
+  /** True while commands are dispatched, or wait for their turn. */
+  #isAtWork = false
+  /** True while they wait for their turn. */
+  #isWaiting = false
+  /** True while a command is decided: no other is dispatched. */
   #isDeciding = false
+  /** The command that is worked out in steps. */
+  #current: { readonly seq: number; readonly steps: Steps<Decision> } | undefined
   #isPaused = false
   /** True once the peer sends no more. */
   #isFinished = false
   #isStopped = false
 
-  constructor({ session, format, responses, handlers }: CommandReaderOptions) {
+  constructor({ session, format, responses, handlers, work }: CommandReaderOptions) {
     this.#session = session
+    this.#work = work
     this.#responses = responses
     this.#handlers = handlers
     this.#source = format === 'xdr' ? new XdrCommandSource() : new JsonCommandSource()
@@ -79,7 +92,7 @@ export class CommandReader implements LinkListener {
       this.#session.fail(error.message, error.code === 'FRAME_TOO_LONG' ? 1009 : 1007)
       return
     }
-    this.#pump()
+    this.#begin()
   }
 
   data(chunk: Uint8Array): void {
@@ -91,7 +104,7 @@ export class CommandReader implements LinkListener {
       this.#session.fail(BYTES_AFTER_WRAP)
     } else {
       source.push(chunk)
-      this.#pump()
+      this.#begin()
     }
   }
 
@@ -120,8 +133,8 @@ export class CommandReader implements LinkListener {
 
   /** Dispatches the commands that wait, and reads on, as far as that is possible now. */
   resume(): void {
-    if (this.#mayDispatch && !this.#source.isDrained) this.#pump()
-    else this.#updateFlow()
+    if (!this.#source.isDrained) this.#begin()
+    else if (!this.#isAtWork) this.#updateFlow()
   }
 
   /** False if what arrives is read only to be dropped. */
@@ -129,48 +142,99 @@ export class CommandReader implements LinkListener {
     return !(this.#session.isOver || this.#isFinished || this.#isStopped)
   }
 
-  #pump(): void {
-    const source = this.#source
+  /** Dispatches what has arrived: at once if nobody else waits, and the rest when it is its turn. */
+  #begin(): void {
+    if (this.#isAtWork) return
+    if (this.#mayWork) {
+      this.#isAtWork = true
+      this.#work.add(this.#session, this)
+      this.#isWaiting = this.#isAtWork
+    }
+    this.#updateFlow()
+    this.#source.settle()
+  }
+
+  /** Dispatches the plain COMMITs that are next and one other command, or goes on with one. */
+  step(): boolean {
     try {
-      while (this.#mayDispatch && source.next()) this.#dispatch()
+      if (this.#current !== undefined) this.#continue(this.#current)
+      else if (!this.#dispatchSome()) return this.#rest()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#session.fail(error.message)
     }
+    return this.#mayWork ? false : this.#rest()
+  }
+
+  /** Returns false if no whole command is there. */
+  #dispatchSome(): boolean {
+    for (let commits = 0; commits < COMMITS_PER_STEP && this.#mayDispatch; commits++) {
+      if (!this.#source.next()) return false
+      if (!this.#dispatch()) break
+    }
+    return true
+  }
+
+  #rest(): true {
+    this.#isAtWork = false
+    if (this.#session.isOver) this.dropped()
+    if (!this.#isWaiting) return true
+    this.#isWaiting = false
     this.#updateFlow()
-    source.settle()
+    this.#source.settle()
+    return true
+  }
+
+  failed(error: unknown): void {
+    this.#rest()
+    this.#session.crashed(error)
+  }
+
+  /** The connection has ended: nobody would read the response. */
+  dropped(): void {
+    this.#isAtWork = false
+    this.#current?.steps.return(0)
+    this.#current = undefined
+  }
+
+  get #mayWork(): boolean {
+    return this.#current !== undefined ? !this.#session.isOver : this.#mayDispatch && !this.#source.isDrained
   }
 
   get #mayDispatch(): boolean {
     const session = this.#session
     if (session.isOver || this.#isStopped || this.#isDeciding || session.isWrapping) return false
-    const { cost, unanswered } = this.#responses
-    return cost < MAX_COST_PER_TURN && unanswered < MAX_UNANSWERED && !session.behind
+    const { effects, unanswered } = this.#responses
+    return effects < MAX_EFFECTS && unanswered < MAX_UNANSWERED && !session.behind
   }
 
   /** Pauses or resumes the link. It is not paused where the bytes that arrive have to be refused or dropped. */
   #updateFlow(): void {
     const session = this.#session
     if (session.isOver) return
-    if (this.#isFinished && this.#mayDispatch && this.#responses.unanswered === 0) {
+    const { unanswered, effects } = this.#responses
+    if (this.#isFinished && !this.#isAtWork && this.#mayDispatch && unanswered === 0 && effects === 0) {
       session.end()
       return
     }
-    const pause = !this.#mayDispatch && !this.#isStopped && !session.isWrapping
+    const pause = (this.#isWaiting || !this.#mayDispatch) && !this.#isStopped && !session.isWrapping
     if (pause === this.#isPaused) return
     this.#isPaused = pause
     if (pause) session.link.pause()
     else session.link.resume()
   }
 
-  #dispatch(): void {
+  /** Returns true for a plain COMMIT. */
+  #dispatch(): boolean {
     const { seq, plainCommit } = this.#source
+    const isCommit = plainCommit >= 0 && this.#session.isAuthenticated
     try {
-      if (plainCommit >= 0 && this.#session.isAuthenticated) this.#commit(seq, plainCommit)
+      if (isCommit) this.#commit(seq, plainCommit)
       else this.#handle(seq)
     } catch (error) {
       this.#refuse(seq, error)
     }
+    return isCommit
   }
 
   #commit(seq: number, transaction: number): void {
@@ -205,12 +269,59 @@ export class CommandReader implements LinkListener {
     else this.#session.wrap(seq, layer)
   }
 
-  #respond(seq: number, outcome: Outcome | Promise<Outcome>): void {
-    const responses = this.#responses
-    if (typeof outcome === 'number') responses.ok(seq, outcome)
-    else if (outcome instanceof Promise) this.#decide(seq, outcome, (decided) => this.#respond(seq, decided))
-    else if (outcome.stored) responses.okWhenDurable(seq, outcome.result, outcome.onSent)
-    else responses.ok(seq, outcome.result, outcome.onSent, outcome.cost)
+  #respond(seq: number, decision: Decision): void {
+    if (typeof decision === 'number') this.#responses.ok(seq, decision)
+    else if (decision instanceof Promise) this.#decide(seq, decision, (decided) => this.#respond(seq, decided))
+    else if (isSteps<Decision>(decision)) this.#workOut(seq, decision)
+    else this.#reply(seq, decision)
+  }
+
+  #reply(seq: number, reply: Reply): void {
+    let effects: Effects | undefined = (reply.onSent ?? reply.answer) ? reply : undefined
+    if (reply.alone === true) effects = { ...reply, answer: this.#alone(reply.answer) }
+    if (reply.stored === true) this.#responses.okWhenDurable(seq, reply.result, effects)
+    else this.#responses.ok(seq, reply.result, effects)
+  }
+
+  /** Most commands are worked out in their first step. */
+  #workOut(seq: number, steps: Steps<Decision>): void {
+    const { done, value } = steps.next()
+    if (done === true) {
+      this.#respond(seq, value)
+      return
+    }
+    this.#isDeciding = true
+    this.#current = { seq, steps }
+  }
+
+  #continue({ seq, steps }: { readonly seq: number; readonly steps: Steps<Decision> }): void {
+    try {
+      const { done, value } = steps.next()
+      if (done !== true) return
+      this.#decided()
+      this.#respond(seq, value)
+    } catch (error) {
+      this.#decided()
+      this.#refuse(seq, error)
+    }
+  }
+
+  #decided(): void {
+    this.#isDeciding = false
+    this.#current = undefined
+  }
+
+  /** Handles no other command before an answer was made. */
+  #alone(answer: Effect | undefined): Effect {
+    this.#isDeciding = true
+    const readOn = (): void => {
+      this.#isDeciding = false
+      this.#session.resume()
+    }
+    return function* () {
+      yield* answer?.() ?? []
+      readOn()
+    }
   }
 
   /** A decision takes effect even if the connection has ended meanwhile: a hold is released, a control runs. */
@@ -222,7 +333,9 @@ export class CommandReader implements LinkListener {
       } catch (error) {
         this.#refuse(seq, error)
       }
-      this.#session.resume()
+      if (this.#session.isOver) this.dropped()
+      else if (this.#current === undefined) this.#session.resume()
+      else this.#begin()
     }
     this.#isDeciding = true
     decision

@@ -9,6 +9,7 @@ import type { QueueHost } from '../channels/queue-host.ts'
 import type { Registry } from '../channels/registry.ts'
 import type { TurnScheduler } from '../channels/turn-scheduler.ts'
 import type { Clock } from '../core/clock.ts'
+import type { FairWork } from '../core/fair-work.ts'
 import type { Faults } from '../core/faults.ts'
 import type { Logger } from '../core/log.ts'
 
@@ -19,6 +20,8 @@ export interface SessionContext {
   readonly log: Logger
   readonly faults: Faults
   readonly turn: TurnScheduler
+  /** The time of the event loop that sessions share. */
+  readonly work: FairWork
   readonly journal: Journal
   readonly host: Pick<QueueHost, 'refusing'>
   readonly registry: Registry

@@ -1,6 +1,7 @@
 /**
  * Writes the responses of a session: some at once, others when the change that they confirm is durable. All responses of
- * a turn leave in one write. The effects of a command (`onSent`) start when its response is written, never before.
+ * a turn leave in one write. The effects of a command start when its response is written, never before. They run one after
+ * the other in the time that sessions share, and answers are made only while the peer takes them.
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Capabilities, writeCapabilities } from '../../protocol/monitor/capabilities.ts'
@@ -8,14 +9,19 @@ import { writeAuth, writeNotice, writeResponse } from '../../protocol/monitor/me
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { DurabilityWaiter, Journal } from '../channels/journal.ts'
 import type { Task, TurnScheduler } from '../channels/turn-scheduler.ts'
-import type { Effect } from './handler.ts'
+import type { Effect, FairWork, Party, Steps, Work } from '../core/fair-work.ts'
 import type { LinkWriter } from './link-writer.ts'
 
 export interface ResponseWriterOptions {
   readonly journal: Journal
   readonly turn: TurnScheduler
   readonly linkWriter: LinkWriter
-  /** Called after responses were written or drained: reading may continue. */
+  readonly work: FairWork
+  /** The tenant that effects are done for; it changes with AUTH. */
+  readonly tenant: () => string
+  /** True while the peer does not take its responses and answers. */
+  readonly isBehind: () => boolean
+  /** Called after responses were written or drained, or effects have ended: reading may continue. */
   readonly onProgress: () => void
   /** Takes what an effect, or writing, has thrown. */
   readonly failed: (error: unknown) => void
@@ -27,15 +33,32 @@ interface PendingDurable {
   /** The position after their last byte in the writer of pending responses. */
   end: number
   count: number
-  readonly onSent: Effect[]
+  readonly effects: Effects[]
+}
+
+/** What a command sets going. */
+export interface Effects {
+  /** Called once the response is sent. */
+  readonly onSent?: () => void
+  /** Makes the answer, after that, and after the answers of the commands before. */
+  readonly answer?: Effect
 }
 
 export class ResponseWriter implements Task, DurabilityWaiter {
   readonly #options: ResponseWriterOptions
   readonly #ready = new XdrWriter(1024)
-  #onSent: Effect[] = []
-  /** The cost of `#onSent` above one for each. */
-  #extraCost = 0
+  /** The effects of responses that are ready. */
+  #ofReady: Effects[] = []
+  /** Those of responses that were sent. */
+  readonly #effects = new Fifo<Effects>()
+  readonly #answers = new Fifo<Effect>()
+  /** The answer that is being made. */
+  #current: Steps<void> | undefined
+  /** True while effects run, or wait for their turn. */
+  #isAtWork = false
+  /** Effects outlive the connection. */
+  readonly #party: Party
+  readonly #work: Work = { step: () => this.#step(), failed: (error) => this.#effectFailed(error) }
   readonly #pending = new XdrWriter(1024)
   readonly #pendingMarks: PendingDurable[] = []
   #isEnded = false
@@ -44,6 +67,11 @@ export class ResponseWriter implements Task, DurabilityWaiter {
 
   constructor(options: ResponseWriterOptions) {
     this.#options = options
+    this.#party = {
+      get tenant() {
+        return options.tenant()
+      },
+    }
   }
 
   get unanswered(): number {
@@ -55,32 +83,29 @@ export class ResponseWriter implements Task, DurabilityWaiter {
     return this.#ready.length
   }
 
-  /** The cost of the effects that start with the responses of this turn. */
-  get cost(): number {
-    return this.#onSent.length + this.#extraCost
+  /** The number of commands whose effects have not ended, but for those whose response waits for the disk. */
+  get effects(): number {
+    return this.#ofReady.length + this.#effects.length + this.#answers.length + (this.#current === undefined ? 0 : 1)
   }
 
   /** Responds OK now. */
-  ok(seq: number, result: number, onSent?: Effect, cost = 1): void {
+  ok(seq: number, result: number, effects?: Effects): void {
     writeResponse(this.#ready, seq, StatusCode.OK, result)
-    if (onSent) {
-      this.#onSent.push(onSent)
-      this.#extraCost += cost - 1
-    }
+    if (effects !== undefined) this.#ofReady.push(effects)
     this.#schedule()
   }
 
   /** Responds OK as soon as every change made so far is durable. */
-  okWhenDurable(seq: number, result: number, onSent?: Effect): void {
+  okWhenDurable(seq: number, result: number, effects?: Effects): void {
     const { journal } = this.#options
     const mark = journal.mark()
     if (mark <= journal.durable) {
-      this.ok(seq, result, onSent)
+      this.ok(seq, result, effects)
       return
     }
     let last = this.#pendingMarks[this.#pendingMarks.length - 1]
     if (last === undefined || last.mark !== mark) {
-      last = { mark, end: 0, count: 0, onSent: [] }
+      last = { mark, end: 0, count: 0, effects: [] }
       this.#pendingMarks.push(last)
       if (this.#pendingMarks.length === 1) journal.wait(this)
     }
@@ -88,7 +113,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
     last.end = this.#pending.length
     last.count++
     this.#unanswered++
-    if (onSent) last.onSent.push(onSent)
+    if (effects !== undefined) last.effects.push(effects)
   }
 
   refuse(seq: number, status: number, detail: string): void {
@@ -120,9 +145,9 @@ export class ResponseWriter implements Task, DurabilityWaiter {
       const first = this.#pendingMarks.shift() as PendingDurable
       end = first.end
       this.#unanswered -= first.count
-      this.#onSent.push(...first.onSent)
+      for (const effects of first.effects) this.#ofReady.push(effects)
     }
-    if (this.#isEnded) this.#runOnSent()
+    if (this.#isEnded) this.#startEffects()
     else if (end > 0) this.#release(end)
     if (this.#pendingMarks.length > 0) this.#options.journal.wait(this)
   }
@@ -153,23 +178,55 @@ export class ResponseWriter implements Task, DurabilityWaiter {
       this.#ready.clear()
       if (!this.#isEnded) this.#options.linkWriter.write('responses', bytes, this.#options.onProgress)
     }
-    this.#runOnSent()
+    this.#startEffects()
   }
 
-  #runOnSent(): void {
-    const onSent = this.#onSent
-    this.#onSent = []
-    this.#extraCost = 0
-    for (const act of onSent) this.#start(act)
+  /** Has an answer made after those that wait already. */
+  later(answer: Effect): void {
+    this.#answers.push(answer)
+    this.resume()
   }
 
-  /** Effects of other commands start even if one throws: a hold is released, a control runs. */
-  #start(effect: Effect): void {
-    try {
-      effect()?.catch((error) => this.failed(error))
-    } catch (error) {
-      this.failed(error)
+  #startEffects(): void {
+    if (this.#ofReady.length === 0) return
+    for (const effects of this.#ofReady) this.#effects.push(effects)
+    this.#ofReady = []
+    this.resume()
+  }
+
+  /** Goes on with effects, and with answers if the peer takes them. */
+  resume(): void {
+    if (this.#isAtWork || !this.#mayWork) return
+    this.#isAtWork = true
+    this.#options.work.add(this.#party, this.#work)
+  }
+
+  get #mayWork(): boolean {
+    if (this.#current !== undefined || this.#effects.length > 0) return true
+    return this.#answers.length > 0 && (this.#isEnded || !this.#options.isBehind())
+  }
+
+  #step(): boolean {
+    const effects = this.#current === undefined ? this.#effects.shift() : undefined
+    if (effects !== undefined) {
+      if (effects.answer !== undefined) this.#answers.push(effects.answer)
+      effects.onSent?.()
+    } else if (this.#mayWork) {
+      this.#current ??= this.#answers.shift()?.() ?? undefined
+      if (this.#current?.next().done === true) this.#current = undefined
     }
+    if (this.#mayWork) return false
+    this.#isAtWork = false
+    if (this.effects === 0) this.#options.onProgress()
+    return true
+  }
+
+  /** The effects of other commands start even if one throws: a hold is released, a control runs. */
+  #effectFailed(error: unknown): void {
+    this.#current = undefined
+    this.#isAtWork = false
+    this.failed(error)
+    this.resume()
   }
 
   failed(error: unknown): void {
@@ -182,6 +239,31 @@ export class ResponseWriter implements Task, DurabilityWaiter {
    */
   end(): void {
     this.#isEnded = true
-    this.#runOnSent()
+    this.#startEffects()
+    this.resume()
+  }
+}
+
+/** A queue that costs the same however long it is. */
+class Fifo<T> {
+  #items: T[] = []
+  #next = 0
+
+  get length(): number {
+    return this.#items.length - this.#next
+  }
+
+  push(item: T): void {
+    this.#items.push(item)
+  }
+
+  shift(): T | undefined {
+    const item = this.#items[this.#next]
+    if (this.length > 0) this.#next++
+    if (this.#next === this.#items.length) {
+      this.#items = []
+      this.#next = 0
+    }
+    return item
   }
 }

@@ -13,6 +13,7 @@ import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Timer } from '../core/clock.ts'
 import { PRODUCER_FAILED } from '../core/errors.ts'
+import type { Effect } from '../core/fair-work.ts'
 import { guarded } from '../core/faults.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import { CommandReader, type ReadSession } from './command-reader.ts'
@@ -71,7 +72,7 @@ export class Session implements ReadSession {
     this.#connection = connection
     this.#authenticated = authenticated
     this.#ended = ended
-    const { clock, journal, turn } = context
+    const { clock, journal, turn, work } = context
     const { format, peer, outbound } = connection
     const isGone = (): boolean => this.#isOver
     this.#login = new SessionLogin(context, { ...peer, isGone }, outbound?.auth ?? context.authenticator)
@@ -81,10 +82,13 @@ export class Session implements ReadSession {
       journal,
       turn,
       linkWriter: this.#linkWriter,
+      work,
+      tenant: () => this.tenant,
+      isBehind: () => this.behind,
       onProgress: () => this.resume(),
       failed: (error) => this.crashed(error),
     })
-    this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers })
+    this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers, work })
     this.#layers = new LayerStack(connection, this.#guardedCommands())
   }
 
@@ -159,6 +163,11 @@ export class Session implements ReadSession {
 
   get isOutbound(): boolean {
     return this.#connection.outbound !== undefined
+  }
+
+  /** Its tenant; empty before AUTH. */
+  get tenant(): string {
+    return this.#identity?.tenant ?? ''
   }
 
   get userId(): number | undefined {
@@ -303,7 +312,12 @@ export class Session implements ReadSession {
   /** Something was decided, answered or drained: a WRAP that waits is answered, and reading continues. */
   resume(): void {
     if (!this.#isOver) this.#answerWrap()
+    this.#responses.resume()
     this.#commands.resume()
+  }
+
+  later(answer: Effect): void {
+    this.#responses.later(answer)
   }
 
   stopReading(): void {

@@ -58,16 +58,16 @@ export abstract class ReceivingSensor<S extends CataloguedSeries> implements Lis
 
   protected abstract report(): SourceReport
 
-  metrics(): Iterable<Metric> {
-    return this.catalogue.metrics()
+  metrics(prefix?: string, after?: string): Iterable<Metric> {
+    return this.catalogue.metrics(prefix, after)
   }
 
   metric(name: string): Metric | undefined {
     return this.catalogue.metric(name)
   }
 
-  series(name?: string): Iterable<S> {
-    return this.catalogue.series(name)
+  series(name?: string, prefix?: string): Iterable<S> {
+    return this.catalogue.series(name, prefix)
   }
 
   /** A listener was opened. `kernelDrops` returns how many datagrams the kernel dropped, undefined if it does not report that. */

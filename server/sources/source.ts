@@ -43,7 +43,10 @@ export interface SourceContext {
 export interface ServerView {
   stats(reader: Pick<Identity, 'tenant' | 'role'>): Stats
   channels(): Iterable<Channel>
-  controls(identity: Identity): readonly Control[]
+  /** Those that an identity may see. */
+  channelsOf(identity: Identity): Iterable<Channel>
+  /** Those that an identity can see, and undefined for others. */
+  controls(identity: Identity): Iterable<Control | undefined>
   readonly rights: Rights
   readonly audit: AuditLog
   /** When a user was added, milliseconds since 1970. */

@@ -21,7 +21,7 @@ import { Journal } from '../channels/journal.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
 import { Registry } from '../channels/registry.ts'
-import { RightsRevocation } from '../channels/rights-revocation.ts'
+import { type IsAffected, RightsRevocation } from '../channels/rights-revocation.ts'
 import { TurnScheduler } from '../channels/turn-scheduler.ts'
 import { commandHandlers } from '../commands/index.ts'
 import type { CommandServices } from '../commands/services.ts'
@@ -39,6 +39,7 @@ import { tenantControls } from '../controls/tenants.ts'
 import { tokenControls } from '../controls/tokens.ts'
 import { userControls } from '../controls/users.ts'
 import { ageClock, type Clock } from '../core/clock.ts'
+import { FairWork } from '../core/fair-work.ts'
 import { Faults } from '../core/faults.ts'
 import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
@@ -108,6 +109,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const age = ageClock(clock, recovered)
   const faults = new Faults(clock, log)
   const turn = new TurnScheduler(clock)
+  const work = new FairWork(clock)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
@@ -162,10 +164,12 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     new Fences(recovered.fences),
     (tenant) => quotas.of(tenant).instances,
     new SensorFaults(clock, faults),
+    work,
   )
   hub.add(notices)
   const defaults = { intervalMs: config.host.intervalMs, rights }
-  const instances = new Instances({ hub, ids, defaults, maxPerIdentity: config.limits.instancesPerIdentity })
+  const { instancesPerIdentity: maxPerIdentity, patternsPerIdentity: maxPatternsPerIdentity } = config.limits
+  const instances = new Instances({ hub, ids, defaults, maxPerIdentity, maxPatternsPerIdentity })
 
   const blockIds = counterFrom(recovered.nextBlockId)
   const host: QueueHost = {
@@ -192,7 +196,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
   const bindings = new Bindings({ hub, instances, registry, journal })
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
-  const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, failed })
+  const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, work, failed })
 
   const dialler = createDialler({
     config,
@@ -232,6 +236,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     log,
     faults,
     turn,
+    work,
     journal,
     audit,
     failures,
@@ -279,6 +284,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     server: {
       stats: statsOf({ software, name, clock, quotas, registry, sessions, hasher, host, storage, faults }),
       channels: () => registry.all(),
+      channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),
       controls: (identity: Identity) => executor.visible(identity),
       rights,
       audit,
@@ -290,7 +296,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   for (const { sensors = [] } of sources) for (const sensor of sensors) hub.add(sensor)
 
   const iterations = config.auth.scramIterations
-  const reconsider = (): void => withdrawal.reapply()
+  const reconsider = (isConcerned: IsAffected) => withdrawal.reapply(isConcerned)
   const destination = (url: string) => dialler.destination(url)
   const permits = (url: string): boolean => dialler.permits(url)
   const audienceOf = (control: string) => executor.audienceOf(control)

@@ -102,6 +102,11 @@ const limits = section(
       ),
       channels_per_identity: key(integer(1, 1_000_000), 1_024n, 'Channels that one identity may have.'),
       instances_per_identity: key(integer(1, 16_777_216), 65_536n, 'Metric ids that one identity may hold.'),
+      patterns_per_identity: key(
+        integer(1, 16_777_216),
+        1_000n,
+        'Those of them whose name is a pattern: each is compared with every new metric of its tenant.',
+      ),
     })
     .describe('What the server refuses to exceed.'),
 )

@@ -12,12 +12,17 @@ import type { Block } from '../channels/block.ts'
 import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
+import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Producer } from './compose.ts'
 
+/** Nobody else is served yet. */
+const EVERYBODY = { tenant: '' }
+
 export async function recoverState(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)
-  recoverBindings(recovered, producer, channels)
+  const matched = await producer.work.run(EVERYBODY, recoverBindings(recovered, producer, channels))
+  await Promise.all(matched)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
   for (const channel of channels.values()) {
     if (channel.row.url !== '') producer.dialler.watch(channel, proofs.get(channel.id))
@@ -26,7 +31,7 @@ export async function recoverState(recovered: Recovered, producer: Producer): Pr
   recoverResults(recovered, producer, channels)
   producer.executor.recover((user) => identityOf(user, producer.accounts))
   // Rules may have changed in the last moment before the process died.
-  producer.withdrawal.reapply()
+  await producer.withdrawal.reapply()
   const read = (block: Block): Promise<Uint8Array | undefined> => producer.registry.read(block)
   for (const { bindings, queue } of channels.values()) {
     await queue.restoreSeries(read, (metric) => bindings.get(metric)?.instance.selection.isPattern ?? false)
@@ -65,28 +70,37 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   return channels
 }
 
-function recoverBindings(recovered: Recovered, producer: Producer, channels: Map<number, Channel>): void {
+/** In steps: there may be a million, and health checks want to be answered. */
+function* recoverBindings(
+  recovered: Recovered,
+  producer: Producer,
+  channels: Map<number, Channel>,
+): Steps<Promise<void>[]> {
   const rows = new Map(recovered.instances.map((row) => [row.id, row]))
   const places = new Map(recovered.places.map(({ channel, metric, reached }) => [`${channel} ${metric}`, reached]))
   const instances = new Map<number, MetricInstance>()
+  const matched: Promise<void>[] = []
   for (const { channel: id, metric, mode } of recovered.bindings) {
+    yield
     const channel = channels.get(id)
     const row = rows.get(metric)
     if (channel === undefined) continue
-    const instance = instances.get(metric) ?? (row && recoverInstance(row, channel.owner, producer))
+    const instance = instances.get(metric) ?? (row && (yield* recoverInstance(row, channel.owner, producer)))
     if (instance === undefined) {
       producer.journal.change({ remove: 'binding', channel: id, metric })
       continue
     }
     instances.set(metric, instance)
-    producer.bindings.restore(instance, channel, mode, places.get(`${id} ${metric}`))
+    const matching = producer.bindings.restore(instance, channel, mode, places.get(`${id} ${metric}`))
+    if (matching !== undefined) matched.push(matching)
   }
   for (const id of rows.keys()) if (!instances.has(id)) producer.journal.change({ remove: 'instance', id })
+  return matched
 }
 
-function recoverInstance(row: InstanceRow, owner: Identity, producer: Producer): MetricInstance | undefined {
+function* recoverInstance(row: InstanceRow, owner: Identity, producer: Producer): Steps<MetricInstance | undefined> {
   try {
-    return producer.instances.restore(row.id, owner, row.metric, readArguments(new XdrReader(row.args)))
+    return yield* producer.instances.restore(row.id, owner, row.metric, readArguments(new XdrReader(row.args)))
   } catch (error) {
     if (!(error instanceof StatusError)) throw error
     // The metric is gone with its sensor: the id dies, as after a STOP.

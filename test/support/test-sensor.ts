@@ -70,7 +70,8 @@ export class PushSensor implements ListeningSensor {
   }
 
   *metrics(): Iterable<Metric> {
-    for (const name of new Set([...this.#series.values()].map((series) => series.name))) yield metricOf(name)
+    for (const name of [...new Set([...this.#series.values()].map((series) => series.name))].sort())
+      yield metricOf(name)
   }
 
   metric(name: string): Metric | undefined {

@@ -4,14 +4,15 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StatusError } from '../../core/errors.ts'
-import type {
-  Arguments,
-  Labels,
-  Measurement,
-  Metric,
-  Parameter,
-  PolledSensor,
-  SensorStatus,
+import {
+  type Arguments,
+  byName,
+  type Labels,
+  type Measurement,
+  type Metric,
+  type Parameter,
+  type PolledSensor,
+  type SensorStatus,
 } from '../../metrics/metric.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
 import { type HostArgs, type HostReader, type HostValue, UnknownHostObject } from './reader.ts'
@@ -61,7 +62,7 @@ export class HostSensor implements PolledSensor {
     this.#host = host
     this.#reader = reader
     this.#clock = clock
-    for (const { name, type, unit, description, parameter } of availableDefinitions(platform)) {
+    for (const { name, type, unit, description, parameter } of availableDefinitions(platform).toSorted(byName)) {
       const parameters = parameter === undefined ? [hostParameter] : [hostParameter, narrowing[parameter]]
       this.#metrics.set(name, { name, kind: 'continuous', type, unit, description, parameters })
     }

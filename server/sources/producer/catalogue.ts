@@ -1,13 +1,13 @@
 /** `producer.metrics` and `producer.controls`: the catalogue, ascending by name. */
 
-import type { Identity } from '../../../auth/permissions.ts'
+import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
-import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import type { Arguments, Metric, Sensor } from '../../metrics/metric.ts'
-import { compilePattern } from '../../metrics/pattern.ts'
+import { type Arguments, byName, type Metric, type Sensor } from '../../metrics/metric.ts'
+import { compilePattern, literalPrefix } from '../../metrics/pattern.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT32, BOOLEAN, ARRAY, REC } = BasicType
@@ -29,38 +29,61 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
     check(args) {
       matcherOf(args)
     },
-    show(identity, args) {
+    *show(identity, args) {
       const matches = matcherOf(args)
-      const after = args.get('after') as string | undefined
+      const prefix = literalPrefix(patternOf(args))
+      const after = (args.get('after') as string | undefined) ?? ''
       const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
-      const found = new Map<string, Metric>()
-      for (const sensor of sensors()) {
-        for (const metric of sensor.metrics()) {
-          if (!matches(metric.name) || (after !== undefined && metric.name <= after)) continue
-          if (rights.mayReadSome(identity, sensor.owner, metric.name)) found.set(metric.name, metric)
-        }
+      const list = new RecordList()
+      let [last, count] = [after, 0]
+      // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
+      const mine = sensors().filter(({ owner }) => mayRead(identity, owner))
+      for (const [metric, { owner }] of inOrder(mine, prefix, after)) {
+        yield
+        if (metric.name <= last || !matches(metric.name)) continue
+        if (!rights.mayReadSome(identity, owner, metric.name)) continue
+        last = metric.name
+        if (++count > limit) list.more()
+        if (!list.add(describeMetric(metric))) break
       }
-      return recordsOf([...found.keys()].sort(), (name) => describeMetric(found.get(name) as Metric), limit)
+      return list.value()
     },
   }
 }
 
-/** Matches what `match` selects, or every name if it is left out. Throws StatusError INVALID_ARGUMENT. */
-export function matcherOf(args: Arguments): (name: string) => boolean {
-  return compilePattern((args.get('match') as string | undefined) ?? '*')
+/** The metrics of several sensors, ascending by name. */
+function* inOrder(sensors: readonly Sensor[], prefix: string, after: string): Generator<[Metric, Sensor]> {
+  const [first] = sensors
+  if (first === undefined) return
+  if (sensors.length === 1) {
+    for (const metric of first.metrics(prefix, after)) yield [metric, first]
+    return
+  }
+  const half = sensors.length >> 1
+  const [left, right] = [sensors.slice(0, half), sensors.slice(half)].map((part) => inOrder(part, prefix, after))
+  yield* merged(left as Generator<[Metric, Sensor]>, right as Generator<[Metric, Sensor]>)
 }
 
-/** An ARRAY with a REC for each name, at most `limit`, and with {more = true} at the end if any were left out. */
-export function recordsOf(names: readonly string[], describe: (name: string) => Field[], limit: number): Value {
-  const records = new RecordList()
-  for (const [index, name] of names.entries()) {
-    if (index >= limit) {
-      records.more()
-      break
+function* merged(left: Generator<[Metric, Sensor]>, right: Generator<[Metric, Sensor]>): Generator<[Metric, Sensor]> {
+  let [one, other] = [left.next(), right.next()]
+  while (!(one.done && other.done)) {
+    if (other.done || (!one.done && byName(one.value[0], other.value[0]) <= 0)) {
+      yield one.value
+      one = left.next()
+    } else {
+      yield other.value
+      other = right.next()
     }
-    if (!records.add(describe(name))) break
   }
-  return records.value()
+}
+
+function patternOf(args: Arguments): string {
+  return (args.get('match') as string | undefined) ?? '*'
+}
+
+/** Matches what `match` selects, or every name if it is left out. Throws StatusError INVALID_ARGUMENT. */
+function matcherOf(args: Arguments): (name: string) => boolean {
+  return compilePattern(patternOf(args))
 }
 
 function describeMetric({ name, kind, type, unit, description, parameters, details }: Metric): Field[] {
@@ -89,7 +112,8 @@ export interface ControlShape {
   readonly parameters: readonly { name: string; type: BasicType; optional?: boolean; description: string }[]
 }
 
-export function controlsView(visible: (identity: Identity) => readonly ControlShape[]): ProducerView {
+/** `visible`: those that an identity can see, and undefined for others. */
+export function controlsView(visible: (identity: Identity) => Iterable<ControlShape | undefined>): ProducerView {
   return {
     metric: {
       name: 'producer.controls',
@@ -102,11 +126,19 @@ export function controlsView(visible: (identity: Identity) => readonly ControlSh
     check(args) {
       matcherOf(args)
     },
-    show(identity, args) {
+    *show(identity, args) {
       const matches = matcherOf(args)
-      const controls = new Map(visible(identity).map((control) => [control.name, control]))
-      const names = [...controls.keys()].filter(matches).sort()
-      return recordsOf(names, (name) => describeControl(controls.get(name) as ControlShape), Number.POSITIVE_INFINITY)
+      const controls: ControlShape[] = []
+      for (const control of visible(identity)) {
+        yield
+        if (control !== undefined && matches(control.name)) controls.push(control)
+      }
+      const list = new RecordList()
+      for (const control of controls.sort(byName)) {
+        yield
+        if (!list.add(describeControl(control))) break
+      }
+      return list.value()
     },
   }
 }

@@ -5,14 +5,22 @@
 import type { Owner, Reader } from '../../../auth/permissions.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../../metrics/metric.ts'
+import { isSteps, type Steps } from '../../core/fair-work.ts'
+import {
+  type Arguments,
+  byName,
+  type Labels,
+  type Measurement,
+  type Metric,
+  type PolledSensor,
+} from '../../metrics/metric.ts'
 
 export interface ProducerView {
   readonly metric: Metric
   /** Throws StatusError INVALID_ARGUMENT for arguments that make no sense. */
   check?(args: Arguments): void
-  /** Never throws for arguments that passed `check`. */
-  show(identity: Reader, args: Arguments): Value
+  /** Never throws for arguments that passed `check`. Lists are made in steps. */
+  show(identity: Reader, args: Arguments): Value | Steps<Value>
 }
 
 export class ProducerSensor implements PolledSensor {
@@ -21,15 +29,17 @@ export class ProducerSensor implements PolledSensor {
   readonly owner: Owner = 'producer'
   readonly personal = true
   readonly #views: ReadonlyMap<string, ProducerView>
+  readonly #metrics: readonly Metric[]
   readonly #clock: Pick<Clock, 'microseconds'>
 
   constructor(views: readonly ProducerView[], clock: Pick<Clock, 'microseconds'>) {
     this.#views = new Map(views.map((view) => [view.metric.name, view]))
+    this.#metrics = views.map(({ metric }) => metric).sort(byName)
     this.#clock = clock
   }
 
-  *metrics(): Iterable<Metric> {
-    for (const { metric } of this.#views.values()) yield metric
+  metrics(): Iterable<Metric> {
+    return this.#metrics
   }
 
   metric(name: string): Metric | undefined {
@@ -44,8 +54,17 @@ export class ProducerSensor implements PolledSensor {
     this.#views.get(metric.name)?.check?.(args)
   }
 
-  measure(metric: Metric, args: Arguments, identity: Reader): Measurement {
+  measure(metric: Metric, args: Arguments, identity: Reader): Measurement | Steps<Measurement> {
     const view = this.#views.get(metric.name) as ProducerView
-    return { value: view.show(identity, args), time: this.#clock.microseconds() }
+    const value = view.show(identity, args)
+    return isSteps<Value>(value) ? this.#listed(value) : this.#now(value)
+  }
+
+  *#listed(steps: Steps<Value>): Steps<Measurement> {
+    return this.#now(yield* steps)
+  }
+
+  #now(value: Value): Measurement {
+    return { value, time: this.#clock.microseconds() }
   }
 }

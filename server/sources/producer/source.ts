@@ -15,7 +15,7 @@ export function openProducer(
   const views = [
     metricsView(() => hub.sensors, server.rights),
     controlsView((identity) => server.controls(identity)),
-    channelsView(() => server.channels()),
+    channelsView((identity) => server.channelsOf(identity)),
     sensorsView(statuses, hub),
     statsView((identity) => server.stats(identity)),
   ]

@@ -179,7 +179,8 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
 }
 
 /** Users see their own channels, the role admin sees all [MON 8 Ledger]. */
-export function channelsView(channels: () => Iterable<Channel>): ProducerView {
+/** `channels` returns those that an identity may see. */
+export function channelsView(channels: (identity: Identity) => Iterable<Channel>): ProducerView {
   return {
     metric: {
       name: 'producer.channels',
@@ -195,20 +196,21 @@ export function channelsView(channels: () => Iterable<Channel>): ProducerView {
     check(args) {
       channelOf(args.get('channel'))
     },
-    show(identity, args) {
+    *show(identity, args) {
       const only = channelOf(args.get('channel'))
       const after = (args.get('after') as number | undefined) ?? 0
-      const mine = [...channels()].filter((channel) => {
-        const { owner, id } = channel
-        return (
-          (owner.userId === identity.userId || identity.role === ADMIN_ROLE) &&
-          channel.isCoveredBy(identity.scope) &&
-          id > after &&
-          (only === undefined || id === only)
-        )
-      })
+      const shown: Channel[] = []
+      for (const channel of channels(identity)) {
+        yield
+        const { id } = channel
+        if (id > after && (only === undefined || id === only) && channel.isCoveredBy(identity.scope))
+          shown.push(channel)
+      }
       const records = new RecordList()
-      for (const channel of mine.sort((a, b) => a.id - b.id)) if (!records.add(describe(channel))) break
+      for (const channel of shown.sort((a, b) => a.id - b.id)) {
+        yield
+        if (!channel.deleted && !records.add(describe(channel))) break
+      }
       return records.value()
     },
   }

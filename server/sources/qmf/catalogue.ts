@@ -15,6 +15,7 @@ import {
   type TableSchema,
 } from '../../../protocol/qmf/types.ts'
 import type { Metric, Parameter } from '../../metrics/metric.ts'
+import { SortedNames } from '../../metrics/sorted-names.ts'
 import { basicTypeOf, unitOf } from './values.ts'
 
 export const QMF_PREFIX = 'qmf.'
@@ -86,7 +87,7 @@ interface Entry {
 export class QmfCatalogue {
   /** Classes with the number of brokers that have them, by their contents: a hash is only a claim of its broker. */
   readonly #known = new Map<string, { readonly known: KnownClass; brokers: number }>()
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new SortedNames<Entry>()
   /** The number of fields and events whose name cannot be a metric's, or is another's. */
   badName = 0
 
@@ -123,9 +124,14 @@ export class QmfCatalogue {
     return [...this.#known.values()].map(({ known }) => known.schema)
   }
 
-  *metrics(): Generator<Metric> {
-    yield UP
-    for (const entry of this.#entries.values()) yield metricOf(entry)
+  *metrics(prefix = '', after = ''): Generator<Metric> {
+    let isUpGiven = false
+    for (const entry of this.#entries.values(prefix, after)) {
+      if (!isUpGiven && entry.name > BROKER_UP) yield UP
+      isUpGiven ||= entry.name > BROKER_UP
+      yield metricOf(entry)
+    }
+    if (!isUpGiven) yield UP
   }
 
   metric(name: string): Metric | undefined {

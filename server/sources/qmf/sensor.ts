@@ -63,8 +63,8 @@ export class QmfSensor implements ListeningSensor, BrokerContext {
     this.#brokers = new Map(options.brokers.map((name) => [name, new QmfBroker(name, this)]))
   }
 
-  metrics(): Iterable<Metric> {
-    return this.catalogue.metrics()
+  metrics(prefix?: string, after?: string): Iterable<Metric> {
+    return this.catalogue.metrics(prefix, after)
   }
 
   metric(name: string): Metric | undefined {

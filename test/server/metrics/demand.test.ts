@@ -1,6 +1,7 @@
 /** Which series their sensors are told to ask for. */
 import { beforeEach, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import type { MetricInstance } from '../../../server/metrics/instance.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
 import { abroad, Kept, Metrics, text } from './fixture.ts'
@@ -19,7 +20,7 @@ beforeEach(() => {
 
 function chosen(name = 'test.a', list?: Parameters<Metrics['instance']>[1], identity?: typeof abroad) {
   const instance = metrics.instance(name, list, identity)
-  metrics.hub.demand.match(instance)
+  finish(metrics.hub.demand.match(instance))
   return instance
 }
 const stop = (instance: MetricInstance) => metrics.hub.demand.remove(instance)
@@ -27,7 +28,7 @@ const stop = (instance: MetricInstance) => metrics.hub.demand.remove(instance)
 test('a series is wanted from the first instance that selects it until the last is gone, bound or not', () => {
   const [first, second] = [chosen(), chosen('test.*')]
   expect(reported).toEqual([true])
-  const end = metrics.hub.bind(first, new Kept())
+  const { end } = metrics.hub.bind(first, new Kept())
   end()
   stop(first)
   expect(reported).toEqual([true])
@@ -108,8 +109,8 @@ test('to fence a sensor makes none of its series: there may be a million that no
 test('what an instance may not select any more is not wanted by it', () => {
   const instance = chosen()
   instance.selection.openFor = () => undefined
-  metrics.hub.rematch((one) => one !== instance)
+  finish(metrics.hub.rematch(metrics.instance('test.b')))
   expect(reported).toEqual([true])
-  metrics.hub.rematch((one) => one === instance)
+  finish(metrics.hub.rematch(instance))
   expect(reported).toEqual([true, false])
 })

@@ -4,6 +4,7 @@ import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { Rights } from '../../../server/accounts/rights.ts'
 import { Rules } from '../../../server/accounts/rules.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import { Hub } from '../../../server/metrics/hub.ts'
 import { MetricInstance } from '../../../server/metrics/instance.ts'
 import type { Sink } from '../../../server/metrics/metric.ts'
@@ -34,7 +35,7 @@ export class Metrics {
   }
 
   select(name: string, list: ArgumentList = [], identity = tester): Selection {
-    return new Selection(this.hub.sensors, identity, name, list, { intervalMs: 1000, rights })
+    return finish(Selection.of(this.hub.sensors, identity, name, list, { intervalMs: 1000, rights }))
   }
 
   instance(name: string, list: ArgumentList = [], identity = tester): MetricInstance {

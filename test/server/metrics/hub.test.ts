@@ -1,8 +1,14 @@
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { FairWork, finish } from '../../../server/core/fair-work.ts'
+import { Fences } from '../../../server/metrics/fences.ts'
+import { Hub } from '../../../server/metrics/hub.ts'
+import { MetricInstance } from '../../../server/metrics/instance.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
-import { SlowSensor } from '../../support/test-sensor.ts'
-import { Kept, Metrics, text } from './fixture.ts'
+import { Selection } from '../../../server/metrics/selection.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { PushSensor, SlowSensor } from '../../support/test-sensor.ts'
+import { abroad, Kept, Metrics, rights, tester, text } from './fixture.ts'
 
 let metrics: Metrics
 let sink: Kept
@@ -66,7 +72,7 @@ test('a tap that ended gets nothing more: of no birth, no value, no death, no ev
     ['slow.value', []],
     ['events.thing', []],
   ] as const) {
-    const end = metrics.hub.bind(metrics.instance(name, list), sink)
+    const { end } = metrics.hub.bind(metrics.instance(name, list), sink)
     end()
     end()
   }
@@ -83,7 +89,7 @@ test('a tap that ended gets nothing more: of no birth, no value, no death, no ev
 test('one tap that ends takes no other along', () => {
   const instance = metrics.instance('test.a', atH1)
   const other = new Kept()
-  const end = metrics.hub.bind(instance, sink)
+  const { end } = metrics.hub.bind(instance, sink)
   metrics.hub.bind(instance, other)
   push('test.a', 1)
   end()
@@ -124,7 +130,8 @@ test('two polled sensors with a metric of the same name are both measured, and b
   const other = new SlowSensor()
   metrics.hub.add(other)
   const sensors = [metrics.slow, other]
-  const end = metrics.hub.bind(metrics.instance('slow.*'), sink)
+  const instance = metrics.instance('slow.*')
+  const { end } = metrics.hub.bind(instance, sink)
   const answer = (round: number): Promise<unknown> => {
     for (const [index, { asked }] of sensors.entries()) {
       for (const done of asked.splice(0)) done({ value: { type: 2, value: 100 * round + index }, time: 1 })
@@ -135,7 +142,7 @@ test('two polled sensors with a metric of the same name are both measured, and b
   metrics.clock.advance(1_000)
   await answer(2)
   expect(sink.numbers).toEqual([100, 101, 200, 201])
-  metrics.hub.rematch(() => true)
+  finish(metrics.hub.rematch(instance))
   expect(sensors.map(({ asked }) => asked.length)).toEqual([0, 0])
   end()
   expect(metrics.clock.timers).toBe(0)
@@ -147,4 +154,77 @@ test('closing ends all taps', () => {
   metrics.hub.close()
   push('test.a', 1)
   expect([sink.frames.length, metrics.clock.timers]).toEqual([0, 0])
+})
+
+describe('a birth', () => {
+  /** Looks at the clock make it later, so that little is done at once; turns of the event loop come when the test says so. */
+  function slow() {
+    const clock = new FakeClock()
+    const turns: (() => void)[] = []
+    let nowMs = 0
+    const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
+    const hub = new Hub(clock, new Fences(), undefined, undefined, work)
+    const push = new PushSensor(hub)
+    const select = (identity = tester) =>
+      finish(Selection.of(hub.sensors, identity, 'test.*', [], { intervalMs: 1000, rights }))
+    let id = 0
+    const bind = (identity = tester) => {
+      const kept = new Kept()
+      const instance = new MetricInstance(++id, select(identity))
+      hub.bind(instance, kept)
+      return { kept, instance }
+    }
+    const settle = () => {
+      for (let next = turns.shift(); next !== undefined; next = turns.shift()) next()
+    }
+    const emit = (value: number) => push.push('test.a', { type: 2, value }, value)
+    return { push, bind, settle, emit }
+  }
+
+  test('asks no pattern of another tenant', () => {
+    const { bind, settle, emit } = slow()
+    const { instance, kept } = bind(abroad)
+    let asked = 0
+    const { openFor } = instance.selection
+    instance.selection.openFor = (...of) => {
+      asked++
+      return openFor.apply(instance.selection, of)
+    }
+    const mine = bind()
+    settle()
+    emit(1)
+    settle()
+    expect([asked, kept.frames.length, mine.kept.numbers]).toEqual([0, 0, [1]])
+  })
+
+  test('that many patterns match asks some of them later, and these miss nothing', () => {
+    const { push, bind, settle, emit } = slow()
+    const all = Array.from({ length: 1_000 }, () => bind())
+    settle()
+    emit(1)
+    const early = all.filter(({ kept }) => kept.frames.length > 0).length
+    expect(early).toBeLessThan(500)
+    emit(2)
+    const late = bind()
+    push.die('test.a')
+    emit(3)
+    settle()
+    emit(4)
+    for (const { kept } of all) expect(kept.numbers).toEqual([1, 2, undefined, 3, 4])
+    expect(late.kept.numbers.at(-1)).toBe(4)
+    expect(late.kept.numbers).not.toContain(1)
+  })
+
+  test('is asked about at once when its series has too many values to keep', async () => {
+    const { bind, settle, emit } = slow()
+    const all = Array.from({ length: 600 }, () => bind())
+    settle()
+    const values = Array.from({ length: 100 }, (_, value) => value + 1000)
+    for (const value of values) emit(value)
+    await Promise.resolve()
+    for (const { kept } of all) expect(kept.numbers).toEqual(values)
+    emit(2000)
+    settle()
+    for (const { kept } of all) expect(kept.numbers).toEqual([...values, 2000])
+  })
 })

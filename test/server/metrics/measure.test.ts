@@ -1,7 +1,10 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { writeValueMessage } from '../../../protocol/monitor/message.ts'
+import { finish, type Steps } from '../../../server/core/fair-work.ts'
 import { measure, RecordList } from '../../../server/metrics/measure.ts'
+import type { Measurement } from '../../../server/metrics/metric.ts'
+import type { Selection } from '../../../server/metrics/selection.ts'
 import { Metrics, text } from './fixture.ts'
 
 let metrics: Metrics
@@ -14,21 +17,23 @@ function push(name: string, value: number, host = 'h1'): void {
   metrics.push.push(name, { type: 2, value }, value, host)
 }
 
+const measured = (selection: Selection, now: number) => finish(measure(selection, now, metrics.hub))
+
 describe('of one metric', () => {
   test('is the last value with its own time, or VOID now', () => {
     const selection = metrics.select('test.a', [text('host', 'h1')])
-    expect(measure(selection, NOW, metrics.hub)).toEqual({ value: { type: 11, value: null }, time: NOW })
+    expect(measured(selection, NOW)).toEqual({ value: { type: 11, value: null }, time: NOW })
     push('test.a', 5)
     push('test.a', 6, 'h2')
-    expect(measure(selection, NOW, metrics.hub)).toEqual({ value: { type: 2, value: 5 }, time: 5 })
+    expect(measured(selection, NOW)).toEqual({ value: { type: 2, value: 5 }, time: 5 })
     metrics.push.die('test.a')
-    expect(measure(selection, NOW, metrics.hub)).toMatchObject({ value: { type: 11 } })
+    expect(measured(selection, NOW)).toMatchObject({ value: { type: 11 } })
   })
 
   test('of a polled one is what the sensor says, when it says it', async () => {
-    const measured = measure(metrics.select('slow.value'), NOW, metrics.hub)
+    const asked = measured(metrics.select('slow.value'), NOW)
     metrics.slow.asked[0]?.({ value: { type: 2, value: 1 }, time: 9 })
-    expect(await measured).toEqual({ value: { type: 2, value: 1 }, time: 9 })
+    expect(await asked).toEqual({ value: { type: 2, value: 1 }, time: 9 })
   })
 })
 
@@ -43,9 +48,9 @@ describe('by a sensor that fails', () => {
     const thrown = failing(() => {
       throw new Error('thrown')
     })
-    expect(measure(thrown, NOW, metrics.hub)).toMatchObject({ value: { type: 11 } })
+    expect(measured(thrown, NOW)).toMatchObject({ value: { type: 11 } })
     const rejected = failing(() => Promise.reject(new Error('rejected')) as never)
-    expect(await measure(rejected, NOW, metrics.hub)).toMatchObject({ value: { type: 11 } })
+    expect(await measured(rejected, NOW)).toMatchObject({ value: { type: 11 } })
     expect(metrics.hub.faults.shown(metrics.slow, status)).toEqual({
       ...status,
       state: 'failed',
@@ -59,20 +64,20 @@ describe('by a sensor that fails', () => {
 
 describe('of a pattern', () => {
   test('is an ARRAY with the time of its latest value, or the present if it is empty', () => {
-    expect(measure(metrics.select('test.*'), NOW, metrics.hub)).toMatchObject({ value: { type: 10 }, time: NOW })
+    expect(measured(metrics.select('test.*'), NOW)).toMatchObject({ value: { type: 10 }, time: NOW })
     push('test.b', 8)
     push('test.a', 5, 'h2')
-    const answer = measure(metrics.select('test.*'), NOW, metrics.hub)
+    const answer = measured(metrics.select('test.*'), NOW)
     expect(answer).toMatchObject({ time: 8, value: { type: 10, value: { element: 9 } } })
     expect('value' in answer && answer.value).toMatchObject({ value: { items: [{}, {}] } })
   })
 
   test('waits for the slowest of what it asks', async () => {
     push('test.a', 5)
-    const measured = measure(metrics.select('*'), NOW, metrics.hub)
-    expect(measured).toBeInstanceOf(Promise)
+    const asked = measured(metrics.select('*'), NOW)
+    expect(asked).toBeInstanceOf(Promise)
     metrics.slow.asked[0]?.({ value: { type: 2, value: 1 }, time: 9 })
-    const { value } = await measured
+    const { value } = finish((await asked) as Steps<Measurement>)
     expect(value).toMatchObject({ value: { items: { length: 2 } } })
   })
 })

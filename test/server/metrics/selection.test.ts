@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import type { LabelName, Metric } from '../../../server/metrics/metric.ts'
 import { PushSensor, TestSeries } from '../../support/test-sensor.ts'
 import { abroad, Metrics, tester, text, uint } from './fixture.ts'
@@ -24,20 +25,20 @@ describe('a name', () => {
   })
 
   test('says its kind; a pattern is event-like only if all that match are', () => {
-    expect(metrics.select('events.thing').kind).toBe('event')
-    expect(metrics.select('events.*').kind).toBe('event')
-    expect(metrics.select('slow.value').kind).toBe('continuous')
-    expect(metrics.select('*').kind).toBe('continuous')
-    expect(metrics.select('nothing.*').kind).toBe('continuous')
+    expect(finish(metrics.select('events.thing').kind())).toBe('event')
+    expect(finish(metrics.select('events.*').kind())).toBe('event')
+    expect(finish(metrics.select('slow.value').kind())).toBe('continuous')
+    expect(finish(metrics.select('*').kind())).toBe('continuous')
+    expect(finish(metrics.select('nothing.*').kind())).toBe('continuous')
   })
 })
 
 test('a pattern that matches nothing yet, as after a start, is of the kind of what it matches once it does', () => {
   const selection = metrics.select('events.l*')
-  expect(selection.kind).toBe('continuous')
+  expect(finish(selection.kind())).toBe('continuous')
   const late: Metric = { ...(metrics.things.metric('events.thing') as Metric), name: 'events.late' }
   metrics.things.metrics = () => [late]
-  expect(selection.kind).toBe('event')
+  expect(finish(selection.kind())).toBe('event')
 })
 
 describe('arguments every continuous metric takes', () => {
@@ -122,9 +123,9 @@ describe('what is open', () => {
 })
 
 test('a pattern passes over metrics that do not take what was given', () => {
-  expect(metrics.select('*', [uint('which', 1)]).polled()).toHaveLength(1)
-  expect(metrics.select('*', [uint('which', 1)]).events()).toHaveLength(0)
-  expect(metrics.select('*').events()).toHaveLength(1)
+  expect(finish(metrics.select('*', [uint('which', 1)]).polled())).toHaveLength(1)
+  expect(finish(metrics.select('*', [uint('which', 1)]).events())).toHaveLength(0)
+  expect(finish(metrics.select('*').events())).toHaveLength(1)
 })
 
 test('what is stored of it makes the same selection again', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { finish } from '../../../server/core/fair-work.ts'
 import { command, frame, join, status, str, u32 } from '../../support/bytes.ts'
 import { DeafPeer } from '../../support/deaf-peer.ts'
 import { times } from '../../support/long.ts'
@@ -180,7 +181,7 @@ describe('what waits for a measurement', () => {
     const query = (seq: number) => command.query(seq, 'slow.value')
     const { accounts, instances, measurements } = producer.server.parts.producer
     const account = accounts.list().find(({ name }) => name === 'waiting')
-    const selection = instances.select(accounts.identity(account!), 'slow.value', [])
+    const selection = finish(instances.select(accounts.identity(account!), 'slow.value', []))
     // Most of them wait as if a QUERY had asked; in the long form all are QUERYs.
     const others = times({ short: 60_000, long: 0 })
     for (let other = 0; other < others; other++) measurements.begin(selection)

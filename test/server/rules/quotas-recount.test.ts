@@ -66,10 +66,13 @@ class Walk {
       for (const lane of queue.lanes())
         for (const entry of lane) if (entry.kind === 'block') bytes += entry.unsettledBytes
     }
+    // A binding counts once even if it is subscribed to nothing.
+    const bound = channels.reduce((sum, { bindings }) => sum + bindings.size, 0)
+    const subscriptions = [...this.#acme.series()].flatMap((series) => series.subscriptions)
     const found = {
       connections: this.#sitting.filter(({ seat }) => !seat.peer.closed).length,
       channels: channels.filter(({ stored, isDisposable }) => stored || !isDisposable).length,
-      instances: [...this.#acme.series()].reduce((sum, { subscriptions }) => sum + subscriptions.length, 0),
+      instances: subscriptions.length + bound - new Set(subscriptions.map(({ sink }) => sink)).size,
       bytes,
     }
     return { said, found }
@@ -239,7 +242,7 @@ class Walk {
 
   async #fence(): Promise<string> {
     const { hub } = this.#producer.server.parts
-    if (hub.fences.has(this.#acme)) hub.resume(this.#acme)
+    if (hub.fences.has(this.#acme)) await hub.resume(this.#acme)
     else hub.fence(this.#acme)
     return 'fence'
   }

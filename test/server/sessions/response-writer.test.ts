@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Link } from '../../../protocol/link/link.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
+import { FairWork } from '../../../server/core/fair-work.ts'
 import { LinkWriter } from '../../../server/sessions/link-writer.ts'
 import { ResponseWriter } from '../../../server/sessions/response-writer.ts'
 import type { Change } from '../../../storage/store.ts'
@@ -23,12 +24,22 @@ function rig() {
     written?.()
   }
   const linkWriter = new LinkWriter({ link: { write } as Link, crashed: failed }, clock)
-  const responses = new ResponseWriter({ journal, turn, linkWriter, onProgress: () => {}, failed })
+  const isBehind = false
+  const responses = new ResponseWriter({
+    journal,
+    turn,
+    linkWriter,
+    work: new FairWork(clock, () => {}),
+    tenant: () => 'default',
+    isBehind: () => isBehind,
+    onProgress: () => {},
+    failed,
+  })
   /** Answers commands that change something. */
   const changeAndAnswer = (...seqs: number[]): void => {
     for (const seq of seqs) {
       journal.change(change)
-      responses.okWhenDurable(seq, 0, () => void effects.push(seq))
+      responses.okWhenDurable(seq, 0, { onSent: () => void effects.push(seq) })
     }
   }
   const effects: number[] = []
@@ -36,16 +47,16 @@ function rig() {
 }
 
 describe('what follows a response', () => {
-  it('starts although an effect before it throws, or rejects later: both end the session', async () => {
+  it('starts although an effect before it throws, or an answer: both end the session', () => {
     const { turn, responses, effects, failures } = rig()
-    responses.ok(1, 0, () => {
-      throw new Error('thrown')
-    })
-    responses.ok(2, 0, () => Promise.reject(new Error('rejected')))
-    responses.ok(3, 0, () => void effects.push(3))
+    const throwing = (message: string) => () => {
+      throw new Error(message)
+    }
+    responses.ok(1, 0, { onSent: throwing('effect') })
+    responses.ok(2, 0, { answer: throwing('answer') })
+    responses.ok(3, 0, { onSent: () => void effects.push(3) })
     turn.run()
-    await Promise.resolve()
-    expect([effects, failures]).toEqual([[3], ['thrown', 'rejected']])
+    expect([effects, failures]).toEqual([[3], ['effect', 'answer']])
   })
 })
 

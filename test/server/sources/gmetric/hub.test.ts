@@ -4,9 +4,10 @@ import type { Identity } from '../../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { type Field, VOID } from '../../../../protocol/monitor/value.ts'
+import { finish } from '../../../../server/core/fair-work.ts'
 import { Hub } from '../../../../server/metrics/hub.ts'
 import { MetricInstance } from '../../../../server/metrics/instance.ts'
-import { measure } from '../../../../server/metrics/measure.ts'
+import { type Measured, measure } from '../../../../server/metrics/measure.ts'
 import { Selection } from '../../../../server/metrics/selection.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { rights } from '../../metrics/fixture.ts'
@@ -22,14 +23,14 @@ function make() {
   made.hub.add(made.sensor)
   const select = (name: string, host?: string, identity = USER) => {
     const args: ArgumentList = host === undefined ? [] : [{ name: 'host', type: STRING, value: host }]
-    return new Selection(made.hub.sensors, identity, name, args, { intervalMs: 1000, rights })
+    return finish(Selection.of(made.hub.sensors, identity, name, args, { intervalMs: 1000, rights }))
   }
   const now = () => made.clock.microseconds()
-  const answer = (name: string, host?: string) => measure(select(name, host), now(), made.hub)
+  const answer = (name: string, host?: string) => finish(measure(select(name, host), now(), made.hub))
   /** The frames of a tap from now on, without the 24 bytes of length, id, transaction and time. */
   const tap = (name: string, host?: string) => {
     const frames: string[] = []
-    const end = made.hub.bind(new MetricInstance(ID, select(name, host)), {
+    const { end } = made.hub.bind(new MetricInstance(ID, select(name, host)), {
       append: (head, tail) => frames.push(Buffer.concat([head, tail]).subarray(24).toString('hex')),
     })
     return { frames, end }
@@ -55,7 +56,7 @@ function feed({ sensor }: ReturnType<typeof make>) {
 }
 
 /** The RECs of an ARRAY, each as its bare values. */
-function rows(measured: ReturnType<typeof measure>): unknown[][] {
+function rows(measured: Measured): unknown[][] {
   if (measured instanceof Promise || measured.value.type !== BasicType.ARRAY) throw new Error('not an array')
   return measured.value.value.items.map((item) => (item as readonly Field[]).map((field) => field.value))
 }

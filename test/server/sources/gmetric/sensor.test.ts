@@ -250,7 +250,7 @@ describe('a host that gets another name', () => {
     ])
     const [own] = sensor.series('gmetric.own')
     expect(sensor.last(own!)).toEqual({ value: { type: STRING, value: '1' }, time: START_US })
-    expect([...sensor.series()].map(nameOf)).toEqual(['gmetric.own@web1', 'gmetric.foo@web1'])
+    expect([...sensor.series()].map(nameOf)).toEqual(['gmetric.foo@web1', 'gmetric.own@web1'])
   })
 
   test('takes it from the one that had it', () => {

@@ -2,6 +2,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
+import type { Value } from '../../../../protocol/monitor/value.ts'
+import { finish, isSteps } from '../../../../server/core/fair-work.ts'
 import { controlsView, metricsView } from '../../../../server/sources/producer/catalogue.ts'
 import { ProducerSensor, type ProducerView } from '../../../../server/sources/producer/sensor.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
@@ -18,7 +20,8 @@ beforeEach(() => {
 })
 
 function shown(of: ProducerView, identity = tester, args: Record<string, string | number> = {}): Json[] {
-  return valueToJson(of.show(identity, new Map(Object.entries(args)))) as Json[]
+  const list = of.show(identity, new Map(Object.entries(args)))
+  return valueToJson(isSteps<Value>(list) ? finish(list) : list) as Json[]
 }
 const names = (list: Json[]): string[] => list.map(({ name, more }) => (more ? 'more' : name))
 

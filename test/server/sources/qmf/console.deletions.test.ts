@@ -49,7 +49,9 @@ describe('a console', () => {
       const ending = { sequence: 0, header: about(id, 7n) }
       peer.tell({ op: 'c', ...ending, properties: named }, { op: 'i', ...ending, statistics })
     }
-    expect(peer.objects.slice(reported).map((object) => [object.header.id, object.header.deleted])).toEqual([[known, 7n]])
+    expect(peer.objects.slice(reported).map((object) => [object.header.id, object.header.deleted])).toEqual([
+      [known, 7n],
+    ])
     expect(peer.gone).toEqual([known])
   })
 })

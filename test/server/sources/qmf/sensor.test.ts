@@ -21,13 +21,13 @@ describe('the catalogue', () => {
     connect().learn(queue, queueDelete)
     expect([...sensor.metrics()].map(({ name }) => name.replace(`qmf.${PACKAGE}.`, ''))).toEqual([
       'qmf.broker.up',
-      'queue.vhostRef',
-      'queue.name',
-      'queue.durable',
       'queue.arguments',
-      'queue.msgDepth',
       'queue.byteDepth',
+      'queue.durable',
+      'queue.msgDepth',
+      'queue.name',
       'queue.uptime',
+      'queue.vhostRef',
       'queueDelete',
     ])
     expect(sensor.metric(DEPTH)).toMatchObject({

@@ -112,7 +112,9 @@ describe('a broker with `agent`', () => {
     await until(() => reported('h').length > 0)
     const [one] = reported('c').filter(({ header }) => header.key.className === 'producer')
     expect(one?.properties[0]).toBe('n1')
-    expect(reported('c').map(({ header }) => header.key.className)).toEqual(expect.arrayContaining(['channel', 'sensor']))
+    expect(reported('c').map(({ header }) => header.key.className)).toEqual(
+      expect.arrayContaining(['channel', 'sensor']),
+    )
   })
 
   it('has it again after the connection broke, and after a restart: as the same agent, of another boot', async () => {

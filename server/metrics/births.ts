@@ -1,0 +1,144 @@
+/**
+ * The births of series that very many bindings may select: some are asked at once, the others over several turns. Until then a
+ * birth keeps what its series has, like a subscription, so that those who are asked late miss nothing.
+ */
+import { type FairWork, finish, type Party, type Steps } from '../core/fair-work.ts'
+import { type BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
+import type { ListeningSensor, Sensor, Series, Sink, Subscription } from './metric.ts'
+
+/** Bindings that are asked about a new series at once. */
+const MOST_AT_ONCE = 256
+/** Values of a series that may wait for bindings to be asked. */
+const MAX_MISSED = 64
+const NO_BYTES = new Uint8Array(0)
+
+interface EncodedValue {
+  /** Its basic type and the value. */
+  readonly tail: Uint8Array
+  /** Microseconds since 1970. */
+  readonly time: number
+}
+
+/** Subscribes a binding to a series; undefined if it does not select the series, has it already, or has ended. */
+type Subscribe = (binding: BoundInstance, sensor: ListeningSensor, series: Series) => Subscription | undefined
+
+export class Births {
+  readonly #work: FairWork
+  readonly #subscribe: Subscribe
+  /** By sensor, the steps that ask the rest of the bindings about one new series after the other. */
+  readonly #asking = new Map<Sensor, Steps<void>[]>()
+  /** How many of these series have a name. */
+  readonly #names = new Map<string, number>()
+  readonly #parties = new Map<Sensor, Party>()
+
+  constructor(work: FairWork, subscribe: Subscribe) {
+    this.#work = work
+    this.#subscribe = subscribe
+  }
+
+  /**
+   * How many bindings may be asked about a new series at once. None, if some are still to be asked about an earlier one of this
+   * name: it may have been the same metric, so they must hear of that first.
+   */
+  mostAtOnce({ name }: Series): number {
+    return this.#names.has(name) ? 0 : MOST_AT_ONCE
+  }
+
+  /** Whose work the births of a sensor are. */
+  partyOf(sensor: Sensor): Party {
+    const { owner } = sensor
+    const party = this.#parties.get(sensor) ?? { tenant: owner === 'producer' ? '' : owner.tenant }
+    this.#parties.set(sensor, party)
+    return party
+  }
+
+  /**
+   * Asks the rest of the bindings about a new series over the next turns. Those with a number above `lastNumber` are newer than
+   * the series and have asked for it themselves. `first`: the value that a subscription gets at once.
+   */
+  askLater(
+    sensor: ListeningSensor,
+    series: Series,
+    bindings: Iterable<BoundInstance>,
+    lastNumber: number,
+    first: EncodedValue | undefined,
+  ): void {
+    const birth = new Birth(series.subscriptions.length, first, () => this.#complete(sensor, asking))
+    series.subscriptions.push(birth.subscription)
+    const asking = this.#ask(sensor, series, birth, bindings, lastNumber)
+    this.#names.set(series.name, (this.#names.get(series.name) ?? 0) + 1)
+    const queue = this.#asking.get(sensor)
+    if (queue !== undefined) {
+      queue.push(asking)
+      return
+    }
+    this.#asking.set(sensor, [asking])
+    void this.#work.run(this.partyOf(sensor), this.#askAll(sensor))
+  }
+
+  *#ask(
+    sensor: ListeningSensor,
+    series: Series,
+    birth: Birth,
+    bindings: Iterable<BoundInstance>,
+    lastNumber: number,
+  ): Steps<void> {
+    for (const binding of bindings) {
+      const subscribed = binding.number <= lastNumber ? this.#subscribe(binding, sensor, series) : undefined
+      if (subscribed !== undefined) {
+        for (const { tail, time } of birth.missed) binding.sink.append(subscribed.framePrefix, tail, time)
+        // The series has ended meanwhile, and with it all its subscriptions.
+        if (!birth.isSubscribed(series)) {
+          binding.forget(series)
+          unsubscribe(series, subscribed)
+        }
+      }
+      yield
+    }
+    unsubscribe(series, birth.subscription)
+    const left = (this.#names.get(series.name) ?? 1) - 1
+    if (left === 0) this.#names.delete(series.name)
+    else this.#names.set(series.name, left)
+  }
+
+  *#askAll(sensor: Sensor): Steps<void> {
+    const queue = this.#asking.get(sensor) ?? []
+    for (let next = queue[0]; next !== undefined; next = queue[0]) {
+      yield* next
+      if (queue[0] === next) queue.shift()
+    }
+    this.#asking.delete(sensor)
+  }
+
+  /** Asks the rest of the bindings at once, about the series of a sensor up to one of them. */
+  #complete(sensor: Sensor, last: Steps<void>): void {
+    const queue = this.#asking.get(sensor)
+    if (queue?.includes(last) !== true) return
+    for (let next: Steps<void> | undefined; next !== last; ) {
+      next = queue.shift() as Steps<void>
+      finish(next)
+    }
+  }
+}
+
+class Birth implements Sink {
+  readonly missed: EncodedValue[] = []
+  readonly subscription: HubSubscription
+  readonly #full: () => void
+
+  /** `full` is called when it keeps too much, but not while a value is passed to the subscriptions of its series. */
+  constructor(at: number, first: EncodedValue | undefined, full: () => void) {
+    this.subscription = { framePrefix: NO_BYTES, sink: this, at }
+    if (first !== undefined) this.missed.push(first)
+    this.#full = full
+  }
+
+  isSubscribed({ subscriptions }: Series): boolean {
+    return subscriptions[this.subscription.at] === this.subscription
+  }
+
+  append(_framePrefix: Uint8Array, tail: Uint8Array, time: number): void {
+    this.missed.push({ tail: tail.slice(), time })
+    if (this.missed.length === MAX_MISSED) queueMicrotask(this.#full)
+  }
+}
