@@ -21,7 +21,9 @@ export interface ChannelLedger {
   /** Microseconds since 1970; 0 if everything is committed. */
   readonly oldest: number
   readonly dropped: readonly { readonly reason: string; readonly count: number }[]
+  /** The first of its bindings, or all of them; `bound` is their number. */
   readonly bindings: readonly ChannelBinding[]
+  readonly bound: number
 }
 
 interface ChannelBinding {
@@ -62,6 +64,7 @@ export function toLedger(record: AnswerRecord): ChannelLedger {
       name: fieldText(binding, 'name'),
       mode: fieldText(binding, 'mode'),
     })),
+    bound: Math.max(count('bound'), records.length),
   }
 }
 

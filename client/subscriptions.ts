@@ -112,24 +112,35 @@ export type SendQuery = (metric: string, args: Arguments) => Promise<ValueMessag
 export async function bindingsOf(channel: number, query: SendQuery): Promise<ReadonlyMap<number, string> | undefined> {
   try {
     const { value } = await query('producer.channels', { channel: String(channel) })
-    return readBindings(value)
+    const [ledger = []] = recordsOf(value)
+    const bindings = fieldOf(ledger, 'bindings')
+    if (bindings === undefined) return undefined
+    const first = recordsOf(bindings)
+    // A ledger has only the first bindings of a channel with very many.
+    const all = Number(fieldOf(ledger, 'bound')?.value ?? 0) > first.length ? await allBindings(channel, query) : first
+    return new Map(
+      all.map((binding) => [Number(fieldOf(binding, 'metric')?.value), String(fieldOf(binding, 'name')?.value)]),
+    )
   } catch (error) {
     if (error instanceof StatusError) return undefined
     throw error
   }
 }
 
-/** The bindings in an answer of `producer.channels` about one channel; undefined if the channel is unknown there. */
-function readBindings(answer: Value): ReadonlyMap<number, string> | undefined {
-  const [channel] = recordsOf(answer)
-  const bindings = channel?.find(({ name }) => name === 'bindings')
-  if (!bindings) return undefined
-  return new Map(
-    recordsOf(bindings).map((binding) => {
-      const field = (name: string) => binding.find((candidate) => candidate.name === name)?.value
-      return [Number(field('metric')), String(field('name'))]
-    }),
-  )
+async function allBindings(channel: number, query: SendQuery): Promise<readonly (readonly Field[])[]> {
+  const all: (readonly Field[])[] = []
+  for (let after = 0; ; ) {
+    const { value } = await query('producer.bindings', { channel: String(channel), after })
+    const page = recordsOf(value)
+    const isCut = fieldOf(page.at(-1) ?? [], 'more')?.value === true
+    all.push(...(isCut ? page.slice(0, -1) : page))
+    if (!isCut || page.length === 1) return all
+    after = Number(fieldOf(all.at(-1) ?? [], 'metric')?.value)
+  }
+}
+
+function fieldOf(record: readonly Field[], name: string): Field | undefined {
+  return record.find((field) => field.name === name)
 }
 
 function recordsOf({ type, value }: Value): readonly (readonly Field[])[] {

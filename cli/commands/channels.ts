@@ -1,6 +1,6 @@
 /** `cinnabar channels`: which queues exist, what waits in them, and which consumers are slow and why. */
 import type { Command } from 'commander'
-import { type Consumer, StatusError } from '../../client/index.ts'
+import { BasicType, type Consumer, type Field, StatusError } from '../../client/index.ts'
 import { channelId, parseAssignments, toTypedArguments } from '../arguments.ts'
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
@@ -53,11 +53,13 @@ export function addChannels(program: Command, cli: Cli): void {
         const reading = query(consumer, channel)
         const { records, now } = await withProgress(terminal, 'reading the channels', reading)
         const chosen = options.slow ? slowest(records, now) : records
+        const isComplete = options.json === true || channel !== undefined
+        const shown = isComplete ? await withAllBindings(consumer, chosen) : chosen
         if (options.json) {
-          if (chosen.length > 0) await terminal.print(chosen.map(jsonOf).join('\n'))
+          if (shown.length > 0) await terminal.print(shown.map(jsonOf).join('\n'))
           return
         }
-        const ledgers = chosen.map(toLedger)
+        const ledgers = shown.map(toLedger)
         if (options.slow && ledgers.length === 0) return terminal.note('no value has waited for a second or more')
         if (channel !== undefined)
           return terminal.print(ledgers.map((one) => details(one, now, terminal.colors)).join('\n'))
@@ -102,6 +104,23 @@ async function query(consumer: Consumer, channel: number | undefined): Promise<A
   throw missingChannel(channel)
 }
 
+/** Adds the bindings that a ledger leaves out because the channel has very many. */
+async function withAllBindings(consumer: Consumer, records: readonly AnswerRecord[]): Promise<AnswerRecord[]> {
+  const complete: AnswerRecord[] = []
+  for (const record of records) {
+    const { channel, bindings, bound } = toLedger(record)
+    if (bound <= bindings.length) {
+      complete.push(record)
+      continue
+    }
+    const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'metric') })
+    const items = await queryAll(consumer, 'producer.bindings', { channel: String(channel) }, next)
+    const all: Field = { name: 'bindings', type: BasicType.ARRAY, value: { element: BasicType.REC, items } }
+    complete.push(record.map((field) => (field.name === 'bindings' ? all : field)))
+  }
+  return complete
+}
+
 /** The failure of commands that name a channel which does not exist. */
 export function missingChannel(channel: number, options?: ErrorOptions): Failure {
   const advice = '`cinnabar channels` lists your channels; a channel that nobody uses is deleted after some days'
@@ -133,7 +152,7 @@ function overview(
     { head: 'identity', of: ({ identity }) => cut(identity, 24) },
     { head: 'url', isOptional: true, of: ({ url }) => cut(url, MAX_URL) },
     { head: 'state', of: ({ state }) => state },
-    { head: 'bindings', of: ({ bindings }) => bindingsText(bindings, bindingsWidth) },
+    { head: 'bindings', of: (ledger) => bindingsText(ledger, bindingsWidth) },
     { head: 'accepted', align: 'right', of: ({ accepted }) => formatCount(accepted) },
     { head: 'committed', align: 'right', of: ({ committed }) => formatCount(committed) },
     { head: 'flight', align: 'right', of: ({ inFlight }) => formatCount(inFlight) },
@@ -218,10 +237,9 @@ function lagText(ledger: ChannelLedger, now: number, format: (ms: number) => str
 }
 
 /** Shortens the list to the form `gmetric.* +2`. */
-function bindingsText(bindings: ChannelLedger['bindings'], width: number): string {
-  const [first, ...more] = bindings
+function bindingsText({ bindings: [first], bound }: ChannelLedger, width: number): string {
   if (!first) return '-'
-  const rest = more.length > 0 ? ` +${more.length}` : ''
+  const rest = bound > 1 ? ` +${bound - 1}` : ''
   return cut(first.name, Math.max(1, width - rest.length)) + rest
 }
 

@@ -101,11 +101,13 @@ export function endNarrower(channel: Channel): void {
   connection.end()
 }
 
-/** `producer.channels` takes "0" for the current channel [MON 8 Ledger]; only the connection knows which one that is. */
+/**
+ * `producer.channels` and `producer.bindings` take "0" for the current channel [MON 8 Ledger]; only the connection knows which
+ * one that is. `producer.bindings` without a channel is about that one.
+ */
 export function withCurrentChannel(session: CommandSession, metric: string, args: ArgumentList): ArgumentList {
-  if (metric !== 'producer.channels') return args
-  return args.map((argument) => {
-    if (argument.name !== 'channel' || argument.value !== '0') return argument
-    return { name: 'channel', type: BasicType.STRING, value: String(session.channel.id) }
-  })
+  if (metric !== 'producer.channels' && metric !== 'producer.bindings') return args
+  const current = { name: 'channel', type: BasicType.STRING, value: String(session.channel.id) } as const
+  if (metric === 'producer.bindings' && !args.some(({ name }) => name === 'channel')) return [...args, current]
+  return args.map((argument) => (argument.name === 'channel' && argument.value === '0' ? current : argument))
 }

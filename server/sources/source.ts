@@ -45,6 +45,8 @@ export interface ServerView {
   channels(): Iterable<Channel>
   /** Those that an identity may see. */
   channelsOf(identity: Identity): Iterable<Channel>
+  /** A channel that an identity may see; undefined if there is none with this id. */
+  channel(identity: Identity, id: number): Channel | undefined
   /** Those that an identity can see, and undefined for others. */
   controls(identity: Identity): Iterable<Control | undefined>
   readonly rights: Rights

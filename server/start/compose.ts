@@ -285,6 +285,10 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       stats: statsOf({ software, name, clock, quotas, registry, sessions, hasher, host, storage, faults }),
       channels: () => registry.all(),
       channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),
+      channel: ({ userId, role }: Identity, id: number) => {
+        const channel = registry.byId(id)
+        return role === ADMIN_ROLE || channel?.owner.userId === userId ? channel : undefined
+      },
       controls: (identity: Identity) => executor.visible(identity),
       rights,
       audit,

@@ -2,6 +2,7 @@
 
 import type { OpenedSource, SourceContext } from '../source.ts'
 import { AuditSensor } from './audit.ts'
+import { bindingsView, type FindChannel } from './bindings.ts'
 import { controlsView, metricsView } from './catalogue.ts'
 import { QuotaNotices } from './notices.ts'
 import { ProducerSensor } from './sensor.ts'
@@ -12,10 +13,12 @@ export function openProducer(
   { hub, clock, log, quotas, notices, server }: SourceContext,
   statuses: () => readonly StatusEntry[],
 ): OpenedSource {
+  const find: FindChannel = (identity, id) => server.channel(identity, id)
   const views = [
     metricsView(() => hub.sensors, server.rights),
     controlsView((identity) => server.controls(identity)),
-    channelsView((identity) => server.channelsOf(identity)),
+    channelsView((identity) => server.channelsOf(identity), find),
+    bindingsView(find),
     sensorsView(statuses, hub),
     statsView((identity) => server.stats(identity)),
   ]

@@ -12,11 +12,11 @@ import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
-import { StatusError } from '../../core/errors.ts'
 import type { Fences } from '../../metrics/fences.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
+import { channelIdOf, type FindChannel } from './bindings.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { ARRAY, BOOLEAN, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
@@ -178,9 +178,14 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
   }
 }
 
-/** Users see their own channels, the role admin sees all [MON 8 Ledger]. */
-/** `channels` returns those that an identity may see. */
-export function channelsView(channels: (identity: Identity) => Iterable<Channel>): ProducerView {
+/** A record has at most this many bindings, so that a channel with very many hides no other; `producer.bindings` has all. */
+const MAX_BINDINGS = 256
+
+/**
+ * Users see their own channels, the role admin sees all [MON 8 Ledger]. `channels` returns those that an identity may see, and
+ * `find` one of them.
+ */
+export function channelsView(channels: (identity: Identity) => Iterable<Channel>, find: FindChannel): ProducerView {
   return {
     metric: {
       name: 'producer.channels',
@@ -194,17 +199,15 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
       ],
     },
     check(args) {
-      channelOf(args.get('channel'))
+      channelIdOf(args.get('channel'))
     },
     *show(identity, args) {
-      const only = channelOf(args.get('channel'))
+      const only = channelIdOf(args.get('channel'))
       const after = (args.get('after') as number | undefined) ?? 0
       const shown: Channel[] = []
-      for (const channel of channels(identity)) {
+      for (const channel of only === undefined ? channels(identity) : [find(identity, only)]) {
         yield
-        const { id } = channel
-        if (id > after && (only === undefined || id === only) && channel.isCoveredBy(identity.scope))
-          shown.push(channel)
+        if (channel !== undefined && channel.id > after && channel.isCoveredBy(identity.scope)) shown.push(channel)
       }
       const records = new RecordList()
       for (const channel of shown.sort((a, b) => a.id - b.id)) {
@@ -216,20 +219,18 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
   }
 }
 
-function channelOf(text: unknown): number | undefined {
-  if (text === undefined) return undefined
-  if (typeof text === 'string' && /^\d{1,10}$/.test(text)) return Number(text)
-  throw new StatusError('INVALID_ARGUMENT', '`channel` must be the id of a channel, in digits')
-}
-
 function describe(channel: Channel): Field[] {
   const status = channel.queue.status()
   const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
-  const items = [...channel.bindings.values()].map(({ instance, mode }) => [
-    { name: 'metric', type: UINT32, value: instance.id },
-    { name: 'name', type: STRING, value: instance.selection.name },
-    { name: 'mode', type: STRING, value: mode },
-  ])
+  const items: Field[][] = []
+  for (const { instance, mode } of channel.bindings.values()) {
+    if (items.length === MAX_BINDINGS) break
+    items.push([
+      { name: 'metric', type: UINT32, value: instance.id },
+      { name: 'name', type: STRING, value: instance.selection.name },
+      { name: 'mode', type: STRING, value: mode },
+    ])
+  }
   return [
     { name: 'channel', type: UINT32, value: channel.id },
     { name: 'identity', type: STRING, value: formatIdentity(channel.owner) },
@@ -247,5 +248,6 @@ function describe(channel: Channel): Field[] {
     count('oldest', status.oldest),
     { name: 'dropped', type: REC, value: dropCauses.map((cause) => count(cause, status.dropped[cause])) },
     { name: 'bindings', type: ARRAY, value: { element: REC, items } },
+    { name: 'bound', type: UINT32, value: channel.bindings.size },
   ]
 }
