@@ -177,7 +177,7 @@ test('all of loopback is one network', () => {
 
 test.each([
   ['/56', 8, (i: number) => `2001:db8:0:${(i & 255).toString(16)}::1`],
-  ['/48', 12, (i: number) => `2001:db8:0:${(i * 37 * 256).toString(16).slice(-4)}::1`.replace('::1', '::2')],
+  ['/48', 12, (i: number) => `2001:db8:0:${(i * 256).toString(16)}::1`],
   ['/32', 16, (i: number) => `2001:db8:${i.toString(16)}::1`],
   ['world', 20, (i: number) => `2001:${(i + 0xdb8).toString(16)}::1`],
 ])('a %s of IPv6 has %i failures a minute, and leaves some to the others', (_, most, address) => {

@@ -19,7 +19,7 @@ import { type PagesOptions, servePages } from './pages.ts'
 
 /** Time from connecting to the end of a request, as from connecting to AUTH [MON 11]; checked at this interval. */
 const REQUEST_MS = 10_000
-/** An idle connection takes a place from others: time to the next request, and the number of requests before a new connection. */
+/** An idle connection takes a place from others. These are the time until the next request, and the requests of a connection. */
 const IDLE_MS = 1_000
 const MAX_REQUESTS = 100
 const CHECK_MS = 1_000

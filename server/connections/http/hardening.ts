@@ -58,7 +58,7 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
         statusCode,
       }),
   })
-  // After the number of requests was looked at.
+  // A later hook than that of the limit, so that refused requests are counted too.
   app.addHook('preValidation', async (request, reply) => {
     const { host, origin, upgrade } = request.headers
     // A page cannot open a WebSocket without an origin, nor set the header by itself.

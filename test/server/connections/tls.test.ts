@@ -69,10 +69,33 @@ async function seat(peer: RawPeer): Promise<Seat> {
 const wss = (options: ConnectionOptions = {}) =>
   new WebSocket(`wss://127.0.0.1:${port('https')}/monitor`, ['monitoring.xdr'], { ca: authority.cert, ...options })
 
+describe('connections without a handshake', () => {
+  it.each(['https', 'tls'] as const)('over %s give way to others, and do no harm', async (listener) => {
+    const files = { cert: `${directory.path}/server.pem`, key: `${directory.path}/server.key` }
+    const config = { listen: { https: loopback, tls: loopback }, tls: files, limits: { connections: 10 } }
+    const small = await TestProducer.start({ config })
+    more.push(small)
+    const { admission } = small.server.sessions
+    const idle = Array.from({ length: 30 }, () => {
+      const socket = connectTcp({ host: '127.0.0.1', port: port(listener, small) }).on('error', () => {})
+      // The beginning of a handshake.
+      socket.write(Buffer.from('160301', 'hex'))
+      return socket.resume()
+    })
+    while (admission.evicted < 20 || idle.filter(({ destroyed }) => destroyed).length < 20) {
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(admission).toMatchObject({ open: 10, unauthenticated: 10, evicted: 20, refused: 0 })
+    await (await seat((await overTls({}, small)).peer)).ok((seq) => command.nop(seq))
+    for (const socket of idle) socket.destroy()
+  })
+})
+
 describe('a Host', () => {
   it('may be a name of the certificate', async () => {
-    const files = directory.server(await authority.server(['localhost', 'monitor.example', '*.pages.example']))
-    const named = await TestProducer.start({ config: { listen: { https: loopback }, tls: files } })
+    const issued = await authority.server(['localhost', 'monitor.example', '*.pages.example'])
+    const tls = { cert: directory.write('named.pem', issued.cert), key: directory.write('named.key', issued.key) }
+    const named = await TestProducer.start({ config: { listen: { https: loopback }, tls } })
     more.push(named)
     const answerTo = (host: string): Promise<number> => {
       const options = { host: '127.0.0.1', port: port('https', named), path: '/client.js', headers: { host } }
