@@ -41,7 +41,7 @@ const MOST_QUIET_MS = 1_000
 /** After the hostile tenant is gone: the server may still be at its work. */
 const AFTERMATH_MS = 500
 /** After its time the hostile tenant may still wait for an answer. */
-const GRACE_MS = 20_000
+const GRACE_MS = 60_000
 const PATIENCE_MS = 30_000
 const LOOK_MS = 50
 
@@ -193,10 +193,9 @@ function brokenPromises(good: GoodTenant, quiet: Stretch, beside: Stretch): stri
   const longest = Math.max(LONGEST_STOP_MS, TIMES_QUIET * quiet.nopWorstMs)
   if (beside.nopWorstMs > longest) broken.push(`a NOP took ${ms(beside.nopWorstMs)}`)
   if (beside.logins === 0) broken.push('nobody logged in')
-  const failed = new Map<string, number>()
-  for (const reason of beside.loginsFailed) failed.set(reason, (failed.get(reason) ?? 0) + 1)
-  for (const [reason, times] of failed) broken.push(`${times} logins failed: ${reason}`)
+  broken.push(...beside.loginsFailed.map((reason) => `a login failed by ${reason}`))
   if (good.lost !== 0) broken.push(`${good.lost} of ${good.sent} values were lost`)
+  if (good.dropped > 0) broken.push(`${good.dropped} of ${good.sent} values were dropped`)
   if (good.unanswered > 0) broken.push(`${good.unanswered} COMMITs were not answered`)
   if (good.reused > 0) broken.push(`${good.reused} transaction ids were used twice`)
   return broken
@@ -207,13 +206,16 @@ function linesOf(
   deed: string,
   network: Network,
 ): string[] {
-  const times = (beside.nopP99Ms / quiet.nopP99Ms).toFixed(1)
+  const slower = (beside.nopP99Ms / quiet.nopP99Ms).toFixed(1)
   const did = Object.entries(tally).map(([what, count]) => `${what} ${count}`)
   return [
-    `${deed}, ${network} network: NOP p99 ${ms(beside.nopP99Ms)}, ${times} times the quiet ${ms(quiet.nopP99Ms)}, ` +
+    `${deed}, ${network} network: NOP p99 ${ms(beside.nopP99Ms)}, ${slower} times the quiet ${ms(quiet.nopP99Ms)}, ` +
       `longest ${ms(beside.nopWorstMs)}; ${beside.logins} logins; ${good.committed} values committed, ` +
       `longest ${ms(good.commitWorstMs)}; RSS ${rssBeforeMiB} to ${rssMostMiB} MiB; the neighbour: ${did.join(', ')}`,
-    ...broken.map((promise) => `  broken: ${promise}`),
+    ...[...new Set(broken)].map((promise) => {
+      const times = broken.filter((other) => other === promise).length
+      return `  broken: ${promise}${times > 1 ? `, ${times} times` : ''}`
+    }),
   ]
 }
 
