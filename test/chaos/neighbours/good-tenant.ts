@@ -236,7 +236,7 @@ export class GoodTenant {
     if (message.kind === 'notice' || message.transaction === 0) return
     const { transaction } = message
     const number = message.kind === 'value' ? numberIn(message.value) : -message.count
-    if (message.kind === 'gap' && !this.#came.has(transaction)) this.#gap(message)
+    if (message.kind === 'gap' && !this.#came.has(transaction)) this.dropped += message.count
     if (this.#committed.has(transaction)) this.wrong.push(`${number} came again after its COMMIT was answered`)
     else if ((this.#came.get(transaction) ?? number) !== number) this.reused++
     else if (this.#came.has(transaction) && !this.#asked.has(transaction) && !held?.delete(transaction))
@@ -245,11 +245,6 @@ export class GoodTenant {
     this.#came.set(transaction, number)
     if (number > 0) this.#numbers.add(number)
     if (this.#isCommitting) this.#commit(transaction)
-  }
-
-  #gap({ count, reason }: { readonly count: number; readonly reason: number }): void {
-    this.dropped += count
-    if (count > 0) this.wrong.push(`${count} values were dropped for the reason ${reason} of a GAP`)
   }
 
   #commit(transaction: number): void {

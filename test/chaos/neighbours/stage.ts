@@ -1,0 +1,245 @@
+/** A server with its default limits, its tenants, and what feeds them; and an admin who looks after it from another network. */
+import { execFileSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
+import { join as path } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { args, command, join, str, type, u32 } from '../../support/bytes.ts'
+import { Authority, OperatorDirectory } from '../../support/certificates.ts'
+import { decoded, type Json } from '../../support/records.ts'
+import { Seat } from '../../support/seat.ts'
+import { freeUdpPort, PASSWORD, ServerProcess } from '../../support/server-process.ts'
+import { GOOD_FEED, GoodTenant } from './good-tenant.ts'
+import type { Namespace } from './namespace.ts'
+import { connectAs, type Reach, type TenantUser, within } from './wire.ts'
+
+/** So that they can be used up within seconds. */
+const MOST_CONNECTIONS = 2_000
+const DISK_MIB = 64
+const PATIENCE_MS = 30_000
+const LOOK_MS = 50
+
+export const BOB: TenantUser = { user: 'acme/bob', password: 'what bob knows' }
+export const ALICE: TenantUser = { user: 'acme/alice', password: 'what alice knows' }
+export const EVE: TenantUser = { user: 'globex/eve', password: 'what eve knows' }
+
+export class Stage {
+  readonly #server: ServerProcess
+  readonly #files: OperatorDirectory
+  readonly #host: string
+  readonly #adminAddress: string
+  readonly #udpPort: number
+  readonly #udp = createSocket('udp4')
+  readonly #disk: string | undefined
+  #admin: Seat
+  #users = 0
+  #recordsBefore = 0
+  readonly good: GoodTenant
+  /** That the server ended by itself. */
+  readonly ended: string[] = []
+
+  private constructor(made: Made, admin: Seat, good: GoodTenant) {
+    this.#server = made.server
+    this.#files = made.files
+    this.#host = made.host
+    this.#adminAddress = made.adminAddress
+    this.#udpPort = made.udpPort
+    this.#disk = made.disk
+    this.#admin = admin
+    this.good = good
+  }
+
+  static async open(namespace: Namespace | undefined, isDiskSmall: boolean): Promise<Stage> {
+    const host = namespace?.host ?? '127.0.0.1'
+    const adminAddress = namespace?.admin ?? host
+    const udpPort = await freeUdpPort()
+    const files = new OperatorDirectory()
+    const { cert, key } = files.server(await (await Authority.make()).server())
+    const server = new ServerProcess(
+      `[tls]\ncert = "${cert}"\nkey = "${key}"\n[limits]\nconnections = ${MOST_CONNECTIONS}\n[log]\nlevel = "error"\n` +
+        `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\ntenant = "globex"\n` +
+        `[[gmetric.feed]]\ntenant = "acme"\nallow = ["${GOOD_FEED}/32"]\n`,
+      { host: host.includes(':') ? `[${host}]` : host },
+    )
+    const disk = isDiskSmall ? mounted(server) : undefined
+    const made = { server, files, host, adminAddress, udpPort, disk }
+    try {
+      await server.start()
+      const admin = await adminOf(reachOf(server, host), adminAddress)
+      for (const login of [BOB, ALICE, EVE]) await added(admin, login)
+      const good = await GoodTenant.open(reachOf(server, host), BOB, udpPort)
+      return new Stage(made, admin, good)
+    } catch (error) {
+      await removed(made)
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    this.good.close()
+    this.#udp.close()
+    this.#admin.peer.destroy()
+    await removed({ server: this.#server, files: this.#files, disk: this.#disk })
+  }
+
+  get reach(): Reach {
+    return reachOf(this.#server, this.#host)
+  }
+
+  get isAlive(): boolean {
+    const isAlive = existsSync(`/proc/${this.#server.pid}/status`)
+    if (!isAlive) this.ended.push('the server ended by itself')
+    return isAlive
+  }
+
+  /** Makes the metrics of the hostile tenant's feed. */
+  async fillFeed(count: number): Promise<void> {
+    for (let n = 0; n < count; n += 100) {
+      for (let at = n; at < n + 100; at++) this.#feed(at)
+      // What the socket's buffer cannot hold would be lost.
+      await this.#admin.query('producer.stats')
+    }
+  }
+
+  /** Sends values of it without end; gives what ends that. */
+  feedOn(): () => void {
+    let n = 0
+    const timer = setInterval(() => this.#feed(n++ % 100), LOOK_MS)
+    return () => clearInterval(timer)
+  }
+
+  #feed(n: number): void {
+    const packet = join(u32(0), str('uint32'), str(`m${n}`), str(String(n)), str(''), u32(3), u32(60), u32(0))
+    this.#udp.send(packet, this.#udpPort, '127.0.0.1')
+  }
+
+  rssMiB(what: 'VmRSS' | 'VmHWM'): number {
+    if (!this.isAlive) return 0
+    const line = new RegExp(`^${what}:\\s+(\\d+) kB$`, 'm').exec(
+      readFileSync(`/proc/${this.#server.pid}/status`, 'utf8'),
+    )
+    return Math.round(Number(line?.[1] ?? 0) / 1_024)
+  }
+
+  /** Looks at the free room of the small disk without end; gives what ends that, and then the least. */
+  watchDisk(): () => number {
+    const disk = this.#disk
+    if (disk === undefined) return () => 0
+    let least = Number.POSITIVE_INFINITY
+    const look = (): void => {
+      const { bavail, bsize } = statfsSync(disk)
+      least = Math.min(least, Math.round((bavail * bsize) / 1_048_576))
+    }
+    const timer = setInterval(look, LOOK_MS)
+    return () => {
+      clearInterval(timer)
+      return least
+    }
+  }
+
+  /** From now on VmHWM is the most since now. */
+  forgetPeak(): void {
+    writeFileSync(`/proc/${this.#server.pid}/clear_refs`, '5')
+  }
+
+  /** An admin finds the channel of the good tenant, whatever others have. */
+  async hiddenChannels(): Promise<string[]> {
+    for (let after = 0; ; ) {
+      const list = args(['after', type.uint32, u32(after)])
+      const page: Json[] = decoded(await this.#asked(this.#admin.query('producer.channels', list)))
+      if (page.some(({ channel }) => channel === this.good.channel)) return []
+      const last = page.filter(({ channel }) => channel !== undefined).at(-1)
+      if (last === undefined) return ['an admin does not find the channel of the good tenant']
+      after = last.channel
+    }
+  }
+
+  async markRecords(): Promise<void> {
+    this.#recordsBefore = await this.#lastRecord()
+  }
+
+  async newRecords(): Promise<number> {
+    return (await this.#lastRecord()) - this.#recordsBefore
+  }
+
+  /** The number of the latest record of the audit log; to see it one more is made. */
+  async #lastRecord(): Promise<number> {
+    const id = await this.#asked(this.#admin.collect('producer.audit'))
+    await this.#asked(this.#admin.ok((seq) => command.subscribe(seq, id)))
+    this.#admin.send((seq) => command.execute(seq, 'user.add', args(['user', type.string, str(`u${this.#users++}`)])))
+    for (;;) {
+      const value = await this.#asked(this.#admin.value())
+      if (value.metric !== id) continue
+      await this.#asked(this.#admin.ok((seq) => command.stop(seq, id)))
+      return Number(decoded(value).number)
+    }
+  }
+
+  /** Whether the disk takes values again, with its reserve, by itself. */
+  async hasRoom(): Promise<boolean> {
+    const reserve = path(this.#server.directory, 'data', 'reserve')
+    const end = performance.now() + PATIENCE_MS
+    while (performance.now() < end) {
+      const { storage } = decoded(await this.#asked(this.#admin.query('producer.stats')))
+      if (storage === 'ok' && existsSync(reserve)) return true
+      await setTimeout(LOOK_MS)
+    }
+    return false
+  }
+
+  /** Kills the server and starts it again. */
+  async restart(): Promise<Reach> {
+    this.#admin.peer.destroy()
+    await this.#server.end('SIGKILL')
+    await this.#server.start()
+    this.#admin = await adminOf(this.reach, this.#adminAddress)
+    return this.reach
+  }
+
+  #asked<T>(answer: Promise<T>): Promise<T> {
+    return within(PATIENCE_MS, 'no answer to the admin', answer)
+  }
+}
+
+interface Made {
+  readonly server: ServerProcess
+  readonly files: OperatorDirectory
+  readonly host: string
+  readonly adminAddress: string
+  readonly udpPort: number
+  readonly disk: string | undefined
+}
+
+async function removed({ server, files, disk }: Pick<Made, 'server' | 'files' | 'disk'>): Promise<void> {
+  await server.end('SIGKILL')
+  if (disk !== undefined) execFileSync('umount', [disk])
+  await server.remove()
+  files.remove()
+}
+
+function mounted({ directory }: ServerProcess): string {
+  const data = path(directory, 'data')
+  mkdirSync(data, { mode: 0o700 })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0700`, 'tmpfs', data], { stdio: 'pipe' })
+  return data
+}
+
+function reachOf({ tcpPort, tlsPort, httpPort }: ServerProcess, host: string): Reach {
+  return { host, tcp: tcpPort, tls: tlsPort, http: httpPort }
+}
+
+async function adminOf(reach: Reach, from: string): Promise<Seat> {
+  const { peer, channel } = await connectAs(reach, { user: 'admin', password: PASSWORD }, { from })
+  return new Seat(peer, channel)
+}
+
+async function added(admin: Seat, { user, password }: TenantUser): Promise<void> {
+  const [tenant, name] = user.split('/') as [string, string]
+  const { outcome, detail } = await admin.execute(
+    'user.add',
+    ['tenant', type.string, str(tenant)],
+    ['user', type.string, str(name)],
+    ['password', type.string, str(password)],
+  )
+  if (outcome !== 'ok') throw new Error(`user.add: ${detail}`)
+}
