@@ -85,6 +85,7 @@ describe('The matrix', () => {
       'channel.configure channel',
       'channel.purge channel',
       'channel.purge metric',
+      'channel.delete channel',
       'producer.channels channel',
     ])
   })
