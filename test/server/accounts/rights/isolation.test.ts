@@ -83,9 +83,9 @@ describe('The matrix', () => {
       'DEL_CHANNEL channel',
       'COMMIT transaction',
       'channel.configure channel',
+      'channel.delete channel',
       'channel.purge channel',
       'channel.purge metric',
-      'channel.delete channel',
       'producer.channels channel',
     ])
   })
