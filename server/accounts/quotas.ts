@@ -12,8 +12,18 @@ export interface FileSystemSpace {
   readonly freeBytes: number
 }
 
-/** The disk is low when less than this share of it is free. */
+/** The disk is low when less than this share of it is free, and very low with less than the second. */
 const LOW_SHARE = 0.1
+const VERY_LOW_SHARE = 0.05
+
+/** What each tenant may hold while the disk is low. */
+interface Allowance {
+  readonly equalShare: number
+  /** The part that a tenant keeps of what it held before. */
+  readonly kept: number
+}
+
+const UNLIMITED: Allowance = { equalShare: Number.POSITIVE_INFINITY, kept: 1 }
 
 /** What a tenant may have; 0: no limit. */
 export interface Quota {
@@ -35,8 +45,7 @@ export class Quotas {
   readonly #limits: (tenant: string) => Quota
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #uses = new Map<string, TenantUse>()
-  /** The bytes that each tenant may hold while the disk is low. */
-  #equalShare = Number.POSITIVE_INFINITY
+  #allowance = UNLIMITED
 
   constructor(limits: (tenant: string) => Quota, clock: Pick<Clock, 'monotonicMs'>) {
     this.#limits = limits
@@ -44,17 +53,18 @@ export class Quotas {
   }
 
   /**
-   * Follows the free space. While it is low, a tenant may hold an equal share of what all of them hold and of what is free,
-   * or what it holds now if that is more: whoever fills the disk meets its limit first, and nobody loses anything for it. A
-   * tenant that is alone may fill it.
+   * Follows the free space. While it is low, a tenant may hold an equal share of what all of them hold and of what is free, or
+   * what it held when it became low; of that it keeps less and less when it is very low. So whoever fills the disk meets its
+   * limit before the others find no room. A tenant that is alone may fill it.
    */
   apportion({ sizeBytes, freeBytes }: FileSystemSpace, tenants: number): void {
     const isLow = tenants > 1 && freeBytes < sizeBytes * LOW_SHARE
-    if (!isLow && this.#equalShare === Number.POSITIVE_INFINITY) return
+    if (!isLow && this.#allowance === UNLIMITED) return
     let held = 0
     for (const { queued } of this.#uses.values()) held += queued.bytes
-    this.#equalShare = isLow ? (held + freeBytes) / tenants : Number.POSITIVE_INFINITY
-    for (const use of this.#uses.values()) use.equalShare = this.#equalShare
+    const kept = Math.min(1, freeBytes / (sizeBytes * VERY_LOW_SHARE))
+    this.#allowance = isLow ? { equalShare: (held + freeBytes) / tenants, kept } : UNLIMITED
+    for (const use of this.#uses.values()) use.allowance = this.#allowance
   }
 
   /** The usage of a tenant; there is one object for each, made on first use. */
@@ -62,7 +72,7 @@ export class Quotas {
     let use = this.#uses.get(tenant)
     if (use === undefined) {
       use = new TenantUse(tenant, this.#limits(tenant), this.#clock)
-      use.equalShare = this.#equalShare
+      use.allowance = this.#allowance
       this.#uses.set(tenant, use)
     }
     return use
@@ -94,7 +104,9 @@ export class TenantUse {
   readonly values: ValueMeter
 
   #quota: Quota
-  #equalShare = Number.POSITIVE_INFINITY
+  #allowance = UNLIMITED
+  /** What it held when the disk became low. */
+  #heldBefore = 0
 
   constructor(tenant: string, limits: Quota, clock: Pick<Clock, 'monotonicMs'>) {
     this.#quota = limits
@@ -119,15 +131,15 @@ export class TenantUse {
     this.#limitQueued()
   }
 
-  /** The bytes that it may hold while the disk is low, unless it holds more already. */
-  set equalShare(bytes: number) {
-    this.#equalShare = bytes
+  set allowance(allowance: Allowance) {
+    if (this.#allowance === UNLIMITED) this.#heldBefore = this.queued.bytes
+    this.#allowance = allowance
     this.#limitQueued()
   }
 
   #limitQueued(): void {
-    const { queued } = this
-    queued.limit = Math.min(most(this.#quota.queuedBytes), Math.max(this.#equalShare, queued.bytes))
+    const { equalShare, kept } = this.#allowance
+    this.queued.limit = Math.min(most(this.#quota.queuedBytes), Math.max(equalShare, this.#heldBefore * kept))
   }
 }
 

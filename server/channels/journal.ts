@@ -26,6 +26,8 @@ export interface DurabilityWaiter extends FaultOwner {
  * doubling. With a new buffer for each batch, garbage collection took a seventh of the server's time.
  */
 const KEPT_BUFFER_BYTES = 32 << 20
+/** A row without its texts and bytes. */
+const ROW_BYTES = 64
 
 export class Journal implements Task {
   readonly #store: Pick<Store, 'write'>
@@ -36,6 +38,9 @@ export class Journal implements Task {
   #taken = new Set<Journaled>()
   readonly #waiting = new Set<DurabilityWaiter>()
   #changes: Change[] = []
+  /** Bytes of the changes that wait, and of those in the batch on its way. */
+  #changedBytes = 0
+  #takenBytes = 0
   /** The number of the last batch that was written, and of the last durable one. */
   #written = 0
   #durable = 0
@@ -65,6 +70,11 @@ export class Journal implements Task {
     return this.#dirty.size > 0 || this.#changes.length > 0 || this.#promised > this.#written
   }
 
+  /** Bytes of changes that no durable batch has yet; values are not counted here. */
+  get unstored(): number {
+    return this.#changedBytes + this.#takenBytes
+  }
+
   touch(source: Journaled): void {
     this.#dirty.add(source)
     this.#turn.schedule('store', this)
@@ -77,6 +87,7 @@ export class Journal implements Task {
 
   change(change: Change): void {
     this.#changes.push(change)
+    this.#changedBytes += sizeOf(change)
     this.#turn.schedule('store', this)
   }
 
@@ -114,6 +125,8 @@ export class Journal implements Task {
     const builder = new BatchBuilder(this.#buffer)
     builder.changes = this.#changes
     this.#changes = []
+    this.#takenBytes = this.#changedBytes
+    this.#changedBytes = 0
     const taken = this.#dirty
     this.#dirty = this.#taken
     this.#taken = taken
@@ -125,6 +138,7 @@ export class Journal implements Task {
   /** The store reports that a batch is durable. */
   onDurable(number: number): void {
     this.#durable = number
+    this.#takenBytes = 0
     for (const source of this.#taken) source.durable()
     this.#taken.clear()
     const waiting = [...this.#waiting]
@@ -137,4 +151,14 @@ export class Journal implements Task {
   stop(): void {
     this.#stopped = true
   }
+}
+
+/** About the bytes that a change takes on the disk: a consumer chooses the arguments of a metric, and how many it binds. */
+function sizeOf(change: Change): number {
+  if (!('put' in change)) return ROW_BYTES
+  let bytes = ROW_BYTES
+  for (const column of Object.values(change.row)) {
+    if (typeof column === 'string' || column instanceof Uint8Array) bytes += column.length
+  }
+  return bytes
 }

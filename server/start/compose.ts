@@ -179,7 +179,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     stamp: turn.once(age),
     unstored: 0,
     get refusing() {
-      return storage.refusing(this.unstored)
+      return storage.refusing(this.unstored + journal.unstored)
     },
   }
   const registry = new Registry({

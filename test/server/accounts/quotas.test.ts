@@ -66,7 +66,7 @@ describe('what a tenant may have', () => {
 describe('queued bytes while the disk is low', () => {
   const quotas = () => new Quotas(() => ({ ...defaults, queuedBytes: 500 }), { monotonicMs: () => 0 })
 
-  it('are an equal share of what all hold and of what is free, or what a tenant holds already', () => {
+  it('are an equal share of what all hold and of what is free, or what a tenant held before', () => {
     const all = quotas()
     const [eve, bob] = [all.of('eve').queued, all.of('bob').queued]
     eve.bytes = 480
@@ -78,18 +78,16 @@ describe('queued bytes while the disk is low', () => {
     expect(all.of('ann').queued.limit).toBe(599 / 4)
   })
 
-  it('follow what is committed, and are the quota again when there is room', () => {
+  it('come down to the equal share with the last of the space, and are the quota again when there is room', () => {
     const all = quotas()
     const { queued } = all.of('eve')
     queued.bytes = 400
-    all.apportion({ sizeBytes: 1_000, freeBytes: 50 }, 3)
-    queued.bytes = 200
-    all.apportion({ sizeBytes: 1_000, freeBytes: 50 }, 3)
-    expect(queued.limit).toBe(200)
-    queued.bytes = 10
-    all.apportion({ sizeBytes: 1_000, freeBytes: 50 }, 3)
-    expect(queued.limit).toBe(20)
-    all.apportion({ sizeBytes: 1_000, freeBytes: 800 }, 3)
+    const limits = [90, 50, 40, 25, 0].map((freeBytes) => {
+      all.apportion({ sizeBytes: 1_000, freeBytes }, 4)
+      return queued.limit
+    })
+    expect(limits).toEqual([400, 400, 320, 200, 100])
+    all.apportion({ sizeBytes: 1_000, freeBytes: 800 }, 4)
     expect(queued.limit).toBe(500)
   })
 

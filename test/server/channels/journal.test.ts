@@ -57,6 +57,23 @@ describe('the journal', () => {
     expect(called).toEqual(['broken', 1])
   })
 
+  it('counts the bytes of changes until they are durable', () => {
+    const { journal } = rig()
+    expect(journal.unstored).toBe(0)
+    const args = new Uint8Array(5_000)
+    journal.change({ put: 'instance', row: { id: 1, user: 1, metric: 'm'.repeat(100), args } })
+    const first = journal.unstored
+    expect(first).toBeGreaterThanOrEqual(5_100)
+    journal.atTurnEnd()
+    journal.change({ remove: 'instance', id: 1 })
+    expect(journal.unstored).toBeGreaterThan(first)
+    journal.onDurable(1)
+    expect(journal.unstored).toBeLessThan(200)
+    journal.atTurnEnd()
+    journal.onDurable(2)
+    expect(journal.unstored).toBe(0)
+  })
+
   it('has one batch in flight; what changes meanwhile is the next one', () => {
     const { batches, turn, journal } = rig()
     const source = new Source()

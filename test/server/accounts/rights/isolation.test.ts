@@ -84,6 +84,7 @@ describe('The matrix', () => {
       'DEL_CHANNEL channel',
       'COMMIT transaction',
       'channel.configure channel',
+      'channel.delete channel',
       'channel.purge channel',
       'channel.purge metric',
       'producer.channels channel',
