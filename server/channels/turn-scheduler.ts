@@ -18,7 +18,7 @@ const SEND_MS = 5
  * The same while feeds have more than a turn can process, which they use for 5 ms. What is not sent collects, so that each
  * write has some hundreds of values. With writes of 50 values a value cost three times as much.
  */
-const SEND_MS_WHILE_FEEDING = 0.5
+const SEND_MS_WHILE_FEEDING = 0.25
 
 export class TurnScheduler {
   readonly #tasks: Readonly<Record<Phase, Set<Task>>> = { respond: new Set(), send: new Set(), store: new Set() }

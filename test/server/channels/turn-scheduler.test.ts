@@ -71,7 +71,7 @@ describe('a task that throws', () => {
 })
 
 describe('sending', () => {
-  it('has a tenth of that while feeds have more to process', async () => {
+  it('has a twentieth of that while feeds have more to process', async () => {
     const clock = new FakeClock()
     let isFeeding = true
     const turn = new TurnScheduler(clock, () => isFeeding)
@@ -79,7 +79,7 @@ describe('sending', () => {
     const send = () => ({
       atTurnEnd: () => {
         sent++
-        clock.advance(0.25)
+        clock.advance(0.125)
       },
     })
     for (let n = 0; n < 10; n++) turn.schedule('send', send())
