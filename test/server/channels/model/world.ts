@@ -106,7 +106,10 @@ export class World {
       this.#inFlight = { snapshots: this.#snapshots(), reserved }
       this.storage.store.write(batch)
     }
-    return new Journal({ write }, new HandTurn({ monotonicMs: () => 0 }), { age: () => this.host.now, wallMs: () => this.host.now })
+    return new Journal({ write }, new HandTurn({ monotonicMs: () => 0 }), {
+      age: () => this.host.now,
+      wallMs: () => this.host.now,
+    })
   }
 
   #newQueue(index: number): Queue {
