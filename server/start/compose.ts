@@ -108,7 +108,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
   const age = ageClock(clock, recovered)
   const faults = new Faults(clock, log)
-  const turn = new TurnScheduler(clock)
+  const turns = new FeedTurns(clock)
+  const turn = new TurnScheduler(clock, () => turns.isBusy)
   const work = new FairWork(clock)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
   const change = (change: Change): void => journal.change(change)
@@ -276,7 +277,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     notices,
     pacing: {
       clock,
-      turns: new FeedTurns(clock),
+      turns,
       faults: hub.faults,
       journal,
       behind: () => storage.isBehind(host.unstored),

@@ -73,6 +73,11 @@ export class FeedTurns {
     this.#clock = clock
   }
 
+  /** Whether feeds have something to process: they had more than fitted into the last turn. */
+  get isBusy(): boolean {
+    return this.#feeds.length > 0
+  }
+
   /** `feed` has something to process now, and is not waiting for its turn yet. */
   enqueue(feed: Feed): void {
     this.#feeds.push(feed)

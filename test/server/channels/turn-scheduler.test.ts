@@ -71,6 +71,27 @@ describe('a task that throws', () => {
 })
 
 describe('sending', () => {
+  it('has a twentieth of that while feeds have more to process', async () => {
+    const clock = new FakeClock()
+    let isFeeding = true
+    const turn = new TurnScheduler(clock, () => isFeeding)
+    let sent = 0
+    const send = () => ({
+      atTurnEnd: () => {
+        sent++
+        clock.advance(0.125)
+      },
+    })
+    for (let n = 0; n < 10; n++) turn.schedule('send', send())
+    turn.run()
+    expect(sent).toBe(2)
+    turn.run()
+    expect(sent).toBe(4)
+    isFeeding = false
+    turn.run()
+    expect(sent).toBe(10)
+  })
+
   it('has 5 ms in a turn; those that are left over are the first of the next one', async () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
