@@ -39,7 +39,12 @@ describe('a configuration', () => {
         windowBytes: 8_388_608,
         expireMs: 7 * 24 * 3_600_000,
       },
-      limits: { connections: 10_000, channelsPerIdentity: 1_024, instancesPerIdentity: 65_536 },
+      limits: {
+        connections: 10_000,
+        channelsPerIdentity: 1_024,
+        instancesPerIdentity: 65_536,
+        patternsPerIdentity: 1_000,
+      },
       quota: {
         connections: 0,
         channels: 0,
@@ -150,6 +155,7 @@ describe('a configuration', () => {
       connections = 1
       channels_per_identity = 2
       instances_per_identity = 3
+      patterns_per_identity = 4
       [quota]
       connections = 11
       channels = 12
@@ -230,7 +236,7 @@ describe('a configuration', () => {
         windowBytes: 4_096,
         expireMs: 12 * 3_600_000,
       },
-      limits: { connections: 1, channelsPerIdentity: 2, instancesPerIdentity: 3 },
+      limits: { connections: 1, channelsPerIdentity: 2, instancesPerIdentity: 3, patternsPerIdentity: 4 },
       quota: {
         connections: 11,
         channels: 12,
