@@ -51,7 +51,7 @@ export class RightsRevocation {
       const { owner, selection } = instance
       if (!isConcerned(owner, selection.name)) continue
       const lost = yield* hub.rematch(instance)
-      if (!(yield* selection.isAllowed()) || (!selection.isPattern && lost === 'all')) this.#end(instance)
+      if (!selection.isAllowed || (!selection.isPattern && lost === 'all')) this.#end(instance)
       // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped.
       else if (lost !== undefined) this.#each(instance, (channel) => bindings.purge(instance, channel))
     }

@@ -32,21 +32,21 @@ export class Lookup {
   /** The instance of an id if there is one. Throws PERMISSION_DENIED if the credential does not cover its metric. */
   ownInstance(session: CommandSession, id: number): MetricInstance | undefined {
     const instance = this.#services.instances.find(session.identity, id)
-    if (instance !== undefined && !this.#isCovered(session, instance.selection.name)) {
+    if (instance !== undefined && !this.covers(session, instance.selection.name)) {
       throw notCovered(instance.selection.name)
     }
     return instance
   }
 
-  /** COLLECT and QUERY: throws PERMISSION_DENIED if the metric exists and the credential does not cover it. */
-  *requireCover(session: CommandSession, metric: string, args: ArgumentList): Steps<void> {
-    if (this.#isCovered(session, metric)) return
-    yield* this.#services.instances.select(readerOf(session), metric, args)
-    throw notCovered(metric)
+  /** Whether the credential covers reading a metric. */
+  covers({ credential }: CommandSession, metric: string): boolean {
+    return this.#services.rights.isCovered(credential, { command: 'COLLECT', object: metric })
   }
 
-  #isCovered({ credential }: CommandSession, metric: string): boolean {
-    return this.#services.rights.isCovered(credential, { command: 'COLLECT', object: metric })
+  /** COLLECT and QUERY of a metric that the credential does not cover: throws PERMISSION_DENIED if the metric exists. */
+  *refuseUncovered(session: CommandSession, metric: string, args: ArgumentList): Steps<void> {
+    yield* this.#services.instances.select(readerOf(session), metric, args)
+    throw notCovered(metric)
   }
 
   /** True if an id is the result of an EXECUTE of this identity whose value is still to come or not committed. */

@@ -13,7 +13,7 @@ import type { CommandServices } from './services.ts'
 /** COLLECT makes a metric instance; nothing is measured until it is bound or asked for [MON 6.5]. */
 export function collect({ instances }: Pick<CommandServices, 'instances'>, lookup: Lookup): CommandHandler<'COLLECT'> {
   return function* (session, { metric, args }): Steps<Outcome> {
-    yield* lookup.requireCover(session, metric, args)
+    if (!lookup.covers(session, metric)) yield* lookup.refuseUncovered(session, metric, args)
     const instance = yield* instances.collect(readerOf(session), metric, withCurrentChannel(session, metric, args))
     session.unboundInstances.add(instance)
     instance.unbound = session.unboundInstances

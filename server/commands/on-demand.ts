@@ -22,7 +22,7 @@ import type { CommandServices } from './services.ts'
 export function get({ measurements }: Pick<CommandServices, 'measurements'>, lookup: Lookup): CommandHandler<'GET'> {
   return function* (session, args): Steps<Outcome> {
     const { selection } = lookup.instance(session, args.metric, 'GET')
-    const kind = yield* selection.kind()
+    const kind = selection.knownKind ?? (yield* selection.kind())
     // Meanwhile another connection of this identity may have stopped it.
     const instance = lookup.instance(session, args.metric, 'GET')
     const channels = lookup.channels(session, args.channel, args.metric).filter((channel) => {
@@ -93,9 +93,9 @@ export function query(
   lookup: Lookup,
 ): CommandHandler<'QUERY'> {
   return function* (session, { metric, args }): Steps<Outcome> {
-    yield* lookup.requireCover(session, metric, args)
+    if (!lookup.covers(session, metric)) yield* lookup.refuseUncovered(session, metric, args)
     const selection = yield* instances.select(readerOf(session), metric, withCurrentChannel(session, metric, args))
-    if ((yield* selection.kind()) === 'event') {
+    if ((selection.knownKind ?? (yield* selection.kind())) === 'event') {
       throw new StatusError(
         'UNSUPPORTED',
         `${metric} has a value only when something happens: COLLECT and SUBSCRIBE it`,

@@ -75,7 +75,7 @@ export function keyOfReader({ userId, scope }: Reader): string {
 /** The metrics that a name or pattern may select for one identity, as they are at the moment. */
 class Candidates {
   /** Sensors whose family may hold matching metrics. Rights are judged whenever they are used. */
-  readonly sensors: ReadonlySet<Sensor>
+  readonly sensors: readonly Sensor[]
   readonly matchesName: (name: string) => boolean
   /** What all matching names begin with. */
   readonly prefix: string
@@ -84,7 +84,7 @@ class Candidates {
   readonly #rights: SelectionDefaults['rights']
 
   constructor(sensors: readonly Sensor[], identity: Reader, name: string, rights: SelectionDefaults['rights']) {
-    this.sensors = new Set(sensors.filter(({ family }) => mayBegin(name, family)))
+    this.sensors = sensors.filter(({ family }) => mayBegin(name, family))
     this.matchesName = compilePattern(name)
     this.prefix = literalPrefix(name)
     this.#name = name
@@ -99,10 +99,6 @@ class Candidates {
    */
   *of(sensor: Sensor, take: (metric: Metric) => boolean, shown = true): Steps<boolean> {
     if (shown && !mayRead(this.#identity, sensor.owner)) return true
-    if (!isPattern(this.#name)) {
-      const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
-      return metric === undefined || (shown && !this.#isShown(sensor, metric)) || take(metric)
-    }
     let seen = 0
     for (const metric of sensor.metrics(this.prefix)) {
       if (++seen % NAMES_PER_STEP === 0) yield
@@ -115,6 +111,17 @@ class Candidates {
     return true
   }
 
+  /** The metric of a sensor that has the name, which is no pattern. */
+  named(sensor: Sensor, shown = true): Metric | undefined {
+    if (shown && !mayRead(this.#identity, sensor.owner)) return undefined
+    const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
+    return metric === undefined || (shown && !this.#isShown(sensor, metric)) ? undefined : metric
+  }
+
+  allNamed(shown = true): Metric[] {
+    return this.sensors.flatMap((sensor) => this.named(sensor, shown) ?? [])
+  }
+
   *all(take: (metric: Metric) => boolean, shown = true): Steps<void> {
     for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, shown))) return
   }
@@ -125,6 +132,7 @@ class Candidates {
 
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
   *survey(list: ArgumentList, shown: boolean): Steps<Metric[]> {
+    if (!isPattern(this.#name)) return this.allNamed(shown)
     const found: Metric[] = []
     const [kinds, known] = [new Set<Kind>(), new Set<string>(everyPattern)]
     yield* this.all((metric) => {
@@ -132,7 +140,7 @@ class Candidates {
       if (isNew) found.push(metric)
       kinds.add(metric.kind)
       for (const { name } of metric.parameters) known.add(name)
-      return !(isPattern(this.#name) && kinds.has('continuous') && list.every(({ name }) => known.has(name)))
+      return !(kinds.has('continuous') && list.every(({ name }) => known.has(name)))
     }, shown)
     return found
   }
@@ -169,7 +177,8 @@ export class Selection {
     defaults: SelectionDefaults,
   ): Steps<Selection> {
     const candidates = new Candidates(sensors, identity, name, defaults.rights)
-    const metrics = yield* candidates.survey(list, defaults.restored !== true)
+    const shown = defaults.restored !== true
+    const metrics = isPattern(name) ? yield* candidates.survey(list, shown) : candidates.allNamed(shown)
     return new Selection(candidates, identity, name, list, defaults, metrics)
   }
 
@@ -205,7 +214,12 @@ export class Selection {
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 
-  /** Its kind: that of an open family may become known later. */
+  /** Its kind, if it was known when the selection was made. */
+  get knownKind(): Kind | undefined {
+    return this.#kind
+  }
+
+  /** Its kind as it is now: that of an open family may become known later. */
   *kind(): Steps<Kind> {
     if (this.#kind !== undefined) return this.#kind
     return kindOf(yield* this.#candidates.survey([], true))
@@ -213,23 +227,19 @@ export class Selection {
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
   *check(): Steps<void> {
-    if (!(yield* this.isAllowed())) {
+    if (!this.isAllowed) {
       throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
-    for (const { sensor, metric, args } of yield* this.polled()) sensor.check(metric, args)
+    const targets = isPattern(this.name) ? yield* this.polled() : this.#namedPolled()
+    for (const { sensor, metric, args } of targets) sensor.check(metric, args)
   }
 
   /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */
-  *isAllowed(): Steps<boolean> {
+  get isAllowed(): boolean {
     if (isPattern(this.name)) return true
-    let isShown = false
-    const show = (): boolean => {
-      isShown = true
-      return false
-    }
-    if (this.isPattern) yield* this.#candidates.all(show)
-    else for (const sensor of this.listening()) yield* this.#candidates.of(sensor, show)
-    return isShown || (!this.isPattern && (yield* this.polled()).length + (yield* this.events()).length > 0)
+    if (this.isPattern) return this.#candidates.allNamed().length > 0
+    if (this.listening().some((sensor) => this.#candidates.named(sensor) !== undefined)) return true
+    return this.#namedPolled().length > 0 || this.#namedEvents().length > 0
   }
 
   /** A key that two selections of one identity share if they measure the same. */
@@ -242,47 +252,78 @@ export class Selection {
 
   /** The matching metrics that are measured on request. */
   *polled(): Steps<PolledTarget[]> {
+    if (!isPattern(this.name)) return this.#namedPolled()
     const targets: PolledTarget[] = []
     for (const sensor of this.#candidates.sensors) {
       if (sensor.polled !== true) continue
       yield* this.#candidates.of(sensor, (metric) => {
-        const args = this.#argumentsFor(metric)
-        const labels = sensor.labels(metric)
-        if (args !== undefined && this.#matchesLabels(metric, labels) && this.#mayRead(sensor, metric, labels, args)) {
-          targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
-        }
+        const target = this.#polledTarget(sensor, metric)
+        if (target !== undefined) targets.push(target)
         return true
       })
     }
     return targets
   }
 
+  #namedPolled(): PolledTarget[] {
+    const targets: PolledTarget[] = []
+    for (const sensor of this.#candidates.sensors) {
+      const metric = sensor.polled === true ? this.#candidates.named(sensor) : undefined
+      const target = metric && this.#polledTarget(sensor as PolledSensor, metric)
+      if (target !== undefined) targets.push(target)
+    }
+    return targets
+  }
+
+  #polledTarget(sensor: PolledSensor, metric: Metric): PolledTarget | undefined {
+    const args = this.#argumentsFor(metric)
+    const labels = sensor.labels(metric)
+    const matches = args !== undefined && this.#matchesLabels(metric, labels)
+    if (!matches || !this.#mayRead(sensor, metric, labels, args)) return undefined
+    return { sensor, metric, args, labels, open: this.#open(metric) }
+  }
+
   *events(): Steps<EventTarget[]> {
+    if (!isPattern(this.name)) return this.#namedEvents()
     const targets: EventTarget[] = []
     for (const sensor of this.#candidates.sensors) {
       if (sensor.polled !== 'event') continue
       yield* this.#candidates.of(sensor, (metric) => {
-        const args = this.#argumentsFor(metric)
-        const labels = { name: metric.name }
-        if (args !== undefined && this.#mayRead(sensor, metric, labels, args)) {
-          targets.push({ sensor, metric, args, labels, open: this.#open(metric) })
-        }
+        const target = this.#eventTarget(sensor, metric)
+        if (target !== undefined) targets.push(target)
         return true
       })
     }
     return targets
   }
 
+  #namedEvents(): EventTarget[] {
+    const targets: EventTarget[] = []
+    for (const sensor of this.#candidates.sensors) {
+      const metric = sensor.polled === 'event' ? this.#candidates.named(sensor) : undefined
+      const target = metric && this.#eventTarget(sensor as EventSensor, metric)
+      if (target !== undefined) targets.push(target)
+    }
+    return targets
+  }
+
+  #eventTarget(sensor: EventSensor, metric: Metric): EventTarget | undefined {
+    const args = this.#argumentsFor(metric)
+    const labels = { name: metric.name }
+    if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) return undefined
+    return { sensor, metric, args, labels, open: this.#open(metric) }
+  }
+
   /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
-    return [...this.#candidates.sensors].filter((sensor): sensor is ListeningSensor => {
+    return this.#candidates.sensors.filter((sensor): sensor is ListeningSensor => {
       return sensor.polled === false && mayRead(this.identity, sensor.owner)
     })
   }
 
   /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
   *series(sensor: ListeningSensor): Generator<Series | undefined> {
-    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.has(sensor)) return
+    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.includes(sensor)) return
     let [seen, name, matches] = [0, '', false]
     for (const series of sensor.series(this.exactName, this.#candidates.prefix)) {
       if (series.name !== name) {
@@ -296,7 +337,7 @@ export class Selection {
 
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): ReadonlySet<LabelName> | undefined {
-    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.has(sensor)) return undefined
+    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.includes(sensor)) return undefined
     if (!this.#candidates.matchesName(series.name)) return undefined
     const metric = sensor.metric(series.name)
     if (metric === undefined || this.#argumentsFor(metric) === undefined) return undefined
@@ -363,7 +404,7 @@ export class Selection {
   /** Rejects an exact name of this producer's own metrics with another source: it can never name anything. */
   #checkOwn(metric: Metric): void {
     const own = metric.parameters.find(({ selects }) => selects === 'own')
-    const isOurs = [...this.#candidates.sensors].some((sensor) => {
+    const isOurs = this.#candidates.sensors.some((sensor) => {
       return sensor.polled === true && this.#matchesLabels(metric, sensor.labels(metric))
     })
     if (own === undefined || isOurs) return

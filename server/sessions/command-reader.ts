@@ -17,7 +17,8 @@ import type { Effects, ResponseWriter } from './response-writer.ts'
 const MAX_UNANSWERED = 65_536
 /** No command is dispatched while so many have effects that have not ended. */
 const MAX_EFFECTS = 256
-/** Plain COMMITs that are handled before the clock is looked at. */
+/** Commands that are handled before the clock is looked at, unless one takes longer; plain COMMITs cost much less. */
+const COMMANDS_PER_STEP = 8
 const COMMITS_PER_STEP = 256
 /** The commands that are accepted before AUTH [MON 6.3]. */
 const BEFORE_AUTH: ReadonlySet<CommandName> = new Set(['NOP', 'AUTH', 'WRAP'])
@@ -154,7 +155,7 @@ export class CommandReader implements LinkListener, Work {
     this.#source.settle()
   }
 
-  /** Dispatches the plain COMMITs that are next and one other command, or goes on with one. */
+  /** Dispatches some commands, or goes on with one. */
   step(): boolean {
     try {
       if (this.#current !== undefined) this.#continue(this.#current)
@@ -168,9 +169,9 @@ export class CommandReader implements LinkListener, Work {
 
   /** Returns false if no whole command is there. */
   #dispatchSome(): boolean {
-    for (let commits = 0; commits < COMMITS_PER_STEP && this.#mayDispatch; commits++) {
+    for (let cost = 0; cost < COMMITS_PER_STEP && this.#mayDispatch; ) {
       if (!this.#source.next()) return false
-      if (!this.#dispatch()) break
+      cost += this.#dispatch() ? 1 : COMMITS_PER_STEP / COMMANDS_PER_STEP
     }
     return true
   }

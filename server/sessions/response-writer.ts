@@ -27,6 +27,9 @@ export interface ResponseWriterOptions {
   readonly failed: (error: unknown) => void
 }
 
+/** Effects that are started before the clock is looked at, unless one takes longer. */
+const EFFECTS_PER_STEP = 8
+
 /** Responses that wait for the same mark of the journal. */
 interface PendingDurable {
   readonly mark: number
@@ -207,18 +210,26 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   #step(): boolean {
-    const effects = this.#current === undefined ? this.#effects.shift() : undefined
-    if (effects !== undefined) {
-      if (effects.answer !== undefined) this.#answers.push(effects.answer)
-      effects.onSent?.()
-    } else if (this.#mayWork) {
-      this.#current ??= this.#answers.shift()?.() ?? undefined
-      if (this.#current?.next().done === true) this.#current = undefined
+    for (let started = 0; started < EFFECTS_PER_STEP && this.#mayWork; started++) {
+      if (this.#goesOn()) return false
     }
     if (this.#mayWork) return false
     this.#isAtWork = false
     if (this.effects === 0) this.#options.onProgress()
     return true
+  }
+
+  /** Starts an effect, or does a step of an answer. Returns true if an answer takes more than that. */
+  #goesOn(): boolean {
+    const effects = this.#current === undefined ? this.#effects.shift() : undefined
+    if (effects !== undefined) {
+      if (effects.answer !== undefined) this.#answers.push(effects.answer)
+      effects.onSent?.()
+      return false
+    }
+    this.#current ??= this.#answers.shift()?.() ?? undefined
+    if (this.#current?.next().done === true) this.#current = undefined
+    return this.#current !== undefined
   }
 
   /** The effects of other commands start even if one throws: a hold is released, a control runs. */

@@ -124,7 +124,7 @@ const quota = section(
       instances: key(
         integer(0, 1_000_000_000),
         4_000_000n,
-        'Metrics that are bound, each match of a pattern counted by itself.',
+        'Metrics that are bound: each match of a pattern counts, and each id at least once.',
       ),
       values_per_second: key(integer(0, 1_000_000_000), 4_000_000n, 'Values that its feeds may bring in.'),
       controls_per_minute: key(integer(0, 1_000_000), 1_200n, 'EXECUTEs.'),

@@ -44,6 +44,7 @@ describe('a configuration', () => {
         unauthenticatedPerNetwork: 1_024,
         channelsPerIdentity: 1_024,
         instancesPerIdentity: 65_536,
+        patternsPerIdentity: 1_000,
       },
       quota: {
         connections: 1_000,
@@ -174,6 +175,7 @@ describe('a configuration', () => {
       channels_per_identity = 2
       instances_per_identity = 3
       unauthenticated_per_network = 4
+      patterns_per_identity = 4
       [quota]
       connections = 11
       channels = 12
@@ -260,7 +262,13 @@ describe('a configuration', () => {
         windowBytes: 4_096,
         expireMs: 12 * 3_600_000,
       },
-      limits: { connections: 1, channelsPerIdentity: 2, instancesPerIdentity: 3, unauthenticatedPerNetwork: 4 },
+      limits: {
+        connections: 1,
+        channelsPerIdentity: 2,
+        instancesPerIdentity: 3,
+        unauthenticatedPerNetwork: 4,
+        patternsPerIdentity: 4,
+      },
       quota: {
         connections: 11,
         channels: 12,
