@@ -29,8 +29,8 @@ const METRICS = 50_000
 const MOST_QUIET_MS = 1_000
 /** After the hostile tenant is gone: the server may still be at its work. */
 const AFTERMATH_MS = 500
-/** After its time the hostile tenant may still wait for an answer. */
-const GRACE_MS = 60_000
+/** Before its time the hostile tenant logs in, and after it, it may still wait for an answer. */
+const GRACE_MS = 90_000
 
 /** The promises. The machine may be slow: a stop is too long if it is so beside what there was without the neighbour, too. */
 const LONGEST_STOP_MS = 1_000

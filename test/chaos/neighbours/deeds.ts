@@ -46,6 +46,8 @@ const FRAGMENTS = 16_000
 const FRAGMENTED = 1_000
 const CHANNELS = 40
 const REST_MS = 20
+const LOOK_MS = 100
+const MOST_PREPARING_MS = 30_000
 /** A slow machine may take longer to fill a disk. */
 const MOST_FILL_MS = 30_000
 const FILL_LOOK_MS = 250
@@ -54,11 +56,19 @@ const FILL_LOOK_MS = 250
 class Attacker {
   readonly job: HostileJob
   #end: number
+  #hasBegun = false
   #connections = 0
 
   constructor(job: HostileJob) {
     this.job = job
-    this.#end = this.#endFromNow()
+    this.#end = performance.now() + MOST_PREPARING_MS
+  }
+
+  /** Its time begins with the first thing that it does: until then a slow machine may take long. */
+  begin(): void {
+    if (this.#hasBegun) return
+    this.#hasBegun = true
+    this.#end = performance.now() + this.job.seconds * 1_000
   }
 
   get isOver(): boolean {
@@ -77,15 +87,9 @@ class Attacker {
     return this.job.addresses[this.#connections++ % this.job.addresses.length] as string
   }
 
-  /** Its time begins after its logins. */
   async seat(): Promise<Seat> {
     const { peer, channel } = await connectAs(this.job.reach, this.job, { from: this.address })
-    this.#end = this.#endFromNow()
     return new Seat(peer, channel)
-  }
-
-  #endFromNow(): number {
-    return performance.now() + this.job.seconds * 1_000
   }
 
   /** A session that counts the bytes of the answers, and keeps none. */
@@ -101,6 +105,7 @@ class Attacker {
 
   /** Writes once and then again and again, as fast as the server reads. Gives how often. */
   async flood(stream: Duplex, chunk: Uint8Array): Promise<number> {
+    this.begin()
     for (let written = 0; ; written++) {
       if ((written > 0 && this.isOver) || stream.destroyed) return written
       if (!stream.write(chunk)) await this.drained(stream)
@@ -121,10 +126,14 @@ class Attacker {
     })
   }
 
+  async #over(): Promise<void> {
+    while (!this.isOver) await setTimeout(Math.min(this.leftMs, LOOK_MS))
+  }
+
   /** Does something again and again until its time is over, in so many places at once; what fails is tried again. */
   async repeat(places: number, act: (n: number) => Promise<void>): Promise<void> {
     let n = 0
-    const over = setTimeout(this.leftMs)
+    const over = this.#over()
     const place = async (): Promise<void> => {
       while (!this.isOver) {
         try {
@@ -172,6 +181,7 @@ async function bindings(attacker: Attacker): Promise<DeedTally> {
 
 async function bind(seat: Seat, attacker: Attacker, name: (n: number) => string): Promise<DeedTally> {
   const tally = { done: 0, refused: 0 }
+  attacker.begin()
   for (let n = 0; !attacker.isOver; n += BATCH) {
     const collects = Array.from({ length: BATCH }, (_, at) => seat.send((seq) => command.collect(seq, name(n + at))))
     const ids: number[] = []
@@ -207,6 +217,7 @@ async function passwords(attacker: Attacker): Promise<DeedTally> {
       const guess = join(str(`u${randomBytes(6).toString('hex')}`), str('guessed'))
       peer.send(command.auth(seq, 'password', guess))
       tally.asked++
+      attacker.begin()
       tally[(await peer.response(seq)).status === status.AUTH_FAILED ? 'done' : 'refused']++
     }
     peer.destroy()
@@ -223,7 +234,9 @@ async function proofs(attacker: Attacker): Promise<DeedTally> {
     for (let seq = 1; seq < 2 * GUESSES_EACH; seq += 2) {
       const nonce = randomBytes(18).toString('base64')
       peer.send(command.auth(seq, 'scram-sha-256', Buffer.from(`n,,n=${victim},r=${nonce}`)))
-      if ((await peer.response(seq)).status !== status.AUTH_NEEDED) {
+      const { status: found } = await peer.response(seq)
+      attacker.begin()
+      if (found !== status.AUTH_NEEDED) {
         tally.refused++
         continue
       }
@@ -270,6 +283,7 @@ async function keep(attacker: Attacker, open: () => Promise<Socket>): Promise<De
     if (kept.size >= MOST_SOCKETS) return setTimeout(REST_MS)
     try {
       const socket = await open()
+      attacker.begin()
       kept.add(socket)
       socket.once('close', () => kept.delete(socket))
       tally.done++
@@ -301,6 +315,7 @@ async function fragments(attacker: Attacker): Promise<DeedTally> {
     socket.write(Uint8Array.of(0x01, 0x81, 0, 0, 0, 0, 0x5b))
     for (let sent = 0; sent < FRAGMENTS && socket.writable; sent += 1_000) {
       tally.bytes += portion.length
+      attacker.begin()
       if (!socket.write(portion)) await attacker.drained(socket)
     }
     tally[socket.writable ? 'done' : 'refused']++
@@ -315,6 +330,7 @@ async function records(attacker: Attacker): Promise<DeedTally> {
   const tally = { done: 0, refused: 0 }
   const flood = async (list: Uint8Array): Promise<void> => {
     const seat = await attacker.seat()
+    attacker.begin()
     while (!attacker.isOver) {
       const seqs = Array.from({ length: 64 }, () => seat.send((seq) => command.execute(seq, 'channel.configure', list)))
       for (const seq of seqs) tally[(await seat.peer.response(seq)).status === status.OK ? 'done' : 'refused']++
@@ -329,6 +345,7 @@ async function disk(attacker: Attacker): Promise<DeedTally> {
   const seat = await attacker.seat()
   const tally = { done: 0, refused: 0, deletedAfterMs: -1 }
   const id = await seat.collect('host.*', args(['interval_ms', type.uint32, u32(10)]))
+  attacker.begin()
   const fillMs = attacker.leftMs * 0.75
   const count = async (seq: number): Promise<number> => {
     const { status: found, result } = await seat.peer.response(seq)
