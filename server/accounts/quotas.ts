@@ -17,13 +17,13 @@ const LOW_SHARE = 0.1
 const VERY_LOW_SHARE = 0.05
 
 /** What each tenant may hold while the disk is low. */
-interface Allowance {
+interface DiskAllowance {
   readonly equalShare: number
   /** The part that a tenant keeps of what it held before. */
   readonly kept: number
 }
 
-const UNLIMITED: Allowance = { equalShare: Number.POSITIVE_INFINITY, kept: 1 }
+const UNLIMITED: DiskAllowance = { equalShare: Number.POSITIVE_INFINITY, kept: 1 }
 
 /** What a tenant may have; 0: no limit. */
 export interface Quota {
@@ -131,7 +131,7 @@ export class TenantUse {
     this.#limitQueued()
   }
 
-  set allowance(allowance: Allowance) {
+  set allowance(allowance: DiskAllowance) {
     if (this.#allowance === UNLIMITED) this.#heldBefore = this.queued.bytes
     this.#allowance = allowance
     this.#limitQueued()
