@@ -32,7 +32,7 @@ export interface UserControlsOptions extends Administration {
   readonly hasher: PasswordHasher
   readonly iterations: number
   /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
-  readonly withdraw: (account: Account) => void
+  readonly endUser: (account: Account) => void
   /** Ends what a user may no longer do in its new role. */
   readonly reconsider: (isConcerned: IsAffected) => void | Promise<void>
   /** Resolves when everything that has changed so far is stored. */
@@ -48,7 +48,7 @@ const role: ControlParameter = {
 }
 
 export function userControls(options: UserControlsOptions): Control[] {
-  const { accounts, hasher, iterations, withdraw, reconsider, stored } = options
+  const { accounts, hasher, iterations, endUser, reconsider, stored } = options
 
   const add: Control = {
     name: 'user.add',
@@ -140,7 +140,7 @@ export function userControls(options: UserControlsOptions): Control[] {
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (isLastAdmin(accounts, account)) return failed(lastAdmin(account))
           accounts.remove(account)
-          withdraw(account)
+          endUser(account)
           await stored()
           return ok(`${formatIdentity(name)} removed`)
         })

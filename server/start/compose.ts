@@ -83,7 +83,7 @@ export interface Producer extends SessionContext, CommandServices {
   readonly host: QueueHost
   readonly audit: AuditLog
   readonly ids: Ids
-  readonly withdrawal: RightsRevocation
+  readonly rightsRevocation: RightsRevocation
 }
 
 export interface ServerParts {
@@ -197,7 +197,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
   const bindings = new Bindings({ hub, instances, registry, journal })
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
-  const withdrawal = new RightsRevocation({ hub, instances, registry, bindings, work, failed })
+  const rightsRevocation = new RightsRevocation({ hub, instances, registry, bindings, work, failed })
 
   const dialler = createDialler({
     config,
@@ -254,7 +254,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     accounts,
     dialler,
     rights,
-    withdrawal,
+    rightsRevocation,
     authenticator,
   }
   const openFiles = maxOpenFiles()
@@ -301,11 +301,11 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   for (const { sensors = [] } of sources) for (const sensor of sensors) hub.add(sensor)
 
   const iterations = config.auth.scramIterations
-  const reconsider = (isConcerned: IsAffected) => withdrawal.reapply(isConcerned)
+  const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
   const destination = (url: string) => dialler.destination(url)
   const permits = (url: string): boolean => dialler.permits(url)
   const audienceOf = (control: string) => executor.audienceOf(control)
-  const withdraw = ({ id }: { readonly id: number }): void => {
+  const endUser = ({ id }: { readonly id: number }): void => {
     sessions.dismiss(id, 'the user was removed')
     for (const channel of [...registry.of(id)]) registry.delete(channel)
     for (const instance of instances.of(id)) bindings.endUnbound(instance)
@@ -320,7 +320,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...programs,
       ...sensorControls({ hub, change, stored }),
       ...sources.flatMap(({ controls = [] }) => controls),
-      ...userControls({ accounts, rights, rules, hasher, iterations, withdraw, reconsider, stored }),
+      ...userControls({ accounts, rights, rules, hasher, iterations, endUser, reconsider, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),

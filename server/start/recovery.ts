@@ -31,7 +31,7 @@ export async function recoverState(recovered: Recovered, producer: Producer): Pr
   recoverResults(recovered, producer, channels)
   producer.executor.recover((user) => identityOf(user, producer.accounts))
   // Rules may have changed in the last moment before the process died.
-  await producer.withdrawal.reapply()
+  await producer.rightsRevocation.reapply()
   const read = (block: Block): Promise<Uint8Array | undefined> => producer.registry.read(block)
   for (const { bindings, queue } of channels.values()) {
     await queue.restoreSeries(read, (metric) => bindings.get(metric)?.instance.selection.isPattern ?? false)
