@@ -12,7 +12,7 @@ it.for([
   ['same', ['gets', 'fragments']],
 ] as const)(
   'a hostile tenant harms nobody, from the %s network',
-  { timeout: 300_000 },
+  { timeout: 600_000 },
   async ([network, short], context) => {
     const made = network === 'own' ? Namespace.make() : undefined
     if (typeof made === 'string') context.skip(made)
