@@ -8,11 +8,11 @@ const SECONDS = times({ short: 1, long: 2 })
 const METRICS = times({ short: 5_000, long: 20_000 })
 
 it.for([
-  ['own', ['lists', 'passwords']],
-  ['same', ['gets', 'fragments']],
+  ['own', ['lists']],
+  ['same', ['passwords', 'fragments']],
 ] as const)(
   'a hostile tenant harms nobody, from the %s network',
-  { timeout: 300_000 },
+  { timeout: 600_000 },
   async ([network, short], context) => {
     const made = network === 'own' ? Namespace.make() : undefined
     if (typeof made === 'string') context.skip(made)

@@ -86,7 +86,7 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
 
 /** `count`: the seconds that each deed takes. */
 export async function neighbours(options: NeighboursOptions): Promise<Totals> {
-  const { count, say, only = Object.keys(deeds) as DeedName[], networks = ['own', 'same'] } = options
+  const { say, only = Object.keys(deeds) as DeedName[], networks = ['own', 'same'] } = options
   const made = networks.includes('own') ? Namespace.make() : 'not asked for'
   const namespace = typeof made === 'string' ? undefined : made
   if (typeof made === 'string' && networks.includes('own')) {
@@ -106,7 +106,7 @@ export async function neighbours(options: NeighboursOptions): Promise<Totals> {
         for (const line of linesOf(run, deed, network)) say(line)
       }
     }
-    return { ...sums.totals(), seconds: count }
+    return sums.totals()
   } finally {
     namespace?.remove()
   }

@@ -62,8 +62,9 @@ export class Namespace {
     try {
       return new Namespace()
     } catch (error) {
-      const reason = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
-      return `a network namespace cannot be made: ${reason || (error instanceof Error ? error.message : error)}; it needs iproute2, IPv6 and the permission`
+      const said = error instanceof Error && 'stderr' in error ? `${error.stderr ?? ''}`.trim() : ''
+      const reason = said === '' && error instanceof Error ? error.message : said
+      return `a network namespace cannot be made (${reason}): it needs iproute2, IPv6 and the permission`
     }
   }
 
