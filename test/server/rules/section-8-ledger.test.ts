@@ -39,7 +39,7 @@ describe('Ledger', () => {
     const expected = join(
       u32(type.rec),
       u32(1),
-      u32(16),
+      u32(17),
       field('channel', type.uint32, u32(channel)),
       field('identity', type.string, str('tester')),
       field('url', type.string, str('')),
@@ -60,6 +60,7 @@ describe('Ledger', () => {
         type.array,
         join(u32(type.rec), u32(2), binding(id, 'test.a', 'subscribe'), binding(waiting, 'test.b', 'buffer')),
       ),
+      field('bound', type.uint32, u32(2)),
     )
     expect(shown.type).toBe(type.array)
     expect(toHex(shown.value)).toBe(toHex(expected))
