@@ -12,14 +12,7 @@ export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [
-  firstTables,
-  checksums,
-  rights,
-  outboundVerifiers,
-  userCreated,
-  marks,
-]
+export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers, userCreated, marks]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {

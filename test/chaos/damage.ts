@@ -257,7 +257,10 @@ function refusal(error: unknown, directory: string, before: ReadonlyMap<string, 
   const reported = codeOf(error).startsWith('SQLITE') ? storageError(error, join(directory, DATABASE)) : error
   if (!(reported instanceof StorageError)) throw error
   // The number of the format is a few bits in the header.
-  if ((reported.code !== 'DAMAGED' && reported.code !== 'TOO_NEW') || !reported.message.includes(join(directory, DATABASE)))
+  if (
+    (reported.code !== 'DAMAGED' && reported.code !== 'TOO_NEW') ||
+    !reported.message.includes(join(directory, DATABASE))
+  )
     throw reported
   for (const [name, bytes] of filesOf(directory))
     if (Buffer.compare(bytes, before.get(name) ?? Buffer.alloc(0)) !== 0)

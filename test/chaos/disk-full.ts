@@ -320,9 +320,12 @@ class Disk {
     this.totals.delivered = this.#idOf.size
     this.totals.toldDropped = reported
     if (accepted !== committed + dropped.full) throw new Error(`lost: ${accepted} accepted, ${committed} committed`)
-    if (this.totals.kills === 0 && reported !== dropped.full) throw new Error(`${dropped.full} dropped, ${reported} reported`)
+    if (this.totals.kills === 0 && reported !== dropped.full)
+      throw new Error(`${dropped.full} dropped, ${reported} reported`)
     if (this.totals.kills === 0 && this.#idOf.size + reported !== this.totals.sent) {
-      throw new Error(`lost: ${this.totals.sent} sent, ${this.#idOf.size} came and ${reported} were reported as dropped`)
+      throw new Error(
+        `lost: ${this.totals.sent} sent, ${this.#idOf.size} came and ${reported} were reported as dropped`,
+      )
     }
   }
 

@@ -223,7 +223,11 @@ export class History {
     }
     const reported = this.policy === 'overflow' ? this.#reported(Number.POSITIVE_INFINITY) : 0
     if (missing > reported)
-      this.#fault('lost', `${missing} ids were stored and never came, e.g. ${example}; ${reported} reported`, missing - reported)
+      this.#fault(
+        'lost',
+        `${missing} ids were stored and never came, e.g. ${example}; ${reported} reported`,
+        missing - reported,
+      )
   }
 
   #reported(through: number): number {
@@ -242,7 +246,8 @@ export class History {
       last.set(source, to)
       const lost = this.#unexplained(source, from + 1, to)
       missing += lost
-      for (; at < gaps.length && gaps[at]![0] < id; at++) reported += this.policy === 'overflow' ? gaps[at]![1].count : 0
+      for (; at < gaps.length && gaps[at]![0] < id; at++)
+        reported += this.policy === 'overflow' ? gaps[at]![1].count : 0
       if (lost > 0 && missing > reported) {
         this.#fault(
           'lost',

@@ -178,7 +178,8 @@ export class Stage {
       if (speaker.mayBePassedOver(arrival)) continue
       const reported = speaker.noticeOf(arrival)
       if (reported === undefined) throw new Failure('a message came where the connection was to end', [], arrival)
-      if (notice !== undefined && reported !== notice) throw new Failure(`NOTICE ${reported}, not ${notice}`, [], arrival)
+      if (notice !== undefined && reported !== notice)
+        throw new Failure(`NOTICE ${reported}, not ${notice}`, [], arrival)
     }
   }
 

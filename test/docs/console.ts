@@ -31,8 +31,7 @@ export function commandsOf({ lines, words }: Block): Command[] {
   for (const line of lines) {
     const last = commands.at(-1)
     if (line.startsWith('$ ')) commands.push({ line: line.slice(2), shown: [], isInterrupted: false, isServer: false })
-    else if (last === undefined)
-      throw new Error(`a console block begins with a command, after "$ ", not with: ${line}`)
+    else if (last === undefined) throw new Error(`a console block begins with a command, after "$ ", not with: ${line}`)
     else if (line.startsWith('> ') && last.shown.length === 0) last.line += `\n${line.slice(2)}`
     else if (line === '^C') last.isInterrupted = true
     else last.shown.push(line)

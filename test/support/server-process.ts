@@ -35,8 +35,10 @@ export class ServerProcess {
    */
   constructor(toml = '', { host = '127.0.0.1', tcp = 0, http = 0, preload = '' } = {}) {
     this.#preload = preload
-    const tls = /^\[tls\]$/m.test(toml) ? `tls = "${host}:0"
-` : ''
+    const tls = /^\[tls\]$/m.test(toml)
+      ? `tls = "${host}:0"
+`
+      : ''
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +

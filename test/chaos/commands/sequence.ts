@@ -129,5 +129,6 @@ async function checkLosses(walk: Walk, index: number): Promise<void> {
   const listed = (await stage.channels()).find((one) => one.channel === model.idOf(channel))
   if (listed.queued + listed.in_flight !== 0) fail(`channel ${listed.channel} is drained and not empty`)
   const dropped = listed.dropped.overflow + listed.dropped.expired
-  if (!queue.untold && queue.reported !== dropped) fail(`${dropped} values were dropped, GAPs told of ${queue.reported}`)
+  if (!queue.untold && queue.reported !== dropped)
+    fail(`${dropped} values were dropped, GAPs told of ${queue.reported}`)
 }
