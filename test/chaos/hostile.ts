@@ -16,7 +16,8 @@ import { Seat } from '../support/seat.ts'
 import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
 import type { RigOptions, Totals } from './rig.ts'
 
-const QUOTA = 65_536
+/** `limits.patterns_per_identity`. */
+const QUOTA = 1_000
 const MIB = 1 << 20
 /** For each half-open connection. */
 const QUERIES_EACH = 200

@@ -14,6 +14,8 @@ export const cases: Readonly<Record<string, string>> = {
     buffer 0 0 58, crash 0 0 0, emit 0 0 0`,
   'a GET that STOP cancelled while its response was held': `
     follow 0 0 0, defChannel 0 0 0, hold 0 0 0, buffer 0 0 9, emit 0 0 0, get 0 0 9, stop 0 0 9, complete 0 0 0`,
+  'a STOP after a GET of a list for another channel, whose response was held': `
+    hoard 0 203 0, crash 0 0 0, hold 0 0 0, emit 0 0 0, get 0 0 202, stop 0 13 0`,
   'a COMMIT of what was not sent yet, and a crash before it is stored': `
     follow 0 42 0, connect 0 0 0, hold 0 0 0, subscribe 0 82 73, emit 230 224 160, disconnect 148 211 49,
     complete 99 215 47, follow 75 0 55, emit 158 216 97, complete 125 87 236, commit 224 252 42, emit 11 64 43,

@@ -12,6 +12,8 @@ export interface Outcome {
   readonly learn?: (result: number) => void
   readonly after?: () => void
   readonly run?: () => void
+  /** Nothing else of the connection is handled before the response is out. */
+  readonly alone?: boolean
   /** Channel whose queue sends nothing new before the response. */
   readonly hold?: readonly ChannelModel[]
 }
@@ -117,8 +119,9 @@ export function get(model: Model, connection: number, id: number, on: number): O
   if (instance === undefined) return refused(resultOf(model, by, id) ? 'UNSUPPORTED' : 'NO_SUCH_ID')
   const all = model.of(by.user).filter((channel) => channel.bindings.has(id))
   const channels = on === ALL ? all : [find(model, by, on)]
-  // Measured now, though it is reported after the response.
-  const payload = isPattern(instance.name) ? allOf(model) : lastOf(model, instance.name)
+  // One value is measured now, though it is reported after the response; a list is made when it is reported.
+  const last = lastOf(model, instance.name)
+  const payload = () => (isPattern(instance.name) ? allOf(model) : last)
   const hold: ChannelModel[] = []
   const answers: (() => unknown)[] = []
   let changed: boolean | 'maybe' = false
@@ -135,12 +138,13 @@ export function get(model: Model, connection: number, id: number, on: number): O
     }
     const stops = model.stopsOf(key, id)
     const isWanted = (): boolean => model.stopsOf(key, id) === stops
-    if (!isEvent(instance.name)) answers.push(() => isWanted() && answer(model, key, instance, payload))
+    if (!isEvent(instance.name)) answers.push(() => isWanted() && answer(model, key, instance, payload()))
   }
   return {
     status: OK,
     changed,
     hold,
+    alone: answers.length > 0 && isPattern(instance.name) && channels.some((one) => one?.key !== by.channel),
     after: () => {
       for (const act of answers) act()
     },

@@ -104,7 +104,7 @@ export class Walk {
     stage.peers[index]?.send(make(seq))
     await stage.settle()
     // Which batch lets it go is not known, so all do.
-    if (held && maybe) {
+    if (held && (maybe || outcome.alone)) {
       await this.#completeAll()
       expected.after?.()
       expected.run?.()

@@ -39,7 +39,8 @@ describe('producer.bindings', () => {
     await seat.follow('test.a')
     const stranger = await producer.seat('other')
     expect(await bindings(stranger, inChannel(seat.channel))).toEqual([])
-    const admin = await producer.seat('admin')
+    await producer.addUser('root', { role: 'admin' })
+    const admin = await producer.seat('root')
     expect(await bindings(admin, inChannel(seat.channel))).toHaveLength(1)
     const { status } = await seat.ask((seq) =>
       command.query(seq, 'producer.bindings', args(['channel', type.string, str('mine')])),
