@@ -5,7 +5,7 @@
  * where they are checked.
  */
 import type { Identity } from '../../auth/permissions.ts'
-import type { FairWork, Steps } from '../core/fair-work.ts'
+import { type FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
@@ -27,7 +27,7 @@ export interface RightsRevocationOptions {
 export type IsAffected = (identity: Identity, metric: string) => boolean
 
 /** Rules are of all tenants. */
-const EVERYBODY = { tenant: '' }
+const EVERYBODY = { tenant: SERVER_TENANT }
 
 export class RightsRevocation {
   readonly #options: RightsRevocationOptions
@@ -46,10 +46,11 @@ export class RightsRevocation {
 
   *#reapply(isConcerned: IsAffected): Steps<void> {
     const { hub, instances, bindings } = this.#options
-    for (const instance of instances.all()) {
+    // Instances that are made from now on are judged by the new rights.
+    for (const instance of [...instances.all()]) {
       yield
       const { owner, selection } = instance
-      if (!isConcerned(owner, selection.name)) continue
+      if (!isConcerned(owner, selection.name) || instances.find(owner, instance.id) !== instance) continue
       const lost = yield* hub.rematch(instance)
       if (!selection.isAllowed || (!selection.isPattern && lost === 'all')) this.#end(instance)
       // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped.

@@ -79,7 +79,11 @@ function requireBoth(
 function bound({ matched, barrier }: Partial<NewBinding>, channel: Channel): Outcome | Promise<Outcome> {
   endNarrower(channel)
   const reply: Reply = { result: 0, stored: true, ...(barrier && { onSent: () => barrier.release() }) }
-  return matched === undefined ? reply : matched.then(() => reply)
+  const failed = (error: unknown): never => {
+    barrier?.release()
+    throw error
+  }
+  return matched === undefined ? reply : matched.then(() => reply, failed)
 }
 
 /**

@@ -11,7 +11,7 @@ import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import { framePrefix } from '../metrics/instance.ts'
 import type { Measurement } from '../metrics/metric.ts'
-import type { CommandHandler, Outcome } from '../sessions/handler.ts'
+import type { CommandHandler, CommandSession, Outcome } from '../sessions/handler.ts'
 import { type Lookup, withCurrentChannel } from './lookup.ts'
 import type { CommandServices } from './services.ts'
 
@@ -52,7 +52,7 @@ export function get({ measurements }: Pick<CommandServices, 'measurements'>, loo
         answer: () =>
           measuring({
             take: (measured) => {
-              for (const [channel, token] of expected) answer(channel, instance, measured, token)
+              for (const [channel, token] of expected) answer(session, channel, instance, measured, token)
             },
             isWanted: () => expected.some(([channel]) => !channel.deleted && channel.gets.has(instance.id)),
             later: (steps) => session.later(steps),
@@ -72,7 +72,13 @@ function expectAnswer(channel: Channel, metric: number): object {
   return token
 }
 
-function answer(channel: Channel, instance: MetricInstance, { value, time }: Measurement, token: object): void {
+function answer(
+  session: CommandSession,
+  channel: Channel,
+  instance: MetricInstance,
+  { value, time }: Measurement,
+  token: object,
+): void {
   const expected = channel.gets.get(instance.id)
   if (!expected?.delete(token)) return
   if (expected.size === 0) channel.gets.delete(instance.id)
@@ -84,7 +90,10 @@ function answer(channel: Channel, instance: MetricInstance, { value, time }: Mea
     writeTyped(writer, value)
     channel.queue.append(0, framePrefix(instance.id, {}, new Set()), writer.bytes(), time)
   }
-  if (!channel.outbox.answer((writer) => writeValueMessage(writer, message), instance.id, queue)) queue()
+  const { connection } = channel
+  // Another connection that does not take what it was sent gets it from the queue, which has limits.
+  const isTaken = connection !== undefined && (connection === session || !connection.behind)
+  if (!isTaken || !channel.outbox.answer((writer) => writeValueMessage(writer, message), instance.id, queue)) queue()
 }
 
 /** QUERY is COLLECT, GET and STOP in one, for continuous metrics: at most one value, and its id dies with it [MON 6.11]. */
@@ -113,7 +122,12 @@ export function query(
             if (!answers.close(id)) return
             channel.outbox.answer((writer) => writeValueMessage(writer, { metric: id, transaction: 0, time, value }))
           },
-          isWanted: () => channel.connection !== undefined || !answers.close(id),
+          isWanted: () => {
+            const { connection } = channel
+            const isTaken = connection !== undefined && (connection === session || !connection.behind)
+            if (!isTaken) answers.close(id)
+            return isTaken && answers.has(session.identity, id)
+          },
           later: (steps) => session.later(steps),
         }),
     }

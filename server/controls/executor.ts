@@ -235,11 +235,11 @@ export class Executor {
     } catch (error) {
       this.#options.ids.free(id)
       if (error instanceof StatusError) {
-        this.#audit.withdrawn(control.name, id, error, context)
+        if (isRecorded) this.#audit.withdrawn(control.name, id, error, context)
         this.#executions.cancel(execution, encodeResult(failed(`nothing ran: ${error.message}`)))
       } else {
         const result = failed('the producer failed; its log has the details')
-        this.#audit.outcome(control.name, id, result, context)
+        if (isRecorded) this.#audit.outcome(control.name, id, result, context)
         this.#executions.end(execution, encodeResult(result))
       }
       throw error

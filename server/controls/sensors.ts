@@ -45,8 +45,9 @@ export function sensorControls({ hub, change, stored }: SensorControlsOptions): 
       const { sensor, name } = sensorOf(hub, args, identity)
       return async () => {
         if (!hub.fences.has(sensor)) return ok(`${name} is not fenced`)
-        await hub.resume(sensor)
+        const resumed = hub.resume(sensor)
         change({ remove: 'fence', sensor: name })
+        await resumed
         await stored()
         return ok(`${name} is resumed`)
       }

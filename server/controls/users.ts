@@ -98,6 +98,7 @@ export function userControls(options: UserControlsOptions): Control[] {
           const verifiers = await makeVerifiers(secret, hasher, iterations)
           const still = accounts.byId(account.id)
           if (still === undefined) return failed(`${formatIdentity(name)} was removed meanwhile`)
+          if (still.role !== account.role) return failed(`${formatIdentity(name)} has another role now: try again`)
           accounts.setVerifiers(still, verifiers)
           await stored()
           return ok(`password of ${formatIdentity(name)} set`)

@@ -11,6 +11,9 @@ export type Steps<T> = Generator<void, T, void>
 /** Something to be done, at once or in steps. */
 export type Effect = () => Steps<void> | undefined | void
 
+/** The tenant of the server's own work: no tenant can have this name, and connections before AUTH have none. */
+export const SERVER_TENANT = ' server'
+
 /** Whose work it is: a session, or an identity. */
 export interface Party {
   readonly tenant: string

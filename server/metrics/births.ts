@@ -2,7 +2,7 @@
  * The births of series that very many bindings may select: some are asked at once, the others over several turns. Until then a
  * birth keeps what its series has, like a subscription, so that those who are asked late miss nothing.
  */
-import { type FairWork, finish, type Party, type Steps } from '../core/fair-work.ts'
+import { type FairWork, finish, type Party, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import { type BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
 import type { ListeningSensor, Sensor, Series, Sink, Subscription } from './metric.ts'
 
@@ -47,7 +47,7 @@ export class Births {
   /** Whose work the births of a sensor are. */
   partyOf(sensor: Sensor): Party {
     const { owner } = sensor
-    const party = this.#parties.get(sensor) ?? { tenant: owner === 'producer' ? '' : owner.tenant }
+    const party = this.#parties.get(sensor) ?? { tenant: owner === 'producer' ? SERVER_TENANT : owner.tenant }
     this.#parties.set(sensor, party)
     return party
   }

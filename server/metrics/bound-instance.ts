@@ -23,6 +23,8 @@ export class BoundInstance {
   readonly count: Count
   /** Subscriptions that were refused are tried again: their refusals were counted the first time. */
   isRetried = false
+  /** How often its polled metrics and events were looked for. */
+  rounds = 0
   /** What ends its polled metrics and events, by target. */
   readonly ending = new Map<string, () => void>()
   readonly series = new Map<Series, ActiveSubscription>()

@@ -31,6 +31,18 @@ export class Demand {
     this.#instances.set(instance, new Set())
     const { selection, owner } = instance
     this.#named.add(selection.name, owner, instance)
+    try {
+      yield* this.#enterAll(instance)
+    } finally {
+      // If the instance is gone meanwhile, nothing of before is in demand by it.
+      for (const series of before ?? []) {
+        if (!this.#instances.get(instance)?.has(series)) this.#leave(instance, series)
+      }
+    }
+  }
+
+  *#enterAll(instance: MetricInstance): Steps<void> {
+    const { selection } = instance
     for (const sensor of selection.listening()) {
       for (const series of selection.series(sensor)) {
         if (!this.#instances.has(instance)) return
@@ -42,9 +54,6 @@ export class Demand {
         this.#enter(instance, sensor, series)
         yield
       }
-    }
-    for (const series of before ?? []) {
-      if (!this.#instances.get(instance)?.has(series)) this.#leave(instance, series)
     }
   }
 

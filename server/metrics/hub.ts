@@ -166,10 +166,12 @@ export class Hub {
   *#rematch(binding: BoundInstance): Steps<boolean> {
     const had = new Set<Series | string>([...binding.series.keys(), ...binding.ending.keys()])
     for (const [series, { sensor }] of binding.series) {
+      if (!this.#bound.has(binding)) return false
       this.#match(binding, sensor, series)
       yield
     }
     yield* this.#matchAll(binding)
+    if (!this.#bound.has(binding)) return false
     for (const key of [...binding.series.keys(), ...binding.ending.keys()]) had.delete(key)
     return had.size > 0
   }
@@ -191,7 +193,11 @@ export class Hub {
   *#follow(binding: BoundInstance): Steps<void> {
     const { instance, sink, ending, resumePoint } = binding
     const { selection } = instance
+    const round = ++binding.rounds
+    // A later round knows the rights of now.
+    const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
+    if (isOver()) return
     const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
     for (const [key, end] of ending) {
       if (wanted.has(key)) continue
@@ -200,7 +206,7 @@ export class Hub {
       end()
     }
     for (const target of polled) {
-      if (!this.#bound.has(binding)) return
+      if (isOver()) return
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
       const prefix = instance.framePrefix(target.labels, target.open)
@@ -209,7 +215,7 @@ export class Hub {
       yield
     }
     for (const target of events) {
-      if (!this.#bound.has(binding)) return
+      if (isOver()) return
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
       const { sensor, metric, args, labels, open } = target

@@ -26,7 +26,7 @@ export interface AdmissionLimits {
 export interface Place {
   readonly address: string
   readonly network: string
-  readonly isInside: boolean
+  isInside: boolean
   readonly close: () => void
   isOpen: boolean
 }
@@ -86,6 +86,11 @@ export class Admission {
   authenticated(place: Place, isAdmin: boolean): void {
     this.#crowdOf(place).delete(place)
     if (isAdmin) this.#remember(networkPrefix(place.address))
+    // Only admins, and those who may be one, take up the places that are kept.
+    else if (place.isOpen && place.isInside) {
+      place.isInside = false
+      this.#openInside--
+    }
   }
 
   /** The connection has ended; it may be reported more than once. */

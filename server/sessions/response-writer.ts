@@ -255,6 +255,8 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 }
 
+const MAX_TAKEN = 1024
+
 /** A queue that costs the same however long it is. */
 class Fifo<T> {
   #items: T[] = []
@@ -271,8 +273,9 @@ class Fifo<T> {
   shift(): T | undefined {
     const item = this.#items[this.#next]
     if (this.length > 0) this.#next++
-    if (this.#next === this.#items.length) {
-      this.#items = []
+    // It may never be empty: what was taken must not stay in memory.
+    if (this.#next === this.#items.length || this.#next === MAX_TAKEN) {
+      this.#items = this.#items.slice(this.#next)
       this.#next = 0
     }
     return item

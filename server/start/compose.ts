@@ -120,8 +120,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
   storage.follow({
     onDurable(number) {
-      quotas.apportion(diskSpace(), tenants.count)
       journal.onDurable(number)
+      quotas.apportion(diskSpace(), tenants.count)
     },
     stop: () => journal.stop(),
   })

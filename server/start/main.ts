@@ -1,5 +1,5 @@
 /** `cinnabar serve`: configuration, start, what is printed, signals, exit codes: 0 stopped, 1 failed, 2 bad configuration. */
-import { closeSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
@@ -63,17 +63,25 @@ const O_CLOEXEC = 0o2000000
 function closeInherited(): void {
   const { LISTEN_PID, LISTEN_FDS } = process.env
   const handedOver = LISTEN_PID === String(process.pid) ? Number(LISTEN_FDS) || 0 : 0
-  for (const name of existsSync(DESCRIPTORS) ? readdirSync(DESCRIPTORS) : []) {
+  for (const name of descriptors()) {
     const descriptor = Number(name)
     if (descriptor < FIRST_HANDED_OVER + handedOver) continue
     try {
       const [, flags = ''] = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`${DESCRIPTORS}/${name}`, 'utf8')) ?? []
       if ((Number.parseInt(flags, 8) & O_CLOEXEC) === 0) closeSync(descriptor)
     } catch (error) {
-      // The one with which the list was read is gone.
-      if (!(error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'EBADF')))
-        throw error
+      // The one with which the list was read is gone, or this process may not look at it.
+      if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) throw error
     }
+  }
+}
+
+/** Empty where they cannot be listed. */
+function descriptors(): string[] {
+  try {
+    return readdirSync(DESCRIPTORS)
+  } catch {
+    return []
   }
 }
 

@@ -12,12 +12,12 @@ import type { Block } from '../channels/block.ts'
 import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Steps } from '../core/fair-work.ts'
+import { SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Producer } from './compose.ts'
 
 /** Nobody else is served yet. */
-const EVERYBODY = { tenant: '' }
+const EVERYBODY = { tenant: SERVER_TENANT }
 
 export async function recoverState(recovered: Recovered, producer: Producer): Promise<void> {
   const channels = recoverChannels(recovered, producer)

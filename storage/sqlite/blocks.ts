@@ -67,6 +67,11 @@ export class BlockTables {
     this.#damaged = new Set(database.prepare<unknown[], number>('select id from damaged').pluck().all())
   }
 
+  /** How many blocks are set aside because they are damaged. */
+  get setAsideCount(): number {
+    return this.#damaged.size
+  }
+
   /**
    * Stores the blocks of a batch inside the caller's transaction, which has removed those that go. Returns the highest id, or 0
    * without blocks.

@@ -138,9 +138,11 @@ export class Removals {
 
   /** The blocks that the next step of this size may remove. */
   next(rows: number): number[] {
-    const mark = this.#first.get()
-    if (mark?.subject === 'block') return this.#markedBlocks.all(rows)
-    return mark?.subject === 'channel' ? this.#blocks.ofChannel(mark.id, rows) : []
+    const ids = this.#markedBlocks.all(rows)
+    for (const id of this.#channels) {
+      if (ids.length < rows) ids.push(...this.#blocks.ofChannel(id, rows - ids.length))
+    }
+    return ids
   }
 
   #remove(mark: Mark): void {

@@ -60,6 +60,7 @@ export class Writer {
   /** The batch in flight removes nothing itself: it marks all rows that are to be removed. */
   #marking = false
   #failed = false
+  #isClosed = false
   #checkpointPages = 0
   /** The most rows to remove in the next piece: fewer after one that found no space. */
   #pieceRows = MAX_PIECE_ROWS
@@ -94,9 +95,9 @@ export class Writer {
     this.#piece = setImmediate(() => this.#removePiece())
   }
 
-  /** Takes one batch at a time, the next one only after `durable`. After `failed` nothing is written. */
+  /** Takes one batch at a time, the next one only after `durable`. After `failed` or `close` nothing is written. */
   write(batch: Batch): void {
-    if (this.#failed) return
+    if (this.#failed || this.#isClosed) return
     clearTimeout(this.#idle)
     this.#batch = batch
     this.#reported = false
@@ -122,6 +123,7 @@ export class Writer {
   close(): void {
     if (this.#batch !== undefined) this.#attempt()
     this.#batch = undefined
+    this.#isClosed = true
     this.#stopTimers()
   }
 
@@ -163,8 +165,8 @@ export class Writer {
     if (batch === undefined || this.#failed) return
     clearTimeout(this.#timer)
     const { removals } = this.#parts.tables
-    removals.begin(this.#marking ? 0 : this.#room.removable(MAX_REMOVED_ROWS))
     try {
+      removals.begin(this.#marking ? 0 : this.#room.removable(MAX_REMOVED_ROWS))
       this.#transaction(batch)
     } catch (error) {
       removals.rolledBack()
@@ -192,16 +194,17 @@ export class Writer {
   }
 
   /** Removes some of the rows that batches have left, in a transaction that is small enough. */
-  #removePiece(isExamined = false): void {
+  #removePiece(): void {
     if (this.#failed) return
     const { removals } = this.#parts.tables
-    const rows = this.#room.removable(this.#pieceRows)
-    removals.begin(rows)
+    let rows = 1
     try {
+      rows = this.#room.removable(this.#pieceRows)
+      removals.begin(rows)
       this.#removal()
     } catch (error) {
       removals.rolledBack()
-      this.#recoverPiece(error, rows, isExamined)
+      this.#recoverPiece(error, rows)
       return
     }
     removals.committed()
@@ -212,12 +215,16 @@ export class Writer {
     else this.#attempt()
   }
 
-  #recoverPiece(error: unknown, rows: number, isExamined: boolean): void {
+  #recoverPiece(error: unknown, rows: number): void {
     const { tables } = this.#parts
-    if (isUnreadable(error) && !isExamined) {
+    const { setAsideCount } = tables.blocks
+    if (isUnreadable(error)) {
       this.#guarded(() => tables.blocks.examine(tables.removals.next(rows)))
-      this.#removePiece(true)
-      return
+      // Each attempt sets at least one more block aside, so that there is an end.
+      if (tables.blocks.setAsideCount > setAsideCount) {
+        this.start()
+        return
+      }
     }
     if (!isNoRoom(error) && !isBusy(error)) {
       this.#fail(error)

@@ -11,7 +11,7 @@ import { args, command, str, type } from '../support/bytes.ts'
 import { PROGRAM } from '../support/program.ts'
 import { decoded } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
-import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { freePort, ServerProcess } from '../support/server-process.ts'
 
 /** More than the server takes in one turn, so that reading is paused meanwhile. */
 const MANY = 200_000
@@ -20,7 +20,7 @@ let server: ServerProcess
 let port = 0
 
 beforeAll(async () => {
-  port = await freeUdpPort()
+  port = await freePort()
   server = new ServerProcess(
     `[smon]\ntcp = "127.0.0.1:${port}"\nudp = "127.0.0.1:${port}"\n[[smon.source]]\nname = "here"\naddress = "127.0.0.1"\n`,
   )
@@ -126,7 +126,7 @@ describe('smon', () => {
   })
 
   it('from an address that is not allowed is refused, which the sender learns', async () => {
-    const strict = new ServerProcess(`[smon]\ntcp = "127.0.0.1:${await freeUdpPort()}"\nallow = ["192.0.2.0/24"]\n`)
+    const strict = new ServerProcess(`[smon]\ntcp = "127.0.0.1:${await freePort()}"\nallow = ["192.0.2.0/24"]\n`)
     await strict.start()
     const listens = /smon tcp:\/\/(\S+)/.exec(strict.greeting)?.[1]
     const { code, err } = await feed('-', DEFINE_A, listens)

@@ -135,6 +135,21 @@ export async function freeUdpPort(): Promise<number> {
   return port
 }
 
+/** A port of loopback that nobody has just now, neither for UDP nor for TCP. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = await freeUdpPort()
+    const server = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!isFree) continue
+    await new Promise((resolve) => server.close(resolve))
+    return port
+  }
+}
+
 /** A TCP port of loopback that nobody has just now. */
 export async function freeTcpPort(): Promise<number> {
   const server = createServer()

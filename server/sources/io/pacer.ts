@@ -228,7 +228,14 @@ export class DatagramFeed implements Feed {
       this.#bytes -= datagram.bytes.length
       this.#take(datagram)
     }
-    if (this.#next < this.#waiting.length) return true
+    if (this.#next < this.#waiting.length) {
+      // While more keeps coming it is never empty: what was processed must not stay in memory.
+      if (this.#next >= PENDING_DATAGRAMS) {
+        this.#waiting = this.#waiting.slice(this.#next)
+        this.#next = 0
+      }
+      return true
+    }
     this.#waiting = []
     this.#next = 0
     return false
