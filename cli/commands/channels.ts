@@ -158,12 +158,6 @@ function overview(
     { head: 'flight', align: 'right', of: ({ inFlight }) => formatCount(inFlight) },
     { head: 'queued', align: 'right', of: queuedText },
     { head: 'dropped', isOptional: true, of: droppedText },
-    {
-      head: 'unstored',
-      isOptional: true,
-      align: 'right',
-      of: ({ unstored }) => (unstored ? formatCount(unstored) : ''),
-    },
     { head: 'lag', align: 'right', of: (ledger) => lagText(ledger, now, formatAge) },
     { head: 'why', of: (ledger) => (ledger.channel === own ? 'this command itself' : explainWait(ledger, now)) },
   ]

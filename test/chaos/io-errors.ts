@@ -13,7 +13,7 @@ import { compiled } from '../support/compiled.ts'
 import { serverWithFailingSync } from './io-errors-server.ts'
 import { checkState, Expected, openState } from './power-cut/check.ts'
 import { batchFromText, Known, type Line } from './power-cut/history.ts'
-import { straceMissing } from './power-cut/trace.ts'
+import { callsIn, straceMissing } from './power-cut/trace.ts'
 import type { Rig, RigOptions, Totals } from './rig.ts'
 
 const PROCESS = compiled('test/chaos/power-cut/process.ts')
@@ -80,10 +80,10 @@ async function callsOf(seed: number): Promise<Map<string, number>> {
     run.check()
     const byThread = new Map<string, number>()
     const calls = new Map<string, number>()
-    for (const { call, line } of run.traced()) {
-      const thread = `${call} ${line.slice(0, line.indexOf(' '))}`
-      const count = (byThread.get(thread) ?? 0) + 1
-      byThread.set(thread, count)
+    for (const { call, thread } of run.traced()) {
+      const key = `${call} ${thread}`
+      const count = (byThread.get(key) ?? 0) + 1
+      byThread.set(key, count)
       calls.set(call, Math.max(count, calls.get(call) ?? 0))
     }
     return calls
@@ -108,6 +108,7 @@ async function oneRun(seed: number, { name, call, error, when }: Fault, first: n
 /** A system call, as strace has written it down. */
 interface Call {
   readonly call: string
+  readonly thread: string
   readonly injected: boolean
   readonly line: string
 }
@@ -174,14 +175,14 @@ class Run {
     return lines.slice(0, -1).map((line) => JSON.parse(line))
   }
 
-  /** The calls in their order; the history's lines are calls of write. */
+  /** The calls in the order of their ends; the history's lines are calls of write. */
   traced(): Call[] {
-    const lines = readFileSync(this.#trace, 'latin1').split('\n')
-    return lines.flatMap((line) => {
-      const call = /^\d+ +(?:<\.\.\. )?(\w+)/.exec(line)?.[1]
-      if (call === undefined || line.includes('<unfinished ...>')) return []
-      return [{ call, injected: line.includes('(INJECTED)'), line }]
-    })
+    const calls: Call[] = []
+    for (const { thread, line } of callsIn(this.#trace)) {
+      const call = /^\w+(?=\()/.exec(line)?.[0]
+      if (call !== undefined) calls.push({ call, thread, injected: line.includes('(INJECTED)'), line })
+    }
+    return calls
   }
 
   /** Opens it without faults: everything answered is there. */

@@ -27,6 +27,17 @@ export function straceMissing(): string | undefined {
 
 /** The events of a recorded file. `directory`: of the database; `history`: the file with its lines. */
 export function* eventsOf(file: string, directory: string, history: string): Generator<TraceEvent> {
+  for (const { line } of callsIn(file)) {
+    const event = eventOf(line, directory, history)
+    if (event !== undefined) yield event
+  }
+}
+
+/**
+ * The calls of a recorded file in the order of their ends. While another thread makes a call, strace cuts a line in two, of
+ * which only the first has the file and the bytes: here it is whole again.
+ */
+export function* callsIn(file: string): Generator<{ readonly thread: string; readonly line: string }> {
   /** What has not returned yet, by thread. */
   const unfinished = new Map<string, string>()
   for (const line of linesOf(file)) {
@@ -37,9 +48,7 @@ export function* eventsOf(file: string, directory: string, history: string): Gen
       continue
     }
     const resumed = /^<\.\.\. \w+ resumed>(.*)$/s.exec(rest)
-    const whole = resumed === null ? rest : `${unfinished.get(thread) ?? ''}${resumed[1]}`
-    const event = eventOf(whole, directory, history)
-    if (event !== undefined) yield event
+    yield { thread, line: resumed === null ? rest : `${unfinished.get(thread) ?? ''}${resumed[1]}` }
   }
 }
 

@@ -98,11 +98,12 @@ describe('channels', () => {
     ])
   })
 
-  test('shows losses by reason and unstored values only if there are any', async () => {
+  test('shows losses by reason only if there are any', async () => {
     const { out } = await runCli(['channels'], gives(channel(7), channel(8, { ...AWAY, unstored: 5 })))
-    expect(out[0]).toMatch(/QUEUED {2}DROPPED +UNSTORED +LAG/)
+    // What is not stored yet changes from moment to moment: the details of a channel show it.
+    expect(out[0]).toMatch(/QUEUED {2}DROPPED +LAG/)
     expect(out[1]).toMatch(/ 0 {2,}- {2}nothing is waiting$/)
-    expect(out[2]).toMatch(/1\.34M \(47\.7M\) {2}678 overflow +5 +2 h {2}nobody is connected$/)
+    expect(out[2]).toMatch(/1\.34M \(47\.7M\) {2}678 overflow +2 h {2}nobody is connected$/)
   })
 
   test('shows URLs only if there are any', async () => {
