@@ -115,6 +115,11 @@ export class Journal implements Task {
     })
   }
 
+  /** The channels of the last batch. */
+  get written(): number {
+    return this.#taken.size
+  }
+
   atTurnEnd(): void {
     if (this.#stopped || this.#written > this.#durable || !this.#isChanged) return
     this.#written++

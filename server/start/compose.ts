@@ -109,7 +109,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const age = ageClock(clock, recovered)
   const faults = new Faults(clock, log)
   const turns = new FeedTurns(clock)
-  const turn = new TurnScheduler(clock, () => turns.isBusy)
+  const turn = new TurnScheduler(clock)
   const work = new FairWork(clock)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() })
   const change = (change: Change): void => journal.change(change)

@@ -2,6 +2,7 @@
  * Queues over a store, joined as the server joins them but without sensors, sessions and sockets: so a rig knows exactly
  * what was given, sent, committed and answered. The clock stands still unless the rig moves it.
  */
+
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import { getUint53 } from '../../../server/channels/block.ts'
@@ -11,6 +12,7 @@ import { Queue } from '../../../server/channels/queue.ts'
 import { numberRows } from '../../../server/channels/registry.ts'
 import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { type Batch, BLOCK_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 
 /** Bytes of a frame before its value: length, kind, transaction, time, metric. */
 const HEAD_BYTES = 24
@@ -54,7 +56,7 @@ export class Queues {
   }
 
   /** `wall` names the batches: it is asked once for each. */
-  constructor(write: (batch: Batch) => void, wall: () => number, turn = new TurnScheduler({ monotonicMs: () => 0 })) {
+  constructor(write: (batch: Batch) => void, wall: () => number, turn = new TurnScheduler(new FakeClock())) {
     this.turn = turn
     this.journal = new Journal({ write }, turn, { age: () => this.host.now, wallMs: wall })
   }

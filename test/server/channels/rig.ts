@@ -9,6 +9,7 @@ import { Queue } from '../../../server/channels/queue.ts'
 import type { QueueSettings, SharedLimit } from '../../../server/channels/queue-host.ts'
 import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
 
 export const ORIGIN = 100
@@ -103,7 +104,7 @@ export class Rig {
       this.batches.push({ ...batch, blocks: batch.blocks.slice(), channels: batch.channels.slice() })
       this.store.write(batch)
     }
-    return new Journal({ write }, new HandTurn({ monotonicMs: () => 0 }), { age: () => this.host.now, wallMs: () => 0 })
+    return new Journal({ write }, new HandTurn(new FakeClock()), { age: () => this.host.now, wallMs: () => 0 })
   }
 
   #newQueue(): Queue {

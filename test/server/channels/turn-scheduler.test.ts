@@ -71,35 +71,14 @@ describe('a task that throws', () => {
 })
 
 describe('sending', () => {
-  it('has a twentieth of that while feeds have more to process', async () => {
-    const clock = new FakeClock()
-    let isFeeding = true
-    const turn = new TurnScheduler(clock, () => isFeeding)
-    let sent = 0
-    const send = () => ({
-      atTurnEnd: () => {
-        sent++
-        clock.advance(0.125)
-      },
-    })
-    for (let n = 0; n < 10; n++) turn.schedule('send', send())
-    turn.run()
-    expect(sent).toBe(2)
-    turn.run()
-    expect(sent).toBe(4)
-    isFeeding = false
-    turn.run()
-    expect(sent).toBe(10)
-  })
-
-  it('has 5 ms in a turn; those that are left over are the first of the next one', async () => {
+  it('has 3 ms in a turn; those that are left over are the first of the next one', async () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
     const ran: string[] = []
     const send = (name: string) => ({
       atTurnEnd: () => {
         ran.push(name)
-        clock.advance(2)
+        clock.advance(1)
       },
     })
     for (const name of ['a', 'b', 'c', 'd']) turn.schedule('send', send(name))
@@ -109,6 +88,110 @@ describe('sending', () => {
     turn.schedule('send', send('e'))
     await nextTurn()
     expect(ran.slice(4)).toEqual(['d', 'e'])
+  })
+})
+
+describe('the pause after a round of writes', () => {
+  /** Connections that always have something to send, each for `tookMs`, and how often each was written to. */
+  function busyConnections(turn: TurnScheduler, clock: FakeClock, count: number, tookMs: number): number[] {
+    const written = new Array<number>(count).fill(0)
+    for (const index of written.keys()) {
+      const task = {
+        atTurnEnd: () => {
+          written[index] = (written[index] as number) + 1
+          clock.advance(tookMs)
+          turn.schedule('send', task)
+        },
+      }
+      turn.schedule('send', task)
+    }
+    return written
+  }
+
+  it('is none if the round took a millisecond', () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const written = busyConnections(turn, clock, 8, 0.125)
+    for (let n = 0; n < 3; n++) turn.run()
+    expect(written).toEqual(new Array(8).fill(3))
+  })
+
+  it('is ten times what more it took, and ends by itself', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const written = busyConnections(turn, clock, 24, 0.125)
+    for (let n = 0; n < 3; n++) turn.run()
+    expect(written).toEqual(new Array(24).fill(1))
+    clock.advance(19)
+    await nextTurn()
+    expect(written).toEqual(new Array(24).fill(1))
+    clock.advance(1)
+    await nextTurn()
+    expect(written).toEqual(new Array(24).fill(2))
+  })
+
+  it('comes after everybody was written to, in however many turns', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const written = busyConnections(turn, clock, 5, 1)
+    turn.run()
+    expect(written).toEqual([1, 1, 1, 0, 0])
+    turn.run()
+    turn.run()
+    expect(written).toEqual([1, 1, 1, 1, 1])
+    clock.advance(40)
+    turn.run()
+    expect(written).toEqual([2, 2, 2, 1, 1])
+  })
+
+  it('is half a second at most', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const written = busyConnections(turn, clock, 1, 100)
+    turn.run()
+    clock.advance(499)
+    await nextTurn()
+    expect(written).toEqual([1])
+    clock.advance(1)
+    await nextTurn()
+    expect(written).toEqual([2])
+  })
+
+  it('does not hold up who was not written to', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const written = busyConnections(turn, clock, 24, 0.125)
+    turn.run()
+    let isWritten = false
+    turn.schedule('send', { atTurnEnd: () => (isWritten = true) })
+    await nextTurn()
+    expect(isWritten).toBe(true)
+    expect(written).toEqual(new Array(24).fill(1))
+  })
+
+  it('is 0.2 ms for each channel of a batch but 20, and 200 ms at most', async () => {
+    for (const [channels, pauseMs] of [
+      [20, 0],
+      [220, 40],
+      [5000, 200],
+    ] as const) {
+      const clock = new FakeClock()
+      const turn = new TurnScheduler(clock)
+      let batches = 0
+      const store = { written: channels, atTurnEnd: () => batches++ }
+      turn.schedule('store', store)
+      turn.run()
+      turn.schedule('store', store)
+      if (pauseMs > 0) {
+        turn.run()
+        clock.advance(pauseMs - 1)
+        await nextTurn()
+        expect(batches).toBe(1)
+        clock.advance(1)
+      }
+      await nextTurn()
+      expect(batches).toBe(2)
+    }
   })
 })
 

@@ -20,6 +20,7 @@ import {
   type Store,
   type StoreEvents,
 } from '../../../../storage/store.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 import { Shadow, same, type Value, type View } from './shadow.ts'
 
 /** A store that completes its batch, and can be killed. */
@@ -106,7 +107,7 @@ export class World {
       this.#inFlight = { snapshots: this.#snapshots(), reserved }
       this.storage.store.write(batch)
     }
-    return new Journal({ write }, new HandTurn({ monotonicMs: () => 0 }), {
+    return new Journal({ write }, new HandTurn(new FakeClock()), {
       age: () => this.host.now,
       wallMs: () => this.host.now,
     })

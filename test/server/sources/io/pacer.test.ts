@@ -62,7 +62,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const KIB = 1024
 
 describe('feeds', () => {
-  it('have 5 ms in a turn, all together, and take turns', async () => {
+  it('have 10 ms in a turn, all together, and take turns', async () => {
     const bench = new Bench()
     const a = bench.feed('a', bench.costs(64))
     const b = bench.feed('b', bench.costs(64), bench.newPacer())
@@ -73,9 +73,9 @@ describe('feeds', () => {
       const beganMs = bench.clock.monotonicMs()
       await turn()
       // A piece that took less than 1 ms is doubled, and so may take 2 ms.
-      expect(bench.clock.monotonicMs() - beganMs).toBeLessThanOrEqual(7)
+      expect(bench.clock.monotonicMs() - beganMs).toBeLessThanOrEqual(12)
       expect(Math.abs(a.bytes() - b.bytes())).toBeLessThanOrEqual(128)
-      expect(a.bytes() + b.bytes()).toBeGreaterThanOrEqual(n * 5 * 64)
+      expect(a.bytes() + b.bytes()).toBeGreaterThanOrEqual(n * 10 * 64)
     }
   })
 
@@ -84,10 +84,10 @@ describe('feeds', () => {
     const a = bench.feed('a', bench.costs(0.5))
     a.feed.push(new Uint8Array(KIB))
     await turn()
-    // The smallest piece there is takes 32 ms here.
     expect(bench.taken).toEqual(['a16'])
+    // The smallest piece there is takes 4 ms here.
     await turn()
-    expect(bench.taken).toEqual(['a16', 'a16'])
+    expect(bench.taken).toEqual(['a16', 'a2', 'a2', 'a2'])
     const b = bench.feed('b', bench.costs(1000), bench.newPacer())
     b.feed.push(new Uint8Array(60 * KIB))
     for (let n = 0; n < 40; n++) await turn()
@@ -168,12 +168,12 @@ describe('a feed that throws', () => {
 describe('datagrams', () => {
   const datagram = (port: number, bytes = 1) => ({ bytes: new Uint8Array(bytes), address: '127.0.0.1', port })
 
-  it('have their part of the 5 ms, in their order', async () => {
+  it('have their part of the 10 ms, in their order', async () => {
     const bench = new Bench()
     const taken: number[] = []
     const feed = new DatagramFeed(bench.turns, ({ port }) => {
       taken.push(port)
-      bench.clock.advance(1)
+      bench.clock.advance(2)
     })
     for (let port = 1; port <= 20; port++) feed.push(datagram(port))
     expect(taken).toEqual([])
