@@ -44,9 +44,7 @@ interface BcryptJob extends QueuedJob {
   readonly reject: (error: Error) => void
 }
 
-/** A password that is set waits for no connection: its user is made or changed in any case. */
-const SETTER: Pick<PasswordWaiter, 'lane' | 'isGone'> = { lane: '', isGone: () => false }
-const SOMEBODY: PasswordWaiter = { ...SETTER, isKnown: false }
+const SOMEBODY: PasswordWaiter = { lane: '', isGone: () => false, isKnown: false }
 
 if (workerData === BCRYPT_THREAD) {
   parentPort?.on('message', (task: BcryptTask) => parentPort?.postMessage(answer(task)))
@@ -74,10 +72,15 @@ export class PasswordHasher {
     return this.#turns.reduce((sum, { size }) => sum + size, this.#current === undefined ? 0 : 1)
   }
 
-  /** A bcrypt hash, 60 characters. Rejects with AuthError BAD_PASSWORD, HASHER_BUSY or HASHER_CLOSED. */
-  async hash(password: string): Promise<string> {
+  /**
+   * A bcrypt hash, 60 characters. Those who set passwords take turns: `setter` names one of them. Rejects with AuthError
+   * BAD_PASSWORD, HASHER_BUSY or HASHER_CLOSED.
+   */
+  async hash(password: string, setter = ''): Promise<string> {
     checkPassword(password)
-    return String(await this.#run({ password, rounds: this.#rounds }, this.#set, SETTER))
+    // It waits for no connection: its user is made or changed in any case.
+    const waiter = { lane: setter, isGone: () => false }
+    return String(await this.#run({ password, rounds: this.#rounds }, this.#set, waiter))
   }
 
   /** Without a `hash` there is no such user: the result is false after the same work. Rejects as `hash` does. */

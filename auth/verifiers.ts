@@ -18,14 +18,18 @@ export interface Verifiers {
   readonly scram: ScramVerifier
 }
 
-/** Throws AuthError: BAD_PASSWORD for a password that cannot be used, HASHER_BUSY or HASHER_CLOSED. */
+/**
+ * Those who set passwords take turns: `setter` names one of them. Throws AuthError: BAD_PASSWORD for a password that cannot be
+ * used, HASHER_BUSY or HASHER_CLOSED.
+ */
 export async function makeVerifiers(
   password: string,
   hasher: Pick<PasswordHasher, 'hash'>,
   iterations = DEFAULT_ITERATIONS,
+  setter = '',
 ): Promise<Verifiers> {
   const prepared = preparePassword(password)
-  const [bcrypt, scram] = await Promise.all([hasher.hash(prepared), makeSecretVerifier(prepared, iterations)])
+  const [bcrypt, scram] = await Promise.all([hasher.hash(prepared, setter), makeSecretVerifier(prepared, iterations)])
   return { bcrypt, scram }
 }
 

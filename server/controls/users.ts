@@ -74,7 +74,8 @@ export function userControls(options: UserControlsOptions): Control[] {
         const taken = `the user ${formatIdentity(name)} exists already`
         if (isTaken()) return failed(taken)
         const none = { bcrypt: undefined, scram: undefined }
-        const verifiers = secret === undefined ? none : await makeVerifiers(secret, hasher, iterations)
+        const verifiers =
+          secret === undefined ? none : await makeVerifiers(secret, hasher, iterations, String(identity.userId))
         if (isTaken()) return failed(taken)
         accounts.add({ ...name, role: given, ...verifiers, loopbackOnly: false })
         await stored()
@@ -95,7 +96,7 @@ export function userControls(options: UserControlsOptions): Control[] {
         withAdministeredAccount(options, identity, name, async (account) => {
           if (account.loopbackOnly)
             return failed(`${formatIdentity(name)} has no password: the command line uses its secret file`)
-          const verifiers = await makeVerifiers(secret, hasher, iterations)
+          const verifiers = await makeVerifiers(secret, hasher, iterations, String(identity.userId))
           const still = accounts.byId(account.id)
           if (still === undefined) return failed(`${formatIdentity(name)} was removed meanwhile`)
           if (still.role !== account.role) return failed(`${formatIdentity(name)} has another role now: try again`)

@@ -19,14 +19,20 @@ interface EncodedValue {
   readonly time: number
 }
 
+/** The steps that ask about one new series. */
+interface Asking {
+  readonly name: string
+  readonly steps: Steps<void>
+}
+
 /** Subscribes a binding to a series; undefined if it does not select the series, has it already, or has ended. */
 type Subscribe = (binding: BoundInstance, sensor: ListeningSensor, series: Series) => Subscription | undefined
 
 export class Births {
   readonly #work: FairWork
   readonly #subscribe: Subscribe
-  /** By sensor, the steps that ask the rest of the bindings about one new series after the other. */
-  readonly #asking = new Map<Sensor, Steps<void>[]>()
+  /** By sensor, the new series that the rest of the bindings are asked about, one after the other. */
+  readonly #asking = new Map<Sensor, Asking[]>()
   /** How many of these series have a name. */
   readonly #names = new Map<string, number>()
   readonly #parties = new Map<Sensor, Party>()
@@ -65,8 +71,9 @@ export class Births {
   ): void {
     const birth = new Birth(series.subscriptions.length, first, () => this.#complete(sensor, asking))
     series.subscriptions.push(birth.subscription)
-    const asking = this.#ask(sensor, series, birth, bindings, lastNumber)
-    this.#names.set(series.name, (this.#names.get(series.name) ?? 0) + 1)
+    const { name } = series
+    const asking: Asking = { name, steps: this.#ask(sensor, series, birth, bindings, lastNumber) }
+    this.#names.set(name, (this.#names.get(name) ?? 0) + 1)
     const queue = this.#asking.get(sensor)
     if (queue !== undefined) {
       queue.push(asking)
@@ -104,19 +111,19 @@ export class Births {
   *#askAll(sensor: Sensor): Steps<void> {
     const queue = this.#asking.get(sensor) ?? []
     for (let next = queue[0]; next !== undefined; next = queue[0]) {
-      yield* next
+      yield* next.steps
       if (queue[0] === next) queue.shift()
     }
     this.#asking.delete(sensor)
   }
 
-  /** Asks the rest of the bindings at once, about the series of a sensor up to one of them. */
-  #complete(sensor: Sensor, last: Steps<void>): void {
-    const queue = this.#asking.get(sensor)
-    if (queue?.includes(last) !== true) return
-    for (let next: Steps<void> | undefined; next !== last; ) {
-      next = queue.shift() as Steps<void>
-      finish(next)
+  /** Asks the rest of the bindings at once: about one new series, after the earlier ones of its name. */
+  #complete(sensor: Sensor, last: Asking): void {
+    const queue = this.#asking.get(sensor) ?? []
+    for (const asking of queue.slice(0, queue.indexOf(last) + 1)) {
+      if (asking.name !== last.name) continue
+      finish(asking.steps)
+      queue.splice(queue.indexOf(asking), 1)
     }
   }
 }

@@ -5,12 +5,14 @@
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
-import { type Effect, finish, isSteps, type Steps } from '../core/fair-work.ts'
+import { type Effect, isSteps, type Steps } from '../core/fair-work.ts'
 import { type Measured, type MeasuringHub, measure } from './measure.ts'
 import type { Measurement } from './metric.ts'
 import type { Selection } from './selection.ts'
 
 const MAX_OUTSTANDING = 1024
+/** Steps of the measurement of one metric that are done at once. It has more if very many series have its name. */
+const STEPS_AT_ONCE = 64
 /** Everyone who waits for a shared measurement takes memory too. */
 const MAX_WAITING = 65_536
 
@@ -38,8 +40,8 @@ interface Shared {
 interface Pending {
   /** By the key of the selection; a shared measurement counts once. */
   readonly shared: Map<string, Shared>
-  /** Lists, which are never shared: each shows what was there when its turn came. */
-  lists: number
+  /** Measurements that are done in steps, above all lists. They are never shared: each shows what was there when its turn came. */
+  continued: number
   waiting: number
 }
 
@@ -57,20 +59,19 @@ export class PendingMeasurements {
   /** Begins a measurement. Throws StatusError BUSY if this identity has too many pending. */
   begin(selection: Selection): AwaitedMeasurement {
     const { userId } = selection.identity
-    const mine = this.#pending.get(userId) ?? { shared: new Map<string, Shared>(), lists: 0, waiting: 0 }
+    const mine = this.#pending.get(userId) ?? { shared: new Map<string, Shared>(), continued: 0, waiting: 0 }
     const existing = mine.shared.size === 0 || selection.isList ? undefined : mine.shared.get(selection.key)
-    const isRoom = mine.shared.size + mine.lists < MAX_OUTSTANDING
+    const isRoom = mine.shared.size + mine.continued < MAX_OUTSTANDING
     if (existing === undefined ? !isRoom : mine.waiting >= MAX_WAITING) {
       throw new StatusError('BUSY', 'too many measurements are pending; wait for some of them')
     }
-    if (selection.isList) {
-      this.#pending.set(userId, mine)
-      mine.lists++
-      mine.waiting++
-      return (taker) => this.#list(selection, mine, taker)
-    }
+    if (selection.isList) return this.#continued(() => this.#measure(selection), selection, mine)
     if (existing !== undefined) return this.#waitFor(existing, mine, selection)
-    const measured = finish(this.#measure(selection)) as Measurement | Promise<Measurement>
+    const steps = this.#measure(selection)
+    let step = steps.next()
+    for (let n = 1; step.done !== true && n < STEPS_AT_ONCE; n++) step = steps.next()
+    if (step.done !== true) return this.#continued(() => steps, selection, mine)
+    const measured = step.value as Measurement | Promise<Measurement>
     if (!(measured instanceof Promise)) {
       return (taker) => {
         taker.take(measured)
@@ -87,11 +88,18 @@ export class PendingMeasurements {
     return measure(selection, this.#clock.microseconds(), this.#hub)
   }
 
-  *#list(selection: Selection, mine: Pending, taker: MeasurementTaker): Steps<void> {
+  #continued(steps: () => Steps<Measured>, selection: Selection, mine: Pending): AwaitedMeasurement {
+    this.#pending.set(selection.identity.userId, mine)
+    mine.continued++
+    mine.waiting++
+    return (taker) => this.#inSteps(steps, selection, mine, taker)
+  }
+
+  *#inSteps(steps: () => Steps<Measured>, selection: Selection, mine: Pending, taker: MeasurementTaker): Steps<void> {
     let isWaiting = false
     try {
       if (!taker.isWanted()) return
-      const measured = yield* this.#measure(selection)
+      const measured = yield* steps()
       if (measured instanceof Promise) {
         isWaiting = true
         void this.#untilDeadline(measured, selection).then((answered) => {
@@ -101,7 +109,7 @@ export class PendingMeasurements {
         taker.take(measured)
       }
     } finally {
-      if (!isWaiting) this.#leaveList(selection, mine)
+      if (!isWaiting) this.#leaveContinued(selection, mine)
     }
   }
 
@@ -114,12 +122,12 @@ export class PendingMeasurements {
     try {
       taker.take(isSteps<Measurement>(answered) ? yield* answered : answered)
     } finally {
-      this.#leaveList(selection, mine)
+      this.#leaveContinued(selection, mine)
     }
   }
 
-  #leaveList({ identity }: Selection, mine: Pending): void {
-    mine.lists--
+  #leaveContinued({ identity }: Selection, mine: Pending): void {
+    mine.continued--
     mine.waiting--
     if (mine.waiting === 0) this.#pending.delete(identity.userId)
   }

@@ -133,6 +133,17 @@ export class BlockTables {
     this.#removeSettled.run(id)
   }
 
+  /** Removes up to `rows` blocks of a channel inside the caller's transaction; returns how many. */
+  removeOfChannel(channel: number, rows: number): number {
+    const ids = this.ofChannel(channel, rows)
+    for (const id of ids) {
+      // Only a damaged index names a block that is not in its table. It would be found again for ever.
+      if (this.#remove.run(id).changes === 0) this.#giveUp(id, 'index')
+      this.#removeSettled.run(id)
+    }
+    return ids.length
+  }
+
   /** The frames of a block; `undefined` if it is missing or damaged, and then set aside. Called outside a transaction. */
   read(id: number): Uint8Array | undefined {
     if (this.#damaged.has(id)) return undefined

@@ -171,9 +171,7 @@ export class Removals {
   #removeRows({ subject, id }: Mark, rows: number): number {
     if (subject === 'user') return this.#executionsOfUser.run(id, rows).changes
     if (subject === 'execution') return this.#executionsBefore.run(id, rows).changes
-    const blocks = this.#blocks.ofChannel(id, rows)
-    for (const block of blocks) this.#blocks.remove(block)
-    let removed = blocks.length
+    let removed = this.#blocks.removeOfChannel(id, rows)
     for (const statement of this.#rowsOfChannel) removed += statement.run(id, id, rows - removed).changes
     return removed
   }

@@ -82,6 +82,16 @@ test('beyond the limit of waiting jobs the next is refused and counted, and late
   expect(await it.hash('b')).toHaveLength(60)
 })
 
+test('whoever sets very many passwords takes no place of others who set one', async () => {
+  const it = hasher()
+  const flood = Array.from({ length: 80 }, () => it.hash('a', 'flood').catch(() => 'refused'))
+  const other = it.hash('b', 'other').then(() => 'other')
+  expect(await Promise.race([other, flood[2] as Promise<string>])).toBe('other')
+  const refused = (await Promise.all(flood)).filter((hash) => hash === 'refused')
+  // One was under way, 64 waited, and the last of them made room for the other.
+  expect([refused.length, it.refused]).toEqual([80 - 64, 80 - 64])
+})
+
 test('whoever has filled the queue delays others by one check, and those who are known and those who set by no more', async () => {
   const it = hasher()
   const flood = Array.from({ length: 100 }, () => it.verify('a', undefined, somebody('flood')))

@@ -28,6 +28,7 @@ export interface HardeningOptions {
 /** Must be called before routes are registered: it does not apply to routes that exist already. */
 export async function hardenHttp(app: FastifyInstance, options: HardeningOptions): Promise<void> {
   const { isOwnName, encrypted, hasPages, requestsPerMinute, healthPaths } = options
+  const isHealth = ({ url }: FastifyRequest): boolean => healthPaths.includes(url.replace(/\?.*$/s, ''))
   const inline = hasPages ? ["'unsafe-inline'"] : []
   await app.register(helmet, {
     contentSecurityPolicy: {
@@ -52,7 +53,7 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
     timeWindow: MINUTE_MS,
     cache: MAX_ADDRESSES,
     keyGenerator: (request) => countedAs(request.ip),
-    allowList: (request: FastifyRequest) => healthPaths.includes(request.url) && isLoopback(request.ip),
+    allowList: (request: FastifyRequest) => isHealth(request) && isLoopback(request.ip),
     errorResponseBuilder: (_request, { statusCode }) =>
       Object.assign(new Error('too many requests from this address within a minute; wait, and send fewer requests'), {
         statusCode,
@@ -63,7 +64,7 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
     const { host, origin, upgrade } = request.headers
     // A page cannot open a WebSocket without an origin, nor set the header by itself.
     const isProgram = upgrade !== undefined && origin === undefined
-    const problem = isProgram || healthPaths.includes(request.url) ? undefined : hostProblem(host, isOwnName)
+    const problem = isProgram || isHealth(request) ? undefined : hostProblem(host, isOwnName)
     return problem === undefined ? undefined : reply.code(421).send({ error: problem })
   })
   app.setNotFoundHandler({ preHandler: app.rateLimit() }, (_request, reply) => {

@@ -227,4 +227,18 @@ describe('a birth', () => {
     settle()
     for (const { kept } of all) expect(kept.numbers).toEqual([...values, 2000])
   })
+
+  test('is asked about before other names then, and these in their time', async () => {
+    const { push, bind, settle, emit } = slow()
+    const all = Array.from({ length: 600 }, () => bind())
+    settle()
+    push.push('test.b', { type: 2, value: 1 }, 1)
+    const values = Array.from({ length: 100 }, (_, value) => value + 1000)
+    for (const value of values) emit(value)
+    await Promise.resolve()
+    for (const { kept } of all) expect(kept.numbers.filter((value) => value !== 1)).toEqual(values)
+    expect(all.filter(({ kept }) => kept.numbers.includes(1)).length).toBeLessThan(500)
+    settle()
+    for (const { kept } of all) expect(kept.numbers.filter((value) => value === 1)).toEqual([1])
+  })
 })

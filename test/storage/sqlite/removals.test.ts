@@ -66,6 +66,23 @@ class Opened {
     return pages as number
   }
 
+  /** Removes a row of `block`, and leaves it in the index. */
+  damageIndex(block: number): void {
+    const { database } = this.#opened
+    const run = (sql: string): unknown => database.exec(sql)
+    database.unsafeMode(true)
+    run('drop table if exists hidden')
+    run("create temp table hidden as select * from sqlite_schema where name = 'block_order'")
+    run('pragma writable_schema = on')
+    run("delete from sqlite_schema where name = 'block_order'")
+    run('pragma writable_schema = reset')
+    run(`delete from block where id = ${block}`)
+    run('pragma writable_schema = on')
+    run('insert into sqlite_schema select * from hidden')
+    run('pragma writable_schema = reset')
+    database.unsafeMode(false)
+  }
+
   get isPending(): boolean {
     return this.#tables.removals.isPending
   }
@@ -112,6 +129,15 @@ afterEach(() => {
 })
 
 describe('a removal that is larger than the room', () => {
+  test('ends although a damaged index names blocks that are not there', async () => {
+    for (let block = 1; block <= 20 * CHANNELS; block += CHANNELS) store.damageIndex(block)
+    store.free = LITTLE
+    store.write({ changes: [{ remove: 'channel', id: 1 }] })
+    for (let pieces = 0; store.isPending && pieces < BLOCKS; pieces++) await store.piece()
+    expect(store.isPending).toBe(false)
+    expect(store.count('block not indexed')).toBe(BLOCKS * (CHANNELS - 1))
+  })
+
   test('is marked in a few pages, and then removed in pieces of a few pages, between which batches are stored', async () => {
     store.free = LITTLE
     const before = store.written

@@ -196,7 +196,7 @@ describe('a Host that is no name of this server', () => {
       const { status, text } = await ask(pages.port, path, { headers: { host } })
       expect([status, text]).toEqual([421, expect.stringContaining('http.hosts')])
     }
-    for (const path of ['/healthz', '/readyz']) {
+    for (const path of ['/healthz', '/readyz', '/healthz?from=balancer']) {
       expect((await ask(pages.port, path, { headers: { host } })).status).toBe(200)
     }
     const rebound = { host, origin: `http://${host}` }
