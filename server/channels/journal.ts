@@ -49,6 +49,8 @@ export class Journal implements Task {
   /** The buffer of the last batch; it belongs to the store until that batch is durable. */
   #buffer: SharedArrayBuffer | undefined
   #stopped = false
+  /** The channels that the last turn has written. */
+  written = 0
 
   constructor(store: Pick<Store, 'write'>, turn: TurnScheduler, clock: { age(): number; wallMs(): number }) {
     this.#store = store
@@ -115,15 +117,12 @@ export class Journal implements Task {
     })
   }
 
-  /** The channels of the last batch. */
-  get written(): number {
-    return this.#taken.size
-  }
-
   atTurnEnd(): void {
+    this.written = 0
     if (this.#stopped || this.#written > this.#durable || !this.#isChanged) return
     this.#written++
     this.#store.write(this.#build())
+    this.written = this.#taken.size
   }
 
   #build(): Batch {

@@ -95,6 +95,20 @@ describe('the journal', () => {
     expect(source.taken).toBe(2)
   })
 
+  it('says how many channels its last turn has written: none while a batch is in flight', () => {
+    const { journal } = rig()
+    journal.touch(new Source())
+    journal.touch(new Source())
+    journal.atTurnEnd()
+    expect(journal.written).toBe(2)
+    journal.touch(new Source())
+    journal.atTurnEnd()
+    expect(journal.written).toBe(0)
+    journal.onDurable(1)
+    journal.atTurnEnd()
+    expect(journal.written).toBe(1)
+  })
+
   it('writes nothing when nothing changed', () => {
     const { batches, journal } = rig()
     journal.atTurnEnd()
