@@ -40,7 +40,9 @@ const storePauseMs = (channels: number): number =>
 /** The tasks of a phase, in rounds: all that are due once, then a pause in which only those that were not in it are run. */
 class Rounds {
   readonly #clock: Pick<Clock, 'monotonicMs'>
+  /** Those that were not run in the round before come first: nobody waits for the many who always have something. */
   readonly #due = new Set<Task>()
+  readonly #dueAgain = new Set<Task>()
   /** Those that were run in this round or its pause, and of these those that wait for its end. */
   readonly #ran = new Set<Task>()
   readonly #held = new Set<Task>()
@@ -58,13 +60,17 @@ class Rounds {
 
   add(task: Task): void {
     if (this.#ran.has(task)) this.#held.add(task)
-    else this.#due.add(task)
+    else if (!this.#dueAgain.has(task)) this.#due.add(task)
   }
 
   /** When there is something to run next; infinite if nothing waits. */
   get nextMs(): number {
-    if (this.#due.size > 0) return Number.NEGATIVE_INFINITY
+    if (this.#isDue) return Number.NEGATIVE_INFINITY
     return this.#held.size > 0 ? this.#endMs : Number.POSITIVE_INFINITY
+  }
+
+  get #isDue(): boolean {
+    return this.#due.size > 0 || this.#dueAgain.size > 0
   }
 
   get #endMs(): number {
@@ -76,17 +82,24 @@ class Rounds {
   run(forMs = Number.POSITIVE_INFINITY): void {
     const beganMs = this.#clock.monotonicMs()
     if (beganMs >= this.#endMs) this.#beginRound()
-    let nowMs = beganMs
-    for (const task of [...this.#due]) {
-      this.#due.delete(task)
+    if (!this.#isDue) return
+    let nowMs = this.#runAll(this.#due, beganMs + forMs)
+    if (nowMs < beganMs + forMs) nowMs = this.#runAll(this.#dueAgain, beganMs + forMs)
+    this.#spentMs += nowMs - beganMs
+    if (!this.#isDue) this.#pausedMs ??= nowMs
+  }
+
+  /** Returns the time after it, which is past the end if some are left over. */
+  #runAll(tasks: Set<Task>, endMs: number): number {
+    for (const task of [...tasks]) {
+      tasks.delete(task)
       this.#ran.add(task)
       runOwned(task, () => task.atTurnEnd())
       this.#channels += task.written ?? 1
-      nowMs = this.#clock.monotonicMs()
-      if (nowMs >= beganMs + forMs) break
+      const nowMs = this.#clock.monotonicMs()
+      if (nowMs >= endMs) return nowMs
     }
-    this.#spentMs += nowMs - beganMs
-    if (this.#due.size === 0 && this.#ran.size > 0) this.#pausedMs ??= nowMs
+    return this.#clock.monotonicMs()
   }
 
   #beginRound(): void {
@@ -94,7 +107,7 @@ class Rounds {
     this.#pausedMs = undefined
     this.#channels = 0
     this.#spentMs = 0
-    for (const task of this.#held) this.#due.add(task)
+    for (const task of this.#held) this.#dueAgain.add(task)
     this.#held.clear()
   }
 }

@@ -169,6 +169,21 @@ describe('the pause after a round of writes', () => {
     expect(written).toEqual(new Array(24).fill(1))
   })
 
+  it('is followed by those who were not in the round, before all others', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const written = busyConnections(turn, clock, 9, 1)
+    for (let n = 0; n < 3; n++) turn.run()
+    clock.advance(80)
+    turn.run()
+    expect(written).toEqual([2, 2, 2, 1, 1, 1, 1, 1, 1])
+    let isWritten = false
+    turn.schedule('send', { atTurnEnd: () => (isWritten = true) })
+    turn.run()
+    expect(isWritten).toBe(true)
+    expect(written).toEqual([2, 2, 2, 2, 2, 2, 1, 1, 1])
+  })
+
   it('is 0.2 ms for each channel of a batch but 20, and 200 ms at most', async () => {
     for (const [channels, pauseMs] of [
       [20, 0],
