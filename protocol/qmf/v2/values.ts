@@ -58,7 +58,8 @@ export function mapValues(items: readonly SchemaItem[], values: FieldTable): Pro
  */
 export function writeMapValue(writer: AmqpWriter, type: QmfType, value: QmfValue): void {
   const fitting = type === QmfType.REFERENCE ? textOf(value) : mapValue(type, value)
-  if (fitting === undefined) throw new ProtocolError('BAD_TYPE', `a ${typeof value} does not fit the type ${type}`)
+  if (fitting === undefined)
+    throw new ProtocolError('BAD_TYPE', `the value (${typeof value}) does not fit the type ${type}`)
   if (ranges[type] !== undefined) writeFieldValue(writer, BigInt(fitting as number | bigint))
   else if (type === QmfType.FLOAT || type === QmfType.DOUBLE) writer.uint8(TypeCode.DOUBLE).double(Number(fitting))
   else if (type === QmfType.UUID) writeUuid(writer.uint8(TypeCode.UUID), String(fitting))
