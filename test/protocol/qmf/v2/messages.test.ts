@@ -108,6 +108,15 @@ describe('lists', () => {
   })
 })
 
+test('every message decodes inside a larger buffer, of which nothing is kept', () => {
+  for (const { headers, body } of ofV2) {
+    const buffer = Buffer.concat([Buffer.alloc(7, 0xff), body, Buffer.alloc(7, 0xff)])
+    const decoded = decode(headers, buffer.subarray(7, 7 + body.length))
+    buffer.fill(0xee)
+    expect(decoded).toStrictEqual(decode(headers, body))
+  }
+})
+
 describe('an item that cannot be read is named by its position', () => {
   const first = map(object)
   const second = 8 + first.length
