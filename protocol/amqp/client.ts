@@ -57,8 +57,11 @@ export interface AmqpEvents {
 export interface AmqpTransfer {
   readonly exchange: string
   readonly routingKey: string
+  readonly correlationId?: string
   readonly replyTo?: ReplyTo
   readonly contentType?: string
+  readonly appId?: string
+  readonly headers?: FieldTable
 }
 
 /** From `start` to `attached`, the state is named after the control that has to come next. */
@@ -151,8 +154,8 @@ export class AmqpClient {
     this.#sendCommand({ name: 'message.flow', destination, unit: CreditUnit.MESSAGE, amount: WINDOW })
   }
 
-  transfer({ exchange, routingKey, replyTo, contentType }: AmqpTransfer, body: Uint8Array): void {
-    const header = { delivery: { routingKey }, message: { replyTo, contentType } }
+  transfer({ exchange, routingKey, ...message }: AmqpTransfer, body: Uint8Array): void {
+    const header = { delivery: { routingKey }, message }
     this.#sendCommand({ name: 'message.transfer', destination: exchange }, { header, body })
   }
 

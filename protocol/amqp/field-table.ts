@@ -27,6 +27,7 @@ export const TypeCode = {
   INT64: 0x31,
   UINT64: 0x32,
   DOUBLE: 0x33,
+  UUID: 0x48,
   VBIN16: 0x90,
   STR16: 0x95,
   VBIN32: 0xa0,
@@ -51,7 +52,7 @@ const readers = new Map<number, (reader: AmqpReader, depth: number) => FieldValu
   [TypeCode.UINT64, (reader) => reader.uint64()],
   [TypeCode.DOUBLE, (reader) => reader.double()],
   [0x38, (reader) => reader.uint64()], // datetime
-  [0x48, (reader) => readUuid(reader)],
+  [TypeCode.UUID, (reader) => readUuid(reader)],
   [0x80, (reader) => decodeBinary(reader.view(reader.uint8()))], // vbin8
   [0x84, (reader) => decodeLatin1(reader.view(reader.uint8()))], // str8-latin
   [0x85, (reader) => reader.str8()],

@@ -23,6 +23,7 @@ export interface AmqpDelivery {
   readonly destination: string
   readonly exchange: string
   readonly routingKey: string
+  readonly correlationId?: string
   readonly replyTo?: ReplyTo
   readonly contentType?: string
   readonly appId?: string
@@ -187,11 +188,12 @@ export function deliveryOf(
   body: Uint8Array = new Uint8Array(0),
 ): AmqpDelivery {
   const { delivery, message } = decodeHeader(header)
-  const { replyTo, contentType, appId, headers = new Map() } = message
+  const { correlationId, replyTo, contentType, appId, headers = new Map() } = message
   return {
     destination,
     exchange: delivery.exchange ?? '',
     routingKey: delivery.routingKey ?? '',
+    ...(correlationId !== undefined && { correlationId }),
     ...(replyTo && { replyTo }),
     ...(contentType !== undefined && { contentType }),
     ...(appId !== undefined && { appId }),

@@ -72,6 +72,38 @@ describe('a connection', () => {
   })
 })
 
+test('a message is sent with its properties, byte for byte as another client sent it', () => {
+  const end = open()
+  const message = {
+    exchange: 'qmf.default.topic',
+    routingKey: 'console.request.agent_locate',
+    correlationId: '101',
+    replyTo: { exchange: 'qmf.default.direct', routingKey: 'console-19c4' },
+    contentType: 'amqp/list',
+    appId: 'qmf2',
+    headers: new Map([
+      ['qpid.subject', 'console.request.agent_locate'],
+      ['qmf.opcode', '_agent_locate_request'],
+      ['x-amqp-0-10.app-id', 'qmf2'],
+      ['method', 'request'],
+    ]),
+  }
+  end.client.transfer(message, hex('0000000400000000'))
+  const frames = [
+    '0b01002400010001000000000401010001001171 6d662e64656661756c742e746f706963',
+    '030200f4000100010000 0000',
+    [
+      '00000021040100021c636f6e736f6c652e726571756573742e6167656e745f6c6f63617465000000bf04039c010003313031',
+      '0022030012716d662e64656661756c742e6469726563740c636f6e736f6c652d3139633409616d71702f6c6973740004716d',
+      '66320000007e000000040c717069642e7375626a65637495001c636f6e736f6c652e726571756573742e6167656e745f6c6f',
+      '636174650a716d662e6f70636f64659500155f6167656e745f6c6f636174655f7265717565737412782d616d71702d302d31',
+      '302e6170702d6964950004716d6632066d6574686f6495000772657175657374',
+    ].join(''),
+    '070300140001000100000000 0000000400000000',
+  ]
+  expect(end.written().join('')).toBe(toHex(hex(frames.join(''))))
+})
+
 describe('logging in', () => {
   const plain = { user: 'guest', password: 'guest' }
 

@@ -79,7 +79,9 @@ describe('a message', () => {
   test('is delivered with what it says', () => {
     const { pushes, deliveries } = open()
     const message = join(
-      hex('00000000 0403 9801 0011 0300'),
+      hex('00000000 0403 9c01'),
+      str16('101'),
+      hex('0011 0300'),
       str8('amq.direct'),
       str8('key'),
       str8('x-application/qmf'),
@@ -98,6 +100,7 @@ describe('a message', () => {
         destination: 'rdest',
         exchange: 'qpid.management',
         routingKey: 'console.heartbeat.1.0',
+        correlationId: '101',
         replyTo: { exchange: 'amq.direct', routingKey: 'key' },
         contentType: 'x-application/qmf',
         appId: 'qmf',

@@ -1,8 +1,9 @@
 /**
- * The recorded connection of test/vectors/qmf: its chunks as they were read, and the AMQP 0-10 transfers in them. Reads the
+ * The recorded connections of test/vectors/qmf: their chunks as they were read, and the AMQP 0-10 transfers in them. Reads the
  * frames by hand, independent of our own code, and only what a transfer needs.
  */
 import { readFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
 
 export interface Chunk {
   readonly from: 'client' | 'broker'
@@ -23,22 +24,29 @@ export interface Transfer {
   readonly body: Uint8Array
 }
 
-const file = (name: string) => readFileSync(new URL(`../../vectors/qmf/${name}`, import.meta.url), 'utf8')
+/** The console of QMF v1, or that of v2, whose files are compressed. */
+type Recording = 'console' | 'v2-console'
+
+const file = (name: string) => readFileSync(new URL(`../../vectors/qmf/${name}`, import.meta.url))
+const textOf = (recording: Recording, name: string) =>
+  (recording === 'console' ? file(name) : gunzipSync(file(`${name}.gz`))).toString('utf8')
 const lines = (text: string) => text.split('\n').filter((line) => line !== '')
 
-export function capturedChunks(): Chunk[] {
-  return lines(file('console.jsonl')).map((line) => {
+export function capturedChunks(recording: Recording = 'console'): Chunk[] {
+  return lines(textOf(recording, `${recording}.jsonl`)).map((line) => {
     const { from, ms, hex } = JSON.parse(line) as { from: Chunk['from']; ms: number; hex: string }
     return { from, ms, bytes: new Uint8Array(Buffer.from(hex, 'hex')) }
   })
 }
 
 /** What an independent console made of it; integers too large for a number are bigints. */
-export function capturedConclusions(): Record<string, unknown>[] {
+export function capturedConclusions(recording: Recording = 'console'): Record<string, unknown>[] {
   const large = /(?<=[[:,] ?)-?\d{16,}(?=[,\]}])/g
   const revive = (_: string, value: unknown) =>
     typeof value === 'string' && value.startsWith('bigint:') ? BigInt(value.slice(7)) : value
-  return lines(file('console.expected.jsonl')).map((line) => JSON.parse(line.replace(large, '"bigint:$&"'), revive))
+  return lines(textOf(recording, `${recording}.expected.jsonl`)).map((line) =>
+    JSON.parse(line.replace(large, '"bigint:$&"'), revive),
+  )
 }
 
 /** All transfers in the order of their last bytes. */
