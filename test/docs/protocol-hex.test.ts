@@ -229,6 +229,16 @@ describe('a server plays the transcript', () => {
     await second.expectClosed()
   })
 
+  it('login, with everything of the consumer before the producer has said a word', async () => {
+    const socket = connect(producer.server.tcp?.port ?? 0, '127.0.0.1')
+    const shown = frames('login')
+    const sent = shown.flatMap((frame) => (frame.from === 'consumer' ? [bytesOf(frame)] : []))
+    socket.write(Buffer.concat([...sent, command.collect(2, 'host.load.one')]))
+    const peer = new RawPeer(socket)
+    await new Player(peer).play(shown.filter(({ from }) => from === 'producer'))
+    expect(await peer.response(2)).toMatchObject({ status: 0 })
+  })
+
   it('execute', async () => {
     const { player } = await loggedIn()
     await player.play(frames('execute'))
