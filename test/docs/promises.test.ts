@@ -7,14 +7,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
-import { commands } from '../../protocol/monitor/commands.ts'
+import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType, GapReason, NoticeCode } from '../../protocol/monitor/constants.ts'
-import { typeName } from '../../protocol/monitor/json.ts'
+import { jsonCommandArguments, jsonCommandName, parseJsonCommands, typeName } from '../../protocol/monitor/json.ts'
 import { type Message, readMessage } from '../../protocol/monitor/message.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import { type Field, readTyped, type Value } from '../../protocol/monitor/value.ts'
 import { dialPorts } from '../../server/config/destination.ts'
 import { TlsFiles } from '../../server/connections/tls/files.ts'
+import { defaultConfig } from '../../server/start/config.ts'
 import { args, command, status, str, type, u32, u64 } from '../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../support/certificates.ts'
 import { connectSecurable, secure, wrapped } from '../support/layers.ts'
@@ -58,6 +59,9 @@ function section(number: string): string {
   return found[0]
 }
 
+const match = (pattern: string) => args(['match', type.string, str(pattern)])
+/** The first number of a text: `67,108,864; ...`. */
+const numberIn = (text = ''): number => Number(/[\d,]+/.exec(text)?.[0].replaceAll(',', ''))
 const quoted = (text = ''): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
 const firstCells = (rows: readonly string[][]): string[] => rows.flatMap(([cell]) => quoted(cell))
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort()
@@ -178,6 +182,42 @@ describe('docs/protocol/monitoring.md', () => {
       ])
     },
   )
+
+  it('has the defaults of the arguments of every metric', async () => {
+    const [interval = [], deadline = []] = rowsBelow(section('9.1'), /^\| argument /)
+    expect(numberIn(interval[2])).toBe(defaultConfig().host.intervalMs)
+    const id = await boss.ok((seq) => command.query(seq, 'slow.value'))
+    producer.clock.advance(numberIn(deadline[2]) - 1)
+    await producer.settle()
+    expect(boss.rest().filter(({ kind }) => kind === 'value')).toEqual([])
+    producer.clock.advance(1)
+    expect(await boss.value()).toMatchObject({ metric: id, type: BasicType.VOID })
+  })
+
+  it('has the settings of a channel with their types and defaults', async () => {
+    const rows = rowsBelow(section('8.11'), /^\| argument /)
+    const shown = rows.map(([name, word, unless]) => [quoted(name)[0], word, unless])
+    const [configure] = decoded(await boss.query('producer.controls', match('channel.configure')))
+    const parameters = (configure.parameters as Parameter[]).filter(({ name }) => name !== 'channel')
+    expect(sorted(shown.map(([name, word]) => `${name} ${word}`))).toEqual(
+      sorted(parameters.map(({ name, type }) => `${name} ${type.toUpperCase()}`)),
+    )
+    const { window, windowBytes, maxBytes, maxAgeMs, expireMs, overflow } = defaultConfig().channels
+    const defaults = ['true', window, windowBytes, maxBytes, maxAgeMs, expireMs, overflow]
+    expect(
+      shown.map(([, word, unless]) => (word?.startsWith('UINT') ? numberIn(unless) : (quoted(unless)[0] ?? unless))),
+    ).toEqual(defaults)
+  })
+
+  it('shows JSON of commands that parses, complete and without a key too many', () => {
+    const lines = section('13')
+      .split('\n')
+      .filter((line) => line.startsWith('{"cmd"'))
+    expect(lines.length).toBeGreaterThan(5)
+    for (const { cmd, object } of lines.flatMap((line) => parseJsonCommands(line))) {
+      jsonCommandArguments(jsonCommandName(cmd) as CommandName, object)
+    }
+  })
 })
 
 interface Parameter {
@@ -237,7 +277,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
 describe('the metrics of the producer', () => {
   let catalogue: Catalogued[]
   beforeAll(async () => {
-    catalogue = decoded(await boss.query('producer.metrics', args(['match', type.string, str('producer.*')])))
+    catalogue = decoded(await boss.query('producer.metrics', match('producer.*')))
   })
 
   it('are those of section 9.2, with their kinds and arguments', () => {
@@ -298,7 +338,7 @@ describe('what the pages deny', () => {
   })
 
   it('is nothing that is offered', async () => {
-    const catalogue = decoded(await boss.query('producer.metrics', args(['match', type.string, str('producer.*')])))
+    const catalogue = decoded(await boss.query('producer.metrics', match('producer.*')))
     const controls = decoded(await boss.query('producer.controls'))
     const names = [
       ...[offered.auth, offered.layer, offered.extension].flatMap((list) => [...list].map((name) => `\`${name}\``)),
