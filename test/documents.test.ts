@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { commands } from '../protocol/monitor/commands.ts'
 import { parseJsonCommands } from '../protocol/monitor/json.ts'
 import { statuses } from '../protocol/monitor/status.ts'
-import { commandVectors, fromHex, messageVectors } from './protocol/monitor/vectors.ts'
 import { documents, refresh } from './support/documents.ts'
 
 const read = (path: string) => readFileSync(new URL(`../docs/${path}`, import.meta.url), 'utf8')
@@ -67,16 +66,5 @@ describe('docs/architecture.md', () => {
     const order = /^core < .+ < start$/m.exec(text)?.[0].split(' < ') ?? []
     const parts = new Set(namesIn('server').map((name) => name.replace(/\.ts$/, '')))
     expect([...order].sort()).toEqual([...parts].sort())
-  })
-})
-
-describe('docs/protocol/monitoring.md', () => {
-  it('shows the examples that the vectors are made of, byte for byte', () => {
-    const shown = [...read('protocol/monitoring.md').matchAll(/^ {2,}([0-9a-f]{8}(?: [0-9a-f]{8})+)$/gm)].map((match) =>
-      fromHex(match[1]!.trim()),
-    )
-    const frames = [...commandVectors(), ...messageVectors()].map(({ frame }) => Buffer.from(frame).toString('hex'))
-    expect(shown.length).toBeGreaterThanOrEqual(12)
-    for (const bytes of shown) expect(frames).toContain(Buffer.from(bytes).toString('hex'))
   })
 })
