@@ -19,7 +19,7 @@ import { QmfSensor } from './sensor.ts'
 
 export const qmf: Source<typeof qmfSection> = {
   open(context, tables) {
-    const { hub, pacing, log } = context
+    const { hub, pacing, log, clock, server } = context
     const tenants = [...new Set(tables.map(({ tenant }) => tenant))]
     const sensors = tenants.map((tenant) => sensorOf(tenant, tables, context))
     const agents = agentsOf(tables, context)
@@ -28,7 +28,8 @@ export const qmf: Source<typeof qmfSection> = {
       controlSource: new QmfControls(hub, tenants),
       statuses: agents,
       async listen(listeners) {
-        listeners.opened(connectBrokers(tables, sensors, agents, { ...pacing, clock: context.clock, log }))
+        const { software } = server.stats({ tenant: 'default', role: '' })
+        listeners.opened(connectBrokers(tables, sensors, agents, { ...pacing, clock, log, software }))
       },
     }
   },
