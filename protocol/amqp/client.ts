@@ -28,7 +28,7 @@ import {
   type ReplyTo,
   UNLIMITED,
 } from './methods.ts'
-import { type AmqpDelivery, AmqpSession } from './session.ts'
+import { type AmqpDelivery, type AmqpRefusal, AmqpSession } from './session.ts'
 
 export interface AmqpClientOptions {
   /** For SASL PLAIN; undefined for the other mechanisms. */
@@ -53,8 +53,11 @@ export interface AmqpEvents {
   /** The session is attached and commands may be sent. `heartbeatSeconds` is 0 without heartbeats. */
   opened(info: { readonly serverProperties: FieldTable; readonly heartbeatSeconds: number }): void
   delivered(delivery: AmqpDelivery): void
-  /** Called once, last, with a reason for people: the peer has closed, broken the protocol, or been silent for too long. */
-  closed(reason: string): void
+  /**
+   * Called once, last, with a reason for people: the peer has closed, refused a command, broken the protocol, or been
+   * silent for too long.
+   */
+  closed(reason: string, refusal?: AmqpRefusal): void
 }
 
 /** A message to send. */
@@ -103,7 +106,7 @@ export class AmqpClient {
       writeCommand: (method, header, body) =>
         this.#sendFrames({ channel: SESSION_CHANNEL, isControl: false, method, header, body }),
       delivered: (delivery) => options.events.delivered(delivery),
-      ended: (reason) => this.#end(reason),
+      ended: (reason, refusal) => this.#end(reason, refusal),
     })
   }
 
@@ -299,10 +302,10 @@ export class AmqpClient {
     )
   }
 
-  #end(reason: string): void {
+  #end(reason: string, refusal?: AmqpRefusal): void {
     if (this.#isEnded()) return
     this.#state = 'ended'
-    this.#options.events.closed(redactReason(reason, this.#options.password))
+    this.#options.events.closed(redactReason(reason, this.#options.password), refusal)
   }
 
   #isEnded(): boolean {

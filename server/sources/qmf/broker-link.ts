@@ -45,7 +45,8 @@ export interface BrokerConnection {
   connect(events: AmqpEvents): AmqpClient
   /** The connection works: if it is lost after a while, the next attempt comes soon. */
   ready(): void
-  down(reason: string): void
+  /** `isProgress`: the next connection will get further, and is made soon. */
+  down(reason: string, isProgress?: boolean): void
 }
 
 /** Makes the handlers of connections, and outlives them. */
@@ -229,7 +230,10 @@ export class BrokerLink {
         this.#readyMs = this.#clock.monotonicMs()
         this.#log.info({ broker: name }, this.#factory.messages.ready)
       },
-      down: (reason) => this.#lost(this.#reason ?? reason),
+      down: (reason, isProgress) => {
+        if (isProgress) this.#failures = 0
+        this.#lost(this.#reason ?? reason)
+      },
     }
   }
 

@@ -13,6 +13,7 @@ import type {
   Schema,
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
+import type { Labels } from '../../metrics/metric.ts'
 import {
   BROKER_UP,
   type KnownClass,
@@ -45,7 +46,7 @@ export interface BrokerContext {
 }
 
 /** The part of a console that a broker uses while it is connected. */
-export type ConnectedConsole = Pick<Console, 'want' | 'call'>
+export type ConnectedConsole = Pick<Console, 'want' | 'refresh' | 'call' | 'remarks'>
 
 interface BrokerClass<K extends KnownClass> {
   readonly known: K
@@ -68,7 +69,7 @@ interface BrokerEvent extends BrokerClass<KnownEvent> {
 export class QmfBroker implements ConsoleEvents {
   readonly name: string
   /** The state of the connection, for people. */
-  detail = 'not connected yet'
+  state = 'not connected yet'
   /** Whether the schemas of all its classes have been known once, so that no other names can become metrics. */
   isKnown = false
   readonly up: BrokerSeries
@@ -90,6 +91,11 @@ export class QmfBroker implements ConsoleEvents {
 
   get isUp(): boolean {
     return this.#isUp
+  }
+
+  /** The state of the connection and what is missing, for people. */
+  get detail(): string {
+    return [this.state, ...(this.#console?.remarks() ?? [])].join(', ')
   }
 
   get objectCount(): number {
@@ -174,7 +180,7 @@ export class QmfBroker implements ConsoleEvents {
   /** `reason` is for people. */
   down(reason: string): void {
     this.#console = undefined
-    this.detail = reason
+    this.state = reason
     for (const id of [...this.#objects.keys()]) this.gone(id)
     for (const event of this.#events.values()) this.#endEvent(event)
     // A broker that never gets ready would be remembered with more classes each time.
@@ -214,6 +220,16 @@ export class QmfBroker implements ConsoleEvents {
         if (name === undefined || field.name === name) yield this.#expectedOf(table, field)
       }
     }
+  }
+
+  /** Requests the classes that may have wanted series, unless they are known well enough: then undefined. */
+  refresh(selects: (name: string, labels: Labels) => boolean): Promise<unknown> | undefined {
+    const labels = { broker: this.name }
+    const selected = [...this.#tables.values()].filter(({ known }) => {
+      return known.fields.some(({ name }) => selects(name, labels))
+    })
+    const keys = selected.map(({ known }) => known.schema.key)
+    return keys.length === 0 ? undefined : this.#console?.refresh(keys)
   }
 
   /** As Console.call; undefined without a connection. */

@@ -102,17 +102,19 @@ function consoleFactory(
 ): BrokerHandlerFactory {
   const broker = sensor.broker(table.name) as QmfBroker
   const cache = new SchemaCache()
+  const refusedClasses = new Set<string>()
   return {
     messages: { ready: 'broker connected', lost: 'broker not connected' },
     session: `${prefix}-console`,
     feed: (handler, reading) => pacer.feed(handler, reading),
     open({ session, connect, ready, down }) {
       sensor.counters.connections++
-      broker.detail = `connected to ${formatBroker(table)}, learning its classes and objects`
+      broker.state = `connected to ${formatBroker(table)}, learning its classes and objects`
       const console = new Console({
         session,
         intervalMs: table.intervalMs,
         cache,
+        refusedClasses,
         limits: { ...consoleLimits, objects: table.maxObjects },
         counters: sensor.counters,
         clock,
@@ -121,7 +123,7 @@ function consoleFactory(
           learned: (schema) => broker.learned(schema),
           ready: () => {
             ready()
-            broker.detail = `connected to ${formatBroker(table)}`
+            broker.state = `connected to ${formatBroker(table)}`
             broker.ready()
           },
           object: (sample) => broker.object(sample),
