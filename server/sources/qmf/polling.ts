@@ -170,17 +170,20 @@ export class Polling {
   }
 
   /**
-   * Requests a class that nobody wants, so that its values are no older than a second. The promises resolve when they
-   * have come, or after MAX_REFRESH_MS; there are none if there is nothing to wait for.
+   * Requests a class that nobody wants, so that its values are no older than a second; one that is wanted is followed
+   * after its first answer. The promises resolve when the values have come, or after MAX_REFRESH_MS; there are none if
+   * there is nothing to wait for.
    */
   refresh(className: string): Promise<void>[] {
     const { nowMs, objects } = this.#options
-    if (this.#wanted.has(className)) return []
+    const isWanted = this.#wanted.has(className)
     return [...this.#agents.values()].flatMap((agent) => {
       if (!agent.isBroker && (agent.isSilent || !objects.has(agent.banks, className))) return []
-      if (this.#isDue(agent, className, nowMs(), REFRESHED_MS)) this.#request(agent, className)
+      if (!isWanted && this.#isDue(agent, className, nowMs(), REFRESHED_MS)) this.#request(agent, className)
       const polled = this.#polled.get(`${agent.banks} ${className}`)
-      return polled?.isRequested === true ? new Promise<void>((resolve) => polled.readers.push(resolve)) : []
+      return polled?.isRequested && !polled.isFollowed
+        ? new Promise<void>((resolve) => polled.readers.push(resolve))
+        : []
     })
   }
 
