@@ -153,6 +153,22 @@ describe('what nobody has bound', () => {
   })
 })
 
+it('a queue at rest has no value before its VOID when the broker comes back', async () => {
+  // Long before the clock of the test.
+  broker.answers = (bodies) => bodies.map((body) => sampledLater(body, -100_000_000_000))
+  await start()
+  await server.subscribe(DEPTH, { broker: 'b1', object: 'topic-vm.26710.1' })
+  const before = await server.root.value()
+  await server.pass(60)
+  broker.kick()
+  const end = await server.root.value()
+  await server.pass(2)
+  const after = await server.root.value()
+  expect([before, end, after].map((value) => decoded(value))).toEqual([0, null, 0])
+  expect(before.time).toBeLessThan(end.time)
+  expect(after.time).toBeGreaterThan(end.time)
+})
+
 describe('a class that others poll', () => {
   const [first] = concluded('queue').filter(({ kind }) => kind === 'get')
   const sampled = BigInt(first!['timestamps'][0])
