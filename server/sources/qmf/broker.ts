@@ -97,7 +97,8 @@ export class QmfBroker implements ConsoleEvents {
 
   /** The state of the connection and what is missing, for people. */
   get detail(): string {
-    return [this.state, ...(this.#console?.remarks() ?? [])].join(', ')
+    const remarks = this.#console?.remarks() ?? []
+    return remarks.length === 0 ? this.state : `${this.state}, but ${remarks.join(', and ')}`
   }
 
   get objectCount(): number {

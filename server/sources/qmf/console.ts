@@ -180,7 +180,7 @@ export class Console {
       ...(names.length === 0 ? [] : [`its access control refuses queries of ${shown}${more}`]),
       ...(this.#polling.mayBroadcast(this.#clock.monotonicMs())
         ? []
-        : ['it sends no QMF v1 broadcasts, so there are no events, and changes are polled']),
+        : ['it does not broadcast by QMF v1: there are no events, and changes are polled']),
     ]
   }
 

@@ -71,7 +71,7 @@ describe('a class that the access control of the broker refuses', () => {
     await upWithin(20)
     expect(broker.connections).toBe(3)
     expect(server.status()).toMatchObject({
-      detail: expect.stringContaining(', its access control refuses queries of acl, session'),
+      detail: expect.stringContaining(', but its access control refuses queries of acl, session'),
       counters: { refusedClasses: 2 },
     })
     expect(decoded(await server.root.query(`qmf.${PACKAGE}.broker.port`))).toHaveLength(1)
@@ -222,7 +222,7 @@ describe('a class that others poll', () => {
 })
 
 describe('a broker without broadcasts of QMF v1', () => {
-  const NONE = 'it sends no QMF v1 broadcasts, so there are no events'
+  const NONE = ', but it does not broadcast by QMF v1: there are no events'
 
   it('is named in the detail after half a minute', async () => {
     await start()
