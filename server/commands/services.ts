@@ -9,6 +9,7 @@ import type { Journal } from '../channels/journal.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
 import type { Registry } from '../channels/registry.ts'
 import type { Executor } from '../controls/executor.ts'
+import type { FairWork } from '../core/fair-work.ts'
 import type { QueryIds } from '../metrics/ids.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { PendingMeasurements } from '../metrics/pending-measurements.ts'
@@ -27,6 +28,7 @@ export interface CommandServices {
   readonly limitedRecords: LimitedRecords
   readonly journal: Journal
   readonly host: QueueHost
+  readonly work: FairWork
 }
 
 /** The destination of the URL of a DEF_CHANNEL. */

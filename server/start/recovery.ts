@@ -80,8 +80,9 @@ function* recoverBindings(
   const places = new Map(recovered.places.map(({ channel, metric, reached }) => [`${channel} ${metric}`, reached]))
   const instances = new Map<number, MetricInstance>()
   const matched: Promise<void>[] = []
-  for (const { channel: id, metric, mode } of recovered.bindings) {
+  for (const binding of recovered.bindings) {
     yield
+    const { channel: id, metric } = binding
     const channel = channels.get(id)
     const row = rows.get(metric)
     if (channel === undefined) continue
@@ -91,7 +92,7 @@ function* recoverBindings(
       continue
     }
     instances.set(metric, instance)
-    const matching = producer.bindings.restore(instance, channel, mode, places.get(`${id} ${metric}`))
+    const matching = producer.bindings.restore(instance, channel, binding, places.get(`${id} ${metric}`))
     if (matching !== undefined) matched.push(matching)
   }
   for (const id of rows.keys()) if (!instances.has(id)) producer.journal.change({ remove: 'instance', id })
