@@ -56,7 +56,7 @@ export class SessionLogin {
       minor: PROTOCOL_MINOR,
       auth: this.#auth.methods(this.#peer),
       layer,
-      extension: ['commit-through', 'gap', 'notice'],
+      extension: ['commit-through', 'element-time', 'gap', 'notice'],
       software: this.#context.software,
       maxFrameBytes: authenticated ? MAX_FRAME_BYTES : MAX_FRAME_BYTES_BEFORE_AUTH,
     }

@@ -48,6 +48,7 @@ describe('PRODUCER_CAPS', () => {
       ['auth', 'token'],
       ['auth', 'password'],
       ['extension', 'commit-through'],
+      ['extension', 'element-time'],
       ['extension', 'gap'],
       ['extension', 'notice'],
       ['max_frame', 65_536],
