@@ -140,15 +140,12 @@ export function query(
 /** EXECUTE runs a control; its result is a value of the channel that is current now [MON 10]. */
 export function execute({ executor }: Pick<CommandServices, 'executor'>, lookup: Lookup): CommandHandler<'EXECUTE'> {
   return async (session, { control, args }) => {
-    const { identity, credential, address, channel } = session
-    if (session.isOutbound) {
-      throw new StatusError('PERMISSION_DENIED', 'nothing is executed on a connection that the producer made')
-    }
+    const { identity, credential, address, channel, destination } = session
     lookup.requireRoom(session, [channel], executor.usesReserve(control, identity))
     // A GAP reports what `channel.purge` removes. Like every effect of a command, it comes after the response.
     const hold = channel.queue.holdBack()
     try {
-      const { id, run } = await executor.execute(control, args, { identity, credential, address, channel })
+      const { id, run } = await executor.execute(control, args, { identity, credential, address, channel, destination })
       const onSent = (): void => {
         hold.release()
         run()

@@ -47,6 +47,11 @@ export interface ChannelDialler {
   permits(url: string): boolean
   /** The part of a secret that is kept. */
   verifierOf(secret: Uint8Array): Promise<ScramVerifier>
-  /** Starts to connect a channel with a URL. Without a verifier nobody can log in on the connection. */
-  watch(channel: Channel, verifier: ScramVerifier | undefined): void
+  /** Whether the certificate of a consumer at the URL is enough of a proof: TLS, and authorities that the operator chose. */
+  provesItself(url: string): boolean
+  /** Starts to connect a channel with a URL. Without a proof nobody gets in on the connection. */
+  watch(channel: Channel, proof: DialProof | undefined): void
 }
+
+/** What the consumer of a channel with a URL has to show: that it knows the secret, or the certificate of its name. */
+export type DialProof = ScramVerifier | 'certificate'

@@ -25,7 +25,10 @@ export async function recoverState(recovered: Recovered, producer: Producer): Pr
   await Promise.all(matched)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
   for (const channel of channels.values()) {
-    if (channel.row.url !== '') producer.dialler.watch(channel, proofs.get(channel.id))
+    if (channel.row.url === '') continue
+    // Only a row without a verifier means that there is no secret.
+    const proof = proofs.has(channel.id) ? (proofs.get(channel.id) ?? 'certificate') : undefined
+    producer.dialler.watch(channel, proof)
   }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)

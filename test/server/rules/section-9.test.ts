@@ -238,7 +238,7 @@ describe('Patterns', () => {
     const mine = await seat.query('host.cpu.number', args(['host', type.string, str('n1')]))
     expect(mine.value).toEqual(plain.value)
     const any = await seat.query('host.cpu.number', args(['host', type.string, str('*')]))
-    const one = rec(host('n1'), ['value', type.uint32, plain.value])
+    const one = rec(host('n1'), time(any.time), ['value', type.uint32, plain.value])
     expect(toHex(any.value)).toBe(toHex(join(u32(type.rec), u32(1), one)))
     const foreign = args(['host', type.string, str('n2')])
     expect(await status((seq) => command.query(seq, 'host.cpu.number', foreign))).toBe(INVALID_ARGUMENT)
@@ -248,7 +248,7 @@ describe('Patterns', () => {
       'host.load.five',
       'host.load.one',
     ])
-    expect(Object.keys(loads[0])).toEqual(['name', 'value'])
+    expect(Object.keys(loads[0])).toEqual(['name', 'time', 'value'])
   })
 
   it('is OK even if nothing matches yet; its answer is then an empty ARRAY', async () => {
