@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import { ScramClient } from '../../../auth/scram/client.ts'
+import { type Consumer, listen } from '../../../client/index.ts'
 import { ALL, args, command, status, str, type } from '../../support/bytes.ts'
 import { Authority, type Issued, OperatorDirectory } from '../../support/certificates.ts'
 import { TestProducer } from '../../support/producer.ts'
@@ -280,6 +281,43 @@ describe('a channel without a secret', () => {
     await plainly(strangers.boss, `tls://localhost:${phone.port}`)
     await until(() => failed(strangers.producer) === 1)
     expect(strangers.producer.logged.join('')).toMatch(/"detail":"unable to (verify|get local issuer)/)
+  })
+
+  it('is a consumer of the library, which keeps it over another connection', async () => {
+    const [cert, key] = [folder.write('consumer.pem', issued.cert), folder.write('consumer.key', issued.key)]
+    const calls = await listen({ url: 'tls://127.0.0.1:0', tls: { cert, key } })
+    ends.push(() => calls.close())
+    const { producer, boss } = await start()
+    const { result: channel } = await plainly(boss, `tls://localhost:${calls.address.port}`)
+    await boss.follow('test.a', channel)
+    const { value: consumer } = await calls[Symbol.asyncIterator]().next()
+    expect(consumer?.channel).toBe(channel)
+    const samples = (consumer as Consumer)[Symbol.asyncIterator]()
+    const next = async (): Promise<unknown> => {
+      const { value } = await samples.next()
+      return value?.kind === 'value' ? value.plain : value
+    }
+    producer.emit(1)
+    expect(await next()).toBe(1)
+    const connection = (): unknown => producer.server.parts.producer.registry.byId(channel)?.connection
+    producer.server.parts.producer.registry.byId(channel)?.connection?.end()
+    await until(() => connection() === undefined)
+    redialled(producer)
+    producer.emit(2)
+    expect(await next()).toBe(2)
+  })
+
+  it('is nothing for a consumer that has a secret: the caller has to prove that it knows it', async () => {
+    const [cert, key] = [folder.write('consumer.pem', issued.cert), folder.write('consumer.key', issued.key)]
+    const refused: string[] = []
+    const tls = { cert, key }
+    const options = { url: 'tls://127.0.0.1:0', tls, identity: 'boss', secret: SECRET }
+    const calls = await listen({ ...options, refused: ({ code }) => void refused.push(code) })
+    ends.push(() => calls.close())
+    const { boss } = await start()
+    await plainly(boss, `tls://localhost:${calls.address.port}`)
+    await until(() => refused.length === 1)
+    expect(refused).toEqual(['NO_METHOD'])
   })
 
   it('ends when the owner is removed', async () => {
