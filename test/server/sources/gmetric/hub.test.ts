@@ -58,7 +58,8 @@ function feed({ sensor }: ReturnType<typeof make>) {
 /** The RECs of an ARRAY, each as its bare values. */
 function rows(measured: Measured): unknown[][] {
   if (measured instanceof Promise || measured.value.type !== BasicType.ARRAY) throw new Error('not an array')
-  return measured.value.value.items.map((item) => (item as readonly Field[]).map((field) => field.value))
+  const records = measured.value.value.items as readonly (readonly Field[])[]
+  return records.map((record) => record.filter(({ name }) => name !== 'time').map(({ value }) => value))
 }
 
 describe('an answer', () => {
