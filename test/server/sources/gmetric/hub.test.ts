@@ -55,11 +55,14 @@ function feed({ sensor }: ReturnType<typeof make>) {
   sensor.packet(text('10.0.0.9:web1', 'mem', '4'), SENDER)
 }
 
-/** The RECs of an ARRAY, each as its bare values. */
+/** The RECs of an ARRAY, each as its bare values; the time right before the value is that of `feed`. */
 function rows(measured: Measured): unknown[][] {
   if (measured instanceof Promise || measured.value.type !== BasicType.ARRAY) throw new Error('not an array')
-  const records = measured.value.value.items as readonly (readonly Field[])[]
-  return records.map((record) => record.filter(({ name }) => name !== 'time').map(({ value }) => value))
+  return measured.value.value.items.map((item) => {
+    const fields = item as readonly Field[]
+    expect(fields.at(-2)).toEqual({ name: 'time', type: BasicType.UINT64, value: BigInt(START_US) })
+    return fields.filter(({ name }) => name !== 'time').map(({ value }) => value)
+  })
 }
 
 describe('an answer', () => {
