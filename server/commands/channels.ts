@@ -52,7 +52,7 @@ async function defOutbound(
 ): Promise<Reply> {
   const { identity, address } = session
   const { url, isPush } = dialler.destination(text)
-  checkSecret(secret, isPush, dialler.provesItself(url))
+  checkSecret(secret, isPush, secret === undefined && dialler.provesItself(url))
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // All refusals have the same text: which rule, list or address it was is for the operator only.
   if (!isAllowed || !dialler.permits(url)) {
@@ -70,12 +70,12 @@ async function defOutbound(
   return { result: channel.id, stored: true, onSent: () => dialler.watch(channel, scram ?? 'certificate') }
 }
 
-/** `isProven`: the certificate of the consumer is enough of a proof. */
+/** `isProven`: there is none, and the certificate of the consumer is enough of a proof. */
 function checkSecret(secret: Uint8Array | undefined, isPush: boolean, isProven: boolean): void {
   if (isPush && secret !== undefined) {
     throw new StatusError('INVALID_ARGUMENT', 'nobody logs in on gmetric: leave `secret` out')
   }
-  if (isPush || (isProven && secret === undefined)) return
+  if (isPush || isProven) return
   if (secret && secret.length >= MIN_SECRET_BYTES && secret.length <= MAX_SECRET_BYTES) return
   throw new StatusError(
     'INVALID_ARGUMENT',

@@ -22,6 +22,8 @@ export function collect({ instances }: Pick<CommandServices, 'instances'>, looku
   }
 }
 
+/** Binds a channel; undefined if something has to be read first. */
+type Bind = (channel: Channel) => NewBinding | undefined
 type BindingServices = Pick<CommandServices, 'bindings' | 'instances' | 'registry' | 'work'>
 
 /**
@@ -29,24 +31,18 @@ type BindingServices = Pick<CommandServices, 'bindings' | 'instances' | 'registr
  * another one was bound to it are copied there, before any new value and in one transaction with the binding [MON 8 Binding].
  */
 export function subscribe(services: BindingServices, lookup: Lookup): CommandHandler<'SUBSCRIBE'> {
-  const { bindings, registry, work } = services
+  const { bindings, registry } = services
   return function* (session, args): Steps<Outcome | Promise<Outcome>> {
     const making = new NewBindings(services, lookup, session, args, 'subscribe')
     yield* making.requireRoom()
-    const { identity, channel: current } = session
+    const { channel: current } = session
     const { instance } = making
     const copies = current.queue.copiesOf(instance.id, (block) => registry.read(block))
     const bind = (channel: Channel): NewBinding | undefined => {
       const frames = channel === current ? [] : copies.now()
       return frames && bindings.subscribe(instance, channel, frames)
     }
-    if (yield* making.bind(bind)) return making.outcome()
-    const rest = async (): Promise<Outcome> => {
-      do await copies.load()
-      while (!(await work.run(identity, making.bind(bind))))
-      return making.outcome()
-    }
-    return rest().catch((error) => making.failed(error))
+    return making.bind(bind, () => copies.load())
   }
 }
 
@@ -55,8 +51,7 @@ export function buffer(services: BindingServices, lookup: Lookup): CommandHandle
   return function* (session, args): Steps<Outcome | Promise<Outcome>> {
     const making = new NewBindings(services, lookup, session, args, 'buffer')
     yield* making.requireRoom()
-    yield* making.bind((channel) => ({ matched: services.bindings.buffer(making.instance, channel) }))
-    return making.outcome()
+    return making.bind((channel) => ({ matched: services.bindings.buffer(making.instance, channel) }))
   }
 }
 
@@ -95,8 +90,26 @@ class NewBindings {
     this.#lookup.requireRoom(this.#session, this.#rest)
   }
 
-  /** Binds the channels, one in each step. Returns false as soon as `bind` gives undefined: it has to be called again. */
-  *bind(bind: (channel: Channel) => NewBinding | undefined): Steps<boolean> {
+  /**
+   * Binds the channels one by one, to the end even if the connection is gone meanwhile. Where `bind` gives undefined, it is
+   * called again when `load` has settled. The reply comes when everything that matches is subscribed.
+   */
+  bind(bind: Bind, load?: () => Promise<void>): Outcome | Promise<Outcome> {
+    const bound = this.#bindSome(bind)
+    return bound === true ? this.#outcome() : this.#bindRest(bound, bind, load).catch((error) => this.#failed(error))
+  }
+
+  async #bindRest(bound: boolean | Promise<boolean>, bind: Bind, load?: () => Promise<void>): Promise<Outcome> {
+    for (let isDone = await bound; !isDone; isDone = await this.#bindSome(bind)) await load?.()
+    return this.#outcome()
+  }
+
+  #bindSome(bind: Bind): boolean | Promise<boolean> {
+    return this.#services.work.run(this.#session.identity, this.#bindEach(bind))
+  }
+
+  /** Returns false as soon as `bind` gives undefined. */
+  *#bindEach(bind: Bind): Steps<boolean> {
     for (let channel = this.#rest[0]; channel !== undefined; channel = this.#rest[0]) {
       if (this.#made.length > 0) yield
       try {
@@ -106,7 +119,7 @@ class NewBindings {
         this.#made.push(made)
         endNarrower(channel)
       } catch (error) {
-        this.failed(error)
+        this.#failed(error)
       }
       this.#rest.shift()
     }
@@ -120,19 +133,19 @@ class NewBindings {
     if (!this.#isAll && this.#rest[0]?.deleted === true) throw noSuchChannel()
   }
 
-  /** The reply, when everything that matches is subscribed. */
-  outcome(): Outcome | Promise<Outcome> {
-    const reply: Reply = { result: 0, stored: true, onSent: () => this.#release() }
+  #outcome(): Outcome | Promise<Outcome> {
+    const isHeld = this.#made.some(({ barrier }) => barrier !== undefined)
+    const reply: Reply = { result: 0, stored: true, ...(isHeld && { onSent: () => this.#release() }) }
     const matching = this.#made.map(({ matched }) => matched).filter((matched) => matched !== undefined)
     if (matching.length === 0) return reply
     return Promise.all(matching).then(
       () => reply,
-      (error) => this.failed(error),
+      (error) => this.#failed(error),
     )
   }
 
   /** Lets go of what waits for a response, and throws the error. */
-  failed(error: unknown): never {
+  #failed(error: unknown): never {
     this.#release()
     throw error
   }

@@ -13,6 +13,7 @@ import {
   ruleCommands,
 } from '../../auth/permissions.ts'
 import { parseIdentity } from '../../auth/prepare.ts'
+import { splitUrl } from '../../auth/url-pattern.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { DESTINATION, type Rights } from '../accounts/rights.ts'
@@ -210,7 +211,13 @@ export function roleExplain({ accounts, rights, hub, destination, permits, audie
         const isForOthers = asker.role === ADMIN_ROLE && tenants?.includes(identity.tenant) === false
         if (isForOthers) return answer(false, 'the control is for other tenants')
         if (adminOnly && identity.role !== ADMIN_ROLE) return answer(false, 'the control is for admins')
-        const verdict = rights.judge(identity, { command: ruledAs, object, argument: (of) => where.get(of) })
+        const request = { command: ruledAs, object, argument: (of: string) => where.get(of) }
+        const verdict = rights.judge(identity, request)
+        const dialled = ruledAs === 'EXECUTE' ? where.get(DESTINATION) : undefined
+        const isDialled = dialled !== undefined && splitUrl(dialled) !== undefined
+        if (verdict.allowed && isDialled && !rights.may({ identity, credential: {}, destination: dialled }, request)) {
+          return answer(false, 'no rule allows it that names this destination')
+        }
         if (verdict.allowed && isOneUrl && !permits(object)) {
           return answer(false, `${verdict.because}; but \`dial.allow\` in the configuration does not permit it`)
         }

@@ -258,6 +258,13 @@ describe('on a connection that was dialled', () => {
       expect((await purge(seat)).status).toBe(status.PERMISSION_DENIED)
       await done(boss, 'role.allow', { ...rule, where: `destination=${url}` })
       expect((await purge(seat)).status).toBe(status.OK)
+      for (const [at, allowed] of [
+        [url, true],
+        ['tcp://127.0.0.1:10', false],
+      ] as const) {
+        const asked = { user: name, command: 'EXECUTE', object: 'channel.purge', where: `destination=${at}` }
+        expect(await done(boss, 'role.explain', asked)).toMatchObject({ allowed })
+      }
       // It is about this destination alone, and about this control.
       const configure = args(['channel', type.uint32, u32(channel)], ['window', type.uint32, u32(9)])
       const other = await seat.ask((seq) => command.execute(seq, 'channel.configure', configure))
