@@ -1,4 +1,5 @@
 /** One connection of a script, whatever it speaks; and the queue in which what came waits until a step asks for it. */
+import { type ConnectionOptions, TLSSocket } from 'node:tls'
 import type { Bindings } from './match.ts'
 import type { Variables } from './pattern.ts'
 import type { Expectation } from './script.ts'
@@ -13,6 +14,8 @@ export type Arrival =
 export interface Speaker {
   /** Whole frames, or bytes that are none. JSON: the command that the frame says. */
   send(bytes: Buffer): void
+  /** Bytes below the uppermost layer. */
+  sendBelow(bytes: Buffer): void
   /** Only JSON has text. */
   sendText(text: string): void
   /** What comes next; {nothing} after the patience of the run, in milliseconds. */
@@ -23,10 +26,23 @@ export interface Speaker {
   mayBePassedOver(message: Message): boolean
   /** The code of a NOTICE, or undefined: another message. */
   noticeOf(message: Message): number | undefined
+  /** After the response to a WRAP of `tls`. Rejects if the handshake does not succeed. */
+  addTls(options: ConnectionOptions): Promise<void>
+  /** After the response to a WRAP of `deflate`. */
+  addDeflate(): void
+  /** The bytes that bind an exchange to this connection (RFC 9266). Throws Error without TLS 1.3. */
+  exporter(): Buffer
   /** Without a word. */
   cut(): void
   /** Ends it in good order, and waits until the other side has too. */
   end(): Promise<void>
+}
+
+/** The exporter of RFC 9266 of a connection's socket. */
+export function exporterOf(socket: unknown): Buffer {
+  if (!(socket instanceof TLSSocket) || socket.getProtocol() !== 'TLSv1.3')
+    throw new Error('only a connection over TLS 1.3 can be bound to')
+  return socket.exportKeyingMaterial(32, 'EXPORTER-Channel-Binding', Buffer.alloc(0))
 }
 
 export class Inbox {
