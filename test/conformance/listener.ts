@@ -63,9 +63,7 @@ export class Listener {
       sockets.on('connection', (socket: WebSocket, { socket: carrier }: IncomingMessage) => {
         const isJson = way === 'ws-json'
         listener.#called(
-          isJson
-            ? speakJson(socket, carrier, options.patienceMs)
-            : speakOverWebSocket(socket, () => carrier, options),
+          isJson ? speakJson(socket, carrier, options.patienceMs) : speakOverWebSocket(socket, () => carrier, options),
         )
       })
     }

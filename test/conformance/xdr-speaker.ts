@@ -78,11 +78,7 @@ export async function openWebSocket(url: string, tls: ConnectionOptions, options
 }
 
 /** `carrier`: what the WebSocket is on, once it is open. */
-export function speakOverWebSocket(
-  socket: WebSocket,
-  carrier: () => Socket | undefined,
-  options: XdrOptions,
-): Speaker {
+export function speakOverWebSocket(socket: WebSocket, carrier: () => Socket | undefined, options: XdrOptions): Speaker {
   const speaker = new XdrSpeaker(options)
   speaker.carry({
     get socket() {
