@@ -75,6 +75,7 @@ describe('the verdict', () => {
     expect(verdict[2]).toContain('11 (11/token: needs a token (--token-file), and the method on offer)')
     expect(verdict[2]).toContain('12/tls-once')
     expect(verdict[2]).toContain(': layer tls is not advertised')
+    expect(verdict[2]).toContain('12/deflate-values: only tcp, ws-xdr')
     expect(summary(outcomes, true)).toContain('15 (there are no scripts)')
   })
 })

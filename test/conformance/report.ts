@@ -29,28 +29,35 @@ export function summary(outcomes: readonly Outcome[], isWhole: boolean): string 
 
 function untried(outcomes: readonly Outcome[], isWhole: boolean): string[] {
   const tried = new Set(outcomes.filter(({ result }) => result !== 'not applicable').map(({ script }) => script.name))
-  const reasons = new Map<string, Map<string, Set<string>>>()
-  for (const { script, why = '', isMissing } of outcomes) {
-    if (tried.has(script.name) || isMissing !== true) continue
-    const section = sectionOf(script.name)
-    const scripts = reasons.get(section) ?? new Map<string, Set<string>>()
-    reasons.set(section, scripts.set(why, (scripts.get(why) ?? new Set()).add(script.name)))
-  }
+  const triedSections = new Set([...tried].map(sectionOf))
   const whole: string[] = []
   const parts: string[] = []
-  const triedSections = new Set([...tried].map(sectionOf))
+  const scripts = reasonsOf(outcomes.filter(({ script }) => !tried.has(script.name)))
   for (const section of SECTIONS) {
-    const scripts = [...(reasons.get(section) ?? [])]
-    if (scripts.length === 0) {
+    const reasons = new Map<string, string[]>()
+    for (const [name, why] of scripts) {
+      if (sectionOf(name) === section) reasons.set(why, [...(reasons.get(why) ?? []), name])
+    }
+    if (reasons.size === 0) {
       if (isWhole && !triedSections.has(section)) whole.push(`${section} (there are no scripts)`)
     } else if (triedSections.has(section)) {
-      parts.push(`${section} (${scripts.map(([why, names]) => `${[...names].join(', ')}: ${why}`).join('; ')})`)
-    } else whole.push(`${section} (${scripts.map(([why]) => why).join('; ')})`)
+      const named = [...reasons].map(([why, found]) => `${found.join(', ')}: ${why}`)
+      parts.push(`${section} (${named.join('; ')})`)
+    } else whole.push(`${section} (${[...reasons.keys()].join('; ')})`)
   }
   return [
     ...(whole.length === 0 ? [] : [`not tried: ${whole.join(', ')}`]),
     ...(parts.length === 0 ? [] : [`tried in part: ${parts.join(', ')}`]),
   ]
+}
+
+/** Why each script was not tried: what is missing, rather than that it is for another way. */
+function reasonsOf(outcomes: readonly Outcome[]): Map<string, string> {
+  const reasons = new Map<string, string>()
+  for (const { script, why = '', isMissing } of outcomes) {
+    if (isMissing || !reasons.has(script.name)) reasons.set(script.name, why)
+  }
+  return reasons
 }
 
 function sectionOf(script: string): string {
