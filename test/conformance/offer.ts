@@ -33,6 +33,8 @@ export class Offer {
   readonly #words = new Map<string, Promise<ReadonlySet<string>>>()
   /** The first destination that could not be defined, with the refusal. */
   #notDialled = ''
+  /** Why there is no TLS although the layer is advertised; nothing to blame the producer for without its authorities. */
+  #notTrusted = ''
 
   constructor(target: Target) {
     this.#target = target
@@ -43,6 +45,7 @@ export class Offer {
     for (const need of needs) {
       if (await this.#has(need)) continue
       if (need === 'dial') return `needs to be called, but the producer may not dial ${this.#notDialled} (--dial)`
+      if (this.#notTrusted !== '' && /tls|certificate/.test(need)) return `${this.#notTrusted} (--ca)`
       if (need.startsWith('layer ')) return `${need} is not advertised`
       return NAMED[need] ?? `needs ${need}`
     }
@@ -69,6 +72,7 @@ export class Offer {
       return (await this.#has('tls')) && (await this.#offered('over tls')).has(need.replace(' over tls', ''))
     }
     if (need.startsWith('auth ')) return (await this.#offered('before login')).has(need)
+    if (need === 'layer tls') return (await this.#offered('before login')).has(need) && this.#isTrusted()
     if (/^(layer|extension) /.test(need)) {
       return (await this.#offered('before login')).has(need) || (await this.#offered('after login')).has(need)
     }
@@ -93,6 +97,17 @@ export class Offer {
       await stage.expect('A', [expected(CAPS)])
     }
     return stage.offered('A')
+  }
+
+  async #isTrusted(): Promise<boolean> {
+    if (this.#target.hasAuthorities) return true
+    try {
+      await this.#offered('over tls')
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      this.#notTrusted = error.message
+    }
+    return this.#notTrusted === ''
   }
 
   async #dials(): Promise<boolean> {

@@ -28,6 +28,8 @@ export interface Target {
   open(certificate: boolean): Promise<Speaker>
   /** True if its connections begin with TLS. */
   readonly isSecure: boolean
+  /** Whether there are authorities of its own to verify the producer with. */
+  readonly hasAuthorities: boolean
   /** For WRAP `tls`. */
   tls(certificate: boolean): ConnectionOptions
   /** Waits to be called. */

@@ -66,7 +66,16 @@ function targetOf(address: string, way: Way, options: TargetOptions): Target {
       return openTcp(host, Number(port), xdr)
     },
     listen: () => Listener.open(way, { ...xdr, ...dial, certificate: isSecure ? dial.certificate : undefined }),
-    ...{ isSecure, tls, user, other, token, polled, hasCertificate: certificate !== undefined },
+    ...{
+      isSecure,
+      tls,
+      user,
+      other,
+      token,
+      polled,
+      hasCertificate: certificate !== undefined,
+      hasAuthorities: ca !== undefined,
+    },
   }
 }
 
