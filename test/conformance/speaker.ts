@@ -3,6 +3,8 @@ import { type ConnectionOptions, TLSSocket } from 'node:tls'
 import type { Bindings } from './match.ts'
 import type { Variables } from './pattern.ts'
 import type { Expectation } from './script.ts'
+import { messages, types } from './words.ts'
+import { inside, opaqueEnd, valueEnd } from './xdr.ts'
 
 export type Message = { readonly frame: Buffer } | { readonly json: unknown }
 
@@ -88,4 +90,39 @@ export class Inbox {
       if ('nothing' in arrival) throw new Error(`the other side did not end within ${arrival.nothing} ms`)
     }
   }
+}
+
+/** The words of PRODUCER_CAPS [MON 3.2], as `auth password`, `layer deflate`, `extension gap`; undefined: another message, or none that is whole. */
+export function offeredIn(message: Message): ReadonlySet<string> | undefined {
+  try {
+    const words = 'frame' in message ? ofFrame(message.frame) : ofJson(message.json)
+    return words && new Set(words)
+  } catch {
+    // What is wrong with it is said where it is compared.
+    return undefined
+  }
+}
+
+function ofFrame(frame: Buffer): string[] | undefined {
+  if (frame.readUInt32BE(4) !== messages.PRODUCER_CAPS) return undefined
+  const found: string[] = []
+  let at = 20
+  for (let left = frame.readUInt32BE(16); left > 0; left--) {
+    const name = inside(frame, at).toString('utf8')
+    const typeAt = opaqueEnd(frame, at)
+    const type = frame.readUInt32BE(typeAt)
+    const end = valueEnd(frame, typeAt + 4, type)
+    if (type === types.STRING) found.push(`${name} ${inside(frame, typeAt + 4).toString('utf8')}`)
+    at = end
+  }
+  return found
+}
+
+function ofJson(json: unknown): string[] | undefined {
+  const lists = json as Record<string, unknown>
+  if (lists['type'] !== 'caps') return undefined
+  return ['auth', 'layer', 'extension'].flatMap((name) => {
+    const words = lists[name]
+    return Array.isArray(words) ? words.map((word) => `${name} ${String(word)}`) : []
+  })
 }

@@ -5,7 +5,6 @@
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { ConnectionOptions } from 'node:tls'
-import { offeredIn } from './capabilities.ts'
 import { textWith } from './json-speaker.ts'
 import { awaitLedger } from './ledger.ts'
 import type { Listener } from './listener.ts'
@@ -13,7 +12,7 @@ import { answer, beRefused, logIn } from './login.ts'
 import { type Bindings, Mismatch } from './match.ts'
 import { concrete, type Part, parsePattern, type Variable } from './pattern.ts'
 import type { Expectation, Step } from './script.ts'
-import type { Arrival, Message, Speaker } from './speaker.ts'
+import { type Arrival, type Message, offeredIn, type Speaker } from './speaker.ts'
 import { expectedWords, sentWords } from './words.ts'
 import { string, uint64 } from './xdr.ts'
 
