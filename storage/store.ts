@@ -60,6 +60,8 @@ export interface Batch {
   readonly gapsRemoved: Float64Array
   /** Changes of other rows, applied in order before everything above. */
   readonly changes: readonly Change[]
+  /** Whether transaction ids are reserved or given back: a database without this batch must not go on as if it had it. */
+  readonly reserves: boolean
   /** The age clock (ms) and the wall clock (ms since 1970) at this batch; after a restart they show how long the server was down. */
   readonly age: number
   readonly wall: number
@@ -103,6 +105,8 @@ export type Change =
   | { readonly remove: 'result'; readonly id: number }
   /** A clean shutdown: reserved transaction ids are known to be unused. */
   | { readonly put: 'closed'; readonly row: Record<string, never> }
+  /** Consumers will be informed of what the start has found: it need not be found again. */
+  | { readonly put: 'recovered'; readonly row: Record<string, never> }
 
 /** The content of a store when it is opened: all states and the directory of blocks, without frames. */
 export interface Recovered {
@@ -137,6 +141,10 @@ export interface Recovered {
   readonly wall: number
   /** 32 random bytes generated with the database: the salts of users that do not exist are derived from them. */
   readonly secret: Uint8Array
+  /** Random text that names the history of transaction ids; a database that is restored begins another one. */
+  readonly generation: string
+  /** The database is older than what consumers have seen: each durable channel has to report that [MON 8 Restoring]. */
+  readonly restored: boolean
   /** One sentence for people about each kind of damage and its consequence. */
   readonly warnings?: readonly string[]
 }
@@ -145,6 +153,12 @@ export interface Recovered {
 export interface BlockBytes {
   readonly id: number
   readonly bytes: Uint8Array | undefined
+}
+
+/** How far a backup has come. */
+export interface BackupProgress {
+  readonly copiedBytes: number
+  readonly totalBytes: number
 }
 
 export interface StoreEvents {
@@ -173,6 +187,11 @@ export interface Store {
   read(ids: readonly number[]): Promise<BlockBytes[]>
   /** Records of the audit log above number `after`, ascending, at most `limit`. */
   audit(after: number, limit: number): Promise<AuditRow[]>
+  /**
+   * Writes a consistent copy of everything that is durable to a new file, in steps between batches. Returns its size in bytes.
+   * A store that is opened from it counts as restored. Rejects with StorageError, and then there is no file.
+   */
+  backup(path: string, progress: (progress: BackupProgress) => void): Promise<number>
   /** Closes the store after the batch in flight. */
   close(): Promise<void>
 }

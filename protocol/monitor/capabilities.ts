@@ -15,6 +15,8 @@ export interface Capabilities {
   readonly maxFrameBytes: number
   /** The current channel, on a connection that begins without AUTH (extension `dialled`) [MON 14]. */
   readonly channel?: number
+  /** Names the history of transaction ids, after AUTH: ids of another generation mean nothing here [MON 8 Restoring]. */
+  readonly generation?: string
 }
 
 export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
@@ -27,6 +29,7 @@ export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
     ...texts('software', [caps.software]),
     { name: 'max_frame', type: BasicType.UINT32, value: caps.maxFrameBytes },
     ...(caps.channel === undefined ? [] : [{ name: 'channel', type: BasicType.UINT32, value: caps.channel } as const]),
+    ...texts('generation', caps.generation === undefined ? [] : [caps.generation]),
   ]
   const frame = writer.beginFrame()
   writer.uint32(MessageId.PRODUCER_CAPS).uint32(caps.major).uint32(caps.minor).uint32(list.length)
@@ -42,7 +45,8 @@ export function readCapabilities(reader: XdrReader): Capabilities {
   const major = reader.uint32()
   const minor = reader.uint32()
   const texts = { auth: [] as string[], layer: [] as string[], extension: [] as string[], software: [] as string[] }
-  const lists = new Map<string, string[]>(Object.entries(texts))
+  const generations: string[] = []
+  const lists = new Map<string, string[]>(Object.entries({ ...texts, generation: generations }))
   let maxFrameBytes = 0
   let channel: number | undefined
   const count = readCount(reader, 12)
@@ -53,6 +57,7 @@ export function readCapabilities(reader: XdrReader): Capabilities {
     if (name === 'channel' && entry.type === BasicType.UINT32) channel = entry.value
     if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists.get(name)?.push(entry.value)
   }
-  const known = channel === undefined ? {} : { channel }
+  const [generation] = generations
+  const known = { ...(channel !== undefined && { channel }), ...(generation !== undefined && { generation }) }
   return { major, minor, ...texts, software: texts.software[0] ?? '', maxFrameBytes, ...known }
 }

@@ -36,6 +36,8 @@ export class BatchBuilder {
   readonly gaps = new Rows()
   readonly gapsRemoved = new Rows()
   changes: Change[] = []
+  /** Transaction ids are reserved or given back. */
+  reserves = false
   #data: Uint8Array<SharedArrayBuffer>
   #length = 0
 
@@ -80,6 +82,7 @@ export class BatchBuilder {
       gaps: this.gaps.take(),
       gapsRemoved: this.gapsRemoved.take(),
       changes: this.changes,
+      reserves: this.reserves,
       age,
       wall,
     }

@@ -249,6 +249,7 @@ export class Persistence implements Journaled {
     const { head } = this.#lanes.sending
     const floor = head === undefined ? next : floorOf(head)
     const reserving = ids.submit(this.#isDurable && !this.#isQuiet)
+    builder.reserves ||= ids.reserves
     builder.channels.add(this.#channel, floor, next, reserving, ...this.#ledger.row())
     this.#numbersChanged = false
   }

@@ -3,8 +3,8 @@
  * gives one twice; a quiet channel gives the rest of its range back.
  */
 
-/** Size of a range. A crash skips what is left of it; there are 2^53 ids. */
-const RANGE = 1 << 20
+/** Size of a range, renewed when half of it is used. A crash skips what is left of it; there are 2^53 ids. */
+const RANGE = 1 << 21
 
 export class TransactionIds {
   #next: number
@@ -13,6 +13,7 @@ export class TransactionIds {
   #durableNext: number
   /** The same two for the batch on its way. */
   #submittedReserved = 0
+  #reserves = false
   #submittedNext = 0
 
   constructor(origin: number) {
@@ -46,9 +47,17 @@ export class TransactionIds {
     return id >= this.#origin && id < this.#next
   }
 
-  /** A batch is made; returns the end of the range that it reserves: a new range, or nothing beyond `next`. */
+  /** Whether the last batch reserves other ids than the one before it. */
+  get reserves(): boolean {
+    return this.#reserves
+  }
+
+  /** A batch is made; returns the end of the range that it reserves: at least half a range, or nothing beyond `next`. */
   submit(isActive: boolean): number {
-    const reserving = isActive ? this.#next + RANGE : this.#next
+    const isEnough = this.#submittedReserved - this.#next >= RANGE / 2
+    const active = isEnough ? this.#submittedReserved : this.#next + RANGE
+    const reserving = isActive ? active : this.#next
+    this.#reserves = reserving !== this.#submittedReserved
     // What is given back must not be used any more while this batch is on its way.
     this.#reserved = Math.min(this.#reserved, reserving)
     this.#submittedReserved = reserving

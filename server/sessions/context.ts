@@ -14,6 +14,8 @@ import type { Faults } from '../core/faults.ts'
 import type { Logger } from '../core/log.ts'
 
 export interface SessionContext {
+  /** Names the history of transaction ids in PRODUCER_CAPS. */
+  readonly generation: string
   /** The name and version in PRODUCER_CAPS. */
   readonly software: string
   readonly clock: Clock

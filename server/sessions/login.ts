@@ -62,6 +62,7 @@ export class SessionLogin {
       software: this.#context.software,
       maxFrameBytes: authenticated ? MAX_FRAME_BYTES : MAX_FRAME_BYTES_BEFORE_AUTH,
       ...(dialled !== undefined && { channel: dialled }),
+      ...(authenticated && { generation: this.#context.generation }),
     }
   }
 

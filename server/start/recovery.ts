@@ -10,6 +10,7 @@ import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../../
 import type { Users } from '../accounts/users.ts'
 import type { Block } from '../channels/block.ts'
 import type { Channel } from '../channels/channel.ts'
+import type { LastEnd } from '../channels/queue.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import { SERVER_TENANT, type Steps } from '../core/fair-work.ts'
@@ -45,7 +46,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   const rows = numberRows(recovered.numbers)
   const channels = new Map<number, Channel>()
   const floors = new Map<number, number>()
-  const clean = new Map<Channel, boolean>()
+  const ends = new Map<Channel, LastEnd>()
   for (const row of recovered.channels) {
     const owner = identityOf(row.user, accounts)
     if (owner === undefined) {
@@ -58,7 +59,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
     if (numbers === undefined) continue
     const restored = channel.queue.restoreNumbers(recovered.numbers, numbers)
     floors.set(row.id, restored.floor)
-    clean.set(channel, restored.clean)
+    ends.set(channel, recovered.restored ? 'restored' : restored.end)
   }
   const { blocks, gaps, settled } = recovered
   for (let row = 0; row * BLOCK_WIDTH < blocks.length; row++) {
@@ -69,7 +70,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   for (let row = 0; row * GAP_WIDTH < gaps.length; row++) {
     channels.get(gaps[row * GAP_WIDTH + 1] as number)?.queue.restoreGap(gaps, row)
   }
-  for (const [channel, wasClean] of clean) channel.queue.recovered(wasClean)
+  for (const [channel, end] of ends) channel.queue.recovered(end)
   return channels
 }
 

@@ -9,6 +9,7 @@ import Database from 'better-sqlite3'
 import { examineLog, type LogFinding } from './damage/log.ts'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
+import { Generation } from './generation.ts'
 import { NumbersTable } from './numbers.ts'
 
 export const DATABASE_FILE = 'cinnabar.db'
@@ -29,12 +30,15 @@ export interface DatabaseOptions {
   readonly synchronous?: 'full' | 'normal'
   /** The maximum size of the database in pages of 16 KiB; beyond it the disk counts as full. By default there is none. */
   readonly maxPages?: number
+  /** The operator says that the database is older than what was last served, which nothing else shows. */
+  readonly restored?: boolean
 }
 
 export interface OpenDatabase {
   readonly database: Database.Database
   readonly path: string
   readonly log: LogFinding
+  readonly generation: Generation
   /** Called after everything was read: from now on the shutdown counts as unclean until the store says otherwise. */
   begin(): void
   /** Closes the database, then drops the lock. With `untouched` the log stays as it is, without a checkpoint. */
@@ -51,13 +55,15 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     checkHeader(path)
     const log = examineLog(path)
     database = new Database(path, { timeout: BUSY_WAIT_MS })
-    prepare(database, options, { path, log })
+    const isNew = prepare(database, options, { path, log })
     const opened = database
+    const generation = new Generation(database, { directory, isNew, restored: options.restored ?? false })
     const close = (untouched?: 'untouched'): void => {
       closeDatabase(opened, path, untouched !== undefined)
+      generation.close()
       lock.close()
     }
-    return { database, path, log, begin: () => begin(opened), close }
+    return { database, path, log, generation, begin: () => begin(generation), close }
   } catch (error) {
     if (database !== undefined) closeDatabase(database, path, isUnreadable(error))
     lock.close()
@@ -87,9 +93,9 @@ function holdLog(path: string): Database.Database {
   return reader
 }
 
-function begin(database: Database.Database): void {
+function begin(generation: Generation): void {
   try {
-    database.exec('update meta set closed = 0')
+    generation.begin()
   } catch (error) {
     // Stored values can be served from a full disk; the first batch reports that it is full.
     if (!isNoRoom(error)) throw error
@@ -108,7 +114,8 @@ function makeDirectory(directory: string): void {
   }
 }
 
-function takeLock(directory: string): Database.Database {
+/** Makes the directory if it is missing. Throws StorageError LOCKED if a server uses it. */
+export function takeLock(directory: string): Database.Database {
   let lock: Database.Database | undefined
   try {
     makeDirectory(resolve(directory))
@@ -123,8 +130,8 @@ function takeLock(directory: string): Database.Database {
   }
 }
 
-/** Reads the header as bytes: merely opening a WAL database may write to it. Creates the file, mode 0600. */
-function checkHeader(path: string): void {
+/** Reads the header as bytes: merely opening a WAL database may write to it. Creates the file, mode 0600. Throws StorageError. */
+export function checkHeader(path: string): void {
   const header = Buffer.alloc(100)
   const file = existsSync(path) ? openSync(path, 'r') : openSync(path, 'a+', 0o600)
   try {
@@ -149,11 +156,12 @@ function checkVersion(version: number, path: string): void {
   throw refuse('TOO_NEW', path, `format ${version}; this version supports formats up to ${MIGRATIONS.length}`)
 }
 
+/** Returns whether the database is new. */
 function prepare(
   database: Database.Database,
   { synchronous = 'full', maxPages }: DatabaseOptions,
   { path, log }: { readonly path: string; readonly log: LogFinding },
-): void {
+): boolean {
   // The next two have an effect only while the file is empty.
   database.pragma(`page_size = ${PAGE_BYTES}`)
   // Lets free pages be returned to the disk, at no measurable cost. Setting it again would write to the file.
@@ -180,4 +188,5 @@ function prepare(
   })
   if (log.short) skipping.immediate()
   else migrate(database)
+  return version === 0
 }

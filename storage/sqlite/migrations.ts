@@ -20,6 +20,7 @@ export const MIGRATIONS: readonly Migration[] = [
   userCreated,
   marks,
   bindingOrder,
+  generations,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -188,6 +189,17 @@ function marks(database: Database): void {
 /** The block id from which on values are younger than a binding; 0 for the bindings that were there before. */
 function bindingOrder(database: Database): void {
   database.exec('alter table binding add column since integer not null default 0')
+}
+
+/** What tells a database that is restored from one that goes on. It counts as never served before. */
+function generations(database: Database): void {
+  database.exec(`
+    alter table meta add column generation text not null default '';
+    alter table meta add column progress integer not null default 0;
+    alter table meta add column directory text not null default '';
+    alter table meta add column restored integer not null default 0;
+  `)
+  database.prepare('update meta set generation = ?').run(randomBytes(8).toString('hex'))
 }
 
 /** The last column is for the checksum of those before it. */

@@ -42,6 +42,7 @@ interface StoredMeta {
   readonly nextRule: number
   readonly nextTokenId: number
   readonly secret: Uint8Array
+  readonly generation: string
 }
 interface StoredDial extends StoredScram {
   readonly channel: number
@@ -93,6 +94,7 @@ export class StateTables {
   readonly #removeFence: Statement<unknown[]>
   readonly #removeGap: Statement<unknown[]>
   readonly #putMeta: Statement<unknown[]>
+  readonly #putRecovered: Statement<unknown[]>
   readonly #gaps: Statement<unknown[], number[]>
   readonly #setAsideGap: Statement<unknown[]>
   readonly #gapSum = new RowSum(GAP_WIDTH)
@@ -127,8 +129,9 @@ export class StateTables {
     this.#removeFence = database.prepare('delete from fence where sensor = ?')
     this.#removeGap = database.prepare('delete from gap where id = ?')
     this.#putMeta = database.prepare(
-      'update meta set age = ?, wall = ?, closed = ?, next_block = max(next_block, ? + 1)',
+      'update meta set age = ?, wall = ?, closed = ?, next_block = max(next_block, ? + 1), progress = progress + ?',
     )
+    this.#putRecovered = database.prepare('update meta set restored = 0')
     this.#gaps = database.prepare<unknown[], number[]>(`select * from gap not indexed where ${IS_KEPT}`).raw()
     this.#setAsideGap = database.prepare("insert or ignore into damaged values (?, 'checksum')")
   }
@@ -174,6 +177,9 @@ export class StateTables {
       case 'fence':
         this.#putFence.run(change.row)
         return
+      case 'recovered':
+        this.#putRecovered.run()
+        return
       case 'closed':
         return
     }
@@ -201,22 +207,22 @@ export class StateTables {
   }
 
   /** Stores numbers, GAPs and clocks of a batch. `highest` is the highest block id in it. */
-  store({ channels, gaps, gapsRemoved, changes, age, wall }: Batch, highest: number): void {
+  store(batch: Batch, highest: number): void {
+    const { channels, gaps, gapsRemoved, age, wall } = batch
     for (let at = 0; at < channels.length; at += CHANNEL_WIDTH) this.numbers.put(channels, at)
     for (let at = 0; at < gaps.length; at += GAP_WIDTH) {
       this.#putGap.run(...gaps.subarray(at, at + GAP_WIDTH), this.#gapSum.of(gaps, at))
       highest = Math.max(highest, gaps[at]!)
     }
     for (const id of gapsRemoved) this.#removeGap.run(id)
-    const closed = changes.some((change) => 'put' in change && change.put === 'closed')
-    this.#putMeta.run(age, wall, Number(closed), highest)
+    this.#putMeta.run(age, wall, Number(closes(batch)), highest, Number(isProgress(batch)))
   }
 
   recover(): Kept & StoredMeta {
     const above = (table: string): string => `coalesce((select max(id) from ${table}), 0) + 1`
     const meta = this.#database.prepare<unknown[], StoredMeta>(`
       select age, wall, max(next_block, ${above('block')}, ${above('gap')}) as nextBlockId,
-        next_user as nextUserId, next_rule as nextRule, next_token as nextTokenId, secret
+        next_user as nextUserId, next_rule as nextRule, next_token as nextTokenId, secret, generation
       from meta`)
     const channels = this.#all<StoredChannel>(`
       select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
@@ -261,6 +267,15 @@ export class StateTables {
   #all<Row>(sql: string): Row[] {
     return this.#database.prepare<unknown[], Row>(sql).all()
   }
+}
+
+function closes({ changes }: Batch): boolean {
+  return changes.some((change) => 'put' in change && change.put === 'closed')
+}
+
+/** Whether a database without this batch must not go on as if it had it. */
+export function isProgress(batch: Batch): boolean {
+  return batch.reserves || closes(batch)
 }
 
 function dialOf(row: StoredDial): DialRow {

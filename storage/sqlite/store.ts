@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import {
   type AuditRow,
+  type BackupProgress,
   type Batch,
   type BlockBytes,
   type Recovered,
@@ -28,6 +29,12 @@ interface PendingRecords {
   readonly reject: (error: StorageError) => void
 }
 
+interface PendingBackup {
+  readonly progress: (progress: BackupProgress) => void
+  readonly resolve: (bytes: number) => void
+  readonly reject: (error: StorageError) => void
+}
+
 /** Audit records read between two transactions: a few hundred KiB, rarely some MiB. */
 const AUDIT_PART = 256
 
@@ -40,6 +47,7 @@ export class SqliteStore implements Store {
   readonly #options: SqliteOptions
   readonly #reads = new Map<number, PendingRead>()
   readonly #audits = new Map<number, PendingRecords>()
+  readonly #backups = new Map<number, PendingBackup>()
   #nextRead = 1
   #worker: Worker | undefined
   #events: StoreEvents | undefined
@@ -101,6 +109,15 @@ export class SqliteStore implements Store {
     return rows
   }
 
+  backup(path: string, progress: (progress: BackupProgress) => void): Promise<number> {
+    if (this.#worker === undefined) return Promise.reject(new StorageError('IO', 'the store is not open'))
+    return new Promise((resolve, reject) => {
+      const token = this.#nextRead++
+      this.#backups.set(token, { progress, resolve, reject })
+      this.#post({ type: 'backup', token, path })
+    })
+  }
+
   async close(): Promise<void> {
     const worker = this.#worker
     if (worker === undefined || this.#closing) return
@@ -140,6 +157,17 @@ export class SqliteStore implements Store {
       case 'part':
         this.#collect(message.token, message.lengths, message.data)
         return
+      case 'copied':
+        this.#backups.get(message.token)?.progress(message.progress)
+        return
+      case 'backedUp':
+      case 'notBackedUp': {
+        const pending = this.#backups.get(message.token)
+        this.#backups.delete(message.token)
+        if (message.type === 'backedUp') pending?.resolve(message.bytes)
+        else pending?.reject(revive(message.error))
+        return
+      }
       case 'records':
       case 'unread': {
         const pending = this.#audits.get(message.token)
@@ -173,9 +201,11 @@ export class SqliteStore implements Store {
   #end(error: StorageError): void {
     if (this.#worker === undefined) return
     this.#worker = undefined
-    for (const read of [...this.#reads.values(), ...this.#audits.values()]) read.reject(error)
-    this.#reads.clear()
-    this.#audits.clear()
+    const pending = [this.#reads, this.#audits, this.#backups]
+    for (const waiting of pending) {
+      for (const { reject } of waiting.values()) reject(error)
+      waiting.clear()
+    }
     if (!this.#closing) this.#events?.onFailed(error)
   }
 }

@@ -3,7 +3,8 @@
  * transactions. A large read is requested in parts, so that no transaction waits long for it.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import type { AuditRow, Batch, Recovered, StorageErrorCode } from '../store.ts'
+import type { AuditRow, BackupProgress, Batch, Recovered, StorageErrorCode } from '../store.ts'
+import { backUp } from './backup.ts'
 import { recover } from './damage/recovery.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
 import { DiskReserve, freeBytes } from './disk-space.ts'
@@ -26,6 +27,7 @@ export type ToWorker =
   | { readonly type: 'write'; readonly batch: Batch }
   | { readonly type: 'read'; readonly token: number; readonly ids: Float64Array }
   | { readonly type: 'audit'; readonly token: number; readonly after: number; readonly limit: number }
+  | { readonly type: 'backup'; readonly token: number; readonly path: string }
   | { readonly type: 'close' }
 
 /** A StorageError in a message: structured clone would turn it into a plain Error. */
@@ -47,6 +49,10 @@ export type FromWorker =
   /** Records of the audit log, at most the requested number. */
   | { readonly type: 'records'; readonly token: number; readonly rows: readonly AuditRow[] }
   | { readonly type: 'unread'; readonly token: number; readonly error: SerializedError }
+  | { readonly type: 'copied'; readonly token: number; readonly progress: BackupProgress }
+  /** The backup is complete. */
+  | { readonly type: 'backedUp'; readonly token: number; readonly bytes: number }
+  | { readonly type: 'notBackedUp'; readonly token: number; readonly error: SerializedError }
 
 /** 32 MiB; SQLite's default of 4 MiB would copy hot pages too often. */
 const CHECKPOINT_PAGES = 2048
@@ -85,12 +91,14 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
       database,
       freeBytes: () => freeBytes(directory),
       tables,
+      generation: opened.generation,
       reserve,
       events,
       retryMs,
       idleMs,
       checkpointPages,
     })
+    let isClosed = false
     port.on('message', (message: ToWorker) => {
       if (message.type === 'write') writer.write(message.batch)
       else if (message.type === 'read') answer(writer, message.token, message.ids, post)
@@ -101,7 +109,15 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
         } catch (error) {
           post({ type: 'unread', token, error: refusal(error, opened.path) })
         }
+      } else if (message.type === 'backup') {
+        const { token, path } = message
+        const progress = (progress: BackupProgress): void => post({ type: 'copied', token, progress })
+        backUp(database, path, { progress, isCancelled: () => isClosed }).then(
+          (bytes) => post({ type: 'backedUp', token, bytes }),
+          (error: unknown) => post({ type: 'notBackedUp', token, error: refusal(error, path) }),
+        )
       } else {
+        isClosed = true
         writer.close()
         // After a failed fsync a checkpoint would be a retry.
         opened.close(writer.failed ? 'untouched' : undefined)

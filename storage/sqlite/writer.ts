@@ -8,7 +8,9 @@ import type { Batch, Change, StorageError } from '../store.ts'
 import { PAGE_BYTES } from './database.ts'
 import { type DiskReserve, FreeSpace } from './disk-space.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
+import type { Generation } from './generation.ts'
 import type { RemovalsChange } from './removals.ts'
+import { isProgress } from './state.ts'
 import type { Tables } from './tables.ts'
 
 const MIN_CHECKPOINT_PAGES = 16
@@ -33,6 +35,7 @@ export interface WriterParts {
   /** Bytes that this process may still write on the disk of the database. */
   readonly freeBytes: () => number
   readonly tables: Tables
+  readonly generation: Pick<Generation, 'advanced'>
   readonly reserve: DiskReserve
   readonly events: WriterEvents
   /** The delay before a batch that did not fit is retried. */
@@ -174,12 +177,24 @@ export class Writer {
       return
     }
     removals.committed()
+    if (isProgress(batch) && !this.#note()) return
     this.#batch = undefined
     this.#parts.events.durable(batch, this.#room.bytesLeft)
     this.#checkpoint()
     this.#room.noteBatch(batch.dataLength)
     if (!this.#isFull && this.#room.isLow) this.#onLow()
     this.#settle()
+  }
+
+  /** Notes progress outside the database before a transaction id of it is used. Returns whether that worked. */
+  #note(): boolean {
+    try {
+      this.#parts.generation.advanced()
+      return true
+    } catch (error) {
+      this.#fail(error)
+      return false
+    }
   }
 
   /** After each transaction: gives space back as far as it is needed now, and removes what is left to remove. */

@@ -39,8 +39,9 @@ export function recover(opened: OpenDatabase, tables: Tables): Recovered {
   for (const row of repaired) numbers.sound.set(row[0]!, row)
   write(opened, tables, found, repaired)
   const rows = [...numbers.sound.values()].filter((row) => !isFirst(row)).sort((a, b) => a[0]! - b[0]!)
-  const warnings = [...aboutLog(opened.log), ...aboutRows(found, repaired), ...ofRights, ...ofAudit]
-  return { ...sound, numbers: Float64Array.from(rows.flat()), ...(warnings.length > 0 && { warnings }) }
+  const warnings = [...aboutGeneration(opened), ...aboutLog(opened.log), ...aboutRows(found, repaired), ...ofRights, ...ofAudit]
+  const restored = opened.generation.reason !== undefined
+  return { ...sound, restored, numbers: Float64Array.from(rows.flat()), ...(warnings.length > 0 && { warnings }) }
 }
 
 function read({ database }: OpenDatabase, { blocks, state }: Tables): Found {
@@ -81,6 +82,14 @@ function write({ database }: OpenDatabase, { blocks, state }: Tables, found: Fou
     if (!isNoRoom(error) && !isUnreadable(error)) throw error
     blocks.neglect(directory.damaged)
   }
+}
+
+function aboutGeneration({ generation: { reason } }: OpenDatabase): string[] {
+  if (reason === undefined) return []
+  return [
+    `the database counts as restored (${reason}): durable channels report it by a GAP, and transaction ids that may have been ` +
+      'given since are skipped; see docs/storage.md',
+  ]
 }
 
 function aboutLog({ short, kept }: LogFinding): string[] {

@@ -1,0 +1,151 @@
+/**
+ * Copies of the whole database: `backUp` makes one while the server runs, `restoreBackup` puts one in the place of the
+ * database. A server that starts with a copy begins a new generation of transaction ids (generation.ts).
+ */
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+import type { BackupProgress } from '../store.ts'
+import { checkHeader, DATABASE_FILE, PAGE_BYTES, takeLock } from './database.ts'
+import { freeBytes } from './disk-space.ts'
+import { refuse, storageError } from './errors.ts'
+import { syncDirectory } from './generation.ts'
+import { migrate } from './migrations.ts'
+
+/** What has to be left on the disk of a backup: the server itself needs it for its log and its reserve. */
+const SPARE_BYTES = 128 * 1024 * 1024
+/** Pages copied between two messages of the server, which takes about a millisecond. */
+const STEP_PAGES = 64
+
+export interface BackUpOptions {
+  readonly progress: (progress: BackupProgress) => void
+  /** Whether the backup is to be abandoned. */
+  readonly isCancelled: () => boolean
+}
+
+/**
+ * Copies the database of this connection, with everything committed until the end of the copy, to a new file of mode 0600 in a
+ * directory that is made if it is missing. Returns the bytes of the copy. Rejects with StorageError, and then there is no file.
+ */
+export async function backUp(database: Database.Database, path: string, options: BackUpOptions): Promise<number> {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    if (existsSync(path)) throw refuse('NOT_WRITABLE', path, 'the file exists already')
+    needRoom(database, path)
+    // Made here for its mode: SQLite would let the group read it.
+    closeSync(openSync(path, 'wx', 0o600))
+    await copy(database, path, options)
+    markRestored(path)
+    syncDirectory(dirname(path))
+    return statSync(path).size
+  } catch (error) {
+    rmSync(path, { force: true })
+    throw storageError(error, path)
+  }
+}
+
+function needRoom(database: Database.Database, path: string): void {
+  const bytes = Number(database.pragma('page_count', { simple: true })) * PAGE_BYTES
+  const free = freeBytes(dirname(path))
+  if (free >= bytes + SPARE_BYTES) return
+  const sizes = [bytes, SPARE_BYTES, free].map((size) => `${Math.round(size / 2 ** 20)} MiB`)
+  throw refuse('FULL', path, `the copy needs ${sizes[0]}, and ${sizes[1]} have to stay free; there are ${sizes[2]}`)
+}
+
+/** Transactions of this connection that are committed meanwhile go into the copy too, so that it never begins again. */
+async function copy(database: Database.Database, path: string, { progress, isCancelled }: BackUpOptions): Promise<void> {
+  await database.backup(path, {
+    progress({ totalPages, remainingPages }) {
+      if (isCancelled()) throw refuse('IO', path, 'the server ends')
+      progress({ copiedBytes: (totalPages - remainingPages) * PAGE_BYTES, totalBytes: totalPages * PAGE_BYTES })
+      return STEP_PAGES
+    },
+  })
+}
+
+/** Has the next start with this database begin a new generation. Brings an older format up to date first. */
+function markRestored(path: string): void {
+  const database = new Database(path, { fileMustExist: true })
+  try {
+    database.pragma('synchronous = full')
+    migrate(database)
+    database.exec('update meta set restored = 1')
+  } finally {
+    database.close()
+  }
+}
+
+export interface RestoreOptions {
+  /** The backup. It is only read. */
+  readonly file: string
+  /** The data directory, made if it is missing. */
+  readonly directory: string
+}
+
+/**
+ * Puts a backup in the place of the database, while no server uses the directory. The old database stays beside it under
+ * another name; returns its path, or undefined if there was none. Throws StorageError, and then nothing has changed.
+ */
+export function restoreBackup({ file, directory }: RestoreOptions): string | undefined {
+  if (!existsSync(file)) throw refuse('NOT_WRITABLE', file, 'there is no such file')
+  checkHeader(file)
+  const lock = takeLock(directory)
+  const path = join(directory, DATABASE_FILE)
+  const copied = `${path}.restoring`
+  try {
+    copyChecked(file, copied)
+    const replaced = setAside(path)
+    renameSync(copied, path)
+    syncDirectory(directory)
+    return replaced
+  } catch (error) {
+    for (const end of ['', '-wal', '-shm']) rmSync(`${copied}${end}`, { force: true })
+    throw storageError(error, path)
+  } finally {
+    lock.close()
+  }
+}
+
+/** Makes a sound copy with its log, if there is one, carried into it. */
+function copyChecked(file: string, copied: string): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(`${copied}${end}`, { force: true })
+  copyFileSync(file, copied, constants.COPYFILE_EXCL)
+  if (existsSync(`${file}-wal`)) copyFileSync(`${file}-wal`, `${copied}-wal`)
+  const database = new Database(copied, { fileMustExist: true })
+  try {
+    const found = database.pragma('quick_check(1)', { simple: true })
+    if (found !== 'ok') throw refuse('DAMAGED', file, String(found))
+  } finally {
+    database.close()
+  }
+  markRestored(copied)
+  const descriptor = openSync(copied, 'r')
+  fsyncSync(descriptor)
+  closeSync(descriptor)
+}
+
+/**
+ * Gives the database a second name, and its log that name alone: the log must not be replayed over the new one. Until the
+ * database is replaced it lacks its log; a start in between finds that its generation is not right.
+ */
+function setAside(path: string): string | undefined {
+  if (!existsSync(path)) return undefined
+  let number = 1
+  while (existsSync(`${path}.replaced-${number}`)) number++
+  const replaced = `${path}.replaced-${number}`
+  linkSync(path, replaced)
+  for (const end of ['-wal', '-shm']) if (existsSync(`${path}${end}`)) renameSync(`${path}${end}`, `${replaced}${end}`)
+  return replaced
+}

@@ -1,0 +1,145 @@
+/**
+ * Notices that a database is an older copy. Transaction ids that it does not know may have been given, so a restored database
+ * begins a new generation: another history of ids. `progress` grows whenever ids are reserved or given back, first in the
+ * database and then in a file beside it, so a database that is behind its file, or in another directory, is a copy.
+ */
+import { randomBytes } from 'node:crypto'
+import { closeSync, constants, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Database } from 'better-sqlite3'
+import { isNoRoom } from './errors.ts'
+import { NumbersTable } from './numbers.ts'
+
+const FILE = 'generation'
+/** The file always has this length, so that writing it again needs no space. */
+const FILE_BYTES = 64
+const GENERATION_BYTES = 8
+
+interface Progress {
+  readonly generation: string
+  readonly progress: number
+}
+interface StoredProgress extends Progress {
+  /** Where the database was served last; '' if that never happened. */
+  readonly directory: string
+  readonly restored: number
+}
+
+export interface GenerationOptions {
+  readonly directory: string
+  /** Whether the database existed before. */
+  readonly isNew: boolean
+  /** The operator says that the database is restored. */
+  readonly restored: boolean
+}
+
+export class Generation {
+  /** Why the database counts as restored, as part of a sentence; undefined if it does not. */
+  readonly reason: string | undefined
+  readonly #database: Database
+  readonly #directory: string
+  readonly #path: string
+  #progress: Progress
+  #file: number | undefined
+
+  /** Writes to the database only if it is restored. To be called before anything is read that depends on transaction ids. */
+  constructor(database: Database, { directory, isNew, restored }: GenerationOptions) {
+    this.#database = database
+    this.#directory = directory
+    this.#path = join(directory, FILE)
+    const stored = readMeta(database)
+    const noted = isNew ? undefined : readNoted(this.#path)
+    this.#progress = { ...stored, progress: Math.max(stored.progress, noted?.progress ?? 0) }
+    this.reason = restored ? 'the server was started with --restored' : reasonOf(stored, noted, placeOf(directory))
+    if (this.reason !== undefined) this.#restore()
+  }
+
+  #restore(): void {
+    const generation = randomBytes(GENERATION_BYTES).toString('hex')
+    this.#progress = { ...this.#progress, generation }
+    const restore = this.#database.transaction(() => {
+      new NumbersTable(this.#database).skip()
+      this.#database.prepare('update meta set generation = ?, restored = 1').run(generation)
+    })
+    restore.immediate()
+  }
+
+  /** The database is served from this directory from now on, and the end counts as unclean until the store says otherwise. */
+  begin(): void {
+    // First, so that a power cut never leaves a database that was served and has no file.
+    this.#file = openSync(this.#path, constants.O_RDWR | constants.O_CREAT, 0o600)
+    this.#write()
+    fsyncSync(this.#file)
+    syncDirectory(this.#directory)
+    const progress = this.#progress.progress + 1
+    this.#database
+      .prepare('update meta set closed = 0, directory = ?, progress = ?')
+      .run(placeOf(this.#directory), progress)
+    this.#progress = { ...this.#progress, progress }
+    this.#write()
+  }
+
+  /** A transaction with `progress = progress + 1` is committed. The file may lag behind the database, never the other way round. */
+  advanced(): void {
+    this.#progress = { ...this.#progress, progress: this.#progress.progress + 1 }
+    this.#write()
+  }
+
+  close(): void {
+    if (this.#file === undefined) return
+    fsyncSync(this.#file)
+    closeSync(this.#file)
+    this.#file = undefined
+  }
+
+  #write(): void {
+    if (this.#file === undefined) return
+    const { generation, progress } = this.#progress
+    try {
+      writeSync(this.#file, `${`${generation} ${progress}`.padEnd(FILE_BYTES - 1)}\n`, 0)
+    } catch (error) {
+      // The next one comes soon, and only a copy that is made until then is not noticed.
+      if (!isNoRoom(error)) throw error
+    }
+  }
+}
+
+function readMeta(database: Database): StoredProgress {
+  return database
+    .prepare<unknown[], StoredProgress>('select generation, progress, directory, restored from meta')
+    .get() as StoredProgress
+}
+
+/** What the file says; undefined if there is none, or nothing that can be read. */
+function readNoted(path: string): Progress | undefined {
+  if (!existsSync(path)) return undefined
+  const [, generation, progress] = /^([0-9a-f]{16}) (\d{1,15}) *\n/.exec(readFileSync(path, 'latin1')) ?? []
+  return generation === undefined ? undefined : { generation, progress: Number(progress) }
+}
+
+function reasonOf(stored: StoredProgress, noted: Progress | undefined, place: string): string | undefined {
+  const wasServed = stored.directory !== ''
+  if (stored.restored === 1) return 'it is a backup'
+  if (noted === undefined) {
+    return wasServed ? `the file \`${FILE}\` is missing beside it` : undefined
+  }
+  if (noted.generation !== stored.generation) return `the file \`${FILE}\` beside it belongs to another database`
+  if (noted.progress > stored.progress) return `the file \`${FILE}\` beside it is newer`
+  return wasServed && stored.directory !== place ? 'it was served from another directory before' : undefined
+}
+
+/** Identifies a directory as long as it is not copied. */
+function placeOf(directory: string): string {
+  const { dev, ino } = statSync(directory, { bigint: true })
+  return `${dev} ${ino}`
+}
+
+/** Makes names in a directory durable. */
+export function syncDirectory(directory: string): void {
+  const file = openSync(directory, constants.O_RDONLY)
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
