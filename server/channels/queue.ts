@@ -45,9 +45,6 @@ export interface QueueStatus {
   readonly dropped: Readonly<Record<DropCause, number>>
 }
 
-/** How the process that had the channel before this one ended, or that the database is an older one. */
-export type LastEnd = 'clean' | 'unclean' | 'restored'
-
 export class Queue implements Journaled {
   // What each value touches comes first: with a thousand channels, each line of memory counts.
   readonly #lanes = new Lanes()
@@ -358,11 +355,11 @@ export class Queue implements Journaled {
   }
 
   /** Restores the numbers of a row. Blocks and GAPs follow by `restoreBlock` and `restoreGap`, in order, then `recovered`. */
-  restoreNumbers(numbers: Float64Array, row: number): { floor: number; end: LastEnd } {
+  restoreNumbers(numbers: Float64Array, row: number): { floor: number; clean: boolean } {
     const [, floor = 0, next = 0, reserved = 0] = numbers.subarray(row * CHANNEL_WIDTH, (row + 1) * CHANNEL_WIDTH)
     this.#ids.restore(next, reserved)
     this.#ledger.restore(numbers.subarray(row * CHANNEL_WIDTH + 4, (row + 1) * CHANNEL_WIDTH))
-    return { floor, end: reserved <= next ? 'clean' : 'unclean' }
+    return { floor, clean: reserved <= next }
   }
 
   /** Restores a block. Its frames stay on disk until their turn comes. */
@@ -395,13 +392,13 @@ export class Queue implements Journaled {
   }
 
   /**
-   * Everything is restored; `end` is what `restoreNumbers` returned, or `restored` for a channel of an older database. After
-   * anything but a clean end a GAP reports that values may be missing; so does one for blocks that are damaged and gone: the
-   * ledger knows how many values they had [MON 8].
+   * Everything is restored; `clean` is what `restoreNumbers` returned, and with `reason` the database is an older one. After an
+   * unclean end a GAP reports that values may be missing; so does one for blocks that are damaged and gone: the ledger knows
+   * how many values they had [MON 8].
    */
-  recovered(end: LastEnd): void {
+  recovered(clean: boolean, reason: 'restart' | 'restored' = 'restart'): void {
     const ledger = this.#ledger
-    this.#ids.recovered(end === 'clean')
+    this.#ids.recovered(clean)
     const missing = ledger.imbalance
     if (!this.#settings.durable) {
       // Its values survive nothing, and no storage is to blame.
@@ -414,9 +411,7 @@ export class Queue implements Journaled {
       ledger.dropped.damaged += missing
       this.#losses.add(sending, { ...unknown, count: missing, reason: GapReason.damaged })
     }
-    if (end === 'clean') return
-    const reason = end === 'restored' ? GapReason.restored : GapReason.restart
-    this.#losses.add(sending, { ...unknown, count: 0, reason })
+    if (!clean) this.#losses.add(sending, { ...unknown, count: 0, reason: GapReason[reason] })
   }
 
   /**

@@ -233,6 +233,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
   const producer: Producer = {
     name,
+    generation: recovered.generation,
     software,
     clock,
     log,

@@ -10,7 +10,6 @@ import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../../
 import type { Users } from '../accounts/users.ts'
 import type { Block } from '../channels/block.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { LastEnd } from '../channels/queue.ts'
 import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import { SERVER_TENANT, type Steps } from '../core/fair-work.ts'
@@ -46,7 +45,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   const rows = numberRows(recovered.numbers)
   const channels = new Map<number, Channel>()
   const floors = new Map<number, number>()
-  const ends = new Map<Channel, LastEnd>()
+  const clean = new Map<Channel, boolean>()
   for (const row of recovered.channels) {
     const owner = identityOf(row.user, accounts)
     if (owner === undefined) {
@@ -59,7 +58,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
     if (numbers === undefined) continue
     const restored = channel.queue.restoreNumbers(recovered.numbers, numbers)
     floors.set(row.id, restored.floor)
-    ends.set(channel, recovered.restored ? 'restored' : restored.end)
+    clean.set(channel, restored.clean)
   }
   const { blocks, gaps, settled } = recovered
   for (let row = 0; row * BLOCK_WIDTH < blocks.length; row++) {
@@ -70,7 +69,9 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   for (let row = 0; row * GAP_WIDTH < gaps.length; row++) {
     channels.get(gaps[row * GAP_WIDTH + 1] as number)?.queue.restoreGap(gaps, row)
   }
-  for (const [channel, end] of ends) channel.queue.recovered(end)
+  // The ids that a restored database skips make each end unclean.
+  const reason = recovered.restored ? 'restored' : 'restart'
+  for (const [channel, wasClean] of clean) channel.queue.recovered(wasClean, reason)
   return channels
 }
 

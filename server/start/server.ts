@@ -50,6 +50,8 @@ export interface ServerOptions {
   readonly config: Config
   readonly clock?: Clock
   readonly log?: Logger
+  /** The database is older than what was last served, and nothing else shows it. */
+  readonly restored?: boolean
   /** For tests, instead of SQLite in `producer.data_dir`. */
   readonly store?: Store
   /** For tests, instead of a hasher of the usual cost. It is closed with the server. */
@@ -109,7 +111,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const files = new OperatorFiles(config, clock, log)
   // Before anything is opened: a program that is missing is a mistake of the configuration.
   const programs = execControls(config.exec, clock)
-  const store = options.store ?? new SqliteStore({ directory: dataDir, synchronous: config.storage.synchronous })
+  const { synchronous } = config.storage
+  const store = options.store ?? new SqliteStore({ directory: dataDir, synchronous, restored: options.restored ?? false })
   const hasher = options.hasher ?? new PasswordHasher()
   opened(() => hasher.close())
   opened(() => store.close())
@@ -149,6 +152,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   opened(() => hub.close())
   options.sensors?.(new SensorDoor(hub))
   await recoverState(recovered, producer)
+  producer.journal.change({ put: 'recovered', row: {} })
   await producer.journal.whenStored()
   const bound = new SourceListeners()
   opened(() => bound.close())

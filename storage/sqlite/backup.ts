@@ -42,10 +42,13 @@ export interface BackUpOptions {
 export async function backUp(database: Database.Database, path: string, options: BackUpOptions): Promise<number> {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    if (existsSync(path)) throw refuse('NOT_WRITABLE', path, 'the file exists already')
     needRoom(database, path)
-    // Made here for its mode: SQLite would let the group read it.
+    // Never one that exists; and SQLite would let the group read it.
     closeSync(openSync(path, 'wx', 0o600))
+  } catch (error) {
+    throw storageError(error, path)
+  }
+  try {
     await copy(database, path, options)
     markRestored(path)
     syncDirectory(dirname(path))
@@ -65,7 +68,11 @@ function needRoom(database: Database.Database, path: string): void {
 }
 
 /** Transactions of this connection that are committed meanwhile go into the copy too, so that it never begins again. */
-async function copy(database: Database.Database, path: string, { progress, isCancelled }: BackUpOptions): Promise<void> {
+async function copy(
+  database: Database.Database,
+  path: string,
+  { progress, isCancelled }: BackUpOptions,
+): Promise<void> {
   await database.backup(path, {
     progress({ totalPages, remainingPages }) {
       if (isCancelled()) throw refuse('IO', path, 'the server ends')

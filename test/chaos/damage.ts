@@ -238,6 +238,7 @@ function emptied({ recovered, write }: Opened): string {
     gaps: none,
     gapsRemoved: ids(gaps, GAP_WIDTH),
     changes: [],
+    reserves: false,
     age: recovered.age,
     wall: recovered.wall,
   }

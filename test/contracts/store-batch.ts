@@ -31,6 +31,7 @@ export interface TestBatch {
   readonly gaps?: readonly (readonly number[])[]
   readonly gapsRemoved?: readonly number[]
   readonly changes?: readonly Change[]
+  readonly reserves?: boolean
   readonly age?: number
   readonly wall?: number
 }
@@ -62,6 +63,7 @@ export function batch(number: number, parts: TestBatch = {}): Batch {
     gaps: Float64Array.from(parts.gaps?.flat() ?? []),
     gapsRemoved: Float64Array.from(parts.gapsRemoved ?? []),
     changes,
+    reserves: parts.reserves ?? false,
     age,
     wall,
   }

@@ -60,16 +60,19 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
   }
 
   test('a new store is empty and has a secret of its own', async () => {
-    const { secret, settled, ...rest } = subject.recovered as Recovered
+    const { secret, generation, settled, ...rest } = subject.recovered as Recovered
     const lists = { tenants: [], users: [], channels: [], instances: [], bindings: [], stops: [], results: [] }
     const newer = { rules: [], tokens: [], dials: [], executions: [], fences: [], places: [], audited: undefined }
     const arrays = { numbers: new Float64Array(), blocks: new Float64Array(), gaps: new Float64Array() }
     const next = { nextBlockId: 1, nextUserId: 1, nextRule: 1, nextTokenId: 1 }
-    expect(rest).toEqual({ ...lists, ...newer, ...arrays, ...next, age: 0, wall: 0 })
+    expect(rest).toEqual({ ...lists, ...newer, ...arrays, ...next, restored: false, age: 0, wall: 0 })
     expect(settled.size).toBe(0)
     expect(secret.length).toBe(32)
     expect(secret.some((byte) => byte !== 0)).toBe(true)
-    expect(new Uint8Array((await subject.reopen()).secret)).toEqual(new Uint8Array(secret))
+    expect(generation).toMatch(/^[0-9a-f]{16}$/)
+    const again = await subject.reopen()
+    expect(new Uint8Array(again.secret)).toEqual(new Uint8Array(secret))
+    expect(again.generation).toBe(generation)
   })
 
   test('a block is given back by id and listed in the directory', async () => {

@@ -39,7 +39,13 @@ export function recover(opened: OpenDatabase, tables: Tables): Recovered {
   for (const row of repaired) numbers.sound.set(row[0]!, row)
   write(opened, tables, found, repaired)
   const rows = [...numbers.sound.values()].filter((row) => !isFirst(row)).sort((a, b) => a[0]! - b[0]!)
-  const warnings = [...aboutGeneration(opened), ...aboutLog(opened.log), ...aboutRows(found, repaired), ...ofRights, ...ofAudit]
+  const warnings = [
+    ...aboutGeneration(opened),
+    ...aboutLog(opened.log),
+    ...aboutRows(found, repaired),
+    ...ofRights,
+    ...ofAudit,
+  ]
   const restored = opened.generation.reason !== undefined
   return { ...sound, restored, numbers: Float64Array.from(rows.flat()), ...(warnings.length > 0 && { warnings }) }
 }

@@ -53,7 +53,15 @@ export function openState(directory: string): Opened {
       write(batch) {
         const reserve = new DiskReserve(directory, 0)
         const space = () => freeBytes(directory)
-        const writer = new Writer({ database, freeBytes: space, tables, reserve, events, ...PATIENT })
+        const writer = new Writer({
+          database,
+          freeBytes: space,
+          tables,
+          reserve,
+          generation: opened.generation,
+          events,
+          ...PATIENT,
+        })
         writer.write(batch)
         writer.close()
       },

@@ -12,7 +12,7 @@ describe('transaction ids', () => {
     const ids = new TransactionIds(100)
     ids.give()
     const end = ids.submit(true)
-    expect([end - ids.next, ids.reserved, ids.durableNext]).toEqual([1 << 20, 100, 100])
+    expect([end - ids.next, ids.reserved, ids.durableNext]).toEqual([1 << 21, 100, 100])
     ids.give()
     ids.durable()
     expect([ids.reserved, ids.durableNext]).toEqual([end, 101])

@@ -36,6 +36,7 @@ class Opened {
       database: opened.database,
       freeBytes: () => this.free,
       tables: this.#tables,
+      generation: opened.generation,
       reserve: new DiskReserve(directory, 0),
       events: {
         durable: ({ number }) => this.durable.push(number),

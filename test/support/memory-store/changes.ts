@@ -96,6 +96,7 @@ function put(contents: Contents, change: Extract<Change, { put: unknown }>): voi
     case 'fence':
       contents.fences.add(change.row.sensor)
       return
+    case 'recovered':
     case 'closed':
       return
   }

@@ -47,6 +47,7 @@ export interface Contents {
   /** Ids of blocks that a read finds damaged. */
   readonly damaged: Set<number>
   readonly secret: Uint8Array
+  readonly generation: string
   nextUserId: number
   nextRule: number
   nextTokenId: number
@@ -79,6 +80,7 @@ export function emptyContents(): Contents {
     gaps: new Map(),
     damaged: new Set(),
     secret: crypto.getRandomValues(new Uint8Array(32)),
+    generation: '6d656d6f72790001',
     nextUserId: 1,
     nextRule: 1,
     nextTokenId: 1,
@@ -91,7 +93,7 @@ export function emptyContents(): Contents {
 
 export function recovered(contents: Contents): Recovered {
   const copy = structuredClone(contents)
-  const { secret, nextUserId, nextRule, nextTokenId, audited, nextBlockId, age, wall, settled } = copy
+  const { secret, generation, nextUserId, nextRule, nextTokenId, audited, nextBlockId, age, wall, settled } = copy
   const byId = (a: { id: number }, b: { id: number }): number => a.id - b.id
   const byPair = (a: Pair, b: Pair): number => a.channel - b.channel || a.metric - b.metric
   const byOrder = (a: number[], b: number[]): number => a[1]! - b[1]! || a[2]! - b[2]! || a[3]! - b[3]! || a[0]! - b[0]!
@@ -123,6 +125,8 @@ export function recovered(contents: Contents): Recovered {
     age,
     wall,
     secret,
+    generation,
+    restored: false,
   }
 }
 

@@ -2,14 +2,14 @@
  * A store in memory with the semantics of the real one, for tests: what is durable is what a batch was applied for, and
  * `crash` shows what a restart would find. Like the real one it takes the buffers of a batch away from the caller.
  */
-import type {
-  AuditRow,
-  Batch,
-  BlockBytes,
-  Recovered,
+import {
+  type AuditRow,
+  type Batch,
+  type BlockBytes,
+  type Recovered,
   StorageError,
-  Store,
-  StoreEvents,
+  type Store,
+  type StoreEvents,
 } from '../../../storage/store.ts'
 import { applyBatch } from './changes.ts'
 import { type Contents, emptyContents, recovered } from './contents.ts'
@@ -59,6 +59,10 @@ export class MemoryStore implements Store {
   async audit(after: number, limit: number): Promise<AuditRow[]> {
     const rows = [...this.#contents.audit.values()].filter(({ number }) => number > after)
     return structuredClone(rows.slice(0, limit))
+  }
+
+  backup(path: string): Promise<number> {
+    return Promise.reject(new StorageError('NOT_WRITABLE', `${path}: what is in memory has no backup`))
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
-import type { AuditRow, Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
+import type { AuditRow, BackupProgress, Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
 import { MemoryStore } from '../../../support/memory-store/store.ts'
 import type { Storage } from './world.ts'
 
@@ -67,6 +67,10 @@ class Watched implements Store {
 
   read(ids: readonly number[]): Promise<BlockBytes[]> {
     return this.#store.read(ids)
+  }
+
+  backup(path: string, progress: (progress: BackupProgress) => void): Promise<number> {
+    return this.#store.backup(path, progress)
   }
 
   audit(after: number, limit: number): Promise<AuditRow[]> {

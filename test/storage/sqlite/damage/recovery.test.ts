@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../../storage/store.ts'
 import { batch, EventLog, frames, gapRow, type TestBlock } from '../../../contracts/store-batch.ts'
+import { forgetDirectory } from '../../../support/forget-directory.ts'
 
 const SKIPPED = 2 ** 36
 const ORIGIN = 2 ** 51
@@ -56,6 +57,7 @@ beforeAll(async () => {
   )
   await events.durable(1)
   await store.close()
+  forgetDirectory(whole)
 })
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'recovery-'))

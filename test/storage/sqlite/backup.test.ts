@@ -1,0 +1,181 @@
+/** Copies of a database that is in use, and what becomes of a directory into which one is restored. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { restoreBackup } from '../../../storage/sqlite/backup.ts'
+import { MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
+import { SqliteStore } from '../../../storage/sqlite/store.ts'
+import { type BackupProgress, BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
+import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+
+let root = ''
+let directory = ''
+let events = new EventLog()
+let store: SqliteStore
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'backup-'))
+  directory = join(root, 'data')
+  await open()
+})
+afterEach(async () => {
+  await store.close()
+  rmSync(root, { recursive: true, force: true })
+})
+
+async function open(at = directory): Promise<Recovered> {
+  events = new EventLog()
+  store = new SqliteStore({ directory: at, reserveBytes: 0 })
+  return store.open(events)
+}
+
+/** Writes batch `number` with block `number` of `kib`. */
+async function write(number: number, kib = 1): Promise<void> {
+  store.write(batch(number, { blocks: [{ id: number, frames: frames(number, kib * 1024) }] }))
+  await events.durable(number)
+}
+
+const blocksOf = ({ blocks }: Recovered): number[] => [...blocks].filter((_, index) => index % BLOCK_WIDTH === 0)
+
+describe('a backup', () => {
+  test('has everything that was durable when it ended, in a new file for the owner alone', async () => {
+    await write(1, 100)
+    const path = join(root, 'backups', 'copy.db')
+    const bytes = await store.backup(path, () => {})
+    expect(statSync(path)).toMatchObject({ size: bytes, mode: 0o100600 })
+    expect(readdirSync(join(root, 'backups'))).toEqual(['copy.db'])
+    await write(2)
+    await store.close()
+    expect(restoreBackup({ file: path, directory: join(root, 'other') })).toBeUndefined()
+    const recovered = await open(join(root, 'other'))
+    expect(blocksOf(recovered)).toEqual([1])
+    expect(recovered.restored).toBe(true)
+    const [found] = await store.read([1])
+    expect(Buffer.compare(found?.bytes as Uint8Array, frames(1, 100 * 1024))).toBe(0)
+  })
+
+  test('ends while batches are stored all the time, and has those that came before its last step', async () => {
+    for (let number = 1; number <= 100; number++) await write(number, 90)
+    const seen: BackupProgress[] = []
+    let isDone = false
+    const copied = store
+      .backup(join(root, 'copy.db'), (progress) => seen.push(progress))
+      .finally(() => {
+        isDone = true
+      })
+    let number = 100
+    while (!isDone) await write(++number, 40)
+    await copied
+    expect(number).toBeGreaterThan(102)
+    const steps = seen.map(({ copiedBytes, totalBytes }) => copiedBytes / totalBytes)
+    expect(steps.length).toBeGreaterThan(5)
+    expect(steps.every((step) => step >= 0 && step <= 1)).toBe(true)
+    const copy = new Database(join(root, 'copy.db'), { readonly: true })
+    expect(copy.pragma('integrity_check', { simple: true })).toBe('ok')
+    const ids = copy.prepare('select id from block order by id').pluck().all() as number[]
+    copy.close()
+    // Nothing in between is missing.
+    expect(ids).toEqual(Array.from({ length: ids.length }, (_, index) => index + 1))
+    expect(ids.length).toBeGreaterThanOrEqual(100)
+  })
+
+  test('does not replace a file, and leaves none if it fails', async () => {
+    await write(1)
+    const path = join(root, 'taken')
+    writeFileSync(path, 'mine')
+    await expect(store.backup(path, () => {})).rejects.toMatchObject({ code: 'NOT_WRITABLE' })
+    expect(readFileSync(path, 'utf8')).toBe('mine')
+    await expect(store.backup(join(path, 'copy.db'), () => {})).rejects.toMatchObject({ name: 'StorageError' })
+    expect(readdirSync(root).sort()).toEqual(['data', 'taken'])
+  })
+
+  test('that the end of the server cuts off leaves no file', async () => {
+    for (let number = 1; number <= 100; number++) await write(number, 90)
+    const path = join(root, 'copy.db')
+    let closing: Promise<void> | undefined
+    const copied = store.backup(path, () => {
+      closing ??= store.close()
+    })
+    await expect(copied).rejects.toMatchObject({ name: 'StorageError' })
+    await closing
+    expect(existsSync(path)).toBe(false)
+  })
+})
+
+describe('a backup that is restored', () => {
+  const copy = (): string => join(root, 'copy.db')
+
+  test('takes the place of a database, which stays beside it', async () => {
+    await write(1)
+    await store.backup(copy(), () => {})
+    await write(2)
+    await store.close()
+    const before = readFileSync(copy())
+    expect(restoreBackup({ file: copy(), directory })).toBe(join(directory, 'cinnabar.db.replaced-1'))
+    expect(Buffer.compare(readFileSync(copy()), before)).toBe(0)
+    expect(blocksOf(await open())).toEqual([1])
+    await store.close()
+    restoreBackup({ file: join(directory, 'cinnabar.db.replaced-1'), directory })
+    expect(blocksOf(await open())).toEqual([1, 2])
+  })
+
+  test('takes it from a server that was killed too: the log goes with the old database', async () => {
+    await write(1)
+    await store.backup(copy(), () => {})
+    await write(2)
+    // As a killed process leaves it.
+    const killed = join(root, 'killed')
+    mkdirSync(killed)
+    for (const name of ['cinnabar.db', 'cinnabar.db-wal', 'cinnabar.db-shm']) {
+      writeFileSync(join(killed, name), readFileSync(join(directory, name)))
+    }
+    const replaced = restoreBackup({ file: copy(), directory: killed }) as string
+    expect(readdirSync(killed).filter((name) => name.startsWith('cinnabar.db-'))).toEqual([])
+    await store.close()
+    expect(blocksOf(await open(killed))).toEqual([1])
+    await store.close()
+    restoreBackup({ file: replaced, directory: killed })
+    expect(blocksOf(await open(killed))).toEqual([1, 2])
+  })
+
+  test('may be of an older format', async () => {
+    await store.close()
+    const old = new Database(copy())
+    migrate(old, MIGRATIONS.slice(0, 6))
+    old.close()
+    restoreBackup({ file: copy(), directory: join(root, 'other') })
+    expect((await open(join(root, 'other'))).restored).toBe(true)
+  })
+
+  test('is refused while a server uses the directory', async () => {
+    await store.backup(copy(), () => {})
+    expect(() => restoreBackup({ file: copy(), directory })).toThrow(expect.objectContaining({ code: 'LOCKED' }))
+  })
+
+  test('is refused unless it is a sound database of this program, and nothing changes then', async () => {
+    await write(1)
+    await store.backup(copy(), () => {})
+    await store.close()
+    const files = (): string[] => readdirSync(directory).sort()
+    const before = files()
+    const broken = readFileSync(copy()).fill(0xff, 3 * 16_384, 4 * 16_384)
+    const other = new Database(join(root, 'other.db'))
+    other.exec('create table one (x)')
+    other.pragma('application_id = 7')
+    other.close()
+    writeFileSync(join(root, 'broken.db'), broken)
+    writeFileSync(join(root, 'text.db'), 'hello, world')
+    for (const [name, code] of [
+      ['missing.db', 'NOT_WRITABLE'],
+      ['text.db', 'DAMAGED'],
+      ['other.db', 'DAMAGED'],
+      ['broken.db', 'DAMAGED'],
+    ]) {
+      const file = join(root, name as string)
+      expect(() => restoreBackup({ file, directory })).toThrow(expect.objectContaining({ code }))
+    }
+    expect(files()).toEqual(before)
+    expect(blocksOf(await open())).toEqual([1])
+  })
+})
