@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { ConnectionError, StatusError } from '../client/index.ts'
 import { addAudit } from './commands/audit.ts'
+import { addBackup, addRestore } from './commands/backup.ts'
 import { addChannels } from './commands/channels.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addDemo } from './commands/demo.ts'
@@ -74,6 +75,8 @@ export function createProgram(cli: Cli): Command {
     addToken,
     addExplain,
     addAudit,
+    addBackup,
+    addRestore,
     addConfig,
     addDemo,
     addCompletion,

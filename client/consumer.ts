@@ -10,7 +10,7 @@ import { type ClientClock, withinTime } from './clock.ts'
 import { type AskingCommand, AwaitedValues, CommandMethods, type SendCommand, type WaitOptions } from './commands.ts'
 import type { ClientConnection } from './connection.ts'
 import { ConnectionError, StatusError } from './errors.ts'
-import { Mailbox } from './mailbox.ts'
+import { Mailbox, type Restored } from './mailbox.ts'
 import { NextConnection, Reconnect } from './reconnect.ts'
 import type { ClientSession, SessionSource } from './session.ts'
 import {
@@ -27,11 +27,19 @@ import { type Arguments, plainOf, type Sample, toArgumentList } from './values.t
 const PATIENCE_MS = 1000
 const NOTHING_BOUND: ReadonlyMap<number, string> = new Map()
 
+/** A place in the history of a producer: nothing up to it is handed out again. In another generation it means nothing. */
+export interface Place {
+  /** As `consumer.generation` named it. */
+  readonly generation: string
+  /** The highest transaction id that was handled. */
+  readonly transaction: number
+}
+
 export interface ChannelOptions {
   /** The channel to take up; one of the consumer's own if it is not given. */
   readonly channel?: number | undefined
-  /** The highest transaction id that an earlier run has handled. Nothing up to it is handed out again. */
-  readonly after?: number | undefined
+  /** How far an earlier run has come. */
+  readonly after?: Place | undefined
   /** With false the channel keeps nothing while there is no connection, and ends with it. */
   readonly durable?: boolean | undefined
   /** With `explicit` only the `commit` method commits. */
@@ -52,6 +60,11 @@ export interface ConsumerEvents {
   /** Values were lost. The event comes in its place between the values. */
   readonly gap: Gap
   readonly notice: Notice
+  /**
+   * The producer was restored from a backup, or another one has taken its place: what was handled before is not known by its
+   * transaction id any more, and some of it may come again. The event comes before the first value of the new generation.
+   */
+  readonly restored: Restored
   /** The connection is lost, and another one is being made. */
   readonly disconnected: ConnectionError
   /** There is a connection again. */
@@ -72,6 +85,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   readonly #listeners: { readonly [E in keyof ConsumerEvents]: Set<Listener<E>> } = {
     gap: new Set(),
     notice: new Set(),
+    restored: new Set(),
     disconnected: new Set(),
     connected: new Set(),
     closed: new Set(),
@@ -81,6 +95,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   #carrier: ClientConnection | undefined
   #channel: number
   #isAttached = false
+  #generation: string | undefined
   #isConfidential = false
   #ended: { readonly error: Error | undefined } | undefined
 
@@ -96,14 +111,16 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     const { clock, deadlineMs, sessions } = options
     this.#options = options
     this.#channel = options.channel ?? CURRENT_CHANNEL
+    this.#generation = options.after?.generation
     this.#awaited = new AwaitedValues(clock)
     this.#next = new NextConnection(clock, deadlineMs, sessions.url)
     this.#mailbox = new Mailbox({
-      after: options.after,
+      after: options.after?.transaction,
       isExplicit: options.commit === 'explicit',
       subscriptions: this.#subscriptions,
       awaited: this.#awaited,
       gap: (gap) => this.#emit('gap', gap),
+      restored: (restored) => this.#emit('restored', restored),
       hold: (isHeld) => this.#connection?.hold(isHeld, this.#isDurable),
       commit: (transaction, through) => this.#commit(transaction, through),
       failed: (error) => this.#end(error),
@@ -121,6 +138,11 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   /** The id of the current channel. */
   get channel(): number {
     return this.#channel
+  }
+
+  /** Names the history of transaction ids of the producer; '' if it does not name it. For `Place`. */
+  get generation(): string {
+    return this.#generation ?? ''
   }
 
   /** The capabilities of the producer; undefined while there is no connection. */
@@ -294,6 +316,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     const send: SendCommand = (name, values, onOk) => connection.request(name, values, onOk)
     const query: SendQuery = (metric, args) =>
       this.#awaited.ask(send, 'QUERY', { metric, args: toArgumentList(args) }, { isKept: false })
+    await this.#compareGeneration(connection)
     let missing: readonly FollowedMetric[] = []
     // Must run at once: values may follow directly after the response that made the channel current.
     const switchTo = (id: number, bound?: ReadonlyMap<number, string>) => {
@@ -316,6 +339,14 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       if (!exists) switchTo(birth, NOTHING_BOUND)
     }
     for (const followed of missing) await this.#subscriptions.bind(send, followed)
+  }
+
+  /** Transaction ids of another generation tell nothing about what was handled. */
+  async #compareGeneration({ ready }: ClientConnection): Promise<void> {
+    const { generation = '' } = await ready
+    const before = this.#generation
+    this.#generation = generation
+    if (before !== undefined && before !== generation) this.#mailbox.beginGeneration(before, generation)
   }
 
   /** Returns false if the channel is gone and nothing was lost with it. */

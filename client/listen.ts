@@ -7,7 +7,7 @@ import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 import { type ClientClock, realClock } from './clock.ts'
 import { RESPONSE_DEADLINE_MS } from './connect.ts'
 import type { ClientConnection, ConnectionListener } from './connection.ts'
-import { Consumer } from './consumer.ts'
+import { Consumer, type Place } from './consumer.ts'
 import type { PasswordCredentials } from './credentials.ts'
 import { ConnectionError, isTransient } from './errors.ts'
 import { type ClientSession, inTime, openSession, type SessionSource } from './session.ts'
@@ -31,8 +31,8 @@ export interface ListenOptions {
   /** For `tls://`: our certificate. With `ca`, producers have to show a certificate that it signed. */
   readonly tls?: TlsOptions | undefined
   readonly wrap?: readonly 'deflate'[] | undefined
-  /** The highest transaction id of a channel that an earlier run has handled. Nothing up to it is handed out again. */
-  readonly after?: ((channel: number) => number | undefined) | undefined
+  /** How far an earlier run has come on a channel. */
+  readonly after?: ((channel: number) => Place | undefined) | undefined
   /** With `explicit` only the `commit` method commits. */
   readonly commit?: 'automatic' | 'explicit' | undefined
   /** Called for each connection that did not become a session: the other end did not know the secret, or disconnected. */

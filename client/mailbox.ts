@@ -21,6 +21,7 @@ export interface MailboxOptions {
   /** The commands that wait for a value receive it before those that arrived earlier. */
   readonly awaited: Pick<AwaitedValues, 'take'>
   readonly gap: (gap: Gap) => void
+  readonly restored: (restored: Restored) => void
   /** Reading is to pause, or to resume. */
   readonly hold: (isHeld: boolean) => void
   /** Sends a COMMIT. Rejects with StatusError or ConnectionError. */
@@ -29,9 +30,20 @@ export interface MailboxOptions {
   readonly failed: (error: Error) => void
 }
 
+/** The transaction ids of the producer are others from here on [MON 8 Restoring]. */
+export interface Restored {
+  readonly kind: 'restored'
+  readonly transaction: 0
+  /** The generation of the ids before. */
+  readonly before: string
+  readonly generation: string
+}
+
+type Entry = Sample | Gap | Restored
+
 export class Mailbox {
   readonly #options: MailboxOptions
-  #entries: (Sample | Gap)[] = []
+  #entries: Entry[] = []
   /** The entries before this index were taken. */
   #taken = 0
   #isHeld = false
@@ -135,6 +147,12 @@ export class Mailbox {
     this.#isSuspended = false
   }
 
+  /** Nothing that was handled before is known by its id any more. What was received and not handled is sent again, if it is left. */
+  beginGeneration(before: string, generation: string): void {
+    this.switchChannel()
+    this.#push({ kind: 'restored', transaction: 0, before, generation })
+  }
+
   /** Settles when everything handled is committed, or the connection has ended. Never rejects. */
   committed(): Promise<void> {
     this.#flush()
@@ -184,33 +202,38 @@ export class Mailbox {
   }
 
   /** Returns a promise if the handler did. An entry whose handler fails is the first for the next reader. */
-  #handle(entry: Sample | Gap): Promise<unknown> | undefined {
+  #handle(entry: Entry): Promise<unknown> | undefined {
     const acks = this.#acks
     const failed = (error: unknown): never => {
       if (acks === this.#acks) this.#putBack(entry)
       this.#stopReading()
       throw error
     }
-    const { gap, subscriptions } = this.#options
+    const { gap, restored, subscriptions } = this.#options
     try {
-      const done = entry.kind === 'gap' ? gap(entry) : subscriptions.get(entry.metric)?.handler?.(entry)
-      return isThenable(done) ? Promise.resolve(done).catch(failed) : undefined
+      if (entry.kind === 'restored') restored(entry)
+      else if (entry.kind === 'gap') gap(entry)
+      else {
+        const done = subscriptions.get(entry.metric)?.handler?.(entry)
+        if (isThenable(done)) return Promise.resolve(done).catch(failed)
+      }
+      return undefined
     } catch (error) {
       return failed(error)
     }
   }
 
-  #handled({ transaction }: Sample | Gap): void {
+  #handled({ transaction }: Entry): void {
     if (!this.#options.isExplicit) this.#acks.handled(transaction)
   }
 
-  #push(entry: Sample | Gap): void {
+  #push(entry: Entry): void {
     this.#entries.push(entry)
     if (this.#entries.length - this.#taken > MAX_WAITING) this.#hold(true)
     this.#wake()
   }
 
-  #take(): Sample | Gap | undefined {
+  #take(): Entry | undefined {
     if (this.#taken === this.#entries.length) return undefined
     const entry = this.#entries[this.#taken++]
     // Moving the rest down now and then is cheaper than calling shift() each time.
@@ -223,14 +246,14 @@ export class Mailbox {
   }
 
   /** After the final end of the connection only values that the producer keeps nowhere can still be handled. */
-  #takeUnkept(error: Error | undefined): Sample | Gap | undefined {
+  #takeUnkept(error: Error | undefined): Entry | undefined {
     if (!error) return undefined
     let entry = this.#take()
     while (entry && entry.transaction !== 0) entry = this.#take()
     return entry
   }
 
-  #putBack(entry: Sample | Gap): void {
+  #putBack(entry: Entry): void {
     this.#entries.splice(this.#taken, 0, entry)
   }
 

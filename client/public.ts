@@ -5,7 +5,7 @@ export type { StatusName } from '../protocol/monitor/status.ts'
 export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
 export type { WaitOptions } from './commands.ts'
 export type { Connect, ConnectOptions } from './connect.ts'
-export type { ChannelOptions, Consumer, ConsumerEvents, Listener } from './consumer.ts'
+export type { ChannelOptions, Consumer, ConsumerEvents, Listener, Place } from './consumer.ts'
 export type {
   CertificateCredentials,
   Credentials,
@@ -14,6 +14,7 @@ export type {
   TokenCredentials,
 } from './credentials.ts'
 export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
+export type { Restored } from './mailbox.ts'
 export type { Followed, Handler } from './subscriptions.ts'
 export type { Layer, Security, TlsOptions, Transport, TransportListener } from './transport.ts'
 export { type Arguments, type ArgumentValue, type Plain, type PlainRecord, plainOf, type Sample } from './values.ts'

@@ -9,7 +9,8 @@ export function addServe(program: Command): void {
     .command('serve')
     .description('run the server until SIGINT or SIGTERM')
     .option('--config <file>', 'TOML file (CINNABAR_CONFIG); every key has a default')
-    .action(async (options: { config?: string }) => {
+    .option('--restored', 'the whole machine was set back to an earlier state: consumers are informed')
+    .action(async (options: { config?: string; restored?: boolean }) => {
       // The server is imported only here, so that the other commands start fast.
       const { serve } = await import('../../server/start/main.ts')
       const exitCode = await serve(options)

@@ -2,6 +2,7 @@
  * Makes the parts of the server and joins them, from the store upwards: each is declared before it is used. Nothing is
  * decided here; what a part does is said in its own file.
  */
+import { resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
@@ -30,6 +31,7 @@ import { createDialler } from '../connections/outbound/create-dialler.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
 import type { Resolver } from '../connections/outbound/resolve.ts'
 import type { OperatorFiles } from '../connections/tls/operator-files.ts'
+import { Backups } from '../controls/backup.ts'
 import { channelConfigure, channelDelete, channelPurge } from '../controls/channels.ts'
 import type { Control } from '../controls/control.ts'
 import { Executor } from '../controls/executor.ts'
@@ -214,6 +216,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     serverSecret: recovered.secret,
     resolve: options.resolve,
   })
+  const backups = new Backups(store, resolve(dataDir))
   const executor = new Executor({
     ids,
     journal,
@@ -285,7 +288,20 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       behind: () => storage.isBehind(host.unstored),
     },
     server: {
-      stats: statsOf({ software, name, clock, quotas, registry, sessions, hasher, host, storage, faults }),
+      stats: statsOf({
+        software,
+        name,
+        generation: recovered.generation,
+        clock,
+        quotas,
+        registry,
+        sessions,
+        hasher,
+        host,
+        storage,
+        backups,
+        faults,
+      }),
       channels: () => registry.all(),
       channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),
       channel: ({ userId, role }: Identity, id: number) => {
@@ -320,6 +336,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       channelPurge(registry),
       channelDelete(registry),
       ...programs,
+      backups.control,
       ...sensorControls({ hub, change, stored }),
       ...sources.flatMap(({ controls = [] }) => controls),
       ...userControls({ accounts, rights, rules, hasher, iterations, endUser, reconsider, stored }),

@@ -15,6 +15,8 @@ const STOP_MS = 5000
 
 export interface ServeOptions {
   readonly config?: string | undefined
+  /** The operator says that the data is older than what was last served. */
+  readonly restored?: boolean | undefined
 }
 
 /** Runs until a signal or a failure; returns the exit code. */
@@ -31,7 +33,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   let server: RunningServer | undefined
   process.on('uncaughtException', (error) => abort(error, log, server))
   try {
-    server = await startServer({ config, log, adminPassword, onFailed: (error) => fail(error, log, end) })
+    const { restored = false } = options
+    server = await startServer({ config, log, adminPassword, restored, onFailed: (error) => fail(error, log, end) })
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
     process.stdout.write(greeting(server, config))
     const code = await ended

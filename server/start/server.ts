@@ -27,6 +27,7 @@ import { fileSystemSpaceOf } from './storage-state.ts'
 export type { Identity, Owner } from '../../auth/permissions.ts'
 export { BasicType } from '../../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
+export { restoreBackup } from '../../storage/sqlite/backup.ts'
 export { type AuditFinding, verifyAudit } from '../accounts/audit/verify.ts'
 export { StatusError } from '../core/errors.ts'
 export type {
@@ -112,7 +113,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   // Before anything is opened: a program that is missing is a mistake of the configuration.
   const programs = execControls(config.exec, clock)
   const { synchronous } = config.storage
-  const store = options.store ?? new SqliteStore({ directory: dataDir, synchronous, restored: options.restored ?? false })
+  const store =
+    options.store ?? new SqliteStore({ directory: dataDir, synchronous, restored: options.restored ?? false })
   const hasher = options.hasher ?? new PasswordHasher()
   opened(() => hasher.close())
   opened(() => store.close())

@@ -21,7 +21,10 @@ describe('a function of tokens', () => {
     producer.say(caps('token'))
     const sent = await producer.next()
     const { data } = authOf(sent)
-    producer.say(Buffer.from(`00000010ffffffff${sent.seq.toString(16).padStart(8, '0')}0000000000000009`, 'hex'))
+    producer.say(
+      Buffer.from(`00000010ffffffff${sent.seq.toString(16).padStart(8, '0')}0000000000000009`, 'hex'),
+      caps('token'),
+    )
     return data
   }
 
@@ -116,7 +119,7 @@ test('a token as text is final: once withdrawn there is no other', async () => {
   const opening = connect('tcp://far:1', { token: 't' }, { clock: new FakeClock(), dial: network.dial })
   await producer.opened
   producer.say(caps('token'))
-  await producer.grant('AUTH token', 9)
+  await producer.grant('AUTH token', 9, caps('token'))
   const consumer = await opening
   const ended = new Promise((resolve) => consumer.on('closed', resolve))
   producer.say(notice(WITHDRAWN, 'the token was revoked'))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { connecting, following, loggedIn, settle } from './fake-producer.ts'
+import { connecting, FakeProducer, following, loggedIn, Setting, settle } from './fake-producer.ts'
 import { channelAnswer, noChannelAnswer, outcome, response, value, values } from './wire.ts'
 
 const NO_SUCH_METRIC = 7
@@ -41,7 +41,7 @@ describe('a consumer that names a channel', () => {
   })
 
   test('does not receive again what an earlier run has handled, and commits that', async () => {
-    const { producer, opening } = await connecting({ channel: 12, after: 5 })
+    const { producer, opening } = await connecting({ channel: 12, after: { generation: '', transaction: 5 } })
     await producer.takeUp(12, { 7: 'a' }, values(7, 4, 5, 6))
     const consumer = await opening
     expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(6)
@@ -50,11 +50,67 @@ describe('a consumer that names a channel', () => {
   })
 
   test('commits what an earlier run has handled even if nothing else comes', async () => {
-    const { producer, opening } = await connecting({ channel: 12, after: 5 })
+    const { producer, opening } = await connecting({ channel: 12, after: { generation: '', transaction: 5 } })
     await producer.takeUp(12, { 7: 'a' }, values(7, 3, 4, 5))
     await opening
     await producer.grant('COMMIT 3 through')
     expect(await producer.rest()).toEqual(['COMMIT 5 through'])
+  })
+
+  test('receives everything again from a producer of another generation, and is informed before', async () => {
+    const setting = new Setting()
+    const { network, producer } = setting
+    network.add(producer)
+    producer.generation = ['b']
+    const opening = setting.connect({ channel: 12, after: { generation: 'a', transaction: 5 } })
+    await producer.admit()
+    await producer.takeUp(12, { 7: 'a' }, values(7, 4, 5))
+    const consumer = await opening
+    const seen: unknown[] = []
+    consumer.on('restored', ({ before, generation }) => seen.push([before, generation]))
+    const loop = consumer[Symbol.asyncIterator]()
+    for (let count = 0; count < 2; count++) seen.push((await loop.next()).value?.transaction)
+    expect(seen).toEqual([['a', 'b'], 4, 5])
+    expect(consumer.generation).toBe('b')
+    expect(await producer.rest()).toEqual(['COMMIT 4 through'])
+  })
+
+  test('does not receive again what it handled in the same generation', async () => {
+    const setting = new Setting()
+    const { network, producer } = setting
+    network.add(producer)
+    producer.generation = ['a']
+    const opening = setting.connect({ channel: 12, after: { generation: 'a', transaction: 5 } })
+    await producer.admit()
+    await producer.takeUp(12, { 7: 'a' }, values(7, 4, 5, 6))
+    const consumer = await opening
+    consumer.on('restored', () => expect.unreachable())
+    expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(6)
+  })
+
+  test('is informed when the producer comes back from a backup, and receives its values again', async () => {
+    const setting = new Setting()
+    const { clock, network, producer } = setting
+    const next = new FakeProducer()
+    network.add(producer, next)
+    producer.generation = ['a']
+    next.generation = ['b']
+    const opening = setting.connect()
+    await producer.admit(12)
+    const consumer = await opening
+    await following({ producer, consumer }, 'm', 7)
+    const seen: unknown[] = []
+    consumer.on('restored', ({ before, generation }) => seen.push([before, generation]))
+    const loop = consumer[Symbol.asyncIterator]()
+    producer.say(values(7, 1, 2, 3))
+    for (let count = 0; count < 2; count++) seen.push((await loop.next()).value?.transaction)
+    producer.hangUp()
+    await settle()
+    clock.advance(10_000)
+    await next.admit(13)
+    await next.takeUp(12, { 7: 'm' }, values(7, 2, 3))
+    for (let count = 0; count < 2; count++) seen.push((await loop.next()).value?.transaction)
+    expect(seen).toEqual([1, 2, ['a', 'b'], 2, 3])
   })
 
   test('fails if the channel does not exist, and leaves nothing open', async () => {

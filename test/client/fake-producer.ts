@@ -13,7 +13,7 @@ import {
   type TransportListener,
 } from '../../client/index.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { caps, channelAnswer, response, type Sent, textOf } from './wire.ts'
+import { caps, channelAnswer, offers, response, type Sent, textOf } from './wire.ts'
 
 export class FakeProducer implements Transport {
   readonly encrypted: boolean = false
@@ -25,6 +25,8 @@ export class FakeProducer implements Transport {
   hex = ''
   /** How often something was sent. */
   sends = 0
+  /** What names the history of its transaction ids. */
+  generation: readonly string[] = []
   isPaused = false
   isClosed = false
   #listener: TransportListener | undefined
@@ -80,7 +82,8 @@ export class FakeProducer implements Transport {
   async admit(channel = 9): Promise<void> {
     await this.opened
     this.say(caps('password'))
-    await this.grant('AUTH password', channel)
+    // After a login the producer repeats its capabilities [MON 6.4].
+    await this.grant('AUTH password', channel, offers({ auth: ['password'], generation: this.generation }))
   }
 
   /** Has the client take up a channel that binds this; `frames` follow the response to SET_CHANNEL directly. */

@@ -6,7 +6,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Calls, type Consumer, type ListenOptions, listen, type Sample } from '../../client/index.ts'
 import { Authority, type Issued } from '../support/certificates.ts'
 import { StreamProducer } from './stream-producer.ts'
-import { auth, authOf, caps, channelAnswer, response, scramServer, textOf, values } from './wire.ts'
+import { auth, authOf, caps, channelAnswer, offers, response, scramServer, textOf, values } from './wire.ts'
 
 const CHANNEL = 77
 const secret = 'pencil-pencil-pencil'
@@ -48,7 +48,7 @@ async function admit(producer: StreamProducer, channel = CHANNEL, ...frames: Uin
   expect(isProven).toBe(true)
   producer.say(response(final.seq, 1, 0), auth(serverFinal))
   const { seq } = await producer.next()
-  producer.say(response(seq, 0, channel), ...frames)
+  producer.say(response(seq, 0, channel), offers({}), ...frames)
 }
 
 /** Says what the channel binds, and that is all that is asked. */
@@ -148,7 +148,9 @@ describe('a connection of a producer', () => {
   })
 
   test('does not hand out again what an earlier run has handled', async () => {
-    const calls = await listening({ after: (channel) => (channel === CHANNEL ? 11 : undefined) })
+    const calls = await listening({
+      after: (channel) => (channel === CHANNEL ? { generation: '', transaction: 11 } : undefined),
+    })
     const producer = await call(calls)
     await admit(producer, CHANNEL, values(5, 10, 11, 12))
     await tellNames(producer)

@@ -16,12 +16,14 @@ function opened() {
   const failures: Error[] = []
   const held: boolean[] = []
   const gaps: number[] = []
+  const restored: string[] = []
   const mailbox = new Mailbox({
     after: undefined,
     isExplicit: false,
     subscriptions: new Subscriptions(),
     awaited: { take: () => false },
     gap: ({ transaction }) => gaps.push(transaction),
+    restored: ({ generation }) => restored.push(generation),
     hold: (isHeld) => held.push(isHeld),
     commit: (transaction, through) => {
       sent.push(through ? `..${transaction}` : `${transaction}`)

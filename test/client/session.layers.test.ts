@@ -45,7 +45,7 @@ describe('the layer tls', () => {
     await producer.grant('WRAP tls', CHANGED)
     underTls(producer)
     producer.say(caps('password'))
-    await producer.grant('AUTH password', 9)
+    await producer.grant('AUTH password', 9, caps('password'))
     const consumer = await opening
     expect([consumer.channel, consumer.isConfidential, consumer.capabilities?.auth]).toEqual([9, true, ['password']])
     await consumer.close()
@@ -118,7 +118,7 @@ describe('the layer tls', () => {
       await each.grant('WRAP tls', CHANGED)
       underTls(each)
       each.say(caps('password'))
-      await each.grant('AUTH password', 9)
+      await each.grant('AUTH password', 9, caps('password'))
     }
     await admit(producer)
     const consumer = await opening

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type Credentials, connect } from '../../client/index.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeProducer } from './fake-producer.ts'
-import { auth, authOf, caps, response, scramServer } from './wire.ts'
+import { auth, authOf, caps, offers, response, scramServer } from './wire.ts'
 
 const pencil: Credentials = { identity: 'user', password: 'pencil' }
 
@@ -34,7 +34,7 @@ describe('scram-sha-256', () => {
     producer.say(response(final.seq, 1, 0), auth(serverFinal))
     const last = await producer.next()
     expect(authOf(last)).toEqual({ method: '', data: '' })
-    producer.say(response(last.seq, 0, 9))
+    producer.say(response(last.seq, 0, 9), offers({}))
     const consumer = await opening
     expect(consumer.channel).toBe(9)
     expect(consumer.isConfidential).toBe(false)
@@ -60,7 +60,7 @@ describe('scram-sha-256', () => {
     const { opening } = await open(producer)
     producer.say(caps('scram-sha-256'))
     const { seq } = steps === 1 ? await producer.next() : (await proven(producer)).final
-    producer.say(response(seq, 0, 9))
+    producer.say(response(seq, 0, 9), offers({}))
     await expect(opening).rejects.toMatchObject({ code: 'SERVER_NOT_PROVEN' })
     expect(producer.isClosed).toBe(true)
   })
@@ -78,7 +78,7 @@ describe('a password', () => {
         '00',
       ),
     )
-    producer.say(response(seq, 0, 5))
+    producer.say(response(seq, 0, 5), offers({}))
     expect((await opening).channel).toBe(5)
   })
 
@@ -94,7 +94,7 @@ describe('a password', () => {
     const producer = new FakeProducer({ loopback: false, encrypted: true })
     const { opening } = await open(producer)
     producer.say(caps('password'))
-    producer.say(response((await producer.next()).seq, 0, 5))
+    producer.say(response((await producer.next()).seq, 0, 5), offers({}))
     expect((await opening).isConfidential).toBe(true)
   })
 

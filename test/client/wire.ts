@@ -23,9 +23,17 @@ export function frame(...parts: readonly Uint8Array[]): Buffer {
 
 export const caps = (...auth: readonly string[]): Buffer => offers({ auth })
 
-export function offers({ auth = [], layer = [] }: { readonly auth?: readonly string[]; readonly layer?: string[] }) {
+export function offers({
+  auth = [],
+  layer = [],
+  generation = [],
+}: {
+  readonly auth?: readonly string[]
+  readonly layer?: string[]
+  readonly generation?: readonly string[]
+}) {
   const text = (name: string) => (value: string) => Buffer.concat([opaque(name), word(7), opaque(value)])
-  const texts = [...auth.map(text('auth')), ...layer.map(text('layer'))]
+  const texts = [...auth.map(text('auth')), ...layer.map(text('layer')), ...generation.map(text('generation'))]
   const limit = Buffer.concat([opaque('max_frame'), word(2), word(65536)])
   return frame(word(0xfffffffe), word(1), word(1), word(texts.length + 1), ...texts, limit)
 }

@@ -7,6 +7,7 @@ import { formatIdentity } from '../../../auth/identity.ts'
 import { ADMIN_ROLE, type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
+import type { BackupProgress } from '../../../storage/store.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
@@ -69,6 +70,8 @@ function describeStatus({ name, state, detail, counters }: SensorStatus): Field[
 export interface Stats {
   readonly software: string
   readonly name: string
+  /** Names the history of transaction ids. */
+  readonly generation: string
   readonly uptimeSeconds: number
   readonly connections: number
   readonly channels: number
@@ -90,11 +93,14 @@ export interface Stats {
     /** Passwords that found no place in the queue of those to be checked so far. */
     readonly refusedPasswords: number
   }
+  /** Only for admins, while a backup is made. */
+  readonly backup?: BackupProgress | undefined
 }
 
 export interface StatsOptions {
   readonly software: string
   readonly name: string
+  readonly generation: string
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly quotas: Quotas
   readonly registry: Pick<Registry, 'all' | 'count'>
@@ -105,12 +111,14 @@ export interface StatsOptions {
   readonly hasher: { readonly refused: number }
   readonly host: { readonly unstored: number }
   readonly storage: { readonly state: string }
+  readonly backups: { readonly progress: BackupProgress | undefined }
   readonly faults: { readonly count: number }
 }
 
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
-  const { software, name, clock, quotas, registry, sessions, hasher, host, storage, faults } = server
+  const { software, name, generation, clock, quotas, registry, sessions, hasher, host, storage, backups, faults } =
+    server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -119,11 +127,12 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   const ofAll = () => {
     const { unauthenticated, evicted, refused } = sessions.admission
     const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
-    return { connections: sessions.count, channels: registry.count, admission }
+    return { connections: sessions.count, channels: registry.count, admission, backup: backups.progress }
   }
   return ({ tenant, role }) => ({
     software,
     name,
+    generation,
     uptimeSeconds: (clock.monotonicMs() - started) / 1000,
     ...(role === ADMIN_ROLE ? ofAll() : ofTenant(tenant)),
     unstoredBytes: host.unstored,
@@ -145,8 +154,8 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
     },
     show(identity) {
       const stat = stats(identity)
-      const { software, name, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
-      const { storage, faults, admission } = stat
+      const { software, name, generation, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
+      const { storage, faults, admission, backup } = stat
       const count = (field: string, value: number): Field => ({
         name: field,
         type: UINT64,
@@ -157,6 +166,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
         value: [
           { name: 'software', type: STRING, value: software },
           { name: 'name', type: STRING, value: name },
+          { name: 'generation', type: STRING, value: generation },
           { name: 'uptime', type: DOUBLE, value: uptimeSeconds },
           count('connections', connections),
           count('channels', channels),
@@ -172,6 +182,9 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
                 count('refused_connections', admission.refused),
                 count('refused_passwords', admission.refusedPasswords),
               ]),
+          ...(backup === undefined
+            ? []
+            : [count('backup_copied_bytes', backup.copiedBytes), count('backup_total_bytes', backup.totalBytes)]),
         ],
       }
     },

@@ -7,8 +7,8 @@ import { listen } from '../../../client/index.ts'
 
 const [url = '', file = ''] = process.argv.slice(2)
 const lines = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []
-const last = lines.at(-1)?.split(' ')[0]
-const after = last ? Number(last) : undefined
+const [last, , generation = ''] = lines.at(-1)?.split(' ') ?? []
+const after = last ? { generation, transaction: Number(last) } : undefined
 const secret = process.env['CHANNEL_SECRET'] ?? ''
 const refused = (error: Error) => console.error(error.message)
 const calls = await listen({ url, identity: 'admin', secret, after: () => after, refused })
@@ -16,6 +16,6 @@ console.log(calls.address.port)
 
 for await (const consumer of calls) {
   for await (const sample of consumer) {
-    appendFileSync(file, `${sample.transaction} ${(sample.plain as { value: number }).value}\n`)
+    appendFileSync(file, `${sample.transaction} ${(sample.plain as { value: number }).value} ${consumer.generation}\n`)
   }
 }

@@ -3,7 +3,15 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
-import type { AuditRow, BackupProgress, Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../../storage/store.ts'
+import type {
+  AuditRow,
+  BackupProgress,
+  Batch,
+  BlockBytes,
+  Recovered,
+  Store,
+  StoreEvents,
+} from '../../../../storage/store.ts'
 import { MemoryStore } from '../../../support/memory-store/store.ts'
 import type { Storage } from './world.ts'
 

@@ -34,6 +34,7 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
   const stats = {
     software: 'cinnabar/1',
     name: 'n1',
+    generation: '0123456789abcdef',
     uptimeSeconds: 1.5,
     connections: 1,
     channels: 2,
@@ -45,6 +46,7 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
   const fields = [
     ['software', 'cinnabar/1'],
     ['name', 'n1'],
+    ['generation', '0123456789abcdef'],
     ['uptime', 1.5],
     ['connections', 1],
     ['channels', 2],

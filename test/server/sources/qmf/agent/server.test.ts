@@ -26,6 +26,7 @@ describe('what is shown', () => {
     const stats = {
       software,
       name,
+      generation: '',
       uptimeSeconds: 1.5,
       connections: 2,
       channels: 3,

@@ -1,0 +1,119 @@
+/** `cinnabar backup` and `cinnabar restore`: copies of the database, and a copy in its place. */
+import { randomBytes } from 'node:crypto'
+import { closeSync, constants, copyFileSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import type { Consumer } from '../../client/index.ts'
+import { readConfiguration } from '../configuration.ts'
+import { checkOutcome, runControl } from '../control.ts'
+import { ExitCode, Failure } from '../failure.ts'
+import { formatValue } from '../format.ts'
+import type { LoginOptions } from '../login.ts'
+import { fieldNumber, toRecords } from '../records.ts'
+import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** How often progress is shown. */
+const PROGRESS_MS = 1000
+
+const AFTER_BACKUP = `
+The copy has everything that was durable when it ended. The server makes it in the directory \`backups\` of its data
+directory, from where it is moved to FILE; so there has to be room for it in both places.`
+
+const AFTER_RESTORE = `
+Stop the server first, and start it afterwards. Consumers are informed: values that were committed after the backup was made
+come again, and those that arrived after it are lost, which each channel reports by a GAP. The database that was there is
+kept beside it. Secrets and configuration are not in a backup.`
+
+export function addBackup(program: Command, cli: Cli): void {
+  withLoginOptions(program.command('backup'))
+    .description('copy the database of a running server to a new file')
+    .argument('<file>', 'the new file')
+    .addHelpText('after', AFTER_BACKUP)
+    .action(async (file: string, options: LoginOptions) => {
+      if (existsSync(file)) throw new Failure(ExitCode.USAGE, `${file} exists already: choose another name`)
+      await withConsumer(cli, options, async (consumer) => {
+        const path = await makeCopy(consumer, cli.terminal)
+        moveTo(path, file)
+        cli.terminal.note(`${resolve(file)} is complete`)
+      })
+    })
+}
+
+/** Returns the path of the copy on the machine of the server. */
+async function makeCopy(consumer: Consumer, terminal: Terminal): Promise<string> {
+  const name = `${randomBytes(8).toString('hex')}.db`
+  const showing = setInterval(() => void showProgress(consumer, terminal).catch(() => {}), PROGRESS_MS)
+  try {
+    const result = await runControl(consumer, 'storage.backup', { file: name })
+    checkOutcome('storage.backup', result)
+    return formatValue(result.value)
+  } finally {
+    clearInterval(showing)
+  }
+}
+
+async function showProgress(consumer: Consumer, terminal: Terminal): Promise<void> {
+  if (!terminal.isWatched) return
+  const { value } = await consumer.query('producer.stats')
+  const [record] = toRecords(value)?.records ?? []
+  const [copied, total] = ['backup_copied_bytes', 'backup_total_bytes'].map((field) =>
+    fieldNumber(record ?? [], field),
+  ) as [number, number]
+  if (total > 0) terminal.note(`${Math.floor((copied / total) * 100)} % of ${Math.ceil(total / 2 ** 20)} MiB copied`)
+}
+
+/** Never replaces a file, and takes no space twice on one file system. */
+function moveTo(path: string, file: string): void {
+  try {
+    try {
+      linkSync(path, file)
+    } catch (error) {
+      if (!isOtherFileSystem(error)) throw error
+      copyFileSync(path, file, constants.COPYFILE_EXCL)
+      const copy = openSync(file, 'r')
+      fsyncSync(copy)
+      closeSync(copy)
+    }
+    rmSync(path)
+  } catch (error) {
+    const { message } = error as Error
+    throw new Failure(
+      ExitCode.FAILED,
+      `the backup is complete, but not where you wanted it: it is ${path}, on the machine of the server\n${message}`,
+      { cause: error },
+    )
+  }
+}
+
+function isOtherFileSystem(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && ['EXDEV', 'EPERM', 'ENOTSUP'].includes(String(error.code))
+}
+
+export function addRestore(program: Command, { terminal }: Cli): void {
+  program
+    .command('restore')
+    .description('put a backup in the place of the database, while the server is stopped')
+    .argument('<file>', 'a file that `cinnabar backup` has made')
+    .option('--config <file>', 'TOML file of the server (CINNABAR_CONFIG), which names the data directory')
+    .addHelpText('after', AFTER_RESTORE)
+    .action(async (file: string, { config }: { config?: string }) => {
+      const { producer } = await readConfiguration(config, terminal.env)
+      // The server is loaded only here, so that the other commands start fast.
+      const { restoreBackup } = await import('../../server/start/server.ts')
+      const directory = resolve(producer.dataDir)
+      const replaced = orFailure(() => restoreBackup({ file, directory }))
+      terminal.note(`${file} is the database of ${directory} now`)
+      if (replaced !== undefined)
+        terminal.note(`the one that was there is ${replaced}: delete it when you do not need it`)
+    })
+}
+
+function orFailure<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Error && error.name === 'StorageError')) throw error
+    throw new Failure(ExitCode.FAILED, error.message, { cause: error })
+  }
+}
