@@ -392,9 +392,8 @@ export class Queue implements Journaled {
   }
 
   /**
-   * Everything is restored; `clean` is what `restoreNumbers` returned, and with `reason` the database is an older one. After an
-   * unclean end a GAP reports that values may be missing; so does one for blocks that are damaged and gone: the ledger knows
-   * how many values they had [MON 8].
+   * Everything is restored; `clean` is what `restoreNumbers` returned. After an unclean end a GAP with `reason` reports that
+   * values may be missing; so does one for blocks that are damaged and gone: the ledger knows how many they had [MON 8].
    */
   recovered(clean: boolean, reason: 'restart' | 'restored' = 'restart'): void {
     const ledger = this.#ledger

@@ -93,8 +93,8 @@ export interface Stats {
     /** Passwords that found no place in the queue of those to be checked so far. */
     readonly refusedPasswords: number
   }
-  /** Only for admins, while a backup is made. */
-  readonly backup?: BackupProgress | undefined
+  /** Only for admins: the backup that is being made. */
+  readonly backup?: BackupProgress
 }
 
 export interface StatsOptions {
@@ -115,6 +115,8 @@ export interface StatsOptions {
   readonly faults: { readonly count: number }
 }
 
+const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
+
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
   const { software, name, generation, clock, quotas, registry, sessions, hasher, host, storage, backups, faults } =
@@ -127,7 +129,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   const ofAll = () => {
     const { unauthenticated, evicted, refused } = sessions.admission
     const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
-    return { connections: sessions.count, channels: registry.count, admission, backup: backups.progress }
+    return { connections: sessions.count, channels: registry.count, admission, backup: backups.progress ?? NO_BACKUP }
   }
   return ({ tenant, role }) => ({
     software,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Admission, type AdmissionLimits, type Place } from '../../../server/sessions/admission.ts'
+import { Admission, type AdmissionLimits, type ConnectionPlace } from '../../../server/sessions/admission.ts'
 
 const EVE = '192.0.2.1'
 const BOB = '198.51.100.1'
@@ -15,7 +15,7 @@ class Door {
     this.admission = new Admission({ connections: 1000, unauthenticatedPerNetwork: 1000, ...limits })
   }
 
-  enter(address: string, name = address): Place | undefined {
+  enter(address: string, name = address): ConnectionPlace | undefined {
     return this.admission.enter(address, () => this.evicted.push(name))
   }
 
@@ -27,7 +27,7 @@ class Door {
     return refused
   }
 
-  logIn(address: string, isAdmin = false): Place {
+  logIn(address: string, isAdmin = false): ConnectionPlace {
     const place = this.enter(address, 'authenticated')
     if (place === undefined) throw new Error('there was no place')
     this.admission.authenticated(place, isAdmin)
@@ -61,7 +61,7 @@ describe('connections of one network before AUTH', () => {
   it('make room when they have logged in or ended', () => {
     const door = new Door({ unauthenticatedPerNetwork: 2 })
     door.logIn(EVE)
-    const place = door.enter(EVE) as Place
+    const place = door.enter(EVE) as ConnectionPlace
     door.admission.leave(place)
     door.admission.leave(place)
     door.flood(EVE, 2)
