@@ -145,6 +145,7 @@ export class Registry {
     }
     const queue = new Queue(row.id, row.origin, row, host, listener, quotas.of(owner.tenant).queued)
     const outbox = new Outbox({
+      tenant: owner.tenant,
       queue,
       turn,
       clock,

@@ -61,7 +61,7 @@ async function open(settings = {}): Promise<Link> {
   await rig.open()
   const { queue } = rig
   const failed = (error: unknown): void => void failures.push(String(error))
-  outbox = new Outbox({ queue, turn, clock, read, standstill: () => standstills++, failed })
+  outbox = new Outbox({ tenant: 'acme', queue, turn, clock, read, standstill: () => standstills++, failed })
   const link = new Link()
   outbox.attach(link)
   rig.append(7, 1)
