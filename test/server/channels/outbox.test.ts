@@ -1,12 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Block } from '../../../server/channels/block.ts'
 import { type ChannelConnection, Outbox } from '../../../server/channels/outbox.ts'
-import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
+import { type Phase, TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { describeFrames, Rig } from './rig.ts'
 
 class HandTurn extends TurnScheduler {
-  override schedule(): void {}
+  readonly scheduled: Phase[] = []
+  override schedule(phase: Phase): void {
+    this.scheduled.push(phase)
+  }
 }
 
 /** A link that drains on demand. */
@@ -89,6 +92,21 @@ describe('the outbox', () => {
     expect(link.frames).toEqual(['VALUE 9 0 @5', 'VALUE 7 101 @2'])
     outbox.detach()
     expect(outbox.answer(() => {})).toBe(false)
+  })
+
+  it('has answers sent at the end of the turn, whatever values wait for', async () => {
+    await open()
+    const answer = () => outbox.answer((writer) => writer.uint32(24).uint32(9).uint53(0).uint53(5).uint32(11))
+    turn.scheduled.length = 0
+    answer()
+    answer()
+    expect(turn.scheduled).toEqual(['answer'])
+    outbox.detach()
+    outbox.attach(new Link(), true)
+    answer()
+    expect(turn.scheduled).toEqual(['answer'])
+    outbox.resume()
+    expect(turn.scheduled).toEqual(['answer', 'answer', 'send'])
   })
 
   it('forgets answers of an id that was stopped, and no others', async () => {
