@@ -88,8 +88,13 @@ export class Registry {
     quotas.of(owner.tenant).channels.needsRoom(more)
     const mine = this.of(owner.userId)
     const most = maxPerIdentity - more
-    if (mine.size <= most || [...mine].filter(({ stored }) => stored).length <= most) return
-    throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
+    if (mine.size <= most) return
+    const has = [...mine].filter(({ stored }) => stored).length
+    if (has <= most) return
+    throw new StatusError(
+      'QUOTA_EXCEEDED',
+      `this identity has ${has} channels, of at most ${maxPerIdentity}, and ${more} more are needed; delete ${has - most}`,
+    )
   }
 
   /** A new channel. With a `url` the producer makes its connections [MON 14]. */

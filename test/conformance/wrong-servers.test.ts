@@ -239,7 +239,7 @@ const wrongs: readonly Wrong[] = [
     script: '12/tls-ends-an-exchange',
     says: 'RESPONSE 00000002 INVALID_ARGUMENT',
   },
-  { is: 'bytes behind a WRAP', keepsOpen: true, isSilent: true, script: '12/tls-bytes-behind-wrap', says: 'closed A' },
+  { is: 'bytes after a WRAP', keepsOpen: true, isSilent: true, script: '12/tls-bytes-after-wrap', says: 'closed A' },
   {
     is: 'deflate before AUTH',
     mutation: offering('layer', 'deflate'),
@@ -381,7 +381,7 @@ describe('the kit, called, notices', () => {
     let made = 0
     let port: number | undefined
     const call = await startMutatingCall(() => (++made > calls ? undefined : port), mutation, { keepsOpen })
-    // The producer is told to call the proxy instead of the kit.
+    // The producer is asked to call the proxy instead of the kit.
     const command = (frame: Buffer): Buffer => {
       const [url = '', digits] = /tcp:\/\/127\.0\.0\.1:(\d{5})/.exec(frame.toString('latin1')) ?? []
       if (digits === undefined) return frame
