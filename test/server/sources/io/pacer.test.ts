@@ -178,7 +178,7 @@ describe('datagrams', () => {
     for (let port = 1; port <= 20; port++) feed.push(datagram(port))
     expect(taken).toEqual([])
     await turn()
-    expect(taken).toHaveLength(8)
+    expect(taken).toHaveLength(5)
     while (taken.length < 20) await turn()
     expect(taken).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
   })
@@ -186,7 +186,7 @@ describe('datagrams', () => {
   it('that find no room are dropped and counted', async () => {
     const bench = new Bench()
     let taken = 0
-    const feed = new DatagramFeed(bench.turns, () => taken++)
+    const feed = new DatagramFeed(bench.turns, () => void taken++)
     for (let n = 0; n < 5000; n++) feed.push(datagram(n))
     expect(feed.dropped).toBe(5000 - 4096)
     await turn()

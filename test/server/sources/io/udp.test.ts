@@ -21,7 +21,7 @@ async function listen(host: string, options: Partial<UdpOptions> = {}) {
     key: 'gmetric.listen',
     rival: 'gmond or another server',
     turns: new FeedTurns(systemClock()),
-    packet: (bytes, source) => received.push({ text: Buffer.from(bytes).toString(), source }),
+    packet: (bytes, source) => void received.push({ text: Buffer.from(bytes).toString(), source }),
     packetFailed: (error) => expect.unreachable(String(error)),
     failed: (error) => expect.unreachable(String(error)),
     ...options,
@@ -155,7 +155,7 @@ describe('datagrams that the kernel threw away', () => {
   // Only Linux tells.
   test.skipIf(!existsSync('/proc/net/udp'))('and those that arrived are together what was sent', async () => {
     let received = 0
-    const { listening } = await listen('127.0.0.1', { packet: () => received++ })
+    const { listening } = await listen('127.0.0.1', { packet: () => void received++ })
     expect(listening.kernelDrops()).toBe(0)
     // Nothing is read while the program runs, and 80 MB are more than any usual buffer.
     const sent = 2000
