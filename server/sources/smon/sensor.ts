@@ -29,8 +29,8 @@ const DATAGRAM_SOURCE_MS = 240_000
 const MAX_STRING_BYTES = 65_536
 /** The limit for the names and texts of one stream together. */
 const MAX_STREAM_BYTES = 1 << 20
-/** The limit for the names and texts of all streams together. */
-const MAX_STREAMS_BYTES = 64 << 20
+/** The limit for the names and texts of the tokens of all streams together. */
+const MAX_TOKEN_BYTES = 64 << 20
 /** The limit for last values that are text: those of all metrics, and those of one source. */
 const MAX_TEXT_BYTES = 64 << 20
 const MAX_SOURCE_TEXT_BYTES = 16 << 20
@@ -70,8 +70,8 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     sourcesFull: 0,
     metricsFull: 0,
     tokensFull: 0,
-    bytesFull: 0,
-    textsFull: 0,
+    tokenBytesFull: 0,
+    textBytesFull: 0,
     indexesFull: 0,
     overQuota: 0,
   }
@@ -83,8 +83,8 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
   readonly #sources = new Map<string, SmonSource>()
   readonly #streams = new Set<SmonStream>()
   readonly #tokens: SmonBudget
-  readonly #bytes: SmonBudget
-  readonly #texts: SmonBudget
+  readonly #tokenBytes: SmonBudget
+  readonly #textBytes: SmonBudget
   /** The number of sources that send datagrams. */
   #datagramSources = 0
   #lastError = ''
@@ -104,8 +104,8 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     const { counters } = this
     const { maxTokens, maxMetrics } = config
     this.#tokens = new SmonBudget(Math.max(maxTokens, TOKENS_A_METRIC * maxMetrics), () => counters.tokensFull++)
-    this.#bytes = new SmonBudget(MAX_STREAMS_BYTES, () => counters.bytesFull++)
-    this.#texts = new SmonBudget(MAX_TEXT_BYTES, () => counters.textsFull++)
+    this.#tokenBytes = new SmonBudget(MAX_TOKEN_BYTES, () => counters.tokenBytesFull++)
+    this.#textBytes = new SmonBudget(MAX_TEXT_BYTES, () => counters.textBytesFull++)
     this.indexes = new SmonBudget(INDEXES_A_METRIC * maxMetrics, () => counters.indexesFull++)
     this.#limits = {
       maxTokens,
@@ -113,7 +113,7 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
       maxStringBytes: MAX_STRING_BYTES,
       maxBytes: MAX_STREAM_BYTES,
       maxIndexDepth: MAX_INDEX_DEPTH,
-      shared: { tokens: this.#tokens, bytes: this.#bytes },
+      shared: { tokens: this.#tokens, bytes: this.#tokenBytes },
     }
   }
 
@@ -190,8 +190,8 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
         sources: this.#sources.size,
         metrics: this.seriesCount,
         tokens: this.#tokens.used,
-        bytes: this.#bytes.used,
-        textBytes: this.#texts.used,
+        tokenBytes: this.#tokenBytes.used,
+        textBytes: this.#textBytes.used,
         indexes: this.indexes.used,
       },
     }
@@ -237,7 +237,7 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
   #source(name: string): SmonSource {
     const known = this.#sources.get(name)
     if (known !== undefined) return known
-    const texts = new SmonBudget(MAX_SOURCE_TEXT_BYTES, () => this.counters.textsFull++, this.#texts)
+    const texts = new SmonBudget(MAX_SOURCE_TEXT_BYTES, () => this.counters.textBytesFull++, this.#textBytes)
     const source = new SmonSource(name, texts)
     this.#sources.set(name, source)
     return source

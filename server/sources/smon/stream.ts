@@ -17,15 +17,14 @@ const { UINT64, STRING } = BasicType
 const UINT64_BYTES = 12
 
 /**
- * What is done before the feed may be asked to wait: so many values that are sent to nobody, or so many times that a value is
- * sent, with a millisecond at most in mind. What costs more than a value counts for several, because a sender chooses what its
- * bytes ask for: two of them are a text of 64 KiB.
+ * The work that is done at once, about a millisecond: a value counts 1, and 1 for each subscription to it. What costs more
+ * counts more, because a sender chooses what its bytes ask for: two of them may be a text of 64 KiB.
  */
-const WORK_AT_ONCE = 1_024
+const WORK_AT_ONCE = 2_048
 /** The bytes of a text that cost as much as a value. */
 const TEXT_BYTES_A_VALUE = 256
 /** The work of a definition, and of a value whose series is searched for, or created, by name. */
-const WORK_BY_NAME = 32
+const WORK_BY_NAME = 64
 
 /**
  * A metric of a source, optionally with an index. Its last value is kept as it is sent (basic type and value in XDR), so that

@@ -22,7 +22,7 @@ const CONFIG: SmonConfig = {
 export class FakeHub implements SmonHub {
   /** The steps of work that are done at once. */
   stepsAtOnce = Number.POSITIVE_INFINITY
-  running: Steps<void> | undefined
+  readonly #work: Steps<void>[] = []
   #reported: string[] = []
 
   born(_sensor: ListeningSensor, series: Series): void {
@@ -45,13 +45,14 @@ export class FakeHub implements SmonHub {
   }
 
   run(_sensor: ListeningSensor, steps: Steps<void>): void {
-    this.running = steps
+    this.#work.push(steps)
     for (let left = this.stepsAtOnce; left > 0 && this.step(); left--);
   }
 
-  /** Does a step of the work that was run last; returns whether more is left to do. */
+  /** Does a step of the work that waits longest; returns whether there is more. */
   step(): boolean {
-    return this.running?.next().done === false
+    if (this.#work[0]?.next().done === true) this.#work.shift()
+    return this.#work.length > 0
   }
 
   /** What was reported since the last look. */
