@@ -127,9 +127,8 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     const name = this.#nameIfAllowed(address, port)
     if (name === undefined || !this.#hasPlace()) return undefined
     const source = this.#source(name)
-    source.streams++
     this.counters.streams++
-    const stream = new SmonStream(source, this, this.#limits)
+    const stream = this.#stream(source)
     this.#streams.add(stream)
     return {
       push: (bytes) => stream.push(bytes, this.#clock.microseconds()),
@@ -151,7 +150,7 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
       this.counters.overQuota++
       return undefined
     }
-    const steps = this.#take(bytes, new SmonStream(source, this, this.#limits))
+    const steps = this.#take(bytes, this.#stream(source))
     return steps.next().done === true ? undefined : steps
   }
 
@@ -252,15 +251,19 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
   #close(stream: SmonStream): void {
     if (!this.#streams.delete(stream)) return
     this.#ended(stream)
-    stream.source.streams--
-    this.#leave(stream.source)
   }
 
-  /** Adds the counters of a stream that has ended to those of the sensor. */
+  #stream(source: SmonSource): SmonStream {
+    source.streams++
+    return new SmonStream(source, this, this.#limits)
+  }
+
   #ended(stream: SmonStream): void {
     this.counters.skippedBytes += stream.skipped
     if (stream.valid && !stream.complete) this.counters.cutOff++
     stream.end()
+    stream.source.streams--
+    this.#leave(stream.source)
   }
 
   /** Ends the series of a source that is not used any more. */

@@ -23,7 +23,7 @@ const UINT64_BYTES = 12
 const WORK_AT_ONCE = 2_048
 /** The bytes of a text that cost as much as a value. */
 const TEXT_BYTES_A_VALUE = 256
-/** The work of a definition, and of a value whose series is searched for, or created, by name. */
+/** The work of a definition, of a value whose series is searched for, or created, by name, and of an error. */
 const WORK_BY_NAME = 64
 
 /**
@@ -117,7 +117,7 @@ function writeText(tail: Uint8Array, view: DataView, bytes: Uint8Array): void {
  */
 export class SmonSource {
   readonly name: string
-  /** Open streams. */
+  /** Open streams, and datagrams under way. */
   streams = 0
   /** When its last datagram came, monotonic ms; undefined if it sends none. */
   datagramMs: number | undefined
@@ -265,11 +265,13 @@ export class SmonStream implements SmonSink {
   }
 
   reset(): void {
+    this.#spend(WORK_BY_NAME)
     this.#forget()
     this.#receiver.counters.resets++
   }
 
   invalid(error: ProtocolError): void {
+    this.#spend(WORK_BY_NAME)
     this.#forget()
     this.#receiver.invalid(this.source, error)
   }

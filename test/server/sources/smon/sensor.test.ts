@@ -297,6 +297,19 @@ describe('a datagram', () => {
     expect(sensor.status().counters).toMatchObject({ tokens: 0, tokenBytes: 0, cutOff: 0 })
   })
 
+  test('that takes longer than the silence after which its source ends is taken to its end', () => {
+    const { sensor, hub, clock } = makeSensor(new FakeHub())
+    const many = stream('00 05', "'uaaaa'", '01 64', '0001'.repeat(3_000))
+    const steps = sensor.datagram(many, '192.0.2.7', 1)!
+    hub.news()
+    clock.advance(240_001)
+    sensor.sweep()
+    expect(sensor.status().counters).toMatchObject({ sources: 1 })
+    finish(steps)
+    expect(hub.news().slice(-2)).toEqual([`${A} = 3100`, `died ${A}`])
+    expect(sensor.status().counters).toMatchObject({ sources: 0, metrics: 0, tokens: 0, values: 3_001 })
+  })
+
   test('that is cut or wrong is counted and harms no other', () => {
     const { sensor, hub } = makeSensor(new FakeHub())
     sensor.datagram(DEFINE_A.subarray(0, 5), '192.0.2.7', 1)
