@@ -252,6 +252,7 @@ export class Queue implements Journaled {
   detach(): void {
     this.#persistence.isConnected = false
     this.#delivery.detach()
+    this.#losses.detached()
     if (this.#settings.overflow === 'keep-latest') this.#supersedeOlder()
   }
 
