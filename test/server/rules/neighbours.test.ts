@@ -222,3 +222,25 @@ describe('the end of a channel with much on it', () => {
     expect(turns).toBeGreaterThan(5)
   })
 })
+
+it('the metric ids of a connection that ends, and that it never bound, take their share of each turn', async () => {
+  const IDS = 400
+  const [eve, bob] = [await producer.seat('eve', 'globex'), await producer.seat('bob')]
+  const { instances, accounts } = producer.server.parts.producer
+  const user = accounts.find('globex', 'eve')?.id as number
+  for (let count = 0; count < IDS; count++) await eve.collect('crowd.m0')
+  clock.lookMs = LOOK_MS
+  eve.peer.destroy()
+  let [most, before] = [0, instances.of(user).length]
+  expect(before).toBe(IDS)
+  for (let turns = 0; before > 0 && turns < 1_000; turns++) {
+    await turn()
+    const left = instances.of(user).length
+    most = Math.max(most, before - left)
+    before = left
+  }
+  clock.lookMs = 0
+  expect(before).toBe(0)
+  expect(most).toBeLessThanOrEqual(60)
+  await bob.ok((seq) => command.nop(seq))
+})
