@@ -126,6 +126,14 @@ export class Hub {
     if (sensor.polled === false) return this.#work.run(this.#births.partyOf(sensor), this.#resumed(sensor))
   }
 
+  /** Does work of a sensor in steps, as work of its tenant. What a step throws is a fault of the sensor, and ends the work. */
+  run(sensor: Sensor, steps: Steps<void>): void {
+    this.#work.add(this.#births.partyOf(sensor), {
+      step: () => steps.next().done === true,
+      failed: (error) => this.faults.report(sensor, error),
+    })
+  }
+
   *#resumed(sensor: ListeningSensor): Steps<void> {
     yield* this.demand.matchAll()
     for (const binding of this.#bound) yield* this.#matchSeries(binding, sensor)

@@ -156,6 +156,26 @@ test('closing ends all taps', () => {
   expect([sink.frames.length, metrics.clock.timers]).toEqual([0, 0])
 })
 
+test('work of a sensor is done in steps, over several turns; what a step throws is a fault of the sensor', () => {
+  const clock = new FakeClock()
+  const turns: (() => void)[] = []
+  let nowMs = 0
+  const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
+  const hub = new Hub(clock, new Fences(), undefined, undefined, work)
+  const sensor = new PushSensor(hub)
+  let done = 0
+  function* steps() {
+    for (; done < 20; done++) yield
+    throw new Error('broken')
+  }
+  hub.run(sensor, steps())
+  expect(done).toBeLessThan(20)
+  for (let next = turns.shift(); next !== undefined; next = turns.shift()) next()
+  expect(done).toBe(20)
+  const status = { name: 'test', state: 'listening', detail: '', counters: {} } as const
+  expect(hub.faults.shown(sensor, status)).toMatchObject({ state: 'failed', counters: { faults: 1 } })
+})
+
 /** Looks at the clock make it later, so that little is done at once; turns of the event loop come when the test says so. */
 function slow() {
   const clock = new FakeClock()
