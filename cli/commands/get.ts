@@ -12,10 +12,10 @@ import { withProgress } from '../terminal.ts'
 export function addGet(program: Command, cli: Cli): void {
   const { terminal } = cli
   withLoginOptions(program.command('get'))
-    .description('print the current value; exits with 1 if there is none')
+    .description('print the current value; exits with 1 if there is none, or if the answer is incomplete')
     .argument('<metric>', "metric, or several with *: 'host.load.*'")
     .argument('[name=value...]', 'arguments of the metric: host=n1')
-    .option('--json', 'print one JSON object per value; times in microseconds since 1970')
+    .option('--json', 'print one JSON object per value, also for a loss; times in microseconds since 1970')
     .action(async (metric: string, words: string[], options: LoginOptions & { json?: boolean }) => {
       const assignments = parseAssignments(words)
       await withConsumer(cli, options, async (consumer) => {
@@ -32,14 +32,15 @@ export function addGet(program: Command, cli: Cli): void {
         if (message.value.type === BasicType.VOID) {
           throw new Failure(ExitCode.FAILED, `no value of ${request}: its source has sent none, or only old ones`)
         }
+        const lost = list?.isCut ? [{ lost: 0, reason: 'too long', metric }] : []
         await terminal.print(
           options.json
-            ? toJson(metric, message)
-                .map((object) => JSON.stringify(object))
-                .join('\n')
+            ? [...toJson(metric, message), ...lost].map((object) => JSON.stringify(object)).join('\n')
             : toText(metric, message, unitOf, terminal.colors),
         )
-        if (list?.isCut) terminal.note('the answer is incomplete because it is too long: query fewer metrics at a time')
+        if (lost.length === 0) return
+        const advice = 'query fewer metrics, hosts or objects at a time'
+        throw new Failure(ExitCode.FAILED, `the answer is incomplete because it is too long: ${advice}`)
       })
     })
 }

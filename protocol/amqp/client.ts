@@ -28,12 +28,16 @@ import {
   type ReplyTo,
   UNLIMITED,
 } from './methods.ts'
-import { type AmqpDelivery, AmqpSession } from './session.ts'
+import { type AmqpDelivery, type AmqpRefusal, AmqpSession } from './session.ts'
 
 export interface AmqpClientOptions {
-  /** Undefined for SASL ANONYMOUS. */
+  /** For SASL PLAIN; undefined for the other mechanisms. */
   readonly user?: string
   readonly password?: string
+  /** Without a user: SASL EXTERNAL, because the connection has a client certificate; otherwise ANONYMOUS. */
+  readonly hasCertificate?: boolean
+  /** What the broker shows about this client. */
+  readonly properties?: FieldTable
   /** Empty for the broker's default. */
   readonly virtualHost: string
   /** Unique among the sessions of a user at the broker. */
@@ -49,8 +53,11 @@ export interface AmqpEvents {
   /** The session is attached and commands may be sent. `heartbeatSeconds` is 0 without heartbeats. */
   opened(info: { readonly serverProperties: FieldTable; readonly heartbeatSeconds: number }): void
   delivered(delivery: AmqpDelivery): void
-  /** Called once, last, with a reason for people: the peer has closed, broken the protocol, or been silent for too long. */
-  closed(reason: string): void
+  /**
+   * Called once, last, with a reason for people: the peer has closed, refused a command, broken the protocol, or been
+   * silent for too long.
+   */
+  closed(reason: string, refusal?: AmqpRefusal): void
 }
 
 /** A message to send. */
@@ -75,6 +82,8 @@ const WINDOW = 200
 const MAX_REASON_CHARACTERS = 500
 /** The longest silence of the peer without heartbeats, and before they are agreed on. */
 const SILENCE_MS = 30_000
+/** Two ticks that are further apart than this say that we did not run in between, and not that the peer was silent. */
+const LATE_TICK_MS = 3_000
 /** The interval we ask for if the server leaves the choice. */
 const HEARTBEAT_SECONDS = 10
 
@@ -100,7 +109,7 @@ export class AmqpClient {
       writeCommand: (method, header, body) =>
         this.#sendFrames({ channel: SESSION_CHANNEL, isControl: false, method, header, body }),
       delivered: (delivery) => options.events.delivered(delivery),
-      ended: (reason) => this.#end(reason),
+      ended: (reason, refusal) => this.#end(reason, refusal),
     })
   }
 
@@ -239,22 +248,29 @@ export class AmqpClient {
     }
   }
 
-  /** Logs in by ANONYMOUS or PLAIN (RFC 4616), in one step. Never tries another mechanism than the configured one. */
+  /**
+   * Logs in by ANONYMOUS, PLAIN (RFC 4616) or EXTERNAL (RFC 4422, appendix A; the server derives the user from the
+   * certificate), in one step. Never tries another mechanism than the configured one.
+   */
   #logIn({ mechanisms = [], serverProperties }: Extract<AmqpControl, { name: 'connection.start' }>): void {
-    const { user, password = '' } = this.#options
-    const mechanism = user === undefined ? 'ANONYMOUS' : 'PLAIN'
+    const { user, password = '', hasCertificate = false, properties = new Map() } = this.#options
+    const mechanism = user !== undefined ? 'PLAIN' : hasCertificate ? 'EXTERNAL' : 'ANONYMOUS'
     if (!mechanisms.includes(mechanism)) {
       const offered = mechanisms.length === 0 ? 'no way to log in' : mechanisms.join(', ')
-      const hint = user === undefined ? 'configure a user and a password' : 'the configured user cannot log in there'
-      this.#end(`the server offers ${offered}, not ${mechanism}: ${hint}`)
+      this.#end(`the server offers ${offered}, not ${mechanism}: ${loginHints[mechanism]}`)
       return
     }
     const response = encodeUtf8(user === undefined ? '' : `\0${user}\0${password}`)
     this.#saslResponse = response
     this.#serverProperties = serverProperties ?? new Map()
     this.#state = 'tune'
-    const clientProperties = new Map()
-    this.#sendControl({ name: 'connection.start-ok', clientProperties, mechanism, response, locale: 'en_US' })
+    this.#sendControl({
+      name: 'connection.start-ok',
+      clientProperties: properties,
+      mechanism,
+      response,
+      locale: 'en_US',
+    })
   }
 
   #tune(tune: Extract<AmqpControl, { name: 'connection.tune' }>): void {
@@ -289,10 +305,10 @@ export class AmqpClient {
     )
   }
 
-  #end(reason: string): void {
+  #end(reason: string, refusal?: AmqpRefusal): void {
     if (this.#isEnded()) return
     this.#state = 'ended'
-    this.#options.events.closed(redactReason(reason, this.#options.password))
+    this.#options.events.closed(redactReason(reason, this.#options.password), refusal)
   }
 
   #isEnded(): boolean {
@@ -324,9 +340,17 @@ export class AmqpClient {
   }
 }
 
+/** What to do if the server does not offer a mechanism. */
+const loginHints = {
+  ANONYMOUS: 'configure a user and a password',
+  PLAIN: 'the configured user cannot log in there',
+  EXTERNAL: 'it does not accept the client certificate as a login; configure a user and a password',
+} as const
+
 /**
  * Decides when a heartbeat is due and when a peer is gone. Only `tick` looks at the time, and what happened between two
- * ticks counts as having happened at the later one: bytes that wait to be read cost nobody the connection.
+ * ticks counts as having happened at the later one. After a late tick, bytes of the peer may wait to be read: only the
+ * next tick concludes anything from silence. So bytes that wait cost nobody the connection.
  */
 class Liveness {
   /** How long the peer may be silent; undefined if for ever. */
@@ -334,6 +358,7 @@ class Liveness {
   #heartbeatMs: number | undefined
   #receivedMs: number | undefined
   #sentMs: number | undefined
+  #tickedMs: number | undefined
 
   /** Applies from now on. A peer is gone after two missing heartbeats. */
   agree(heartbeatSeconds: number): void {
@@ -360,8 +385,10 @@ class Liveness {
   }
 
   isSilent(nowMs: number): boolean {
+    const isLate = nowMs - (this.#tickedMs ?? nowMs) > LATE_TICK_MS
+    this.#tickedMs = nowMs
     this.#receivedMs ??= nowMs
-    return this.#silenceMs !== undefined && nowMs - this.#receivedMs > this.#silenceMs
+    return !isLate && this.#silenceMs !== undefined && nowMs - this.#receivedMs > this.#silenceMs
   }
 
   /** True after half of the interval: the peer counts from the last bytes it received, and ticks are a second apart. */

@@ -38,8 +38,15 @@ export interface SessionLink {
   writeControl(control: AmqpControl): void
   writeCommand(method: Uint8Array, header?: Uint8Array, body?: Uint8Array): void
   delivered(delivery: AmqpDelivery): void
-  /** Called when the session has ended, which ends the connection too. */
-  ended(reason: string): void
+  /** Called when the session has ended, which ends the connection too. `refusal`: a command of ours was refused. */
+  ended(reason: string, refusal?: AmqpRefusal): void
+}
+
+/** Why the peer refused a command [AMQP 0-10, execution.exception]. */
+export interface AmqpRefusal {
+  /** 403 is unauthorized-access. */
+  readonly code: number
+  readonly text: string
 }
 
 const detachCodes = ['normal', 'session busy', 'transport busy', 'not attached', 'unknown ids']
@@ -108,8 +115,10 @@ export class AmqpSession {
     const { command } = decodeCommand(method)
     this.#received.record()
     this.#owesCompletion = true
-    if (command.name === 'execution.exception') this.#link.ended(exceptionReason(command))
-    else if (command.name === 'message.transfer') {
+    if (command.name === 'execution.exception') {
+      const { code = 0, text = '' } = command
+      this.#link.ended(exceptionReason(command), { code, text })
+    } else if (command.name === 'message.transfer') {
       this.#link.delivered(deliveryOf(command.destination, header, body))
     }
   }

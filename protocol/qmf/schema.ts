@@ -180,10 +180,13 @@ function readProperty(map: ItemMap): SchemaProperty {
 }
 
 function readArgument(map: ItemMap): SchemaArgument {
-  const direction = map.text('dir')?.toUpperCase()
+  const direction = DIRECTIONS[Number(map.number('dir') ?? 0)] ?? map.text('dir')?.toUpperCase()
   if (!isDirection(direction)) throw map.wrong('BAD_NAME', `the argument "${map.name()}" has no direction I, O or IO`)
   return { ...readItem(map), direction, ...optional('default', map.value('default')) }
 }
+
+/** Directions as numbers, as the page of the protocol has them. Brokers send texts. */
+const DIRECTIONS: readonly (Direction | undefined)[] = [undefined, 'I', 'O', 'IO']
 
 function isDirection(text: string | undefined): text is Direction {
   return text === 'I' || text === 'O' || text === 'IO'

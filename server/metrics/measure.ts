@@ -14,7 +14,7 @@ import {
   VOID,
   writeBareValue,
 } from '../../protocol/monitor/value.ts'
-import { isSteps, type Steps } from '../core/fair-work.ts'
+import { finish, isSteps, type Steps } from '../core/fair-work.ts'
 import type { Fences } from './fences.ts'
 import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
@@ -39,6 +39,17 @@ export function* measure(selection: Selection, now: number, hub: MeasuringHub): 
     const measured = faults.measure(target, selection.identity)
     return isSteps<Measurement>(measured) ? yield* measured : measured
   }
+  const refreshing = refresh(selection, fences)
+  const read = () => measureSeries(selection, now, fences)
+  return refreshing.length > 0 ? Promise.all(refreshing).then(() => finish(read())) : yield* read()
+}
+
+/** Lets sensors request what they do not receive otherwise. */
+function refresh(selection: Selection, fences: Fenced): readonly Promise<unknown>[] {
+  return selection.listening().flatMap((sensor) => (fences.has(sensor) ? [] : (selection.refresh(sensor) ?? [])))
+}
+
+function* measureSeries(selection: Selection, now: number, fences: Fenced): Steps<Measurement> {
   for (const sensor of selection.listening()) {
     if (fences.has(sensor)) continue
     for (const series of sensor.series(selection.exactName)) {
@@ -75,6 +86,8 @@ function* measurePattern(
   }
   const answered = readings.map(({ measured }) => measured)
   const list = (all: readonly Measurement[]) => listOf(selection, readings, all, now, fences)
+  const refreshing = refresh(selection, fences)
+  if (refreshing.length > 0) return Promise.all(refreshing).then(async () => list(await Promise.all(answered)))
   if (answered.some((measured) => measured instanceof Promise)) return Promise.all(answered).then(list)
   return yield* list(answered as Measurement[])
 }

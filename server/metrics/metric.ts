@@ -112,6 +112,12 @@ export interface ListeningSensor extends Family {
    * a value; demand for one makes the sensor look.
    */
   expected?(name?: string): Iterable<Series>
+  /**
+   * Called before the last values are read, by a sensor that does not receive everything that it could: requests the series
+   * that `selects` may select, if nobody receives them. Resolves soon, and never rejects; undefined if there is nothing to wait
+   * for. The labels are those that are known without the series.
+   */
+  refresh?(selects: (name: string, labels: Labels) => boolean): Promise<unknown> | undefined
   /** The last value, as long as it is fresh. */
   last(series: Series): Measurement | undefined
 }

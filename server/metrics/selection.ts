@@ -321,6 +321,19 @@ export class Selection {
     })
   }
 
+  /** Lets a sensor request the series that may match. Undefined if there is nothing to wait for. */
+  refresh(sensor: ListeningSensor): Promise<unknown> | undefined {
+    if (!mayRead(this.identity, sensor.owner)) return undefined
+    return sensor.refresh?.((name, labels) => {
+      if (!this.#candidates.matchesName(name)) return false
+      for (const [label, matcher] of this.#matchers) {
+        const text = labels[label as LabelName]
+        if (text !== undefined && !matcher(text)) return false
+      }
+      return this.#rights.mayReadSome(this.identity, sensor.owner, name)
+    })
+  }
+
   /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
   *series(sensor: ListeningSensor): Generator<Series | undefined> {
     if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.includes(sensor)) return

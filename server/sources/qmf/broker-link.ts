@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AmqpClient, type AmqpEvents, redactReason } from '../../../protocol/amqp/client.ts'
+import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
 import { guarded } from '../../core/faults.ts'
 import type { Logger } from '../../core/log.ts'
@@ -44,7 +45,8 @@ export interface BrokerConnection {
   connect(events: AmqpEvents): AmqpClient
   /** The connection works: if it is lost after a while, the next attempt comes soon. */
   ready(): void
-  down(reason: string): void
+  /** `isProgress`: the next connection will get further, and is made soon. */
+  down(reason: string, isProgress?: boolean): void
 }
 
 /** Makes the handlers of connections, and outlives them. */
@@ -67,6 +69,8 @@ export interface BrokerLinkOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly faults: Pick<SensorFaults, 'report'>
+  /** `<product>/<version>`, as the broker shows it. */
+  readonly software: string
   /** 0..1 */
   readonly random?: () => number
 }
@@ -77,6 +81,7 @@ export class BrokerLink {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #faults: Pick<SensorFaults, 'report'>
+  readonly #software: string
   readonly #random: () => number
   /** Failures in a row. */
   #failures = 0
@@ -98,31 +103,41 @@ export class BrokerLink {
   constructor(
     table: QmfTable,
     factory: BrokerHandlerFactory,
-    { clock, log, faults, random = Math.random }: BrokerLinkOptions,
+    { clock, log, faults, software, random = Math.random }: BrokerLinkOptions,
   ) {
     this.#table = table
     this.#factory = factory
     this.#clock = clock
     this.#log = log
     this.#faults = faults
+    this.#software = software
     this.#random = random
   }
 
   /** Never rejects. */
   async connect(): Promise<void> {
-    const { host, port, isTls, ca: caFile, passwordFile, password } = this.#table
+    const { host, port, isTls, passwordFile, password } = this.#table
     try {
       this.#password = passwordFile === undefined ? password : await readPassword(passwordFile)
-      const ca = caFile === undefined ? undefined : await readFile(caFile)
+      const files = await this.#tlsFiles()
       if (this.#isClosed) return
       const to = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
       const socket = isTls
-        ? connectTls({ ...to, ...(ca && { ca }), ...(isIP(host) === 0 && { servername: host }), minVersion: 'TLSv1.2' })
+        ? connectTls({ ...to, ...files, ...(isIP(host) === 0 && { servername: host }), minVersion: 'TLSv1.2' })
         : connect(to)
       this.#open(socket, isTls ? 'secureConnect' : 'connect')
     } catch (error) {
       this.#lost(messageOf(error as Error))
     }
+  }
+
+  /** Authorities, and the certificate of this client with its key, as far as they are configured. */
+  async #tlsFiles(): Promise<Partial<Record<'ca' | 'cert' | 'key', Buffer>>> {
+    const { ca, cert, key } = this.#table
+    const paths = Object.entries({ ca, cert, key }).filter(([, path]) => path !== undefined)
+    return Object.fromEntries(
+      await Promise.all(paths.map(async ([name, path]) => [name, await readFile(path as string)])),
+    )
   }
 
   /** A broker is not silent while bytes of it wait here. */
@@ -199,24 +214,26 @@ export class BrokerLink {
   }
 
   #connection(socket: Socket): BrokerConnection {
-    const { name, user, virtualHost } = this.#table
+    const { name, user, cert, virtualHost } = this.#table
     const session = `${this.#factory.session}-${++this.#connections}`
     const write = (bytes: Uint8Array): void => {
       if (!socket.writable) return
       socket.write(bytes)
       if (socket.writableLength > MAX_UNSENT_BYTES) socket.destroy(new Error('the broker does not read'))
     }
-    const login = user === undefined ? {} : { user, password: this.#password ?? '' }
+    const login = user === undefined ? { hasCertificate: cert !== undefined } : { user, password: this.#password ?? '' }
+    const options = { ...login, virtualHost, session, properties: clientProperties(this.#software) }
     return {
       session,
-      connect: (events) => {
-        return new AmqpClient({ ...login, virtualHost, session, maxBodyBytes: MAX_BODY_BYTES, write, events })
-      },
+      connect: (events) => new AmqpClient({ ...options, maxBodyBytes: MAX_BODY_BYTES, write, events }),
       ready: () => {
         this.#readyMs = this.#clock.monotonicMs()
         this.#log.info({ broker: name }, this.#factory.messages.ready)
       },
-      down: (reason) => this.#lost(this.#reason ?? reason),
+      down: (reason, isProgress) => {
+        if (isProgress) this.#failures = 0
+        this.#lost(this.#reason ?? reason)
+      },
     }
   }
 
@@ -261,6 +278,18 @@ export class BrokerLink {
       .replaceAll(/\p{Cc}+/gu, ' ')
       .toWellFormed()
   }
+}
+
+/** What `qpid-stat -c` and the event clientConnect show about a connection. */
+function clientProperties(software: string): FieldTable {
+  const [product = '', version = ''] = software.split('/')
+  return new Map<string, string | number>([
+    ['product', product],
+    ['version', version],
+    ['platform', process.platform],
+    ['qpid.client_process', product],
+    ['qpid.client_pid', process.pid],
+  ])
 }
 
 /** A name with several addresses (localhost) fails with one error for each of them and no message of its own. */

@@ -13,6 +13,7 @@ import type {
   Schema,
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
+import type { Labels } from '../../metrics/metric.ts'
 import {
   BROKER_UP,
   type KnownClass,
@@ -45,7 +46,7 @@ export interface BrokerContext {
 }
 
 /** The part of a console that a broker uses while it is connected. */
-export type ConnectedConsole = Pick<Console, 'want' | 'call'>
+export type ConnectedConsole = Pick<Console, 'want' | 'refresh' | 'call' | 'remarks'>
 
 interface BrokerClass<K extends KnownClass> {
   readonly known: K
@@ -60,6 +61,8 @@ export interface BrokerTable extends BrokerClass<KnownTable> {
   readonly labels: Map<string, QmfObject>
   /** The series of future objects that somebody wants. */
   readonly expected: Map<QmfField, ClassSeries>
+  /** Shared by all versions of the class too. */
+  readonly ends: LabelEnds
 }
 interface BrokerEvent extends BrokerClass<KnownEvent> {
   series: BrokerSeries | undefined
@@ -68,7 +71,7 @@ interface BrokerEvent extends BrokerClass<KnownEvent> {
 export class QmfBroker implements ConsoleEvents {
   readonly name: string
   /** The state of the connection, for people. */
-  detail = 'not connected yet'
+  state = 'not connected yet'
   /** Whether the schemas of all its classes have been known once, so that no other names can become metrics. */
   isKnown = false
   readonly up: BrokerSeries
@@ -90,6 +93,11 @@ export class QmfBroker implements ConsoleEvents {
 
   get isUp(): boolean {
     return this.#isUp
+  }
+
+  /** The state of the connection and what is missing, for people. */
+  get detail(): string {
+    return [this.state, ...(this.#console?.remarks() ?? [])].join(', ')
   }
 
   get objectCount(): number {
@@ -143,7 +151,9 @@ export class QmfBroker implements ConsoleEvents {
       object = this.#addObject(table, header, properties)
     }
     const time = this.#timeOf(isEnd ? header.deleted : header.sampled)
-    object.receive(sample, time, (series, value, time) => this.#emit(series, value, time))
+    object.receive(sample, object.timeAfterEnd(time, this.#context.clock.microseconds()), (series, value, time) =>
+      this.#emit(series, value, time),
+    )
   }
 
   gone(id: ObjectId): void {
@@ -156,7 +166,9 @@ export class QmfBroker implements ConsoleEvents {
     // Series that die do not report that they are not wanted any more.
     const { wantedSeries } = object
     this.#want(table, -wantedSeries.length)
+    if (wantedSeries.length === 0) return
     for (const series of wantedSeries) this.#context.died(series)
+    table.ends.set(object.label, this.#context.clock.microseconds())
   }
 
   event(key: ClassKey, event: QmfEvent): void {
@@ -174,7 +186,7 @@ export class QmfBroker implements ConsoleEvents {
   /** `reason` is for people. */
   down(reason: string): void {
     this.#console = undefined
-    this.detail = reason
+    this.state = reason
     for (const id of [...this.#objects.keys()]) this.gone(id)
     for (const event of this.#events.values()) this.#endEvent(event)
     // A broker that never gets ready would be remembered with more classes each time.
@@ -216,6 +228,16 @@ export class QmfBroker implements ConsoleEvents {
     }
   }
 
+  /** Requests the classes that may have wanted series, unless they are known well enough: then undefined. */
+  refresh(selects: (name: string, labels: Labels) => boolean): Promise<unknown> | undefined {
+    const labels = { broker: this.name }
+    const selected = [...this.#tables.values()].filter(({ known }) => {
+      return known.fields.some(({ name }) => selects(name, labels))
+    })
+    const keys = selected.map(({ known }) => known.schema.key)
+    return keys.length === 0 ? undefined : this.#console?.refresh(keys)
+  }
+
   /** As Console.call; undefined without a connection. */
   async call(
     object: QmfObject,
@@ -228,8 +250,10 @@ export class QmfBroker implements ConsoleEvents {
 
   #addTable(key: string, known: KnownTable): void {
     const versions = [...this.#tables.values()]
-    const labels = versions.find((table) => isSameClass(table.known.schema, known.schema))?.labels ?? new Map()
-    const table: BrokerTable = { isCurrent: true, wanted: 0, known, objects: new Map(), labels, expected: new Map() }
+    const other = versions.find((table) => isSameClass(table.known.schema, known.schema))
+    const { labels = new Map(), ends = new LabelEnds() } = other ?? {}
+    const own = { isCurrent: true, wanted: 0, known, objects: new Map(), expected: new Map() }
+    const table: BrokerTable = { ...own, labels, ends }
     this.#tables.set(key, table)
     for (const field of known.fields) {
       if (this.#context.isAsked(field.name)) this.#context.expects(this.#expectedOf(table, field))
@@ -250,13 +274,14 @@ export class QmfBroker implements ConsoleEvents {
   }
 
   #addObject(table: BrokerTable, { id, created }: ObjectHeader, properties: Properties): QmfObject {
-    const { known, labels } = table
+    const { known, labels, ends } = table
     const name = nameOfObject(known.schema, properties)
     const other = labels.get(name.name)
     // An object that was made anew before the end of the old one was reported keeps the name.
     if (other?.isReplacedBy({ known, id, created }, properties)) this.gone(other.id)
     const label = labelOf(name, id, labels)
-    const object = new QmfObject({ known, id, label, broker: this.name, created }, (isWanted) => {
+    const endedAt = ends.get(label)
+    const object = new QmfObject({ known, id, label, broker: this.name, created, endedAt }, (isWanted) => {
       this.#want(table, isWanted ? 1 : -1)
     })
     labels.set(label, object)
@@ -329,6 +354,34 @@ export class QmfBroker implements ConsoleEvents {
     if (time > 0 && time <= Number.MAX_SAFE_INTEGER) return time
     this.#context.counters.badTime++
     return this.#context.clock.microseconds()
+  }
+}
+
+/** The limit for remembered ends of one class. */
+const MAX_ENDS = 10_000
+
+/**
+ * When the objects of a class ended, by label: their subscribers were sent VOID at that time, and no value that follows may
+ * have an earlier one. Beyond the limit the oldest ends are merged into one, which counts for every label.
+ */
+class LabelEnds {
+  readonly #ends = new Map<string, number>()
+  #merged = 0
+
+  /** Microseconds since 1970; 0 if there is no end. */
+  get(label: string): number {
+    return this.#ends.get(label) ?? this.#merged
+  }
+
+  set(label: string, time: number): void {
+    // The newest is last.
+    this.#ends.delete(label)
+    this.#ends.set(label, time)
+    if (this.#ends.size <= MAX_ENDS) return
+    const [oldest] = this.#ends
+    if (oldest === undefined) return
+    this.#ends.delete(oldest[0])
+    this.#merged = oldest[1]
   }
 }
 

@@ -22,10 +22,16 @@ const qmfTable = z
     name: needed(wireName(), 'What the broker is called: `broker` of its metrics.'),
     url: needed(
       url(),
-      'The address, and the user who connects: by SASL ANONYMOUS without a user or as `anonymous`, otherwise by PLAIN. It is never shown.',
+      'The address, and the user who connects: by SASL PLAIN; without a user or as `anonymous` by EXTERNAL if there is a `cert`, otherwise by ANONYMOUS. It is never shown.',
     ),
     password_file: key(pathOrOff(), '', 'A file with the password, instead of one in the URL; read at each connect.'),
     ca: key(pathOrOff(), '', 'Certificate authorities for an `amqps://` URL; by default those of Node.'),
+    cert: key(
+      pathOrOff(),
+      '',
+      'A client certificate with its chain, a PEM file, for an `amqps://` URL; read at each connect, like `key`.',
+    ),
+    key: key(pathOrOff(), '', 'The private key of `cert`, a PEM file without a passphrase.'),
     interval_ms: key(
       integer(1_000, 86_400_000),
       5_000n,
@@ -35,19 +41,23 @@ const qmfTable = z
     max_objects: key(integer(1, 1_000_000), 20_000n, 'The limit for objects that are remembered at once.'),
     agent: key(toggle(), false, 'Whether this server shows itself there as a QMF agent.'),
   })
-  .superRefine(({ url: { user, password, isTls }, password_file, ca }, context) => {
+  .superRefine(({ url: { user, password, isTls }, password_file, ca, cert, key }, context) => {
     const say = (message: string): void => context.addIssue({ code: 'custom', message })
     const isFile = password_file !== undefined
     if (user === undefined && isFile) say('`password_file` is for a `url` with a user')
     if (user !== undefined && password === undefined && !isFile) say('the user needs a password, or a `password_file`')
     if (password !== undefined && isFile) say('the password is given twice: in `url` and in `password_file`')
     if (ca !== undefined && !isTls) say('`ca` is for an `amqps://` url')
+    if (cert !== undefined && !isTls) say('`cert` is for an `amqps://` url')
+    if ((cert === undefined) !== (key === undefined)) say('`cert` and `key` are needed together')
   })
-  .transform(({ name, url, password_file, ca, interval_ms, tenant, max_objects, agent }) => ({
+  .transform(({ name, url, password_file, ca, cert, key, interval_ms, tenant, max_objects, agent }) => ({
     name,
     ...url,
     passwordFile: password_file,
     ca,
+    cert,
+    key,
     intervalMs: interval_ms,
     tenant,
     maxObjects: max_objects,
@@ -73,7 +83,7 @@ export interface BrokerUrl {
   readonly host: string
   readonly port: number
   readonly isTls: boolean
-  /** Undefined for SASL ANONYMOUS. */
+  /** Undefined for SASL EXTERNAL and ANONYMOUS. */
   readonly user: string | undefined
   readonly password: string | undefined
   /** Empty for the broker's default. */

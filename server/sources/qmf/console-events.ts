@@ -33,8 +33,8 @@ export interface ConsoleEvents {
   event(key: ClassKey, event: QmfEvent): void
   /** The broker itself sent a heartbeat. */
   heartbeat(time: bigint): void
-  /** Called once, last, with a reason for people. */
-  down(reason: string): void
+  /** Called once, last, with a reason for people. `isProgress`: the next connection will get further. */
+  down(reason: string, isProgress: boolean): void
 }
 
 export interface ObjectSample {
@@ -84,6 +84,8 @@ export function newCounters() {
     packagesFull: 0,
     agentsFull: 0,
     requestsFull: 0,
+    /** Classes that a broker refuses to send. */
+    refusedClasses: 0,
     /** Statistics of objects whose properties never came. */
     unknownObjects: 0,
   }

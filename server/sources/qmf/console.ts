@@ -4,7 +4,7 @@
  * exists. After it has reported `down` it is of no use: a new connection needs a new console.
  */
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
-import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
+import type { AmqpDelivery, AmqpRefusal } from '../../../protocol/amqp/session.ts'
 import { decodeBody, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
@@ -25,7 +25,7 @@ import {
   type ObjectSample,
   type QmfCounters,
 } from './console-events.ts'
-import { Discovery, type SchemaCache } from './discovery.ts'
+import { classText, Discovery, type SchemaCache } from './discovery.ts'
 import { BROKER_PACKAGE, KnownObjects } from './objects.ts'
 import { BROKER_BANKS, Polling } from './polling.ts'
 import { QmfRequests, REQUEST_TIMEOUT_MS } from './requests.ts'
@@ -43,6 +43,8 @@ export interface ConsoleOptions {
   readonly intervalMs: number
   /** The schemas of this broker only. */
   readonly cache: SchemaCache
+  /** The names of classes that this broker refuses to send, kept over connections. */
+  readonly refusedClasses: Set<string>
   readonly limits?: ConsoleLimits
   readonly counters: QmfCounters
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -57,6 +59,10 @@ const OPEN_TIMEOUT_MS = 10_000
 const ROUND_INTERVAL_MS = 60_000
 /** The interval after a call, which may have made objects. */
 const ROUND_AFTER_CALL_MS = 10_000
+/** After two ticks that are further apart than this, answers may wait to be read: no request is given up. */
+const LATE_TICK_MS = 3_000
+/** The number of refused classes that are shown. */
+const SHOWN_CLASSES = 10
 
 export class Console {
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -69,7 +75,8 @@ export class Console {
   readonly #discovery: Discovery
   readonly #objects: KnownObjects
   readonly #polling: Polling
-  /** The names of the classes that have objects. */
+  readonly #refusedClasses: ReadonlySet<string>
+  /** The classes that have objects, as `classText` gives them. */
   readonly #classes = new Set<string>()
   #state: 'opening' | 'open' | 'discovered' | 'ready' | 'closed' = 'opening'
   /** The monotonic time when the session has to be open. */
@@ -77,9 +84,12 @@ export class Console {
   /** When the last round began and the next one is due; there is none before the console is ready. */
   #roundBegunMs = Number.POSITIVE_INFINITY
   #roundDueMs = Number.POSITIVE_INFINITY
+  #tickedMs = Number.POSITIVE_INFINITY
 
   constructor(options: ConsoleOptions) {
-    const { session, intervalMs, cache, limits = consoleLimits, counters, clock, events, connect } = options
+    const { session, intervalMs, cache, refusedClasses, limits = consoleLimits } = options
+    const { counters, clock, events, connect } = options
+    this.#refusedClasses = refusedClasses
     this.#clock = clock
     this.#events = events
     this.#counters = counters
@@ -116,12 +126,13 @@ export class Console {
       limits,
       counters,
       classes: this.#classes,
+      refused: refusedClasses,
       nowMs: () => clock.monotonicMs(),
     })
     this.#link = connect({
       opened: () => this.#opened(),
       delivered: (delivery) => this.#delivered(delivery),
-      closed: (reason) => this.#down(reason),
+      closed: (reason, refusal) => this.#closed(reason, refusal),
     })
     this.#link.start()
   }
@@ -148,9 +159,29 @@ export class Console {
   /** Says whether values of a class, or events, are wanted. */
   want(schema: Schema, isWanted: boolean): void {
     if (this.#isClosed || !this.#bindings.want(schema, isWanted) || schema.kind !== 'table') return
-    const { className } = schema.key
-    this.#polling.want(className, this.#bindings.isWanted(className))
+    this.#polling.want(classText(schema.key), isWanted)
     this.#flush()
+  }
+
+  /** Requests classes that nobody wants, at most once a second. Undefined if there is nothing to wait for. */
+  refresh(keys: readonly ClassKey[]): Promise<unknown> | undefined {
+    if (this.#isClosed) return undefined
+    const answers = [...new Set(keys.map(classText))].flatMap((name) => this.#polling.refresh(name))
+    this.#flush()
+    return answers.length === 0 ? undefined : Promise.all(answers)
+  }
+
+  /** What is missing, for people. */
+  remarks(): string[] {
+    const names = [...this.#refusedClasses].sort()
+    const shown = names.slice(0, SHOWN_CLASSES).join(', ')
+    const more = names.length > SHOWN_CLASSES ? ` and ${names.length - SHOWN_CLASSES} more` : ''
+    return [
+      ...(names.length === 0 ? [] : [`its access control refuses queries of ${shown}${more}`]),
+      ...(this.#polling.mayBroadcast(this.#clock.monotonicMs())
+        ? []
+        : ['it sends no QMF v1 broadcasts, so there are no events, and changes are polled']),
+    ]
   }
 
   /**
@@ -196,7 +227,8 @@ export class Console {
   }
 
   #poll(nowMs: number): void {
-    this.#requests.tick(nowMs)
+    if (nowMs - this.#tickedMs <= LATE_TICK_MS) this.#requests.tick(nowMs)
+    this.#tickedMs = nowMs
     this.#polling.tick(nowMs)
     if (nowMs >= this.#roundDueMs) {
       this.#roundBegins(nowMs)
@@ -235,7 +267,10 @@ export class Console {
   #receive(message: QmfMessage, routingKey: string, nowMs: number): void {
     switch (message.op) {
       case 'g':
-        if (this.#requests.answer(message, nowMs)) this.#sample(message)
+        if (this.#requests.answer(message, nowMs)) {
+          this.#polling.compare(message.header, this.#objects.sampledOf(message.header.id))
+          this.#sample(message)
+        }
         break
       case 'c':
       case 'i':
@@ -249,7 +284,8 @@ export class Console {
         break
       }
       case 'h':
-        if (this.#polling.heartbeat(routingKey, nowMs) === BROKER_BANKS) this.#events.heartbeat(message.time)
+        if (this.#polling.heartbeat(routingKey, message.time, nowMs) === BROKER_BANKS)
+          this.#events.heartbeat(message.time)
         break
       default:
         if (message.op === 'p' && message.sequence === 0) this.#discovery.packageIndicated(message.packageName)
@@ -264,7 +300,7 @@ export class Console {
   }
 
   #learned(schema: Schema): void {
-    const { className } = schema.key
+    const className = classText(schema.key)
     if (schema.kind === 'table') this.#classes.add(className)
     this.#events.learned(schema)
     if (schema.kind === 'table' && (this.#state === 'discovered' || this.#state === 'ready')) {
@@ -281,11 +317,22 @@ export class Console {
     if (this.#state !== 'opening' && !this.#isClosed) this.#requests.flush(this.#clock.monotonicMs())
   }
 
-  #down(reason: string): void {
+  /** A class that the broker refuses costs the connection once: the next one leaves it out. */
+  #closed(reason: string, refusal: AmqpRefusal | undefined): void {
+    const className = refusal && !this.#isClosed ? this.#polling.refuse(refusal) : undefined
+    if (className === undefined) {
+      this.#down(reason)
+      return
+    }
+    this.#counters.refusedClasses++
+    this.#down(`its access control refuses queries of ${className}, which are left out from now on`, true)
+  }
+
+  #down(reason: string, isProgress = false): void {
     if (this.#isClosed) return
     this.#state = 'closed'
     this.#requests.close()
-    this.#events.down(reason)
+    this.#events.down(reason, isProgress)
   }
 }
 
@@ -300,8 +347,8 @@ const MAX_KEY_BYTES = 255
 class ConsoleBindings {
   readonly replies: string
   readonly topics: string
-  /** The names of wanted classes by binding key, undefined for events. */
-  readonly #wanted = new Map<string, string | undefined>()
+  /** The binding keys of wanted classes and events. */
+  readonly #wanted = new Set<string>()
   #link: AmqpLink | undefined
 
   constructor(session: string) {
@@ -314,7 +361,7 @@ class ConsoleBindings {
     link.declareQueue(this.replies)
     link.declareQueue(this.topics, RING)
     link.bind(this.replies, REPLY_EXCHANGE, this.replies)
-    const keys = [...this.#wanted.keys()].filter(isBindable)
+    const keys = [...this.#wanted].filter(isBindable)
     for (const key of new Set([...ALWAYS_BOUND, ...keys])) link.bind(this.topics, MANAGEMENT_EXCHANGE, key)
     link.subscribe(this.replies, 'rdest')
     link.subscribe(this.topics, 'tdest')
@@ -324,17 +371,12 @@ class ConsoleBindings {
   want({ kind, key: { packageName, className } }: Schema, isWanted: boolean): boolean {
     const key = `console.${kind === 'table' ? 'obj' : 'event'}.*.*.${packageName}.${className}`
     if (this.#wanted.has(key) === isWanted) return false
-    if (isWanted) this.#wanted.set(key, kind === 'table' ? className : undefined)
+    if (isWanted) this.#wanted.add(key)
     else this.#wanted.delete(key)
     if (ALWAYS_BOUND.includes(key) || !isBindable(key)) return true
     if (isWanted) this.#link?.bind(this.topics, MANAGEMENT_EXCHANGE, key)
     else this.#link?.unbind(this.topics, MANAGEMENT_EXCHANGE, key)
     return true
-  }
-
-  /** Whether a class of this name is wanted in any package. */
-  isWanted(className: string): boolean {
-    return [...this.#wanted.values()].includes(className)
   }
 }
 

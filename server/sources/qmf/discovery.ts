@@ -12,6 +12,11 @@ export function keyText({ packageName, className, hash }: ClassKey): string {
   return `${packageName}\0${className}\0${hash}`
 }
 
+/** A class in all its versions. */
+export function classText({ packageName, className }: Pick<ClassKey, 'packageName' | 'className'>): string {
+  return `${packageName}\0${className}`
+}
+
 /**
  * Schemas that outlive a connection, so that a broker is asked only for new ones. Each broker has its own cache: a hash
  * is only a claim of the broker, and one that lies must not damage what others send.

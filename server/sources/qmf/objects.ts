@@ -12,6 +12,7 @@ import type {
   TableSchema,
 } from '../../../protocol/qmf/types.ts'
 import type { ObjectSample, QmfCounters } from './console-events.ts'
+import { classText } from './discovery.ts'
 import { banksOf } from './requests.ts'
 
 /** The package of qpidd; classes of the same name in other packages are something else. */
@@ -30,6 +31,7 @@ const MAX_DELETED = 1_000
 
 interface KnownObject {
   readonly agent: string
+  /** As `classText` gives it. */
   readonly className: string
   readonly created: bigint
   /** The objects it belongs to, as far as they decide whether it is the console's own. */
@@ -74,6 +76,12 @@ export class KnownObjects {
     return this.#mark
   }
 
+  /** The time of its latest sample, in nanoseconds since 1970; undefined if the object is unknown. */
+  sampledOf(id: ObjectId): bigint | undefined {
+    return this.#objects.get(id)?.sampled
+  }
+
+  /** Whether an agent has objects of a class, as `classText` gives it. */
   has(agent: string, className: string): boolean {
     return this.#byClass.has(`${agent} ${className}`)
   }
@@ -124,7 +132,7 @@ export class KnownObjects {
       return false
     }
     const agent = banksOf(id)
-    const { className } = key
+    const className = classText(key)
     if (properties === undefined) {
       counters.unknownObjects++
       unknown(agent, className)

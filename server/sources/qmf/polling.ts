@@ -1,25 +1,34 @@
 /**
  * Requests for objects by class (G): at every interval if a class is wanted and its agent does not broadcast, and
- * rarely for everything else, to know what could be wanted. A request names a class only: brokers ignore its package,
- * and so does everything here.
+ * rarely for everything else, to know what could be wanted. Classes are named as `classText` gives them: a request names
+ * a package and a class, and is for all versions of it.
  */
-import type { TableSchema } from '../../../protocol/qmf/types.ts'
+import type { AmqpRefusal } from '../../../protocol/amqp/session.ts'
+import type { ObjectHeader, TableSchema } from '../../../protocol/qmf/types.ts'
 import type { ConsoleLimits, ObjectSample, QmfCounters } from './console-events.ts'
+import { classText } from './discovery.ts'
 import { BROKER_PACKAGE, itemValue, type KnownObjects } from './objects.ts'
 import { banksOf, type QmfRequests } from './requests.ts'
 
 /** The broker's own banks. */
 export const BROKER_BANKS = '1.0'
 /** These classes come first: they tell the console's own objects from others, and reveal other agents. */
-const FIRST = ['session', 'queue', 'agent', 'connection']
+const FIRST = ofBroker('session', 'queue', 'agent', 'connection')
 /** Often most objects are of these classes. They come last, so that only they are left out if there are too many. */
-const LAST = ['binding', 'subscription']
+const LAST = ofBroker('binding', 'subscription')
 /**
  * How long broadcasts are trusted to be complete. Each change is broadcast once: we miss it if the queue overflowed,
  * and everybody does if somebody requested the object before (as qpid-stat does), since qpidd counts that as its
  * report.
  */
 const TRUSTED_MS = 60_000
+/** A class that nobody wants is requested no more often than this, however often it is read. */
+const REFRESHED_MS = 1_000
+/** How long a reader waits for an answer. */
+const MAX_REFRESH_MS = 3_000
+/** What qpidd says if its access control list forbids the query (code 403). It ends the session, and forgets the rest. */
+const REFUSED_QUERY = /ACL denied QMF query of object class (\S+)/
+const UNAUTHORIZED = 403
 /** After this many missing heartbeats there are no broadcasts any more. */
 const MISSING_HEARTBEATS = 3
 /** Limits of the time without a heartbeat. The first heartbeat does not tell when the next one comes (qpidd: 10 s). */
@@ -38,6 +47,8 @@ class RemoteAgent {
   isSilent = false
   /** False if it is known not to broadcast; qpidd sends heartbeats in that case too. */
   publishes = true
+  /** The time of the last heartbeat, in nanoseconds since 1970. Everything that had changed was broadcast before it. */
+  broadcastUntil = 0n
   #lastMs = Number.NEGATIVE_INFINITY
   #periodMs = FIRST_SILENCE_MS / MISSING_HEARTBEATS
 
@@ -49,7 +60,8 @@ class RemoteAgent {
     return this.banks.endsWith('.0')
   }
 
-  heartbeat(nowMs: number): void {
+  heartbeat(time: bigint, nowMs: number): void {
+    this.broadcastUntil = time
     if (this.#lastMs !== Number.NEGATIVE_INFINITY) this.#periodMs = nowMs - this.#lastMs
     this.#lastMs = nowMs
   }
@@ -65,6 +77,12 @@ interface PolledClass {
   isRequested: boolean
   /** Monotonic. */
   requestedMs: number
+  /** Whether everything was answered once since the class became wanted: all later changes should be broadcast. */
+  isFollowed: boolean
+  /** Whether changes were not broadcast. */
+  isContested: boolean
+  /** Who waits for the answer. */
+  readers: (() => void)[]
 }
 
 export interface PollingOptions {
@@ -73,8 +91,10 @@ export interface PollingOptions {
   readonly intervalMs: number
   readonly limits: Pick<ConsoleLimits, 'agents'>
   readonly counters: QmfCounters
-  /** The names of the classes that have objects. */
+  /** The classes that have objects. */
   readonly classes: ReadonlySet<string>
+  /** The names of classes that the broker refuses to send, whatever their package: they are not requested. */
+  readonly refused: Set<string>
   readonly nowMs: () => number
 }
 
@@ -85,7 +105,8 @@ export class Polling {
   readonly #agentObjects = new Map<string, string>()
   readonly #wanted = new Set<string>()
   readonly #polled = new Map<string, PolledClass>()
-  #isStarted = false
+  /** When the first round began; undefined before. */
+  #startedMs: number | undefined
   #open = 0
   #done: (() => void) | undefined
 
@@ -95,18 +116,75 @@ export class Polling {
 
   /** A wanted class is requested now (but not before the first round) and at every interval. */
   want(className: string, isWanted: boolean): void {
-    if (!isWanted) this.#wanted.delete(className)
-    else if (!this.#wanted.has(className)) {
+    if (!isWanted) {
+      this.#wanted.delete(className)
+      for (const banks of this.#agents.keys()) {
+        const polled = this.#polled.get(`${banks} ${className}`)
+        if (polled !== undefined) Object.assign(polled, { isFollowed: false, isContested: false })
+      }
+    } else if (!this.#wanted.has(className)) {
       this.#wanted.add(className)
       this.requestClass(className)
     }
   }
 
   /** The routing key of a heartbeat names its agent; without a name it is the broker's. Returns the banks. */
-  heartbeat(routingKey: string, nowMs: number): string {
+  heartbeat(routingKey: string, time: bigint, nowMs: number): string {
     const banks = /^console\.heartbeat\.(\d+\.\d+)/.exec(routingKey)?.[1] ?? BROKER_BANKS
-    this.#agents.get(banks)?.heartbeat(nowMs)
+    this.#agents.get(banks)?.heartbeat(time, nowMs)
     return banks
+  }
+
+  /** False if the broker has sent no heartbeat for so long that it does not broadcast, and sends no events either. */
+  mayBroadcast(nowMs: number): boolean {
+    const broker = this.#agents.get(BROKER_BANKS)
+    if (broker?.publishes === false) return false
+    const isYoung = this.#startedMs === undefined || nowMs - this.#startedMs <= FIRST_SILENCE_MS
+    return isYoung || broker?.isBroadcasting(nowMs) === true
+  }
+
+  /**
+   * Compares an answer with the latest sample of the object before. A change that was not broadcast, although a
+   * heartbeat came after it, was taken away by another console that requested the object first: the class is polled
+   * from now on.
+   */
+  compare({ id, key, sampled }: ObjectHeader, latest: bigint | undefined): void {
+    const agent = this.#agents.get(banksOf(id))
+    const polled = this.#polled.get(`${banksOf(id)} ${classText(key)}`)
+    if (agent === undefined || latest === undefined || polled?.isFollowed !== true) return
+    if (sampled > latest && sampled < agent.broadcastUntil) polled.isContested = true
+  }
+
+  /**
+   * The broker has ended the session because of a refusal. If it was for a class, the class is requested no more.
+   * Returns its name if that is new.
+   */
+  refuse({ code, text }: AmqpRefusal): string | undefined {
+    const { refused } = this.#options
+    const className = code === UNAUTHORIZED ? REFUSED_QUERY.exec(text)?.[1] : undefined
+    if (className === undefined || refused.has(className)) return undefined
+    const isPending = [...this.#polled].some(([key, { isRequested }]) => isRequested && key.endsWith(`\0${className}`))
+    if (!isPending) return undefined
+    refused.add(className)
+    return className
+  }
+
+  /**
+   * Requests a class that nobody wants, so that its values are no older than a second; one that is wanted is followed
+   * after its first answer. The promises resolve when the values have come, or after MAX_REFRESH_MS; there are none if
+   * there is nothing to wait for.
+   */
+  refresh(className: string): Promise<void>[] {
+    const { nowMs, objects } = this.#options
+    const isWanted = this.#wanted.has(className)
+    return [...this.#agents.values()].flatMap((agent) => {
+      if (!agent.isBroker && (agent.isSilent || !objects.has(agent.banks, className))) return []
+      if (!isWanted && this.#isDue(agent, className, nowMs(), REFRESHED_MS)) this.#request(agent, className)
+      const polled = this.#polled.get(`${agent.banks} ${className}`)
+      return polled?.isRequested && !polled.isFollowed
+        ? new Promise<void>((resolve) => polled.readers.push(resolve))
+        : []
+    })
   }
 
   /** Looks for agents, and whether they broadcast, in an object of the broker. */
@@ -153,7 +231,7 @@ export class Polling {
   startRound(done: () => void): void {
     if (this.#done !== undefined) return
     this.#done = done
-    this.#isStarted = true
+    this.#startedMs ??= this.#options.nowMs()
     const rank = (name: string): number => {
       if (FIRST.includes(name)) return FIRST.indexOf(name)
       return LAST.includes(name) ? FIRST.length + 1 : FIRST.length
@@ -173,9 +251,12 @@ export class Polling {
   /** Call it about every second. */
   tick(nowMs: number): void {
     const { intervalMs } = this.#options
+    for (const polled of this.#polled.values()) if (nowMs >= polled.requestedMs + MAX_REFRESH_MS) answerReaders(polled)
     for (const agent of this.#agents.values()) {
-      const everyMs = agent.isBroadcasting(nowMs) ? TRUSTED_MS : intervalMs
+      const isBroadcasting = agent.isBroadcasting(nowMs)
       for (const className of this.#wanted) {
+        const isContested = this.#polled.get(`${agent.banks} ${className}`)?.isContested === true
+        const everyMs = isBroadcasting && !isContested ? TRUSTED_MS : intervalMs
         if (this.#isPolled(agent, className) && this.#isDue(agent, className, nowMs, everyMs)) {
           this.#request(agent, className)
         }
@@ -206,25 +287,37 @@ export class Polling {
   }
 
   #request(agent: RemoteAgent, className: string, isOfRound = false): void {
-    const { requests, objects, nowMs } = this.#options
+    const { requests, objects, refused, nowMs } = this.#options
+    const [packageName = '', name = ''] = className.split('\0')
     // The first round comes before everything else: it tells the console's own objects from others.
-    if (!this.#isStarted) return
+    if (this.#startedMs === undefined || refused.has(name)) return
     const key = `${agent.banks} ${className}`
-    const polled = this.#polled.get(key) ?? { isRequested: false, requestedMs: 0 }
+    const polled = this.#polled.get(key) ?? newPolled()
     this.#polled.set(key, polled)
     if (polled.isRequested) return
     polled.requestedMs = nowMs()
     const { mark } = objects
+    const isWanted = this.#wanted.has(className)
     polled.isRequested = true
     if (isOfRound) this.#open++
     const refusal = requests.ask({
       to: `agent.${agent.banks}`,
-      message: (sequence) => ({ op: 'G', sequence, query: new Map([['_class', className]]) }),
+      message: (sequence) => {
+        const query = new Map([
+          ['_class', name],
+          ['_package', packageName],
+        ])
+        return { op: 'G', sequence, query }
+      },
       ended: (outcome) => {
         polled.isRequested = false
+        if (outcome === 'done') {
+          objects.removeMissing(agent.banks, className, mark)
+          polled.isFollowed = isWanted && this.#wanted.has(className)
+        }
+        answerReaders(polled)
         if (outcome === 'closed') return
         agent.isSilent = outcome === 'timeout'
-        if (outcome === 'done') objects.removeMissing(agent.banks, className, mark)
         if (isOfRound) this.#close()
       },
     })
@@ -239,4 +332,17 @@ export class Polling {
     this.#done = undefined
     done?.()
   }
+}
+
+function newPolled(): PolledClass {
+  return { isRequested: false, requestedMs: 0, isFollowed: false, isContested: false, readers: [] }
+}
+
+function answerReaders({ readers }: PolledClass): void {
+  for (const answer of readers.splice(0)) answer()
+}
+
+/** Classes of qpidd. */
+function ofBroker(...classNames: readonly string[]): readonly string[] {
+  return classNames.map((className) => classText({ packageName: BROKER_PACKAGE, className }))
 }

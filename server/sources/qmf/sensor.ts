@@ -7,7 +7,7 @@
 import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
 import type { Schema } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../../metrics/metric.ts'
+import type { Labels, ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../../metrics/metric.ts'
 import { type Meter, UNMETERED } from '../by-tenant.ts'
 import { feedName } from '../receiving-sensor.ts'
 import { type BrokerContext, QmfBroker } from './broker.ts'
@@ -92,6 +92,11 @@ export class QmfSensor implements ListeningSensor, BrokerContext {
   *expected(name?: string): Generator<ClassSeries> {
     this.#ask(name)
     for (const broker of this.brokers()) yield* broker.expected(name)
+  }
+
+  refresh(selects: (name: string, labels: Labels) => boolean): Promise<unknown> | undefined {
+    const answers = [...this.brokers()].flatMap((broker) => broker.refresh(selects) ?? [])
+    return answers.length === 0 ? undefined : Promise.all(answers)
   }
 
   last(series: Series): Measurement | undefined {

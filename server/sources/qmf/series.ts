@@ -20,6 +20,8 @@ interface ObjectIdentity {
   readonly broker: string
   /** In the broker's time. */
   readonly created: bigint
+  /** When subscribers of an earlier object with this label were sent VOID, microseconds since 1970; 0 if they were not. */
+  readonly endedAt: number
 }
 interface TimedValues {
   readonly values: readonly (QmfValue | undefined)[]
@@ -33,6 +35,8 @@ export class QmfObject {
   readonly label: string
   readonly broker: string
   readonly #created: bigint
+  /** The latest time that was not the broker's, microseconds since 1970. */
+  #endedAt: number
   readonly #wanted: (isWanted: boolean) => void
   readonly #series = new Map<QmfField, ObjectSeries>()
   #properties: TimedValues | undefined
@@ -41,12 +45,13 @@ export class QmfObject {
   #sampled: bigint | undefined
 
   /** `wanted` is called when a series of the object becomes wanted or unwanted. */
-  constructor({ known, id, label, broker, created }: ObjectIdentity, wanted: (isWanted: boolean) => void) {
+  constructor({ known, id, label, broker, created, endedAt }: ObjectIdentity, wanted: (isWanted: boolean) => void) {
     this.known = known
     this.id = id
     this.label = label
     this.broker = broker
     this.#created = created
+    this.#endedAt = endedAt
     this.#wanted = wanted
   }
 
@@ -66,7 +71,10 @@ export class QmfObject {
   }
 
   /** Whether a newer object of the same agent has the same index properties, which means that this one is gone. */
-  isReplacedBy({ known, id, created }: Omit<ObjectIdentity, 'label' | 'broker'>, properties: Properties): boolean {
+  isReplacedBy(
+    { known, id, created }: Pick<ObjectIdentity, 'known' | 'id' | 'created'>,
+    properties: Properties,
+  ): boolean {
     if (known !== this.known || created <= this.#created || banksOf(id) !== banksOf(this.id)) return false
     return known.schema.properties.every(({ isIndex }, at) => {
       return !isIndex || isSame(this.#properties?.values[at], properties[at])
@@ -76,6 +84,16 @@ export class QmfObject {
   last({ of, at, item }: QmfField): Measurement | undefined {
     const sample = of === 'property' ? this.#properties : this.#statistics
     return sample && { value: toValue(item.type, sample.values[at]), time: sample.time }
+  }
+
+  /**
+   * The time of a sample: the broker's, or that of its arrival if the series had a VOID since. So values stay in the order
+   * of their times, even if the broker's clock is behind.
+   */
+  timeAfterEnd(sampled: number, now: number): number {
+    if (sampled > this.#endedAt) return sampled
+    this.#endedAt = Math.max(now, this.#endedAt + 1)
+    return this.#endedAt
   }
 
   /**

@@ -19,7 +19,7 @@ import { QmfSensor } from './sensor.ts'
 
 export const qmf: Source<typeof qmfSection> = {
   open(context, tables) {
-    const { hub, pacing, log } = context
+    const { hub, pacing, log, clock, server } = context
     const tenants = [...new Set(tables.map(({ tenant }) => tenant))]
     const sensors = tenants.map((tenant) => sensorOf(tenant, tables, context))
     const agents = agentsOf(tables, context)
@@ -28,7 +28,8 @@ export const qmf: Source<typeof qmfSection> = {
       controlSource: new QmfControls(hub, tenants),
       statuses: agents,
       async listen(listeners) {
-        listeners.opened(connectBrokers(tables, sensors, agents, { ...pacing, clock: context.clock, log }))
+        const { software } = server.stats({ tenant: 'default', role: '' })
+        listeners.opened(connectBrokers(tables, sensors, agents, { ...pacing, clock, log, software }))
       },
     }
   },
@@ -101,17 +102,19 @@ function consoleFactory(
 ): BrokerHandlerFactory {
   const broker = sensor.broker(table.name) as QmfBroker
   const cache = new SchemaCache()
+  const refusedClasses = new Set<string>()
   return {
     messages: { ready: 'broker connected', lost: 'broker not connected' },
     session: `${prefix}-console`,
     feed: (handler, reading) => pacer.feed(handler, reading),
     open({ session, connect, ready, down }) {
       sensor.counters.connections++
-      broker.detail = `connected to ${formatBroker(table)}, learning its classes and objects`
+      broker.state = `connected to ${formatBroker(table)}, learning its classes and objects`
       const console = new Console({
         session,
         intervalMs: table.intervalMs,
         cache,
+        refusedClasses,
         limits: { ...consoleLimits, objects: table.maxObjects },
         counters: sensor.counters,
         clock,
@@ -120,7 +123,7 @@ function consoleFactory(
           learned: (schema) => broker.learned(schema),
           ready: () => {
             ready()
-            broker.detail = `connected to ${formatBroker(table)}`
+            broker.state = `connected to ${formatBroker(table)}`
             broker.ready()
           },
           object: (sample) => broker.object(sample),

@@ -65,19 +65,22 @@ describe('get', () => {
 
   test('prints a table for a pattern, and reports that the answer is incomplete', async () => {
     const { code, out, err } = await runCli(['get', 'gmetric.foo'], script)
-    expect(code).toBe(0)
+    expect(code).toBe(1)
     expect(out).toEqual(['HOST  VALUE  TIME', 'n1       42  2023-11-14 22:13:20.005'])
     expect(err.join()).toMatch(/the answer is incomplete/)
   })
 
-  test('prints a JSON object for each value', async () => {
-    const { out } = await runCli(['get', 'gmetric.foo', '--json'], script)
-    expect(out.map((line) => JSON.parse(line))).toEqual([{ metric: 'gmetric.foo', time: TIME, host: 'n1', value: 42 }])
+  test('prints a JSON object for each value, and one more if the answer is incomplete', async () => {
+    const { code, out } = await runCli(['get', 'gmetric.foo', '--json'], script)
+    expect(code).toBe(1)
+    expect(out.map((line) => JSON.parse(line))).toEqual([
+      { metric: 'gmetric.foo', time: TIME, host: 'n1', value: 42 },
+      { lost: 0, reason: 'too long', metric: 'gmetric.foo' },
+    ])
   })
 
   test('sends a host called 7 as the string that the family declares', async () => {
-    const { code, producer } = await runCli(['get', 'gmetric.foo', 'host=7', 'cpu=7'], script)
-    expect(code).toBe(0)
+    const { producer } = await runCli(['get', 'gmetric.foo', 'host=7', 'cpu=7'], script)
     expect(producer.asked.find(({ of }) => of === 'gmetric.foo')?.args).toEqual({ host: '7', cpu: 7n })
   })
 

@@ -111,6 +111,27 @@ describe('logging in', () => {
     const end = connect(plain)
     expect(end.pushes(HEADER, start).at(-1)).toBe(bytesOf('start-ok PLAIN'))
   })
+  test('is EXTERNAL with an empty response where the certificate says who connects, unless a user is configured', () => {
+    const [certified, named] = [connect({ hasCertificate: true }), connect({ ...plain, hasCertificate: true })]
+    expect(certified.pushes(HEADER, offering('ANONYMOUS', 'EXTERNAL')).at(-1)).toBe(
+      '0f00002b000000000000000001020f0000000004000000000845585445524e414c0000000005656e5f5553',
+    )
+    expect(named.pushes(HEADER, start).at(-1)).toBe(bytesOf('start-ok PLAIN'))
+    const refused = connect({ hasCertificate: true })
+    refused.pushes(HEADER, offering('PLAIN', 'ANONYMOUS'))
+    expect(refused.closed.join()).toContain('the server offers PLAIN, ANONYMOUS, not EXTERNAL')
+  })
+  test('shows what the client is', () => {
+    const end = connect({
+      properties: new Map<string, string | number>([
+        ['product', 'x'],
+        ['qpid.client_pid', 7],
+      ]),
+    })
+    // A map of 37 bytes and two entries: a str16 and an int32.
+    const map = '00000025 00000002 0770726f64756374 95 0001 78 0f717069642e636c69656e745f706964 21 00000007'
+    expect(end.pushes(HEADER, start).at(-1)).toContain(map.replaceAll(' ', ''))
+  })
   test('never falls back from PLAIN to ANONYMOUS, nor the other way', () => {
     const [named, anonymous, neither] = [connect(plain), connect(), connect()]
     expect(named.pushes(HEADER, offering('ANONYMOUS', 'GSSAPI'))).toHaveLength(1)

@@ -230,6 +230,16 @@ describe('heartbeats', () => {
     client.tick(42_001)
     expect(closed).toEqual(['the broker has been silent for too long'])
   })
+  test('are not missed while we did not run ourselves: what came meanwhile is read first', () => {
+    const { client, pushes, closed } = open()
+    for (const now of [0, 1000, 31_000]) client.tick(now)
+    expect(closed).toEqual([])
+    pushes(hex(heartbeat))
+    for (const now of [32_000, 33_000]) client.tick(now)
+    expect(closed).toEqual([])
+    for (const now of [63_000, 64_000]) client.tick(now)
+    expect(closed).toEqual(['the broker has been silent for too long'])
+  })
   test('are neither where there are none', () => {
     const { client, written, closed } = open({}, tuning('0000', '0000'))
     for (const now of [0, 1e9]) client.tick(now)

@@ -107,6 +107,17 @@ describe('a schema', () => {
     expect(refusal(table('0000 0000 0001', map({ name: str16('a') })))).toBe('BAD_COUNT')
   })
 
+  test('may give the directions of arguments as numbers', () => {
+    const argument = (dir: string) => map({ name: str16('x'), type: '0201', dir })
+    const three = map({ name: str16('a'), argCount: '0203' })
+    const maps = [three, argument('0201'), argument('2100000002'), argument('310000000000000003')]
+    expect(read(table('0000 0000 0001', ...maps))).toMatchObject({
+      methods: [{ arguments: [{ direction: 'I' }, { direction: 'O' }, { direction: 'IO' }] }],
+    })
+    const one = map({ name: str16('a'), argCount: '0201' })
+    for (const dir of ['0200', '0204']) expect(refusal(table('0000 0000 0001', one, argument(dir)))).toBe('BAD_NAME')
+  })
+
   test('is refused where an item has no name or no type', () => {
     expect(refusal(event(map({ type: '0201' })))).toBe('BAD_NAME')
     expect(refusal(event(map({ name: str16(''), type: '0201' })))).toBe('BAD_NAME')

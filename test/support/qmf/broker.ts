@@ -51,6 +51,8 @@ export class ScriptedBroker {
   readonly asked: string[] = []
   /** `ANONYMOUS `, `PLAIN .user.password` */
   readonly logins: string[] = []
+  /** The client properties of each, as they came. */
+  readonly clients: Buffer[] = []
   readonly virtualHosts: string[] = []
   /** Over all its time. */
   connections = 0
@@ -221,7 +223,7 @@ export class BrokerPeer {
       if (!broker.instead(stage, this)) this.write(bytes)
     }
     if (number === code.startOk) {
-      args.sized32()
+      broker.clients.push(args.sized32())
       const login = [args.str8(), args.sized32().toString().replaceAll('\0', '.')]
       broker.logins.push(login.join(' '))
       const tune = [u16(0xfffe), u16(0xffff), u16(0), u16(broker.heartbeatSeconds)]

@@ -88,6 +88,7 @@ function connect(given: Partial<QmfTable> = {}, feed?: BrokerHandlerFactory['fee
     clock,
     log,
     faults: new SensorFaults(clock),
+    software: 'cinnabar/1',
     random: () => 0,
   })
   void link.connect()

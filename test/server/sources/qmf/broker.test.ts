@@ -43,6 +43,58 @@ test.each([
   expect(labels()).toEqual(['orders', `orders@${id(2)}`])
 })
 
+/** A subscribed queue at rest, sampled 1 ms after START; the broker disappears after 30 s, and is back 10 s later. */
+function lost() {
+  const { clock, hub, tapped, connect, sensor, ...made } = makeSensor()
+  const first = connect().learn(queue)
+  first.broker.ready()
+  first.queue(1, 1, 3, 'orders')
+  tapped(DEPTH, 'orders')
+  clock.advance(30_000)
+  first.broker.down('frozen')
+  clock.advance(10_000)
+  hub.news()
+  const again = connect().learn(queue)
+  again.broker.ready()
+  return { ...made, clock, hub, tapped, again }
+}
+
+test('no value after a VOID has an earlier time: one that was sampled before has the time of its arrival', () => {
+  const { clock, hub, tapped, again } = lost()
+  again.queue(1, 1, 3, 'orders')
+  expect(tapped(DEPTH, 'orders').first?.()?.time).toBe(START / 1000 + 40_000_000)
+  hub.news()
+  clock.advance(2_000)
+  again.queue(1, 29_000, 4, 'orders')
+  again.queue(1, 41_000, 5, 'orders')
+  again.queue(1, 42_500, 6, 'orders')
+  expect(hub.news()).toEqual([
+    'msgDepth@b1/orders = 4 at 42000000',
+    'msgDepth@b1/orders = 5 at 42000001',
+    'msgDepth@b1/orders = 6 at 42500000',
+  ])
+})
+
+test('a series without a subscriber, to whom no VOID was sent, keeps the times of its samples', () => {
+  const { again, series } = lost()
+  again.queue(2, 1, 3, 'rest')
+  expect(
+    series(DEPTH)
+      .find(({ labels: { object } }) => object === 'rest')
+      ?.first?.()?.time,
+  ).toBe(START / 1000 + 1000)
+})
+
+test('a queue that is deleted and made again at once has no value before its VOID', () => {
+  const { broker, clock, tapped } = open()
+  make(broker, 1, 'orders', 1)
+  tapped(DEPTH, 'orders')
+  clock.advance(1_000)
+  broker.gone(id(1))
+  make(broker, 2, 'orders', 2)
+  expect(tapped(DEPTH, 'orders').first?.()?.time).toBe(START / 1000 + 1_000_001)
+})
+
 test('an object of another agent does not end one of the same name', () => {
   const { connect, series } = makeSensor()
   const route = table('route', [index('name')], { statistics: [{ name: 'hops', type: QmfType.UINT32 }] })

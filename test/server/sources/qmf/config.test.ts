@@ -26,6 +26,8 @@ describe('a table', () => {
         name: 'b1',
         passwordFile: undefined,
         ca: undefined,
+        cert: undefined,
+        key: undefined,
         intervalMs: 5_000,
         tenant: 'default',
         maxObjects: 20_000,
@@ -40,6 +42,8 @@ name = "b1"
 url = "amqps://mon%40x@qpid.example/%2Fprod"
 password_file = "/run/secret"
 ca = "ca.pem"
+cert = "me.pem"
+key = "/run/key"
 interval_ms = 1000
 tenant = "t1"
 max_objects = 7
@@ -57,6 +61,8 @@ url = "amqp://guest:a%3Ab@[::1]:5673"`
         passwordFile: '/run/secret',
         virtualHost: '/prod',
         ca: 'ca.pem',
+        cert: 'me.pem',
+        key: '/run/key',
         intervalMs: 1_000,
         tenant: 't1',
         maxObjects: 7,
@@ -77,6 +83,8 @@ url = "amqp://guest:a%3Ab@[::1]:5673"`
     [`${b1}url = "amqp://u@h"`, /b1: the user needs a password, or a `password_file`/],
     [`${b1}url = "amqp://h"\npassword_file = "p"`, /b1: `password_file` is for a `url` with a user/],
     [`${b1}url = "amqp://h"\nca = "ca.pem"`, /b1: `ca` is for an `amqps:\/\/` url/],
+    [`${b1}url = "amqp://h"\ncert = "c"\nkey = "k"`, /b1: `cert` is for an `amqps:\/\/` url/],
+    [`${b1}url = "amqps://h"\nkey = "k"`, /b1: `cert` and `key` are needed together/],
     [b1, /b1: it needs `url`: a URL like/],
     ['[[qmf]]\nurl = "amqp://u:hunter2@h"', /`\[\[qmf]]` 1: it needs `name`/],
     [`${b1}url = "amqp://h"\ninterval = 5`, /b1: unknown key `interval`: did you mean `interval_ms`/],

@@ -24,6 +24,7 @@ export interface Asked {
 export interface PeerOptions {
   readonly session?: string
   readonly cache?: SchemaCache
+  readonly refusedClasses?: Set<string>
   readonly limits?: Partial<ConsoleLimits>
   /** Every class, as soon as it is learned. */
   readonly wantsAll?: boolean
@@ -50,11 +51,18 @@ export class ConsolePeer {
   readonly #unanswered: Asked[] = []
   readonly #known = new Map<string, Schema>()
 
-  constructor({ session = 'me', cache = new SchemaCache(), limits = {}, wantsAll = false }: PeerOptions = {}) {
+  constructor({
+    session = 'me',
+    cache = new SchemaCache(),
+    refusedClasses = new Set(),
+    limits = {},
+    wantsAll = false,
+  }: PeerOptions = {}) {
     this.console = new Console({
       session,
       intervalMs: 5_000,
       cache,
+      refusedClasses,
       limits: { ...consoleLimits, ...limits },
       counters: this.counters,
       clock: this.clock,
@@ -141,8 +149,8 @@ export class ConsolePeer {
     this.deliver(Buffer.concat(messages.map((message) => encodeMessage(message, this.known))), { routingKey })
   }
 
-  heartbeat(banks = '1.0'): void {
-    this.tellAs(`console.heartbeat.${banks}`, { op: 'h', sequence: 0, time: 1n })
+  heartbeat(banks = '1.0', time = 1n): void {
+    this.tellAs(`console.heartbeat.${banks}`, { op: 'h', sequence: 0, time })
   }
 
   closed(reason: string): void {

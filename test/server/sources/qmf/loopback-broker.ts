@@ -3,7 +3,7 @@
  * on both ends: that it is right is tested elsewhere; here it is about sockets.
  */
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
+import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import { type Assembly, encodeFrames, FrameAssembler, PROTOCOL_HEADER } from '../../../../protocol/amqp/frames.ts'
 import {
   type AmqpControl,
@@ -24,7 +24,7 @@ const ATTACHED = Uint8Array.from(Buffer.from('414d326100000001000000010000000a',
 
 export class LoopbackBroker {
   readonly port: number
-  /** Credentials of each login: `ANONYMOUS `, `PLAIN .user.password`. */
+  /** Credentials of each login: `ANONYMOUS `, `PLAIN .user.password`, `EXTERNAL ` with the name in the certificate. */
   readonly logins: string[] = []
   /** `bind <queue> <key>`, `unbind ...`, `G <class>`, `M <method>` */
   readonly asked: string[] = []
@@ -47,9 +47,10 @@ export class LoopbackBroker {
     })
   }
 
-  /** `issued`: over TLS, with that certificate. */
-  static async listen(issued?: Issued): Promise<LoopbackBroker> {
-    const server = issued === undefined ? createServer() : createTlsServer(issued)
+  /** `issued`: over TLS, with that certificate. `clientCa`: clients need one by that authority, and log in with it. */
+  static async listen(issued?: Issued, clientCa?: string): Promise<LoopbackBroker> {
+    const client = clientCa === undefined ? {} : { ca: clientCa, requestCert: true }
+    const server = issued === undefined ? createServer() : createTlsServer({ ...issued, ...client })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     return new LoopbackBroker(server, issued === undefined ? 'connection' : 'secureConnection')
   }
@@ -93,6 +94,11 @@ class Peer {
     this.#write({ channel: 1, isControl: false, method, header, body })
   }
 
+  get #commonName(): string | undefined {
+    const { socket } = this
+    return socket instanceof TLSSocket ? socket.getPeerCertificate().subject?.CN?.toString() : undefined
+  }
+
   #write(assembly: Assembly): void {
     this.socket.write(encodeFrames(assembly, FRAME_BYTES))
   }
@@ -106,7 +112,8 @@ class Peer {
     if (!this.#greeted) {
       this.#greeted = true
       this.socket.write(PROTOCOL_HEADER)
-      this.#control({ name: 'connection.start', mechanisms: ['ANONYMOUS', 'PLAIN'], locales: ['en_US'] })
+      const mechanisms = this.#commonName === undefined ? ['ANONYMOUS', 'PLAIN'] : ['EXTERNAL']
+      this.#control({ name: 'connection.start', mechanisms, locales: ['en_US'] })
       this.#assembler.push(chunk.subarray(8))
     } else this.#assembler.push(chunk)
     for (let next = this.#assembler.next(); next !== undefined; next = this.#assembler.next()) {
@@ -121,7 +128,7 @@ class Peer {
       logins.push(
         `${control.mechanism} ${Buffer.from(control.response ?? [])
           .toString()
-          .replaceAll('\0', '.')}`,
+          .replaceAll('\0', '.')}${this.#commonName ?? ''}`,
       )
       if (refusal !== undefined) this.#control({ name: 'connection.close', code: 320, text: refusal })
       else this.#control({ name: 'connection.tune', channelMax: 1, maxFrameBytes: FRAME_BYTES, heartbeatMaxSeconds: 0 })

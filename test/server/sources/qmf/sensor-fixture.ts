@@ -118,6 +118,8 @@ class Said {
     this.broker = broker
     broker.connected({
       want: ({ key }: Schema, isWanted: boolean) => void this.#wanted.push(`${isWanted ? '+' : '-'}${key.className}`),
+      refresh: () => undefined,
+      remarks: () => [],
       call: (id, key, method, args) =>
         Promise.resolve({ status: 0, text: `${id} ${key.className}.${method.name}(${args})`, arguments: [] }),
     })

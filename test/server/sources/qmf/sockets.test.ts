@@ -202,6 +202,31 @@ describe('amqps', () => {
   })
 })
 
+describe('a client certificate', () => {
+  it('is the login, by EXTERNAL, and is read at each attempt', async () => {
+    await broker.close()
+    const authority = await Authority.make()
+    broker = await LoopbackBroker.listen(await authority.server(), authority.cert)
+    const directory = new OperatorDirectory()
+    const [mine, others] = [await authority.client('monitor'), await (await Authority.make()).client('mallory')]
+    const paths = {
+      ca: directory.write('ca.pem', authority.cert),
+      cert: directory.write('cert.pem', others.cert),
+      key: directory.write('key.pem', others.key),
+    }
+    const keys = Object.entries(paths).map(([key, path]) => `${key} = "${path}"\n`)
+    await start(keys.join(''), `amqps://127.0.0.1:${broker.port}`)
+    await down()
+    expect(broker.logins).toEqual([])
+    directory.write('cert.pem', mine.cert)
+    directory.write('key.pem', mine.key)
+    producer.clock.advance(1_000)
+    await up()
+    expect(broker.logins).toEqual(['EXTERNAL monitor'])
+    directory.remove()
+  })
+})
+
 describe('a broker that is not there', () => {
   it('is tried again, later each time', async () => {
     broker.refusal = 'no'

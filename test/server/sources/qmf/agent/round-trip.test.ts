@@ -26,6 +26,7 @@ class Watcher {
       session: 'watcher',
       intervalMs: 5_000,
       cache: new SchemaCache(),
+      refusedClasses: new Set(),
       counters: newCounters(),
       clock,
       connect: (events) => broker.connect(events),

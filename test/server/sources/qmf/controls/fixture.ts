@@ -46,6 +46,8 @@ export class Fleet {
     if (one === undefined) throw new Error(`no broker ${broker}`)
     one.connected({
       want() {},
+      refresh: () => undefined,
+      remarks: () => [],
       call: (object, _key, { name: method }, args) => {
         this.calls.push({ broker, object, method, args })
         return Promise.resolve(this.answer)
