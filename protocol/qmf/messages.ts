@@ -37,6 +37,7 @@ import {
   type SchemaItem,
   type SchemaLookup,
   type SchemaMethod,
+  type Statistics,
   type TableSchema,
 } from './types.ts'
 import { readObjectId, readQmfValue, writeObjectId, writeQmfValue, writeUuid } from './values.ts'
@@ -336,9 +337,12 @@ function readValues(reader: AmqpReader, items: readonly SchemaItem[]): readonly 
   return items.map(({ type }) => readQmfValue(reader, type))
 }
 
-export function writeValues(writer: AmqpWriter, items: readonly SchemaItem[], values: readonly QmfValue[]): void {
+export function writeValues(writer: AmqpWriter, items: readonly SchemaItem[], values: Statistics): void {
   checkCount(items, values)
-  for (const [i, value] of values.entries()) writeQmfValue(writer, items[i]!.type, value)
+  for (const [i, value] of values.entries()) {
+    if (value === undefined) throw new ProtocolError('BAD_TYPE', `no value for "${items[i]!.name}"`)
+    writeQmfValue(writer, items[i]!.type, value)
+  }
 }
 
 function writeObjectHeader(writer: AmqpWriter, { key, sampled, created, deleted, id }: ObjectHeader): void {

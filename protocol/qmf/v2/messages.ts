@@ -175,7 +175,7 @@ export function encodeMapRequest(request: MapRequest, origin: MapReturn): MapTra
   if (request.op === 'locate') writer.sized32(() => writer.uint32(0))
   else writeMap(writer, entriesOf(request))
   if (writer.length > MAX_BODY_BYTES) {
-    throw new ProtocolError('TOO_LONG', `${writer.length} bytes, where a broker takes ${MAX_BODY_BYTES}`)
+    throw new ProtocolError('TOO_LONG', `a request of ${writer.length} bytes, where a broker takes ${MAX_BODY_BYTES}`)
   }
   const to =
     request.op === 'locate'

@@ -46,7 +46,7 @@ export interface BrokerContext {
 }
 
 /** The part of a console that a broker uses while it is connected. */
-export type ConnectedConsole = Pick<Console, 'want' | 'refresh' | 'call' | 'remarks'>
+export type ConnectedConsole = Pick<Console, 'want' | 'refresh' | 'call' | 'problemOf' | 'remarks'>
 
 interface BrokerClass<K extends KnownClass> {
   readonly known: K
@@ -246,6 +246,11 @@ export class QmfBroker implements ConsoleEvents {
     timeoutMs?: number,
   ): Promise<CallResult> {
     return this.#console?.call(object.id, object.known.schema.key, method, args, timeoutMs)
+  }
+
+  /** Why a call cannot be sent, for people; undefined if it can. */
+  problemOf(object: QmfObject, method: SchemaMethod, args: readonly QmfValue[]): string | undefined {
+    return this.#console?.problemOf(object.id, object.known.schema.key, method, args)
   }
 
   #addTable(key: string, known: KnownTable): void {

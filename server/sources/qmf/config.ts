@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
 import { integer, key, needed, pathOrOff, tenant, toggle, wireName } from '../../config/value-types.ts'
 import { formatAddress, parseAddress } from '../../core/address.ts'
+import type { QmfVersion } from './wire.ts'
 
 const url = () => ({
   type: z.string().transform((text, context): BrokerUrl => {
@@ -32,6 +33,7 @@ const qmfTable = z
       'A client certificate with its chain, a PEM file, for an `amqps://` URL; read at each connect, like `key`.',
     ),
     key: key(pathOrOff(), '', 'The private key of `cert`, a PEM file without a passphrase.'),
+    version: key(integer(1, 2), 1n, 'The version of QMF that is spoken with the broker.'),
     interval_ms: key(
       integer(1_000, 86_400_000),
       5_000n,
@@ -51,13 +53,14 @@ const qmfTable = z
     if (cert !== undefined && !isTls) say('`cert` is for an `amqps://` url')
     if ((cert === undefined) !== (key === undefined)) say('`cert` and `key` are needed together')
   })
-  .transform(({ name, url, password_file, ca, cert, key, interval_ms, tenant, max_objects, agent }) => ({
+  .transform(({ name, url, password_file, ca, cert, key, version, interval_ms, tenant, max_objects, agent }) => ({
     name,
     ...url,
     passwordFile: password_file,
     ca,
     cert,
     key,
+    version: version as QmfVersion,
     intervalMs: interval_ms,
     tenant,
     maxObjects: max_objects,

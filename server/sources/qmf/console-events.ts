@@ -5,7 +5,6 @@ import type {
   ObjectHeader,
   ObjectId,
   Properties,
-  QmfValue,
   Schema,
   Statistics,
 } from '../../../protocol/qmf/types.ts'
@@ -46,13 +45,13 @@ export interface QmfEvent {
   /** Nanoseconds since 1970. */
   readonly time: bigint
   readonly severity: number
-  readonly arguments: readonly QmfValue[]
+  readonly arguments: Statistics
 }
 export interface MethodReply {
   readonly status: number
   readonly text: string
   /** The arguments with direction O or IO. */
-  readonly arguments: readonly QmfValue[]
+  readonly arguments: Statistics
 }
 /** `unreadable`: the answer cannot be decoded; `full`: too many calls are pending; undefined: the connection ended. */
 export type CallResult = MethodReply | 'timeout' | 'unreadable' | 'full' | undefined
@@ -65,7 +64,7 @@ export function newCounters() {
     /** Transfers of brokers, and the QMF messages in them. */
     transfers: 0,
     messages: 0,
-    /** Transfers of QMF v2, which is another protocol. */
+    /** Transfers of QMF v2 to a console that speaks v1. */
     qmf2: 0,
     /** Bodies whose rest was dropped, by reason. */
     malformed: 0,

@@ -4,8 +4,8 @@
  * exists. After it has reported `down` it is of no use: a new connection needs a new console.
  */
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
+import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import type { AmqpDelivery, AmqpRefusal } from '../../../protocol/amqp/session.ts'
-import { decodeBody, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
   ObjectId,
@@ -16,6 +16,7 @@ import type {
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../core/clock.ts'
+import { ConsoleBindings } from './bindings.ts'
 import {
   type CallResult,
   type ConsoleEvents,
@@ -26,9 +27,11 @@ import {
   type QmfCounters,
 } from './console-events.ts'
 import { classText, Discovery, type SchemaCache } from './discovery.ts'
-import { BROKER_PACKAGE, KnownObjects } from './objects.ts'
-import { BROKER_BANKS, Polling } from './polling.ts'
+import { MapWire } from './map-wire.ts'
+import { KnownObjects } from './objects.ts'
+import { Polling } from './polling.ts'
 import { QmfRequests, REQUEST_TIMEOUT_MS } from './requests.ts'
+import { type AgentSign, BytesWire, type QmfVersion, type QmfWire } from './wire.ts'
 
 /** The part of an AmqpClient that a console uses. */
 export type AmqpLink = Pick<
@@ -39,6 +42,7 @@ export type AmqpLink = Pick<
 export interface ConsoleOptions {
   /** The name of the AMQP session, unique at the broker; the queues are named after it. */
   readonly session: string
+  readonly version: QmfVersion
   /** The interval of requests for wanted classes if the broker does not broadcast. */
   readonly intervalMs: number
   /** The schemas of this broker only. */
@@ -47,12 +51,11 @@ export interface ConsoleOptions {
   readonly refusedClasses: Set<string>
   readonly limits?: ConsoleLimits
   readonly counters: QmfCounters
-  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly events: ConsoleEvents
   readonly connect: (events: AmqpEvents) => AmqpLink
 }
 
-const CONTENT_TYPE = 'x-application/qmf'
 /** The limit for the time from connecting to an open session. */
 const OPEN_TIMEOUT_MS = 10_000
 /** The interval of rounds, which look for new classes and for objects that nobody wants. */
@@ -70,7 +73,7 @@ export class Console {
   readonly #counters: QmfCounters
   readonly #link: AmqpLink
   readonly #bindings: ConsoleBindings
-  readonly #lookup: SchemaLookup
+  readonly #wire: QmfWire
   readonly #requests: QmfRequests
   readonly #discovery: Discovery
   readonly #objects: KnownObjects
@@ -96,17 +99,21 @@ export class Console {
     this.#bindings = new ConsoleBindings(session)
     this.#openByMs = clock.monotonicMs() + OPEN_TIMEOUT_MS
     const schema = (key: ClassKey) => this.#discovery.schema(key)
-    this.#lookup = { schema, method: (sequence) => this.#requests.calledMethod(sequence, schema) }
+    const lookup: SchemaLookup = { schema, method: (sequence) => this.#requests.calledMethod(sequence, schema) }
+    const { replies, topics } = this.#bindings
+    const nowNs = (): bigint => BigInt(clock.microseconds()) * 1_000n
+    const wire = options.version === 2 ? new MapWire({ lookup, replies, nowNs }) : new BytesWire(lookup, replies)
+    this.#wire = wire
     const requests = new QmfRequests({
-      encode: (message) => encodeMessage(message, this.#lookup),
-      send: (routingKey, body) => this.#send(routingKey, body),
+      wire,
+      send: ({ transfer, body }) => this.#link.transfer(transfer, body),
       counters,
       maxCalls: limits.calls,
     })
     this.#requests = requests
     this.#discovery = new Discovery({ requests, cache, limits, counters, learned: (schema) => this.#learned(schema) })
     this.#objects = new KnownObjects({
-      own: { session, queues: [this.#bindings.replies, this.#bindings.topics] },
+      own: { session, queues: [replies, topics] },
       limit: limits.objects,
       counters,
       sampled: (sample, schema) => {
@@ -128,9 +135,10 @@ export class Console {
       classes: this.#classes,
       refused: refusedClasses,
       nowMs: () => clock.monotonicMs(),
+      broker: wire.broker,
     })
     this.#link = connect({
-      opened: () => this.#opened(),
+      opened: ({ serverProperties }) => this.#opened(serverProperties),
       delivered: (delivery) => this.#delivered(delivery),
       closed: (reason, refusal) => this.#closed(reason, refusal),
     })
@@ -158,7 +166,8 @@ export class Console {
 
   /** Says whether values of a class, or events, are wanted. */
   want(schema: Schema, isWanted: boolean): void {
-    if (this.#isClosed || !this.#bindings.want(schema, isWanted) || schema.kind !== 'table') return
+    if (this.#isClosed || !this.#bindings.want(this.#wire.bindingsOf(schema), isWanted)) return
+    if (schema.kind !== 'table') return
     this.#polling.want(classText(schema.key), isWanted)
     this.#flush()
   }
@@ -177,10 +186,11 @@ export class Console {
     const shown = names.slice(0, SHOWN_CLASSES).join(', ')
     const more = names.length > SHOWN_CLASSES ? ` and ${names.length - SHOWN_CLASSES} more` : ''
     return [
+      ...(this.#wire.version === 2 ? ['by QMF v2'] : []),
       ...(names.length === 0 ? [] : [`its access control refuses queries of ${shown}${more}`]),
       ...(this.#polling.mayBroadcast(this.#clock.monotonicMs())
         ? []
-        : ['it sends no QMF v1 broadcasts, so there are no events, and changes are polled']),
+        : [`it sends no QMF v${this.#wire.version} broadcasts, so there are no events, and changes are polled`]),
     ]
   }
 
@@ -206,14 +216,20 @@ export class Console {
     return reply
   }
 
+  /** Why a call cannot be sent, for people; undefined if it can. */
+  problemOf(id: ObjectId, key: ClassKey, method: SchemaMethod, args: readonly QmfValue[]): string | undefined {
+    return this.#requests.problemOf({ id, key, method: method.name, arguments: args })
+  }
+
   get #isClosed(): boolean {
     return this.#state === 'closed'
   }
 
-  #opened(): void {
+  #opened(serverProperties: FieldTable): void {
     if (this.#state !== 'opening') return
     this.#state = 'open'
-    this.#bindings.open(this.#link)
+    this.#wire.opened(serverProperties)
+    this.#bindings.open(this.#link, this.#wire)
     this.#requests.ask({ to: 'broker', message: (sequence) => ({ op: 'B', sequence }), ended: () => {} })
     this.#discovery.startRound(() => {
       this.#state = 'discovered'
@@ -242,18 +258,19 @@ export class Console {
     this.#roundDueMs = nowMs + ROUND_INTERVAL_MS
   }
 
-  #delivered({ appId, routingKey, body }: AmqpDelivery): void {
+  #delivered(delivery: AmqpDelivery): void {
     this.#counters.transfers++
-    if (appId === 'qmf2') {
+    const received = this.#wire.receive(delivery)
+    if (received === undefined) {
       this.#counters.qmf2++
       return
     }
     const nowMs = this.#clock.monotonicMs()
-    const { messages, stopped } = decodeBody(body, this.#lookup)
+    const { messages, stopped, sender } = received
     this.#counters.messages += messages.length
     for (const message of deletionsLast(messages)) {
       if (this.#isClosed) return
-      this.#receive(message, routingKey, nowMs)
+      this.#receive(message, sender, nowMs)
     }
     if (this.#isClosed) return
     if (stopped !== undefined) {
@@ -264,7 +281,7 @@ export class Console {
     this.#flush()
   }
 
-  #receive(message: QmfMessage, routingKey: string, nowMs: number): void {
+  #receive(message: QmfMessage, sender: AgentSign | undefined, nowMs: number): void {
     switch (message.op) {
       case 'g':
         if (this.#requests.answer(message, nowMs)) {
@@ -284,8 +301,9 @@ export class Console {
         break
       }
       case 'h':
-        if (this.#polling.heartbeat(routingKey, message.time, nowMs) === BROKER_BANKS)
-          this.#events.heartbeat(message.time)
+        if (sender === undefined) break
+        this.#polling.heartbeat(sender.agent, message.time, nowMs)
+        if (sender.agent === this.#wire.broker) this.#events.heartbeat(message.time)
         break
       default:
         if (message.op === 'p' && message.sequence === 0) this.#discovery.packageIndicated(message.packageName)
@@ -306,11 +324,6 @@ export class Console {
     if (schema.kind === 'table' && (this.#state === 'discovered' || this.#state === 'ready')) {
       this.#polling.requestClass(className)
     }
-  }
-
-  #send(routingKey: string, body: Uint8Array): void {
-    const replyTo = { exchange: REPLY_EXCHANGE, routingKey: this.#bindings.replies }
-    this.#link.transfer({ exchange: MANAGEMENT_EXCHANGE, routingKey, replyTo, contentType: CONTENT_TYPE }, body)
   }
 
   #flush(): void {
@@ -334,54 +347,6 @@ export class Console {
     this.#requests.close()
     this.#events.down(reason, isProgress)
   }
-}
-
-/** These are always bound: new classes, heartbeats, and new agents, whose objects nobody could want before. */
-const ALWAYS_BOUND = ['schema.#', 'console.heartbeat.#', `console.obj.*.*.${BROKER_PACKAGE}.agent`]
-/** If we do not keep up, the broker is to drop the oldest message instead of refusing new ones. */
-const RING = new Map([['qpid.policy_type', 'ring']])
-/** The limit for a binding key. A class with a longer one cannot be broadcast either. */
-const MAX_KEY_BYTES = 255
-
-/** The two queues of a console, one for answers and one for broadcasts, and their bindings. */
-class ConsoleBindings {
-  readonly replies: string
-  readonly topics: string
-  /** The binding keys of wanted classes and events. */
-  readonly #wanted = new Set<string>()
-  #link: AmqpLink | undefined
-
-  constructor(session: string) {
-    this.replies = `reply-${session}`
-    this.topics = `topic-${session}`
-  }
-
-  open(link: AmqpLink): void {
-    this.#link = link
-    link.declareQueue(this.replies)
-    link.declareQueue(this.topics, RING)
-    link.bind(this.replies, REPLY_EXCHANGE, this.replies)
-    const keys = [...this.#wanted].filter(isBindable)
-    for (const key of new Set([...ALWAYS_BOUND, ...keys])) link.bind(this.topics, MANAGEMENT_EXCHANGE, key)
-    link.subscribe(this.replies, 'rdest')
-    link.subscribe(this.topics, 'tdest')
-  }
-
-  /** Returns false if it changes nothing. */
-  want({ kind, key: { packageName, className } }: Schema, isWanted: boolean): boolean {
-    const key = `console.${kind === 'table' ? 'obj' : 'event'}.*.*.${packageName}.${className}`
-    if (this.#wanted.has(key) === isWanted) return false
-    if (isWanted) this.#wanted.add(key)
-    else this.#wanted.delete(key)
-    if (ALWAYS_BOUND.includes(key) || !isBindable(key)) return true
-    if (isWanted) this.#link?.bind(this.topics, MANAGEMENT_EXCHANGE, key)
-    else this.#link?.unbind(this.topics, MANAGEMENT_EXCHANGE, key)
-    return true
-  }
-}
-
-function isBindable(key: string): boolean {
-  return Buffer.byteLength(key) <= MAX_KEY_BYTES
 }
 
 /**

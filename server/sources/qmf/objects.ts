@@ -9,14 +9,12 @@ import type {
   Properties,
   QmfValue,
   SchemaItem,
+  Statistics,
   TableSchema,
 } from '../../../protocol/qmf/types.ts'
+import { agentOf, BROKER_PACKAGE } from './addresses.ts'
 import type { ObjectSample, QmfCounters } from './console-events.ts'
 import { classText } from './discovery.ts'
-import { banksOf } from './requests.ts'
-
-/** The package of qpidd; classes of the same name in other packages are something else. */
-export const BROKER_PACKAGE = 'org.apache.qpid.broker'
 
 /** Events that name a connection but nothing that it has. */
 const connectionEvents = ['clientConnect', 'clientDisconnect', 'unsubscribe']
@@ -119,7 +117,12 @@ export class KnownObjects {
     properties: Properties | undefined,
   ): boolean {
     const { counters, limit, unknown } = this.#options
-    const known = this.#objects.get(id)
+    let known = this.#objects.get(id)
+    if (known !== undefined && created > known.created) {
+      // In v2 an object that was made again has the same id.
+      this.#remove(id)
+      known = undefined
+    }
     if (known !== undefined) {
       known.mark = ++this.#mark
       const isOld = sampled < known.sampled && sampled > known.sampled - MAX_REORDERED_NS
@@ -131,7 +134,7 @@ export class KnownObjects {
       counters.objectsFull++
       return false
     }
-    const agent = banksOf(id)
+    const agent = agentOf(id)
     const className = classText(key)
     if (properties === undefined) {
       counters.unknownObjects++
@@ -149,7 +152,7 @@ export class KnownObjects {
     this.#deleted.set(id, created)
     const [oldest] = this.#deleted.keys()
     if (this.#deleted.size > MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest)
-    this.#remove(id)
+    if ((this.#objects.get(id)?.created ?? 0n) <= created) this.#remove(id)
   }
 
   /** Removes objects that turned out to be the console's own only after they were accepted. */
@@ -205,7 +208,7 @@ export class OwnObjects {
     return { isOwn: this.has(id), hasLearned: this.#ids.size > known }
   }
 
-  isOwnEvent({ key, arguments: items }: EventSchema, values: readonly QmfValue[]): boolean {
+  isOwnEvent({ key, arguments: items }: EventSchema, values: Statistics): boolean {
     if (key.packageName !== BROKER_PACKAGE) return false
     if (this.#isOwnQueue(itemValue(items, values, 'qName'))) return true
     if (this.#address === undefined || !connectionEvents.includes(key.className)) return false

@@ -5,13 +5,12 @@
  */
 import type { AmqpRefusal } from '../../../protocol/amqp/session.ts'
 import type { ObjectHeader, TableSchema } from '../../../protocol/qmf/types.ts'
+import { addressOfBanks, agentOf, BROKER_PACKAGE } from './addresses.ts'
 import type { ConsoleLimits, ObjectSample, QmfCounters } from './console-events.ts'
 import { classText } from './discovery.ts'
-import { BROKER_PACKAGE, itemValue, type KnownObjects } from './objects.ts'
-import { banksOf, type QmfRequests } from './requests.ts'
+import { itemValue, type KnownObjects } from './objects.ts'
+import type { QmfRequests } from './requests.ts'
 
-/** The broker's own banks. */
-export const BROKER_BANKS = '1.0'
 /** These classes come first: they tell the console's own objects from others, and reveal other agents. */
 const FIRST = ofBroker('session', 'queue', 'agent', 'connection')
 /** Often most objects are of these classes. They come last, so that only they are left out if there are too many. */
@@ -37,12 +36,13 @@ const MIN_SILENCE_MS = 10_000
 const MAX_SILENCE_MS = 600_000
 
 /**
- * An agent of the broker; the broker itself is the one with agent bank 0. If heartbeats come, changes are broadcast too
- * and nothing has to be requested; qpidd broadcasts only if configured to.
+ * An agent of the broker, or the broker itself. If heartbeats come, changes are broadcast too and nothing has to be
+ * requested; qpidd broadcasts by v1 only if configured to.
  */
 class RemoteAgent {
-  /** `1.0` */
-  readonly banks: string
+  /** See `QmfWire`. */
+  readonly address: string
+  readonly isBroker: boolean
   /** True after a request without an answer. */
   isSilent = false
   /** False if it is known not to broadcast; qpidd sends heartbeats in that case too. */
@@ -52,12 +52,9 @@ class RemoteAgent {
   #lastMs = Number.NEGATIVE_INFINITY
   #periodMs = FIRST_SILENCE_MS / MISSING_HEARTBEATS
 
-  constructor(banks: string) {
-    this.banks = banks
-  }
-
-  get isBroker(): boolean {
-    return this.banks.endsWith('.0')
+  constructor(address: string, isBroker: boolean) {
+    this.address = address
+    this.isBroker = isBroker
   }
 
   heartbeat(time: bigint, nowMs: number): void {
@@ -96,12 +93,16 @@ export interface PollingOptions {
   /** The names of classes that the broker refuses to send, whatever their package: they are not requested. */
   readonly refused: Set<string>
   readonly nowMs: () => number
+  /** The address of the broker. */
+  readonly broker: string
 }
 
 export class Polling {
   readonly #options: PollingOptions
-  readonly #agents = new Map([[BROKER_BANKS, new RemoteAgent(BROKER_BANKS)]])
-  /** The banks of agents by the ids of the objects that represent them. */
+  readonly #broker: RemoteAgent
+  /** By address. */
+  readonly #agents = new Map<string, RemoteAgent>()
+  /** The addresses of agents by the ids of the objects that represent them. */
   readonly #agentObjects = new Map<string, string>()
   readonly #wanted = new Set<string>()
   readonly #polled = new Map<string, PolledClass>()
@@ -112,14 +113,16 @@ export class Polling {
 
   constructor(options: PollingOptions) {
     this.#options = options
+    this.#broker = new RemoteAgent(options.broker, true)
+    this.#agents.set(options.broker, this.#broker)
   }
 
   /** A wanted class is requested now (but not before the first round) and at every interval. */
   want(className: string, isWanted: boolean): void {
     if (!isWanted) {
       this.#wanted.delete(className)
-      for (const banks of this.#agents.keys()) {
-        const polled = this.#polled.get(`${banks} ${className}`)
+      for (const address of this.#agents.keys()) {
+        const polled = this.#polled.get(`${address} ${className}`)
         if (polled !== undefined) Object.assign(polled, { isFollowed: false, isContested: false })
       }
     } else if (!this.#wanted.has(className)) {
@@ -128,19 +131,15 @@ export class Polling {
     }
   }
 
-  /** The routing key of a heartbeat names its agent; without a name it is the broker's. Returns the banks. */
-  heartbeat(routingKey: string, time: bigint, nowMs: number): string {
-    const banks = /^console\.heartbeat\.(\d+\.\d+)/.exec(routingKey)?.[1] ?? BROKER_BANKS
-    this.#agents.get(banks)?.heartbeat(time, nowMs)
-    return banks
+  heartbeat(address: string, time: bigint, nowMs: number): void {
+    this.#agents.get(address)?.heartbeat(time, nowMs)
   }
 
   /** False if the broker has sent no heartbeat for so long that it does not broadcast, and sends no events either. */
   mayBroadcast(nowMs: number): boolean {
-    const broker = this.#agents.get(BROKER_BANKS)
-    if (broker?.publishes === false) return false
+    if (!this.#broker.publishes) return false
     const isYoung = this.#startedMs === undefined || nowMs - this.#startedMs <= FIRST_SILENCE_MS
-    return isYoung || broker?.isBroadcasting(nowMs) === true
+    return isYoung || this.#broker.isBroadcasting(nowMs)
   }
 
   /**
@@ -149,8 +148,9 @@ export class Polling {
    * from now on.
    */
   compare({ id, key, sampled }: ObjectHeader, latest: bigint | undefined): void {
-    const agent = this.#agents.get(banksOf(id))
-    const polled = this.#polled.get(`${banksOf(id)} ${classText(key)}`)
+    const address = agentOf(id)
+    const agent = this.#agents.get(address)
+    const polled = this.#polled.get(`${address} ${classText(key)}`)
     if (agent === undefined || latest === undefined || polled?.isFollowed !== true) return
     if (sampled > latest && sampled < agent.broadcastUntil) polled.isContested = true
   }
@@ -178,9 +178,9 @@ export class Polling {
     const { nowMs, objects } = this.#options
     const isWanted = this.#wanted.has(className)
     return [...this.#agents.values()].flatMap((agent) => {
-      if (!agent.isBroker && (agent.isSilent || !objects.has(agent.banks, className))) return []
+      if (!agent.isBroker && (agent.isSilent || !objects.has(agent.address, className))) return []
       if (!isWanted && this.#isDue(agent, className, nowMs(), REFRESHED_MS)) this.#request(agent, className)
-      const polled = this.#polled.get(`${agent.banks} ${className}`)
+      const polled = this.#polled.get(`${agent.address} ${className}`)
       return polled?.isRequested && !polled.isFollowed
         ? new Promise<void>((resolve) => polled.readers.push(resolve))
         : []
@@ -192,23 +192,22 @@ export class Polling {
     if (properties === undefined || key.packageName !== BROKER_PACKAGE) return
     if (key.className === 'broker') {
       const publishes = itemValue(items, properties, 'mgmtPublish')
-      const agent = this.#agents.get(banksOf(header.id))
+      const agent = this.#agents.get(agentOf(header.id))
       if (agent !== undefined && typeof publishes === 'boolean') agent.publishes = publishes
     } else if (key.className === 'agent') {
       const [brokerBank, agentBank] = ['brokerBank', 'agentBank'].map((bank) => itemValue(items, properties, bank))
       if (typeof brokerBank !== 'number' || typeof agentBank !== 'number') return
-      this.#agentObjects.set(header.id, `${brokerBank}.${agentBank}`)
-      this.#addAgent(`${brokerBank}.${agentBank}`)
+      const address = addressOfBanks(`${brokerBank}.${agentBank}`)
+      this.#agentObjects.set(header.id, address)
+      this.#addAgent(address)
     }
   }
 
   /** The object of this id is gone, and if it represented an agent the agent is gone too. */
   objectGone(id: string): void {
-    const banks = this.#agentObjects.get(id)
+    const address = this.#agentObjects.get(id)
     this.#agentObjects.delete(id)
-    if (banks === undefined || banks === BROKER_BANKS || !this.#agents.delete(banks)) return
-    for (const key of [...this.#polled.keys()]) if (key.startsWith(`${banks} `)) this.#polled.delete(key)
-    this.#options.objects.removeAgent(banks)
+    if (address !== undefined) this.#removeAgent(address)
   }
 
   requestClass(className: string): void {
@@ -216,9 +215,9 @@ export class Polling {
   }
 
   /** Requests a class of an agent that has an unknown object of it, as often as if the class were polled. */
-  requestUnknown(banks: string, className: string): void {
+  requestUnknown(address: string, className: string): void {
     const { nowMs, classes, intervalMs } = this.#options
-    const agent = this.#agents.get(banks)
+    const agent = this.#agents.get(address)
     if (agent !== undefined && classes.has(className) && this.#isDue(agent, className, nowMs(), intervalMs)) {
       this.#request(agent, className)
     }
@@ -240,7 +239,7 @@ export class Polling {
     this.#open++
     for (const agent of [...this.#agents.values()]) {
       const missing = classes.filter(
-        (name) => !this.#polled.has(`${agent.banks} ${name}`) || !this.#isPolled(agent, name),
+        (name) => !this.#polled.has(`${agent.address} ${name}`) || !this.#isPolled(agent, name),
       )
       const requested = agent.isSilent && !agent.isBroker ? missing.slice(0, 1) : missing
       for (const name of requested) this.#request(agent, name, true)
@@ -255,7 +254,7 @@ export class Polling {
     for (const agent of this.#agents.values()) {
       const isBroadcasting = agent.isBroadcasting(nowMs)
       for (const className of this.#wanted) {
-        const isContested = this.#polled.get(`${agent.banks} ${className}`)?.isContested === true
+        const isContested = this.#polled.get(`${agent.address} ${className}`)?.isContested === true
         const everyMs = isBroadcasting && !isContested ? TRUSTED_MS : intervalMs
         if (this.#isPolled(agent, className) && this.#isDue(agent, className, nowMs, everyMs)) {
           this.#request(agent, className)
@@ -264,25 +263,31 @@ export class Polling {
     }
   }
 
-  #addAgent(banks: string): void {
+  #addAgent(address: string): void {
     const { counters, limits, classes } = this.#options
-    if (this.#agents.has(banks)) return
+    if (this.#agents.has(address)) return
     if (this.#agents.size >= limits.agents) {
       counters.agentsFull++
       return
     }
-    const agent = new RemoteAgent(banks)
-    this.#agents.set(banks, agent)
+    const agent = new RemoteAgent(address, false)
+    this.#agents.set(address, agent)
     for (const className of classes) this.#request(agent, className, this.#done !== undefined)
+  }
+
+  #removeAgent(address: string): void {
+    if (address === this.#broker.address || !this.#agents.delete(address)) return
+    for (const key of [...this.#polled.keys()]) if (key.startsWith(`${address} `)) this.#polled.delete(key)
+    this.#options.objects.removeAgent(address)
   }
 
   /** Whether the class is requested again and again because somebody wants it. */
   #isPolled(agent: RemoteAgent, className: string): boolean {
-    return this.#wanted.has(className) && (agent.isBroker || this.#options.objects.has(agent.banks, className))
+    return this.#wanted.has(className) && (agent.isBroker || this.#options.objects.has(agent.address, className))
   }
 
   #isDue(agent: RemoteAgent, className: string, nowMs: number, everyMs: number): boolean {
-    const polled = this.#polled.get(`${agent.banks} ${className}`)
+    const polled = this.#polled.get(`${agent.address} ${className}`)
     return polled === undefined || nowMs >= polled.requestedMs + everyMs
   }
 
@@ -291,7 +296,7 @@ export class Polling {
     const [packageName = '', name = ''] = className.split('\0')
     // The first round comes before everything else: it tells the console's own objects from others.
     if (this.#startedMs === undefined || refused.has(name)) return
-    const key = `${agent.banks} ${className}`
+    const key = `${agent.address} ${className}`
     const polled = this.#polled.get(key) ?? newPolled()
     this.#polled.set(key, polled)
     if (polled.isRequested) return
@@ -301,7 +306,7 @@ export class Polling {
     polled.isRequested = true
     if (isOfRound) this.#open++
     const refusal = requests.ask({
-      to: `agent.${agent.banks}`,
+      to: agent.address,
       message: (sequence) => {
         const query = new Map([
           ['_class', name],
@@ -312,7 +317,7 @@ export class Polling {
       ended: (outcome) => {
         polled.isRequested = false
         if (outcome === 'done') {
-          objects.removeMissing(agent.banks, className, mark)
+          objects.removeMissing(agent.address, className, mark)
           polled.isFollowed = isWanted && this.#wanted.has(className)
         }
         answerReaders(polled)

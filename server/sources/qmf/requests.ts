@@ -14,13 +14,15 @@ import {
   type Schema,
   type SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
+import { agentOf } from './addresses.ts'
 import { type CallResult, consoleLimits, type QmfCounters } from './console-events.ts'
+import type { QmfWire, WireRequest } from './wire.ts'
 
 /** `incomplete`: part of the answer could not be read; `refused`: an error; `closed`: the connection ended. */
 export type RequestOutcome = 'done' | 'incomplete' | 'refused' | 'timeout' | 'closed'
 
 export interface QmfRequest {
-  /** The routing key: `broker`, or `agent.<brokerBank>.<agentBank>`. */
+  /** `broker`, or the address of an agent: see `QmfWire`. */
   readonly to: string
   message(sequence: number): QmfMessage
   /** Called for every answer but z. */
@@ -45,7 +47,7 @@ export interface MethodCall {
 interface Pending {
   readonly request: QmfRequest
   readonly message: QmfMessage
-  readonly bytes: Uint8Array
+  readonly encoded: WireRequest
   deadlineMs: number
   isIncomplete: boolean
 }
@@ -55,8 +57,8 @@ interface AddressQueue {
 }
 
 export interface RequestsOptions {
-  readonly encode: (message: QmfMessage) => Uint8Array
-  readonly send: (routingKey: string, body: Uint8Array) => void
+  readonly wire: Pick<QmfWire, 'encode'>
+  readonly send: (request: Pick<WireRequest, 'transfer' | 'body'>) => void
   readonly counters: QmfCounters
   readonly maxCalls?: number
 }
@@ -71,8 +73,8 @@ const answersTo: Partial<Record<QmfMessage['op'], string>> = { B: 'b', P: 'pz', 
 const partialAnswers = 'pqg'
 
 export class QmfRequests {
-  readonly #encode: (message: QmfMessage) => Uint8Array
-  readonly #send: (routingKey: string, body: Uint8Array) => void
+  readonly #wire: Pick<QmfWire, 'encode'>
+  readonly #send: RequestsOptions['send']
   readonly #counters: QmfCounters
   readonly #maxCalls: number
   readonly #queues = new Map<string, AddressQueue>()
@@ -81,8 +83,8 @@ export class QmfRequests {
   #calls = 0
   #sequence = 0
 
-  constructor({ encode, send, counters, maxCalls = consoleLimits.calls }: RequestsOptions) {
-    this.#encode = encode
+  constructor({ wire, send, counters, maxCalls = consoleLimits.calls }: RequestsOptions) {
+    this.#wire = wire
     this.#send = send
     this.#counters = counters
     this.#maxCalls = maxCalls
@@ -95,18 +97,18 @@ export class QmfRequests {
     // 0 is the sequence of unsolicited messages.
     this.#sequence = (this.#sequence % 0xffff_ffff) + 1
     const message = request.message(this.#sequence)
-    const bytes = this.#encoded(message)
-    if (typeof bytes === 'string') {
+    const encoded = this.#encoded(message, request.to)
+    if (typeof encoded === 'string') {
       // The caller of a method is informed; all other messages consist of names that the broker itself gave.
       if (!request.isUrgent) this.#counters.malformed++
-      return bytes
+      return encoded
     }
     if (this.#waiting >= MAX_WAITING && !request.isUrgent) {
       this.#counters.requestsFull++
       return 'too many requests are waiting to be sent'
     }
     const { waiting } = this.#queueOf(request.to)
-    const pending: Pending = { request, message, bytes, deadlineMs: 0, isIncomplete: false }
+    const pending: Pending = { request, message, encoded, deadlineMs: 0, isIncomplete: false }
     if (request.isUrgent) waiting.unshift(pending)
     else waiting.push(pending)
     this.#waiting++
@@ -119,7 +121,7 @@ export class QmfRequests {
     return new Promise((resolve) => {
       let reply: CallResult = 'unreadable'
       const refusal = this.ask({
-        to: `agent.${banksOf(id)}`,
+        to: agentOf(id),
         isUrgent: true,
         timeoutMs,
         message: (sequence) => ({ op: 'M', sequence, id, key, method, arguments: values }),
@@ -145,7 +147,7 @@ export class QmfRequests {
   }
 
   flush(nowMs: number): void {
-    for (const [to, queue] of this.#queues) {
+    for (const queue of this.#queues.values()) {
       const sent: Pending[] = []
       while (queue.waiting[0]?.request.isUrgent || queue.sent + sent.length < MAX_SENT) {
         const pending = queue.waiting.shift()
@@ -156,7 +158,7 @@ export class QmfRequests {
         sent.push(pending)
       }
       queue.sent += sent.length
-      for (const body of bodiesOf(to, sent)) this.#send(to, body)
+      for (const request of joined(sent)) this.#send(request)
     }
   }
 
@@ -215,10 +217,18 @@ export class QmfRequests {
     pending.deadlineMs = nowMs + (pending.request.timeoutMs ?? REQUEST_TIMEOUT_MS)
   }
 
-  #encoded(message: QmfMessage): Uint8Array | string {
+  /** Why a call cannot be sent, for people; undefined if it can. */
+  problemOf({ id, key, method, arguments: values }: Omit<MethodCall, 'timeoutMs'>): string | undefined {
+    const message = { op: 'M', sequence: 0, id, key, method, arguments: values } as const
+    const encoded = this.#encoded(message, agentOf(id))
+    return typeof encoded === 'string' ? encoded : undefined
+  }
+
+  #encoded(message: QmfMessage, to: string): WireRequest | string {
     try {
-      const bytes = this.#encode(message)
-      return bytes.length > MAX_BODY_BYTES ? `${bytes.length} bytes, where a broker takes ${MAX_BODY_BYTES}` : bytes
+      const encoded = this.#wire.encode(message, to)
+      const { length } = encoded.body
+      return length > MAX_BODY_BYTES ? `a request of ${length} bytes, where a broker takes ${MAX_BODY_BYTES}` : encoded
     } catch (error) {
       if (error instanceof ProtocolError) return error.message
       throw error
@@ -239,19 +249,20 @@ export class QmfRequests {
   }
 }
 
-/** The banks of an object's agent: `1.0` of `0-0-1-0-2`. */
-export function banksOf(id: ObjectId): string {
-  const [, , brokerBank, agentBank] = id.split('-')
-  return `${brokerBank}.${agentBank}`
-}
-
-/**
- * A broker reads many requests from one body; other agents may not. A call stands alone: qpidd takes everything after
- * it for its arguments.
- */
-function bodiesOf(to: string, pending: readonly Pending[]): readonly Uint8Array[] {
-  const isBroker = to === 'broker' || to.endsWith('.0')
+/** Puts requests to one address into as few bodies as it can read. */
+function joined(pending: readonly Pending[]): readonly Pick<WireRequest, 'transfer' | 'body'>[] {
   const packer = new BodyPacker()
-  const all = pending.map(({ bytes, message }) => (isBroker && message.op !== 'M' ? packer.add(bytes) : bytes))
-  return [...all, packer.rest()].filter((body) => body !== undefined)
+  const requests: Pick<WireRequest, 'transfer' | 'body'>[] = []
+  let joinable: WireRequest | undefined
+  const push = (body: Uint8Array | undefined): void => {
+    if (body !== undefined && joinable !== undefined) requests.push({ transfer: joinable.transfer, body })
+  }
+  for (const { encoded } of pending) {
+    if (encoded.isJoinable) {
+      push(packer.add(encoded.body))
+      joinable = encoded
+    } else requests.push(encoded)
+  }
+  push(packer.rest())
+  return requests
 }

@@ -6,9 +6,9 @@
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { ObjectId, Properties, QmfValue } from '../../../protocol/qmf/types.ts'
 import type { LabelName, Labels, Measurement, Series, Subscription } from '../../metrics/metric.ts'
+import { agentOf, shownId } from './addresses.ts'
 import type { KnownTable, QmfField } from './catalogue.ts'
 import type { ObjectSample } from './console-events.ts'
-import { banksOf } from './requests.ts'
 import { isSame, toValue } from './values.ts'
 
 interface ObjectIdentity {
@@ -75,7 +75,7 @@ export class QmfObject {
     { known, id, created }: Pick<ObjectIdentity, 'known' | 'id' | 'created'>,
     properties: Properties,
   ): boolean {
-    if (known !== this.known || created <= this.#created || banksOf(id) !== banksOf(this.id)) return false
+    if (known !== this.known || created <= this.#created || agentOf(id) !== agentOf(this.id)) return false
     return known.schema.properties.every(({ isIndex }, at) => {
       return !isIndex || isSame(this.#properties?.values[at], properties[at])
     })
@@ -161,7 +161,7 @@ export class ObjectSeries implements Series {
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
     const { broker, label: name, id } = this.#object
     if (label === 'broker') return matcher(broker)
-    return label === 'object' && (matcher(name) || matcher(id))
+    return label === 'object' && (matcher(name) || matcher(shownId(id)))
   }
 }
 

@@ -112,6 +112,7 @@ function consoleFactory(
       broker.state = `connected to ${formatBroker(table)}, learning its classes and objects`
       const console = new Console({
         session,
+        version: table.version,
         intervalMs: table.intervalMs,
         cache,
         refusedClasses,

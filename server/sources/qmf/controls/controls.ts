@@ -29,7 +29,6 @@ import { QmfSensor } from '../sensor.ts'
 import type { QmfObject } from '../series.ts'
 import {
   BROKER_PARAMETER,
-  checkFits,
   isCallable,
   methodParameters,
   OBJECT_PARAMETER,
@@ -123,7 +122,8 @@ function controlOf(name: string, versions: readonly SchemaMethod[], brokers: rea
         return given.has(name) ? [{ name, type, value: given.get(name) } as Argument] : []
       })
       const values = toQmfArguments(method, convertArguments(list, own, `${name} of ${broker.name}`))
-      checkFits(object, method, values)
+      const problem = broker.problemOf(object, method, values)
+      if (problem !== undefined) throw new StatusError('INVALID_ARGUMENT', problem)
       const secrets = own.filter(({ secret }) => secret).map(({ name }) => String(given.get(name) ?? ''))
       return async (signal) => withoutSecrets(await call(target, values, signal), secrets)
     },

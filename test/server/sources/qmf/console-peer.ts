@@ -60,6 +60,7 @@ export class ConsolePeer {
   }: PeerOptions = {}) {
     this.console = new Console({
       session,
+      version: 1,
       intervalMs: 5_000,
       cache,
       refusedClasses,

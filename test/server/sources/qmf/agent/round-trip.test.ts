@@ -24,6 +24,7 @@ class Watcher {
   constructor(broker: MemoryBroker, clock: FakeClock) {
     this.console = new Console({
       session: 'watcher',
+      version: 1,
       intervalMs: 5_000,
       cache: new SchemaCache(),
       refusedClasses: new Set(),

@@ -113,7 +113,7 @@ describe('the broker', () => {
 describe('arguments', () => {
   it.each([
     [{ sequence: 1, body: 'x'.repeat(65_536) }, 'argument body: 65536 bytes; at most 65535 are allowed'],
-    [{ sequence: 1, body: 'x'.repeat(65_500) }, /all arguments together: 65\d+ bytes, where a broker takes 65536/],
+    [{ sequence: 1, body: 'x'.repeat(65_500) }, /a request of 65\d+ bytes, where a broker takes 65536/],
     [{ body: 'hi' }, 'needs the argument sequence'],
   ])('that do not fit are refused %#', (given, message) => {
     expect(() => fleet.judge(ECHO, given)).toThrow(message)

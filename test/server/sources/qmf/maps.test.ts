@@ -1,0 +1,142 @@
+/** QMF v2 through a whole server, by a broker that answers and tells what was recorded. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { args, str, type, u32 } from '../../../support/bytes.ts'
+import { ScriptedBroker } from '../../../support/qmf/broker.ts'
+import { capturedConclusions } from '../../../support/qmf/capture.ts'
+import { decoded } from '../../../support/records.ts'
+import { DEPTH, eventually, PACKAGE, QmfServer } from './server.ts'
+
+const QUEUES = 'agent.ind.data.org_apache_qpid_broker.queue.#'
+const VHOST = `${PACKAGE}:broker:amqp-broker,/`
+
+let broker: ScriptedBroker
+let server: QmfServer
+
+beforeEach(async () => {
+  broker = await ScriptedBroker.listen()
+  broker.speaksMaps = true
+})
+afterEach(async () => {
+  await server.stop()
+  await broker.close()
+})
+
+async function start(): Promise<void> {
+  server = await QmfServer.start({ b1: broker.port }, 'version = 2')
+  await server.up()
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as it stands in the file
+const conclusions = capturedConclusions('v2-console') as any[]
+const queues = conclusions.filter(({ cls, kind }) => /^(get|data)$/.test(kind) && cls.startsWith(`${PACKAGE}:queue:`))
+const nameOf = ({ objectId }: { objectId: { _object_name: string } }) => objectId._object_name.split(':')[2]!
+const answered = queues.filter(({ cid }) => cid === '113')
+const told = queues.filter(({ kind, n }) => kind === 'data' && n > answered.at(-1).n)
+const deleted = new Set(told.filter(({ timestamps }) => BigInt(timestamps[2]) !== 0n).map(nameOf))
+
+/** Each sample of a statistic once, of objects that stay. */
+function samplesOf(field: string) {
+  const sampled = new Map<string, bigint>()
+  return [...answered, ...told].flatMap((one) => {
+    const object = nameOf(one)
+    const at = BigInt(one.timestamps[0])
+    if (deleted.has(object) || one.values[field] === undefined || sampled.get(object) === at) return []
+    sampled.set(object, at)
+    return [{ time: Number(at / 1000n), broker: 'b1', object, value: Number(one.values[field]) }]
+  })
+}
+
+describe('a broker that speaks QMF v2', () => {
+  it('gives the values of its objects: those that are there, then what it tells, each sample once', async () => {
+    await start()
+    broker.mapsTold = answered.at(-1).n
+    await server.subscribe(DEPTH, { object: '*' })
+    await eventually(() =>
+      expect(broker.boundTo('qmf.default.topic')).toContain('agent.ind.data.org_apache_qpid_broker.queue.#'),
+    )
+    const expected = samplesOf('msgDepth')
+    expect(expected.length).toBeGreaterThan(50)
+    await server.root.values(answered.length)
+    broker.playMaps()
+    const came = []
+    const first = answered.filter((one) => !deleted.has(nameOf(one))).length
+    while (came.length < expected.length - first) {
+      const [value] = await server.root.values(1)
+      const record = { time: value!.time, ...decoded(value!) } as { object: string; value: unknown; time: number }
+      if (!deleted.has(record.object)) came.push(record)
+    }
+    expect(came).toEqual(expected.slice(first))
+    const { counters } = server.status()
+    expect(counters).toMatchObject({ malformed: 0, unknownClass: 0, unexpected: 0, connections: 1, qmf2: 0 })
+  })
+
+  it('gives its events, with their severity and time, and is up with each heartbeat', async () => {
+    await start()
+    const metric = `qmf.${PACKAGE}.queueDeclare`
+    const all = conclusions.filter(({ cls, kind }) => kind === 'event' && cls.startsWith(`${PACKAGE}:queueDeclare:`))
+    expect(all.length).toBeGreaterThan(3)
+    await server.subscribe(metric)
+    const key = 'agent.ind.event.org_apache_qpid_broker.queueDeclare.#'
+    await eventually(() => expect(broker.boundTo('qmf.default.topic')).toContain(key))
+    broker.playMaps()
+    const came = (await server.root.values(all.length)).map((value) => [value.time, decoded(value)])
+    const expected = all.map(({ arguments: values, timestamp }) => {
+      const { qName, durable } = values
+      const fields = { qName, durable, severity: 'info', args: expect.any(String) }
+      return [Number(BigInt(timestamp) / 1000n), { broker: 'b1', value: expect.objectContaining(fields) }]
+    })
+    expect(came).toEqual(expected)
+    const up = await server.subscribe('qmf.broker.up')
+    await server.root.value()
+    broker.beatMaps()
+    const { metric: id, time } = await server.root.value()
+    const beat = conclusions.find(({ kind }) => kind === 'heartbeat')
+    expect([id, time]).toEqual([up, Number(BigInt(beat.timestamp) / 1000n)])
+    expect(server.status().detail).toContain(', by QMF v2')
+  })
+
+  it('reports the end of an object that was made while it was wanted', async () => {
+    await start()
+    const id = await server.subscribe(DEPTH, { object: 'again' })
+    await eventually(() => expect(broker.boundTo('qmf.default.topic')).toContain(QUEUES))
+    broker.playMaps()
+    const came = (await server.root.values(2)).map((value) => [value.metric, decoded(value)])
+    expect(came).toEqual([
+      [id, { broker: 'b1', value: 0 }],
+      [id, { broker: 'b1', value: null }],
+    ])
+  })
+
+  it('refers to objects by name; each is found by its name and by its object id', async () => {
+    await start()
+    const ask = async (metric: string, object: string) => {
+      return decoded(await server.root.query(`qmf.${PACKAGE}.${metric}`, args(['object', type.string, str(object)])))
+    }
+    const one = [{ broker: 'b1', value: `${PACKAGE}:vhost:${VHOST}` }]
+    expect(await ask('queue.vhostRef', 'intake')).toEqual(one)
+    expect(await ask('queue.vhostRef', `${PACKAGE}:queue:intake`)).toEqual(one)
+    const id = `${PACKAGE}:binding:${PACKAGE}:exchange:telemetry,${PACKAGE}:queue:intake,plant.000.pump.#`
+    const bound = [{ broker: 'b1', value: `${PACKAGE}:queue:intake` }]
+    expect(await ask('binding.queueRef', id)).toEqual(bound)
+    expect(await ask('binding.queueRef', `plant.000.pump.#@${id}`)).toEqual(bound)
+  })
+
+  it('calls methods', async () => {
+    await start()
+    const given = [
+      ['sequence', type.uint32, u32(77)],
+      ['body', type.string, str('Grüße aus dem Norden')],
+    ] as const
+    const result = await server.root.execute(`qmf.${PACKAGE}.broker.echo`, ...given)
+    expect(result).toMatchObject({ outcome: 'ok', value: { body: 'Grüße aus dem Norden', sequence: 77 } })
+    expect(broker.asked).toContain('call broker echo')
+  })
+
+  it('says why a method failed', async () => {
+    await start()
+    const control = `qmf.${PACKAGE}.broker.setLogHiresTimestamp`
+    const result = await server.root.execute(control, ['logHires', type.boolean, u32(1)])
+    const recorded = conclusions.find(({ kind, name }) => kind === 'method' && name === 'setLogHiresTimestamp')
+    expect(result).toMatchObject({ outcome: 'failed', detail: recorded.text })
+  })
+})
