@@ -18,6 +18,13 @@ const url = () => ({
   isSecret: true,
 })
 
+const version = () => ({
+  type: z
+    .union([z.literal('auto'), z.literal(1n), z.literal(2n)])
+    .transform((text): QmfVersion | 'auto' => (text === 'auto' ? text : text === 1n ? 1 : 2)),
+  expected: '"auto", 1 or 2',
+})
+
 const qmfTable = z
   .strictObject({
     name: needed(wireName(), 'What the broker is called: `broker` of its metrics.'),
@@ -33,7 +40,11 @@ const qmfTable = z
       'A client certificate with its chain, a PEM file, for an `amqps://` URL; read at each connect, like `key`.',
     ),
     key: key(pathOrOff(), '', 'The private key of `cert`, a PEM file without a passphrase.'),
-    version: key(integer(1, 2), 1n, 'The version of QMF that is spoken with the broker.'),
+    version: key(
+      version(),
+      1n,
+      'The version of QMF that is spoken with the broker; `"auto"`: 2 if the broker answers and broadcasts by it, otherwise 1 if it broadcasts by that, otherwise 2.',
+    ),
     interval_ms: key(
       integer(1_000, 86_400_000),
       5_000n,
@@ -60,7 +71,7 @@ const qmfTable = z
     ca,
     cert,
     key,
-    version: version as QmfVersion,
+    version,
     intervalMs: interval_ms,
     tenant,
     maxObjects: max_objects,

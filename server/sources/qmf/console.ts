@@ -31,7 +31,8 @@ import { MapWire } from './map-wire.ts'
 import { KnownObjects } from './objects.ts'
 import { Polling } from './polling.ts'
 import { QmfRequests, REQUEST_TIMEOUT_MS } from './requests.ts'
-import { type AgentSign, BytesWire, type QmfVersion, type QmfWire } from './wire.ts'
+import type { VersionChoice } from './version-choice.ts'
+import { type AgentSign, BytesWire, type QmfWire } from './wire.ts'
 
 /** The part of an AmqpClient that a console uses. */
 export type AmqpLink = Pick<
@@ -42,7 +43,8 @@ export type AmqpLink = Pick<
 export interface ConsoleOptions {
   /** The name of the AMQP session, unique at the broker; the queues are named after it. */
   readonly session: string
-  readonly version: QmfVersion
+  /** The version to speak, kept over connections. */
+  readonly choice: VersionChoice
   /** The interval of requests for wanted classes if the broker does not broadcast. */
   readonly intervalMs: number
   /** The schemas of this broker only. */
@@ -73,6 +75,7 @@ export class Console {
   readonly #counters: QmfCounters
   readonly #link: AmqpLink
   readonly #bindings: ConsoleBindings
+  readonly #choice: VersionChoice
   readonly #wire: QmfWire
   readonly #requests: QmfRequests
   readonly #discovery: Discovery
@@ -91,7 +94,8 @@ export class Console {
 
   constructor(options: ConsoleOptions) {
     const { session, intervalMs, cache, refusedClasses, limits = consoleLimits } = options
-    const { counters, clock, events, connect } = options
+    const { choice, counters, clock, events, connect } = options
+    this.#choice = choice
     this.#refusedClasses = refusedClasses
     this.#clock = clock
     this.#events = events
@@ -102,7 +106,7 @@ export class Console {
     const lookup: SchemaLookup = { schema, method: (sequence) => this.#requests.calledMethod(sequence, schema) }
     const { replies, topics } = this.#bindings
     const nowNs = (): bigint => BigInt(clock.microseconds()) * 1_000n
-    const wire = options.version === 2 ? new MapWire({ lookup, replies, nowNs }) : new BytesWire(lookup, replies)
+    const wire = choice.version === 2 ? new MapWire({ lookup, replies, nowNs }) : new BytesWire(lookup, replies)
     this.#wire = wire
     const requests = new QmfRequests({
       wire,
@@ -230,7 +234,13 @@ export class Console {
     this.#state = 'open'
     this.#wire.opened(serverProperties)
     this.#bindings.open(this.#link, this.#wire)
-    this.#requests.ask({ to: 'broker', message: (sequence) => ({ op: 'B', sequence }), ended: () => {} })
+    this.#requests.ask({
+      to: 'broker',
+      message: (sequence) => ({ op: 'B', sequence }),
+      ended: (outcome) => {
+        if (outcome === 'timeout') this.#speakOther(this.#choice.isSilent())
+      },
+    })
     this.#discovery.startRound(() => {
       this.#state = 'discovered'
       this.#polling.startRound(() => {
@@ -245,6 +255,7 @@ export class Console {
   #poll(nowMs: number): void {
     if (nowMs - this.#tickedMs <= LATE_TICK_MS) this.#requests.tick(nowMs)
     this.#tickedMs = nowMs
+    if (this.#isClosed || this.#speakOther(this.#choice.tick(nowMs))) return
     this.#polling.tick(nowMs)
     if (nowMs >= this.#roundDueMs) {
       this.#roundBegins(nowMs)
@@ -267,6 +278,7 @@ export class Console {
     }
     const nowMs = this.#clock.monotonicMs()
     const { messages, stopped, sender } = received
+    if (sender?.isHeartbeat) this.#choice.heard(sender.agent, nowMs)
     this.#counters.messages += messages.length
     for (const message of deletionsLast(messages)) {
       if (this.#isClosed) return
@@ -334,15 +346,25 @@ export class Console {
   #closed(reason: string, refusal: AmqpRefusal | undefined): void {
     const className = refusal && !this.#isClosed ? this.#polling.refuse(refusal) : undefined
     if (className === undefined) {
-      this.#down(reason)
+      const isOther = refusal !== undefined && !this.#isClosed && this.#choice.refused(refusal)
+      if (!this.#speakOther(isOther)) this.#down(reason)
       return
     }
     this.#counters.refusedClasses++
     this.#down(`its access control refuses queries of ${className}, which are left out from now on`, true)
   }
 
+  /** Ends the connection if the next one is to speak the other version. Returns whether it does. */
+  #speakOther(isChosen: boolean): boolean {
+    if (!isChosen) return false
+    this.#link.close()
+    this.#down(`it speaks QMF v${this.#choice.version}, which the next connection does`, true)
+    return true
+  }
+
   #down(reason: string, isProgress = false): void {
     if (this.#isClosed) return
+    this.#choice.ended()
     this.#state = 'closed'
     this.#requests.close()
     this.#events.down(reason, isProgress)

@@ -16,6 +16,7 @@ import { consoleLimits } from './console-events.ts'
 import { QmfControls } from './controls/controls.ts'
 import { SchemaCache } from './discovery.ts'
 import { QmfSensor } from './sensor.ts'
+import { VersionChoice } from './version-choice.ts'
 
 export const qmf: Source<typeof qmfSection> = {
   open(context, tables) {
@@ -103,6 +104,7 @@ function consoleFactory(
   const broker = sensor.broker(table.name) as QmfBroker
   const cache = new SchemaCache()
   const refusedClasses = new Set<string>()
+  const choice = new VersionChoice(table.version)
   return {
     messages: { ready: 'broker connected', lost: 'broker not connected' },
     session: `${prefix}-console`,
@@ -112,7 +114,7 @@ function consoleFactory(
       broker.state = `connected to ${formatBroker(table)}, learning its classes and objects`
       const console = new Console({
         session,
-        version: table.version,
+        choice,
         intervalMs: table.intervalMs,
         cache,
         refusedClasses,

@@ -14,6 +14,7 @@ import { Console } from '../../../../server/sources/qmf/console.ts'
 import type { ObjectSample, QmfEvent } from '../../../../server/sources/qmf/console-events.ts'
 import { type ConsoleLimits, consoleLimits, newCounters } from '../../../../server/sources/qmf/console-events.ts'
 import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
+import { VersionChoice } from '../../../../server/sources/qmf/version-choice.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { recordedAnswers, recordedKnown, tableOf } from './recorded.ts'
 
@@ -25,6 +26,7 @@ export interface PeerOptions {
   readonly session?: string
   readonly cache?: SchemaCache
   readonly refusedClasses?: Set<string>
+  readonly choice?: VersionChoice
   readonly limits?: Partial<ConsoleLimits>
   /** Every class, as soon as it is learned. */
   readonly wantsAll?: boolean
@@ -57,10 +59,11 @@ export class ConsolePeer {
     refusedClasses = new Set(),
     limits = {},
     wantsAll = false,
+    choice = new VersionChoice(1),
   }: PeerOptions = {}) {
     this.console = new Console({
       session,
-      version: 1,
+      choice,
       intervalMs: 5_000,
       cache,
       refusedClasses,

@@ -9,6 +9,7 @@ import { Console } from '../../../../../server/sources/qmf/console.ts'
 import type { ObjectSample } from '../../../../../server/sources/qmf/console-events.ts'
 import { newCounters } from '../../../../../server/sources/qmf/console-events.ts'
 import { SchemaCache } from '../../../../../server/sources/qmf/discovery.ts'
+import { VersionChoice } from '../../../../../server/sources/qmf/version-choice.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 import { FakeProducer } from './fixture.ts'
 import { MemoryBroker } from './memory-broker.ts'
@@ -24,7 +25,7 @@ class Watcher {
   constructor(broker: MemoryBroker, clock: FakeClock) {
     this.console = new Console({
       session: 'watcher',
-      version: 1,
+      choice: new VersionChoice(1),
       intervalMs: 5_000,
       cache: new SchemaCache(),
       refusedClasses: new Set(),
