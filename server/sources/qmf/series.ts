@@ -64,6 +64,12 @@ export class QmfObject {
     return [...this.#series.values()]
   }
 
+  /** Its name in QMF v2 if its label alone tells it apart, as that of a queue does. */
+  get mapName(): string {
+    const { packageName, className } = this.known.schema.key
+    return `${packageName}:${className}:${this.label}`
+  }
+
   want(series: ObjectSeries, isWanted: boolean): void {
     if (isWanted) this.#series.set(series.field, series)
     else this.#series.delete(series.field)
@@ -159,9 +165,9 @@ export class ObjectSeries implements Series {
   }
 
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
-    const { broker, label: name, id } = this.#object
+    const { broker, label: name, id, mapName } = this.#object
     if (label === 'broker') return matcher(broker)
-    return label === 'object' && (matcher(name) || matcher(shownId(id)))
+    return label === 'object' && (matcher(name) || matcher(shownId(id)) || matcher(mapName))
   }
 }
 

@@ -207,8 +207,14 @@ function completeTarget(brokers: readonly QmfBroker[], control: string, given: M
   const object =
     wanted === undefined
       ? countOf(tables) === 1 && tables.flatMap(({ objects }) => [...objects.values()])[0]
-      : tables.map(({ objects }) => objects.get(wanted as string)).find((found) => found !== undefined)
+      : tables.flatMap((table) => objectIn(table, wanted as string) ?? [])[0]
   if (object) given.set(OBJECT_PARAMETER, object.label)
+}
+
+/** The object of that id, which may be its name in QMF v2 too. */
+function objectIn({ objects, labels }: Pick<BrokerTable, 'objects' | 'labels'>, id: string): QmfObject | undefined {
+  const named = labels.get(id.slice(id.indexOf(':', id.indexOf(':') + 1) + 1))
+  return objects.get(id) ?? (named?.mapName === id && objects.has(named.id) ? named : undefined)
 }
 
 /** Throws StatusError: INVALID_ARGUMENT for no object or several, BUSY while the broker is not connected. */

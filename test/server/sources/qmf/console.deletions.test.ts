@@ -54,6 +54,25 @@ describe('a console', () => {
     ])
     expect(peer.gone).toEqual([known])
   })
+
+  it('tells apart an object and a later one with its id', () => {
+    const peer = new ConsolePeer().ready()
+    const sample = peer.objects.find(({ properties }) => properties !== undefined)
+    if (sample?.properties === undefined) throw new Error('no such object')
+    const { properties } = sample
+    const told = (created: bigint, deleted = 0n): void => {
+      const header = { key: sample.header.key, sampled: created, created, deleted, id: '0-1-1-0-500' }
+      peer.tell({ op: 'c', sequence: 0, header, properties })
+    }
+    told(1n)
+    told(8n)
+    expect(peer.gone).toEqual(['0-1-1-0-500'])
+    expect(peer.objects.slice(-2).map(({ header }) => header.created)).toEqual([1n, 8n])
+    told(1n, 7n)
+    expect(peer.gone).toHaveLength(1)
+    told(8n, 9n)
+    expect(peer.gone).toHaveLength(2)
+  })
 })
 
 describe('a sensor', () => {

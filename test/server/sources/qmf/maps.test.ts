@@ -132,6 +132,21 @@ describe('a broker that speaks QMF v2', () => {
     expect(broker.asked).toContain('call broker echo')
   })
 
+  it('is left without a class that its access control refuses, at the cost of one connection', async () => {
+    broker.instead = (stage, peer) => {
+      if (stage !== 'answers' || broker.asked.at(-1) !== 'query broker OBJECT acl') return false
+      peer.refuse(403, 'unauthorized-access: ACL denied QMF query of object class acl from anonymous@QPID')
+      return true
+    }
+    server = await QmfServer.start({ b1: broker.port }, 'version = 2')
+    for (let second = 0; broker.connections < 2 && second < 20; second++) await server.pass(1)
+    await server.up()
+    expect(server.status()).toMatchObject({
+      detail: expect.stringContaining('its access control refuses queries of acl'),
+      counters: { refusedClasses: 1, connections: 2 },
+    })
+  })
+
   it('says why a method failed', async () => {
     await start()
     const control = `qmf.${PACKAGE}.broker.setLogHiresTimestamp`

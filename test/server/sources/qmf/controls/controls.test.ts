@@ -89,6 +89,14 @@ describe('the object', () => {
     await fleet.run(PURGE, { object: '0-1-1-0-11', request: 0, filter: '{}' })
     expect(fleet.calls.map(({ object }) => object)).toEqual(['0-1-1-0-11'])
   })
+
+  it('may be named as QMF v2 does', () => {
+    const named = (object: string) => fleet.judge(PURGE, { object, request: 0, filter: '{}' }).given.get('object')
+    expect(named('org.apache.qpid.broker:queue:bills')).toBe('bills')
+    for (const other of ['broker:bills', 'queue:bills', ':bills', 'org.apache.qpid.broker:exchange:bills']) {
+      expect(() => named(other)).toThrow(/there is no object/)
+    }
+  })
 })
 
 describe('the broker', () => {
