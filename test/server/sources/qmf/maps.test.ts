@@ -21,6 +21,11 @@ afterEach(async () => {
   await broker.close()
 })
 
+function piecesOf(bytes: Buffer): Buffer[] {
+  const count = Math.ceil(bytes.length / 1_001)
+  return Array.from({ length: count }, (_, at) => bytes.subarray(at * 1_001, (at + 1) * 1_001))
+}
+
 async function start(): Promise<void> {
   server = await QmfServer.start({ b1: broker.port }, 'version = 2')
   await server.up()
@@ -47,28 +52,35 @@ function samplesOf(field: string) {
 }
 
 describe('a broker that speaks QMF v2', () => {
-  it('gives the values of its objects: those that are there, then what it tells, each sample once', async () => {
-    await start()
-    broker.mapsTold = answered.at(-1).n
-    await server.subscribe(DEPTH, { object: '*' })
-    await eventually(() =>
-      expect(broker.boundTo('qmf.default.topic')).toContain('agent.ind.data.org_apache_qpid_broker.queue.#'),
-    )
-    const expected = samplesOf('msgDepth')
-    expect(expected.length).toBeGreaterThan(50)
-    await server.root.values(answered.length)
-    broker.playMaps()
-    const came = []
-    const first = answered.filter((one) => !deleted.has(nameOf(one))).length
-    while (came.length < expected.length - first) {
-      const [value] = await server.root.values(1)
-      const record = { time: value!.time, ...decoded(value!) } as { object: string; value: unknown; time: number }
-      if (!deleted.has(record.object)) came.push(record)
-    }
-    expect(came).toEqual(expected.slice(first))
-    const { counters } = server.status()
-    expect(counters).toMatchObject({ malformed: 0, unknownClass: 0, unexpected: 0, connections: 1, qmf2: 0 })
-  })
+  it.each([
+    ['whole', (bytes: Buffer) => [bytes], 65_535],
+    ['in frames of 4,096 bytes and pieces of 1,001', piecesOf, 4_096],
+  ])(
+    'gives the values of its objects: what is there, then what it tells, each sample once; %s',
+    async (_, cut, frameBytes) => {
+      Object.assign(broker, { cut, frameBytes })
+      await start()
+      broker.mapsTold = answered.at(-1).n
+      await server.subscribe(DEPTH, { object: '*' })
+      await eventually(() =>
+        expect(broker.boundTo('qmf.default.topic')).toContain('agent.ind.data.org_apache_qpid_broker.queue.#'),
+      )
+      const expected = samplesOf('msgDepth')
+      expect(expected.length).toBeGreaterThan(50)
+      await server.root.values(answered.length)
+      broker.playMaps()
+      const came = []
+      const first = answered.filter((one) => !deleted.has(nameOf(one))).length
+      while (came.length < expected.length - first) {
+        const [value] = await server.root.values(1)
+        const record = { time: value!.time, ...decoded(value!) } as { object: string; value: unknown; time: number }
+        if (!deleted.has(record.object)) came.push(record)
+      }
+      expect(came).toEqual(expected.slice(first))
+      const { counters } = server.status()
+      expect(counters).toMatchObject({ malformed: 0, unknownClass: 0, unexpected: 0, connections: 1, qmf2: 0 })
+    },
+  )
 
   it('gives its events, with their severity and time, and is up with each heartbeat', async () => {
     await start()
