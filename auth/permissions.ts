@@ -82,11 +82,32 @@ export function mayRead(identity: Identity, owner: Owner): boolean {
  * decides; among equally specific ones a deny wins. The caller has checked the owner already.
  */
 export function judge(role: string, rules: readonly Rule[], request: AccessRequest): Verdict {
-  return decide(role, rules, request, ({ effect, where }) => {
-    return Object.entries(where).every(([name, pattern]) => {
-      const given = request.argument(name)
-      return given !== undefined && matches(effect, pattern, given)
-    })
+  return decide(role, rules, request, (rule) => meets(rule, request))
+}
+
+/** Whether the arguments of a request are given and match all conditions of a rule. */
+function meets({ effect, where }: Rule, { argument }: AccessRequest): boolean {
+  return Object.entries(where).every(([name, pattern]) => {
+    const given = argument(name)
+    return given !== undefined && matches(effect, pattern, given)
+  })
+}
+
+/**
+ * Whether a rule of a role allows a request and has a condition on `argument`: required where neither a default nor a rule that
+ * does not name the argument is enough, and for the role admin too.
+ */
+export function isAllowedByName(
+  role: string,
+  rules: readonly Rule[],
+  request: AccessRequest,
+  argument: string,
+): boolean {
+  const isNamed = ({ command, where }: Rule): boolean =>
+    (command === '*' || command === request.command) && where[argument] !== undefined
+  return rules.some((rule) => {
+    if (rule.role !== role || rule.effect !== 'allow' || !isNamed(rule) || !isAbout(rule, request)) return false
+    return meets(rule, request)
   })
 }
 

@@ -38,7 +38,7 @@ interface TimedValue {
   readonly value: Value
 }
 
-/** One object for each value; the fields of a REC are added to metric and time (microseconds). */
+/** One object for each value; the fields of a REC are added to metric and time (microseconds), a `time` of its own replaces that. */
 export function toJson(metric: string, { time, value }: TimedValue): readonly object[] {
   const values = toRecords(value)?.records.map((record): Value => ({ type: BasicType.REC, value: record })) ?? [value]
   return values.map((one) => {
@@ -84,29 +84,39 @@ export function toText(metric: string, { time, value }: TimedValue, unitOf: Unit
 }
 
 /**
- * A table with a column for each field that any record has. `time` is the time of the answer, that is, of its newest value:
- * for a single value it is a column; for several it is below the table, since the others may be older.
+ * A table with a column for each field that any record has. The last column is the time of the values. A producer without
+ * the extension `element-time` gives only that of the answer, `time`, which is that of its newest value: it is below the table,
+ * since the others may be older.
  */
 export function toTable(
   records: readonly AnswerRecord[],
   { time, unitOf = () => '', colors }: { time?: number; unitOf?: UnitOf; colors: Colors },
 ): string {
-  const names = [...new Set(records.flatMap((record) => record.map(({ name }) => name)))]
-  const isTimedValue = time !== undefined && names.includes('value')
-  const isTimed = isTimedValue && records.length === 1
+  const all = [...new Set(records.flatMap((record) => record.map(({ name }) => name)))]
+  const isTimedValue = time !== undefined && all.includes('value')
+  const times = records.map((record) => ownTime(record) ?? (records.length === 1 ? time : undefined))
+  const isTimed = isTimedValue && times.some((one) => one !== undefined)
+  const names = isTimed ? all.filter((name) => name !== 'time') : all
   const columns: Column[] = names.map((name) => ({
     head: printable(name),
     align: isNumeric(records, name) ? 'right' : 'left',
   }))
-  const rows = records.map((record) => {
+  const rows = records.map((record, index) => {
     const unit = unitOf(fieldText(record, 'name'))
     const cells = names.map((name) =>
       name === 'value' ? withUnit(fieldText(record, name), unit) : fieldText(record, name),
     )
-    return isTimed ? [...cells, formatTime(time)] : cells
+    const at = times[index]
+    return isTimed ? [...cells, at === undefined ? '' : formatTime(at)] : cells
   })
   const table = formatTable(isTimed ? [...columns, { head: 'time' }] : columns, rows, colors)
   return isTimedValue && !isTimed ? `${table}\n${colors.dim(`newest value: ${formatTime(time)}`)}` : table
+}
+
+/** The time that a record of a pattern has right before its value, in microseconds. */
+function ownTime(record: AnswerRecord): number | undefined {
+  const time = record[record.findIndex(({ name }) => name === 'value') - 1]
+  return time?.name === 'time' && time.type === BasicType.UINT64 ? Number(time.value) : undefined
 }
 
 function withUnit(text: string, unit: string): string {

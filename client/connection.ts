@@ -39,6 +39,8 @@ export interface ConnectionListener {
 }
 
 export interface ConnectionOptions {
+  /** Set if the producer connects to us and may begin without a login, because our certificate is the proof [MON 14]. */
+  readonly isReceiver?: boolean
   readonly clock: ClientClock
   /** The other end and the user, as errors name them: "tcp://127.0.0.1:7650 as alice". */
   readonly peer: string
@@ -145,8 +147,7 @@ export class ClientConnection {
       const response = ({ status, result, detail }: Response) => {
         if (status === StatusCode.AUTH_NEEDED) this.#challenge = { resolve, reject }
         else if (status === StatusCode.OK) {
-          this.#isAdmitted = isLast
-          this.#framer.maxFrameBytes = MAX_FRAME_BYTES
+          this.#admitted(isLast)
           this.#expectCapabilities()
           resolve({ channel: result })
         } else reject(new StatusError('AUTH', status, detail))
@@ -284,6 +285,7 @@ export class ClientConnection {
         break
       case 'caps':
         this.#capabilities = message.caps
+        if (this.#options.isReceiver === true && message.caps.extension.includes('dialled')) this.#admitted(true)
         this.#waiting.resolve(message.caps)
         break
       case 'auth':
@@ -315,6 +317,11 @@ export class ClientConnection {
     this.#challenge = undefined
     if (challenge) challenge.resolve({ data })
     else this.#fail('PROTOCOL', 'sent AUTH without being asked for it')
+  }
+
+  #admitted(isAdmitted: boolean): void {
+    this.#isAdmitted = isAdmitted
+    this.#framer.maxFrameBytes = MAX_FRAME_BYTES
   }
 
   /** `ready` then waits for the next capabilities; the latest remain valid until those come. */

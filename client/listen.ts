@@ -1,6 +1,7 @@
 /**
  * Consumers to which the producer connects: a channel is defined with a URL, and the producer connects to that whenever the
- * channel has no connection [MON 14]. It has to prove that it knows the channel's secret, and learns nothing else from us.
+ * channel has no connection [MON 14]. It has to prove that it knows the channel's secret, and learns nothing else from us. A
+ * channel without a secret has only our certificate as a proof, and its connections only receive.
  */
 import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 import { type ClientClock, realClock } from './clock.ts'
@@ -19,10 +20,14 @@ const MIN_SECRET_LENGTH = 16
 export interface ListenOptions {
   /** `tcp://host:port` or `tls://host:port`; port 0 takes a free one. */
   readonly url: string
-  /** The owner of the channels: `tenant/user`, or `user` for the tenant `default`. */
-  readonly identity: string
-  /** The `secret` that the channel was defined with: at least 16 printable ASCII characters. */
-  readonly secret: string
+  /** The owner of the channels: `tenant/user`, or `user` for the tenant `default`. Goes with `secret`. */
+  readonly identity?: string | undefined
+  /**
+   * The `secret` that the channel was defined with: at least 16 printable ASCII characters. Without it, only connections for
+   * channels without a secret are taken, over `tls://`: their values can be received and committed, and nothing says who
+   * sent them unless `tls.ca` is given.
+   */
+  readonly secret?: string | undefined
   /** For `tls://`: our certificate. With `ca`, producers have to show a certificate that it signed. */
   readonly tls?: TlsOptions | undefined
   readonly wrap?: readonly 'deflate'[] | undefined
@@ -61,7 +66,7 @@ export class Calls implements AsyncIterable<Consumer> {
   readonly #options: ListenOptions
   readonly #clock: ClientClock
   readonly #deadlineMs: number
-  readonly #credentials: PasswordCredentials
+  readonly #credentials: PasswordCredentials | undefined
   readonly #byChannel = new Map<number, InboundSessions>()
   readonly #consumers = new Set<Consumer>()
   readonly #abort = new AbortController()
@@ -70,7 +75,7 @@ export class Calls implements AsyncIterable<Consumer> {
   #logins = 0
   #wake: (() => void) | undefined
 
-  /** Use `listen`. Throws RangeError for an invalid secret, and what `openListener` throws. */
+  /** Use `listen`. Throws RangeError for an invalid secret or none where there has to be one, and what `openListener` throws. */
   static async open(options: ListenOptions, openListener: OpenInboundListener): Promise<Calls> {
     const calls = new Calls(options)
     const refused = (error: ConnectionError) => options.refused?.(error)
@@ -80,15 +85,11 @@ export class Calls implements AsyncIterable<Consumer> {
   }
 
   private constructor(options: ListenOptions) {
-    const { identity, secret, clock = realClock(), deadlineMs = RESPONSE_DEADLINE_MS } = options
-    // Other text can be spelled in bytes in several ways, and to the producer a secret is bytes.
-    if (secret.length < MIN_SECRET_LENGTH || !/^[\x20-\x7e]*$/.test(secret)) {
-      throw new RangeError(`a secret must have at least ${MIN_SECRET_LENGTH} printable ASCII characters`)
-    }
+    const { clock = realClock(), deadlineMs = RESPONSE_DEADLINE_MS } = options
     this.#options = options
     this.#clock = clock
     this.#deadlineMs = deadlineMs
-    this.#credentials = { identity, password: secret, methods: ['scram-sha-256-plus', 'scram-sha-256'] }
+    this.#credentials = credentialsOf(options)
   }
 
   /** The address that producers connect to. */
@@ -131,7 +132,7 @@ export class Calls implements AsyncIterable<Consumer> {
     this.#logins++
     const { url, wrap = [] } = this.#options
     const [clock, deadlineMs, proof] = [this.#clock, this.#deadlineMs, this.#credentials]
-    const peer = `${url} as ${proof.identity}, connection from ${from}`
+    const peer = `${url}${proof ? ` as ${proof.identity}` : ''}, connection from ${from}`
     try {
       const listener = new HeldMessages()
       const session = await inTime({ clock, signal, peer }, (signal) =>
@@ -180,6 +181,20 @@ export class Calls implements AsyncIterable<Consumer> {
   #refused(error: unknown): void {
     if (!this.#abort.signal.aborted) this.#options.refused?.(error as ConnectionError)
   }
+}
+
+/** Throws RangeError. Undefined if our certificate is the only proof. */
+function credentialsOf({ url, identity, secret }: ListenOptions): PasswordCredentials | undefined {
+  if (identity === undefined && secret === undefined) {
+    if (/^tls:/i.test(url)) return undefined
+    throw new RangeError('without `identity` and `secret` the URL must begin with tls://: the certificate is the proof')
+  }
+  if (identity === undefined || secret === undefined) throw new RangeError('`identity` and `secret` go together')
+  // Other text can be spelled in bytes in several ways, and to the producer a secret is bytes.
+  if (secret.length < MIN_SECRET_LENGTH || !/^[\x20-\x7e]*$/.test(secret)) {
+    throw new RangeError(`a secret must have at least ${MIN_SECRET_LENGTH} printable ASCII characters`)
+  }
+  return { identity, password: secret, methods: ['scram-sha-256-plus', 'scram-sha-256'] }
 }
 
 /** A session that a producer has opened. `held` is the listener of its connection. */

@@ -34,7 +34,8 @@ export interface ClientSession {
 }
 
 export interface OpenSessionOptions extends ConnectionOptions {
-  readonly proof: Proof
+  /** Undefined if the producer connects to us, and our certificate is all that it wants. */
+  readonly proof: Proof | undefined
   readonly wrap: readonly Layer[]
   readonly signal: AbortSignal
 }
@@ -42,7 +43,7 @@ export interface OpenSessionOptions extends ConnectionOptions {
 /** Throws ConnectionError or the reason of `signal`, and closes the transport then. */
 export async function openSession(transport: Transport, options: OpenSessionOptions): Promise<ClientSession> {
   const { proof, wrap, signal } = options
-  const connection = new ClientConnection(transport, options)
+  const connection = new ClientConnection(transport, { ...options, isReceiver: proof === undefined })
   const abort = () => connection.close(signal.reason)
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()
@@ -126,8 +127,17 @@ type LoginMethod = (connection: ClientConnection) => Promise<number>
  * shows the secret to nobody and makes the producer prove itself, and is bound to the TLS connection if possible. A password
  * or token is sent in the clear only to this machine or under encryption. Throws ConnectionError.
  */
-async function logIn(connection: ClientConnection, security: TransportSecurity, proof: Proof): Promise<number> {
-  const { auth } = await connection.ready
+async function logIn(
+  connection: ClientConnection,
+  security: TransportSecurity,
+  proof: Proof | undefined,
+): Promise<number> {
+  const { auth, extension, channel } = await connection.ready
+  if (proof === undefined) {
+    if (extension.includes('dialled') && channel !== undefined) return channel
+    const why = 'the producer expects a login: its channel was defined with a secret, which has to be given here too'
+    throw new ConnectionError('NO_METHOD', `${connection.peer}: ${why}`)
+  }
   const method = chooseMethod(auth, security, proof)
   if (!method) {
     const why = explainNoMethod(auth, security, proof)

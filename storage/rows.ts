@@ -120,6 +120,8 @@ export interface BindingRow {
   readonly channel: number
   readonly metric: number
   readonly mode: 'subscribe' | 'buffer'
+  /** What has a lower block id was accepted before the binding was made. */
+  readonly since: number
 }
 /** The resume point of a binding to a metric with history: the number of the last record it has passed. */
 export interface PlaceRow {

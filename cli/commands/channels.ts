@@ -248,7 +248,8 @@ interface DefineOptions extends LoginOptions {
 
 /** The minimum of [MON 14]. */
 const MIN_SECRET_BYTES = 16
-const ONE_WAY = /^gmetric:/i
+/** One-way, or with a certificate as the proof. */
+const SECRETLESS = /^(gmetric|tls|wss):/i
 
 /** `cinnabar channels define`: creates a channel for which the producer dials the consumer [MON 14]. */
 function addChannelsDefine(channels: Command, cli: Cli): void {
@@ -257,7 +258,10 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
     .description('define a channel whose URL the server dials, and print its id')
     .argument('<destination>', 'tcp://, tls://, ws:// or wss:// URL of a consumer that listens, or gmetric://HOST:PORT')
     .argument('[name=value...]', 'settings as for the control channel.configure: max_bytes=1048576')
-    .option('--dial-secret-file <file>', 'file whose first line authenticates the consumer: at least 16 bytes')
+    .option(
+      '--dial-secret-file <file>',
+      'file whose first line authenticates the consumer: at least 16 bytes; without it, its certificate does',
+    )
     .option(
       '--subscribe <metric>',
       'metric to send over the channel; may be repeated',
@@ -268,10 +272,10 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
       if (settings.has('secret')) {
         throw new Failure(ExitCode.USAGE, 'others can see the command line: use --dial-secret-file FILE for the secret')
       }
-      if (options.dialSecretFile === undefined && !ONE_WAY.test(destination)) {
+      if (options.dialSecretFile === undefined && !SECRETLESS.test(destination)) {
         throw new Failure(
           ExitCode.USAGE,
-          'the consumer must authenticate itself to the server: add --dial-secret-file FILE',
+          'the consumer must authenticate itself to the server: add --dial-secret-file FILE, or use tls:// or wss://',
         )
       }
       return withConsumer(cli, options, async (consumer) => {

@@ -85,8 +85,8 @@ export class TopRows {
    */
   seed(arrivals: readonly ReceivedValue[], name: string, completeMs: number | undefined, nowMs: number): void {
     const present = new Set<string>()
-    for (const { value, time } of arrivals) {
-      const { key, metric, where, measured } = identify(name, value)
+    for (const { value, time: answeredAt } of arrivals) {
+      const { key, metric, where, measured, time = answeredAt } = identify(name, value)
       const content = contentOf(measured)
       if (content === undefined) continue
       present.add(key)
@@ -135,18 +135,30 @@ export class TopRows {
   }
 }
 
-/** The value of a pattern is a REC of the parts that it left open and of `value` [MON 9]. */
-function identify(name: string, value: Value): { key: string; metric: string; where: string; measured: Value } {
+interface Identified {
+  readonly key: string
+  readonly metric: string
+  readonly where: string
+  readonly measured: Value
+  /** The value's own time, microseconds since 1970. */
+  readonly time?: number
+}
+
+/** The value of a pattern is a REC of the parts that it left open, in an answer of the `time`, and of `value` [MON 9]. */
+function identify(name: string, value: Value): Identified {
   const record: readonly Field[] = value.type === BasicType.REC ? value.value : []
   const measured = record.find((field) => field.name === 'value')
   if (!measured) return { key: name, metric: name, where: '', measured: value }
   let metric = name
+  let time: number | undefined
   const places: string[] = []
   for (const field of record) {
     if (field.name === 'name') metric = textOf(field)
+    else if (field.name === 'time') time = Number(field.value)
     else if (field.name !== 'value') places.push(textOf(field))
   }
-  return { key: [metric, ...places].join('\0'), metric, where: places.join(' '), measured }
+  const identified = { key: [metric, ...places].join('\0'), metric, where: places.join(' '), measured }
+  return time === undefined ? identified : { ...identified, time }
 }
 
 /** Undefined if there is no value. */

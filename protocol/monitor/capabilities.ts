@@ -13,6 +13,8 @@ export interface Capabilities {
   readonly software: string
   /** The longest command frame that is accepted now, in bytes. */
   readonly maxFrameBytes: number
+  /** The current channel, on a connection that begins without AUTH (extension `dialled`) [MON 14]. */
+  readonly channel?: number
 }
 
 export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
@@ -24,6 +26,7 @@ export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
     ...texts('extension', caps.extension),
     ...texts('software', [caps.software]),
     { name: 'max_frame', type: BasicType.UINT32, value: caps.maxFrameBytes },
+    ...(caps.channel === undefined ? [] : [{ name: 'channel', type: BasicType.UINT32, value: caps.channel } as const]),
   ]
   const frame = writer.beginFrame()
   writer.uint32(MessageId.PRODUCER_CAPS).uint32(caps.major).uint32(caps.minor).uint32(list.length)
@@ -41,12 +44,15 @@ export function readCapabilities(reader: XdrReader): Capabilities {
   const texts = { auth: [] as string[], layer: [] as string[], extension: [] as string[], software: [] as string[] }
   const lists = new Map<string, string[]>(Object.entries(texts))
   let maxFrameBytes = 0
+  let channel: number | undefined
   const count = readCount(reader, 12)
   for (let i = 0; i < count; i++) {
     const name = readName(reader)
     const entry = readBareValue(reader, readType(reader))
     if (name === 'max_frame' && entry.type === BasicType.UINT32) maxFrameBytes = entry.value
+    if (name === 'channel' && entry.type === BasicType.UINT32) channel = entry.value
     if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists.get(name)?.push(entry.value)
   }
-  return { major, minor, ...texts, software: texts.software[0] ?? '', maxFrameBytes }
+  const known = channel === undefined ? {} : { channel }
+  return { major, minor, ...texts, software: texts.software[0] ?? '', maxFrameBytes, ...known }
 }

@@ -7,6 +7,8 @@
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
 import {
+  CATEGORY_NAMES,
+  CUSTOM,
   MessageKind,
   type MonoDialect,
   type MonoHeader,
@@ -25,8 +27,8 @@ export interface MonoSink {
   /** One entry of a response to List; `listEnd` ends it. */
   listed(counter: MonoName): void
   listEnd(): void
-  /** The response to Add; it has a header only if the status is OK. */
-  added(status: MonoStatus, header: MonoHeader | undefined): void
+  /** The response to Add; it has a header only if the status is OK. Returns the counter that was asked for, if that is known. */
+  added(status: MonoStatus, header: MonoHeader | undefined): MonoName | undefined
   removed(status: MonoStatus): void
   /** A Sampling begins, taken at `ticks` of 100 ns; `sample` follows for each counter that changed. */
   sampling(ticks: bigint): void
@@ -43,6 +45,7 @@ export interface MonoLimits {
 
 const NO_BYTES = new Uint8Array(0)
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+const utf8Bytes = new TextEncoder()
 const MAX_SAMPLE_BYTES = 8
 /** The bytes of a header without its name: category, length, and after the name type, unit, variance and index. */
 const HEADER_BYTES = 22
@@ -65,6 +68,8 @@ export class MonoDecoder {
   #start = 0
   #state = MESSAGE
   #hasGreeted = false
+  /** The counter of an Add that was just refused: its header may follow all the same. */
+  #refused: MonoName | undefined
   /** The number of headers that must follow, or of entries that were listed. */
   #count = 0
 
@@ -105,8 +110,42 @@ export class MonoDecoder {
       case SAMPLES:
         return this.#sample(at)
       default:
-        return this.#has(at, 1) ? this.#message(at) : undefined
+        return this.#refused === undefined ? this.#nextMessage(at) : this.#refusedHeader(at, this.#refused)
     }
+  }
+
+  /**
+   * The text of the protocol has a header in every response to Add, its programs only where the status is OK. After a refusal,
+   * what begins like the header of the counter that was asked for is skipped as such, and anything else is a message.
+   */
+  #refusedHeader(at: number, asked: MonoName): number | undefined {
+    const end = this.#endOfHeader(at, asked)
+    if (end === undefined) return undefined
+    this.#refused = undefined
+    return end === at ? this.#nextMessage(at) : end
+  }
+
+  /** The offset after the header of a counter; `at` if there is something else, undefined if that is not known yet. */
+  #endOfHeader(at: number, { category, name }: MonoName): number | undefined {
+    if (!this.#has(at, 1)) return undefined
+    const number = CATEGORY_NAMES.findIndex((one) => one.toLowerCase() === category.toLowerCase())
+    const categories = [number < 0 ? CUSTOM : number, 0]
+    for (let index = 0; index < 4 && this.#has(at, index + 1); index++) {
+      const byte = this.#bytes[at + index] as number
+      if (index === 0 ? !categories.includes(byte) : byte !== 0) return at
+    }
+    if (!this.#has(at, 8)) return undefined
+    const length = this.#view.getInt32(at + 4, true)
+    const names = [name, `${category}:${name}`].filter((one) => utf8Bytes.encode(one).length === length)
+    if (names.length === 0) return at
+    if (!this.#has(at + 8, length)) return undefined
+    const text = this.#text(at + 8, length).toLowerCase()
+    if (!names.some((one) => one.toLowerCase() === text)) return at
+    return this.#has(at, HEADER_BYTES + length) ? at + HEADER_BYTES + length : undefined
+  }
+
+  #nextMessage(at: number): number | undefined {
+    return this.#has(at, 1) ? this.#message(at) : undefined
   }
 
   #message(at: number): number | undefined {
@@ -164,8 +203,8 @@ export class MonoDecoder {
   #added(at: number): number | undefined {
     if (!this.#has(at, 2)) return undefined
     const status = this.#status(at + 1)
-    if (status === MonoStatus.OK) return this.#header(at + 2, (header) => this.#sink.added(status, header))
-    this.#sink.added(status, undefined)
+    if (status === MonoStatus.OK) return this.#header(at + 2, (header) => void this.#sink.added(status, header))
+    this.#refused = this.#sink.added(status, undefined)
     return at + 2
   }
 

@@ -8,6 +8,7 @@ import {
   covers,
   type Identity,
   includesRole,
+  isAllowedByName,
   judge,
   mayBeAllowed,
   mayRead,
@@ -21,9 +22,14 @@ import type { Rules } from './rules.ts'
 export interface Asker {
   readonly identity: Identity
   readonly credential: { readonly scope?: Scope | undefined }
+  /** Where the producer made the connection of a session to, as scheme://host:port; undefined if it came in. */
+  readonly destination?: string | undefined
 }
 
 type Argument = AccessRequest['argument']
+
+/** The argument that rules on EXECUTE name to allow it on a connection that the producer made. */
+export const DESTINATION = 'destination'
 
 export class Rights {
   readonly #rules: Rules
@@ -37,9 +43,17 @@ export class Rights {
     return judge(role, this.#rules.of(role), request)
   }
 
-  /** Judges by the rules of the role and by the scope of the credential. */
-  may({ identity, credential }: Asker, request: AccessRequest): boolean {
-    return this.isCovered(credential, request) && this.judge(identity, request).allowed
+  /**
+   * Judges by the rules of the role and by the scope of the credential. On a connection that the producer made, its destination
+   * is the argument `destination`, and a rule has to allow the request for that by name, for admins too [MON 14].
+   */
+  may({ identity, credential, destination }: Asker, request: AccessRequest): boolean {
+    if (!this.isCovered(credential, request)) return false
+    if (destination === undefined) return this.judge(identity, request).allowed
+    const argument: Argument = (name) => (name === DESTINATION ? destination : request.argument(name))
+    const there = { ...request, argument }
+    const { role } = identity
+    return this.judge(identity, there).allowed && isAllowedByName(role, this.#rules.of(role), there, DESTINATION)
   }
 
   /** Whether a user may give a role to others, or administer users who have it: it allows nothing that its own does not. */

@@ -13,6 +13,8 @@ import type { Instances } from '../metrics/instances.ts'
 import type { Sink } from '../metrics/metric.ts'
 import type { Channel, ChannelBinding } from './channel.ts'
 import type { Journal } from './journal.ts'
+import type { FrameCopy } from './metric-values.ts'
+import type { QueueHost } from './queue-host.ts'
 import type { Registry } from './registry.ts'
 import type { SendBarrier } from './window.ts'
 
@@ -21,7 +23,7 @@ export interface NewBinding {
   /** Keeps back what comes of it until the response is out; undefined if nothing changed. */
   readonly barrier?: SendBarrier | undefined
   /** Settled when everything that matches is subscribed; undefined if it is so already. */
-  readonly matched: Promise<void> | undefined
+  readonly matched?: Promise<void> | undefined
 }
 
 export class Bindings {
@@ -29,34 +31,47 @@ export class Bindings {
   readonly #instances: Instances
   readonly #registry: Registry
   readonly #journal: Journal
+  readonly #host: Pick<QueueHost, 'nextId'>
 
-  constructor(parts: { hub: Hub; instances: Instances; registry: Registry; journal: Journal }) {
+  constructor(parts: {
+    hub: Hub
+    instances: Instances
+    registry: Registry
+    journal: Journal
+    host: Pick<QueueHost, 'nextId'>
+  }) {
     this.#hub = parts.hub
     this.#instances = parts.instances
     this.#registry = parts.registry
     this.#journal = parts.journal
+    this.#host = parts.host
     this.#registry.join(this)
   }
 
   /** To be called before `subscribe` and `buffer`. Throws StatusError QUOTA_EXCEEDED. */
-  *requireRoom(instance: MetricInstance, channel: Channel): Steps<void> {
-    if (!channel.bindings.has(instance.id)) yield* this.#hub.needsRoom(instance)
+  *requireRoom(instance: MetricInstance, channels: readonly Channel[]): Steps<void> {
+    const unbound = channels.filter(({ bindings }) => !bindings.has(instance.id))
+    if (unbound.length > 0) yield* this.#hub.needsRoom(instance, unbound.length)
   }
 
-  /** SUBSCRIBE. `frames` are copied from the current channel, in the same batch as the binding. */
-  subscribe(instance: MetricInstance, channel: Channel, frames: readonly Uint8Array[]): NewBinding {
+  /**
+   * SUBSCRIBE. Of `copies`, the values of the current channel, it takes those that were accepted there before the binding was
+   * made, in the same batch as the binding.
+   */
+  subscribe(instance: MetricInstance, channel: Channel, copies: readonly FrameCopy[] = []): NewBinding {
     const bound = channel.bindings.get(instance.id)
-    if (bound?.mode === 'subscribe') return { matched: undefined }
+    if (bound?.mode === 'subscribe') return {}
     const barrier = channel.queue.holdBack()
-    if (bound !== undefined) {
+    try {
+      const since = bound?.since ?? this.#begin(instance, channel)
+      for (const { block, frame } of copies) {
+        if (block < since) channel.queue.appendFrames(frame, instance.selection.isPattern)
+      }
+      if (bound === undefined) return { barrier, matched: this.#bind(instance, channel, 'subscribe', since) }
       channel.queue.release(instance.id)
       bound.mode = 'subscribe'
-      this.#store(instance, channel, 'subscribe')
-      return { barrier, matched: undefined }
-    }
-    try {
-      for (const frame of frames) channel.queue.appendFrames(frame, instance.selection.isPattern)
-      return { barrier, matched: this.#bind(instance, channel, 'subscribe') }
+      this.#store(bound, channel)
+      return { barrier }
     } catch (error) {
       barrier.release()
       throw error
@@ -67,34 +82,47 @@ export class Bindings {
   buffer(instance: MetricInstance, channel: Channel): Promise<void> | undefined {
     const bound = channel.bindings.get(instance.id)
     if (bound?.mode === 'buffer') return undefined
-    if (bound === undefined) return this.#bind(instance, channel, 'buffer')
+    if (bound === undefined) return this.#bind(instance, channel, 'buffer', this.#begin(instance, channel))
     bound.mode = 'buffer'
-    this.#store(instance, channel, 'buffer')
+    this.#store(bound, channel)
     return undefined
+  }
+
+  /**
+   * Returns the id that blocks of values from now on are above, on every channel where the metric is bound: those that are open
+   * are closed. For a metric that is bound nowhere else there is nothing to compare.
+   */
+  #begin(instance: MetricInstance, channel: Channel): number {
+    if (instance.boundOn.size > 0) {
+      channel.queue.seal(instance.id)
+      for (const id of instance.boundOn) this.#registry.byId(id)?.queue.seal(instance.id)
+    }
+    return this.#host.nextId()
   }
 
   /** Restores a binding as it was stored: nothing is written. */
   restore(
     instance: MetricInstance,
     channel: Channel,
-    mode: BindingRow['mode'],
+    { mode, since }: BindingRow,
     reached: number | undefined,
   ): Promise<void> | undefined {
-    return this.#tap(instance, channel, mode, reached)
+    return this.#tap({ instance, mode, since, reached, unsubscribe: () => {} }, channel)
   }
 
-  #bind(instance: MetricInstance, channel: Channel, mode: BindingRow['mode']): Promise<void> | undefined {
-    this.#store(instance, channel, mode)
-    return this.#tap(instance, channel, mode)
-  }
-
-  #tap(
+  #bind(
     instance: MetricInstance,
     channel: Channel,
     mode: BindingRow['mode'],
-    reached?: number,
+    since: number,
   ): Promise<void> | undefined {
-    const binding: ChannelBinding = { instance, mode, reached, unsubscribe: () => {} }
+    const binding: ChannelBinding = { instance, mode, since, reached: undefined, unsubscribe: () => {} }
+    this.#store(binding, channel)
+    return this.#tap(binding, channel)
+  }
+
+  #tap(binding: ChannelBinding, channel: Channel): Promise<void> | undefined {
+    const { instance, reached } = binding
     channel.bindings.set(instance.id, binding)
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
@@ -122,20 +150,20 @@ export class Bindings {
     this.#journal.change({ put: 'place', row: { channel: channel.id, metric: instance.id, reached } })
   }
 
-  #store(instance: MetricInstance, channel: Channel, mode: BindingRow['mode']): void {
+  #store({ instance, mode, since }: ChannelBinding, channel: Channel): void {
     if (!channel.survives) return
     this.#registry.store(channel)
     if (!instance.stored) {
       instance.stored = true
       this.#journal.change({ put: 'instance', row: instanceRow(instance) })
     }
-    this.#journal.change({ put: 'binding', row: { channel: channel.id, metric: instance.id, mode } })
+    this.#journal.change({ put: 'binding', row: { channel: channel.id, metric: instance.id, mode, since } })
   }
 
   /** A channel was stored for the first time: its bindings follow. */
   storeAll(channel: Channel): void {
     for (const binding of channel.bindings.values()) {
-      this.#store(binding.instance, channel, binding.mode)
+      this.#store(binding, channel)
       this.#storePlace(binding, channel)
     }
   }

@@ -12,6 +12,8 @@ import type { Queue } from './queue.ts'
 export interface ChannelBinding {
   readonly instance: MetricInstance
   mode: BindingRow['mode']
+  /** Blocks with a lower id have values from before it was made, if the metric is bound elsewhere too. */
+  readonly since: number
   /** The number up to which values of a metric with a past were queued; undefined if it has none. */
   reached: number | undefined
   unsubscribe: () => void

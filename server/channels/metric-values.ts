@@ -130,33 +130,58 @@ export class MetricValues {
     for (let ordinal = 0; block.first + ordinal <= through; ordinal++) settlement.settleOne(block, ordinal, 'purged')
     return unsettled - block.unsettled
   }
+}
 
-  /**
-   * Copies of the uncommitted frames of a metric: in flight, queued and waiting, in order. What is on disk is read first;
-   * then all is collected at once, so that no value that comes meanwhile is missed.
-   */
-  async framesOf(metric: number, read: ReadBlock): Promise<Uint8Array[]> {
-    const { lanes } = this.#parts
-    const bytes = new Map<Block, Uint8Array | undefined>()
-    for (;;) {
-      const blocks = [lanes.sending, lanes.get(metric)].flatMap((lane) => lane?.blocksOf(metric) ?? [])
-      const missing = blocks.filter((block) => block.chunk === undefined && !bytes.has(block))
-      if (missing.length === 0) return this.#collect(metric, blocks, bytes)
-      for (const block of missing) bytes.set(block, await read(block))
+/** The copy of a frame, and the id of its block. */
+export interface FrameCopy {
+  readonly block: number
+  readonly frame: Uint8Array
+}
+
+/** The uncommitted frames of a metric, as SUBSCRIBE copies them: in flight, queued and waiting, in order. */
+export class MetricCopies {
+  readonly #metric: number
+  readonly #read: ReadBlock
+  readonly #lanes: Lanes
+  readonly #delivery: Pick<Delivery, 'stops'>
+  /** What was read back; undefined where it is damaged. */
+  readonly #bytes = new Map<Block, Uint8Array | undefined>()
+
+  constructor(metric: number, read: ReadBlock, lanes: Lanes, delivery: Pick<Delivery, 'stops'>) {
+    this.#metric = metric
+    this.#read = read
+    this.#lanes = lanes
+    this.#delivery = delivery
+  }
+
+  /** Reads back what is only on disk. */
+  async load(): Promise<void> {
+    for (let missing = this.#missing(); missing.length > 0; missing = this.#missing()) {
+      for (const block of missing) this.#bytes.set(block, await this.#read(block))
     }
   }
 
-  #collect(metric: number, blocks: readonly Block[], bytes: ReadonlyMap<Block, Uint8Array | undefined>): Uint8Array[] {
-    const frames: Uint8Array[] = []
-    const stopped = this.#parts.delivery.stops.get(metric) ?? 0
+  /** The frames as they are now, so that no value that comes meanwhile is missed; undefined if `load` has to be called again. */
+  now(): FrameCopy[] | undefined {
+    if (this.#missing().length > 0) return undefined
+    const copies: FrameCopy[] = []
+    const stopped = this.#delivery.stops.get(this.#metric) ?? 0
     const visit = ({ block, ordinal, frame }: WalkedFrame): void => {
-      if (block.lane !== 0 || block.first + ordinal > stopped) frames.push(frame.slice())
+      if (block.lane !== 0 || block.first + ordinal > stopped) copies.push({ block: block.id, frame: frame.slice() })
     }
-    for (const block of blocks) {
-      const found = block.chunk?.bytes.subarray(0, block.length) ?? bytes.get(block)
-      if (found !== undefined) walkBlock(block, metric, found, visit)
+    for (const block of this.#blocks()) {
+      const found = block.chunk?.bytes.subarray(0, block.length) ?? this.#bytes.get(block)
+      if (found !== undefined) walkBlock(block, this.#metric, found, visit)
     }
-    return frames
+    return copies
+  }
+
+  #blocks(): Block[] {
+    return [this.#lanes.sending, this.#lanes.get(this.#metric)].flatMap((lane) => lane?.blocksOf(this.#metric) ?? [])
+  }
+
+  #missing(): Block[] {
+    return this.#blocks().filter((block) => block.chunk === undefined && !this.#bytes.has(block))
   }
 }
 

@@ -18,7 +18,7 @@ import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
 import { type DropCause, QueueLedger } from './ledger.ts'
 import { Losses } from './losses.ts'
-import { MetricValues, type ReadBlock } from './metric-values.ts'
+import { MetricCopies, MetricValues, type ReadBlock } from './metric-values.ts'
 import { Persistence } from './persistence.ts'
 import { MAX_BLOCK_BYTES } from './pool.ts'
 import type { QueueHost, QueueListener, QueueSettings, SharedLimit } from './queue-host.ts'
@@ -312,8 +312,14 @@ export class Queue implements Journaled {
     return this.#metricValues.purge(only, read)
   }
 
-  framesOf(metric: number, read: ReadBlock): Promise<Uint8Array[]> {
-    return this.#metricValues.framesOf(metric, read)
+  copiesOf(metric: number, read: ReadBlock): MetricCopies {
+    return new MetricCopies(metric, read, this.#lanes, this.#delivery)
+  }
+
+  /** The next values of a metric begin new blocks. */
+  seal(metric: number): void {
+    this.#sending.sealTail()
+    this.#lanes.get(metric)?.sealTail()
   }
 
   /** Drops values older than `max_age`, and gives back what a quiet queue does not need. To be called every second. */
@@ -440,13 +446,7 @@ export class Queue implements Journaled {
 
   /** True if something waits for GET. */
   isWaiting(metric: number): boolean {
-    return metric !== 0 && (this.#lanes.get(metric)?.length ?? 0) > 0
-  }
-
-  /** False only if it surely has no value of this metric. */
-  mayHold(metric: number): boolean {
-    for (const lane of this.#lanes) if (lane.blocksOf(metric).length > 0) return true
-    return false
+    return metric !== 0 && this.#lanes.get(metric)?.lastUnsettled !== undefined
   }
 
   /** The entries, lane by lane, in order. Not to be changed. */

@@ -83,11 +83,12 @@ export class Registry {
    * Throws StatusError QUOTA_EXCEEDED if there is no room for one more channel in the store. Channels that are not stored do
    * not count: an identity that has too many can still connect, and delete some.
    */
-  needsRoom(owner: Identity): void {
+  needsRoom(owner: Identity, more = 1): void {
     const { maxPerIdentity, quotas } = this.#options
-    quotas.of(owner.tenant).channels.needsRoom()
+    quotas.of(owner.tenant).channels.needsRoom(more)
     const mine = this.of(owner.userId)
-    if (mine.size < maxPerIdentity || [...mine].filter(({ stored }) => stored).length < maxPerIdentity) return
+    const most = maxPerIdentity - more
+    if (mine.size <= most || [...mine].filter(({ stored }) => stored).length <= most) return
     throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
   }
 

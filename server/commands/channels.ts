@@ -24,7 +24,7 @@ const parameters = [...channelParameters, { name: 'secret', type: BasicType.OPAQ
 export function defChannel(services: DefChannelServices, lookup: Lookup): CommandHandler<'DEF_CHANNEL'> {
   const { registry } = services
   return (session, { url, args }) => {
-    if (session.isOutbound) {
+    if (session.destination !== undefined) {
       throw new StatusError('PERMISSION_DENIED', 'no channels are defined on a connection that the producer made')
     }
     const given = convertArguments(args, parameters, 'DEF_CHANNEL')
@@ -52,7 +52,7 @@ async function defOutbound(
 ): Promise<Reply> {
   const { identity, address } = session
   const { url, isPush } = dialler.destination(text)
-  checkSecret(secret, isPush)
+  checkSecret(secret, isPush, secret === undefined && dialler.provesItself(url))
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // All refusals have the same text: which rule, list or address it was is for the operator only.
   if (!isAllowed || !dialler.permits(url)) {
@@ -66,25 +66,28 @@ async function defOutbound(
   lookup.requireRoom(session)
   if (accounts.byId(identity.userId) === undefined) throw new StatusError('PERMISSION_DENIED', 'the user was removed')
   const channel = registry.create(identity, true, { ...settings, url })
-  if (scram) journal.change({ put: 'dial', row: { channel: channel.id, scram } })
-  return { result: channel.id, stored: true, onSent: () => dialler.watch(channel, scram) }
+  if (!isPush) journal.change({ put: 'dial', row: { channel: channel.id, scram } })
+  return { result: channel.id, stored: true, onSent: () => dialler.watch(channel, scram ?? 'certificate') }
 }
 
-function checkSecret(secret: Uint8Array | undefined, isPush: boolean): void {
+/** `isProven`: there is none, and the certificate of the consumer is enough of a proof. */
+function checkSecret(secret: Uint8Array | undefined, isPush: boolean, isProven: boolean): void {
   if (isPush && secret !== undefined) {
     throw new StatusError('INVALID_ARGUMENT', 'nobody logs in on gmetric: leave `secret` out')
   }
-  if (isPush || (secret && secret.length >= MIN_SECRET_BYTES && secret.length <= MAX_SECRET_BYTES)) return
+  if (isPush || isProven) return
+  if (secret && secret.length >= MIN_SECRET_BYTES && secret.length <= MAX_SECRET_BYTES) return
   throw new StatusError(
     'INVALID_ARGUMENT',
-    `\`secret\` is needed, an opaque of ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes: the consumer proves itself by it`,
+    `\`secret\` is needed, an opaque of ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes: the consumer proves itself by it. ` +
+      'Only with tls:// and wss://, and if the server has its own authorities (`dial.ca`), a certificate is enough',
   )
 }
 
 /** SET_CHANNEL makes another channel of this identity the current one, at this point of the stream [MON 6.9, 7]. */
 export function setChannel(lookup: Lookup): CommandHandler<'SET_CHANNEL'> {
   return (session, args) => {
-    if (session.isOutbound) {
+    if (session.destination !== undefined) {
       throw new StatusError('PERMISSION_DENIED', 'the producer made this connection for its channel and no other')
     }
     const channel = lookup.channel(session, args.channel, 'SET_CHANNEL')

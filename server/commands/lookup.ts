@@ -54,6 +54,18 @@ export class Lookup {
     return this.#services.registry.visibleTo(session).some((channel) => channel.results.has(id))
   }
 
+  /** SUBSCRIBE and BUFFER: one channel, or every channel of the identity. Throws UNSUPPORTED if one of all is one-way. */
+  destinations(session: CommandSession, id: number, command: string): Channel[] {
+    if (id !== ALL_CHANNELS) return [this.channel(session, id, command)]
+    const all = this.#services.registry.visibleTo(session)
+    const oneWay = all.find(({ isPush }) => isPush)
+    if (oneWay === undefined) return all
+    throw new StatusError(
+      'UNSUPPORTED',
+      `channel ${oneWay.id} is one-way, to ${oneWay.row.url}: ${command} it by its id, and so the others`,
+    )
+  }
+
   /** One channel; 0 is the current one. `command` takes one channel, not all of them. */
   channel(session: CommandSession, id: number, command: string): Channel {
     if (id === ALL_CHANNELS) {
@@ -73,15 +85,17 @@ export class Lookup {
   }
 
   /**
-   * Required by a command that makes a channel survive, `channel` or a new one. Throws STORAGE_FULL while the disk is full
+   * Required by a command that makes channels survive, `channels` or a new one. Throws STORAGE_FULL while the disk is full
    * [MON 8 Full disk], unless the command may use the reserve, or QUOTA_EXCEEDED.
    */
-  requireRoom(session: CommandSession, channel?: Channel, usesReserve = false): void {
+  requireRoom(session: CommandSession, channels?: readonly Channel[], usesReserve = false): void {
     const { host, registry } = this.#services
-    if (channel !== undefined && !channel.survives) return
+    const surviving = channels?.filter(({ survives }) => survives)
+    if (surviving?.length === 0) return
     if (host.refusing === 'full' && !usesReserve)
       throw new StatusError('STORAGE_FULL', 'the disk is full: free some space and try again')
-    if (channel === undefined || !channel.stored) registry.needsRoom(session.identity)
+    const more = surviving?.filter(({ stored }) => !stored).length ?? 1
+    if (more > 0) registry.needsRoom(session.identity, more)
   }
 }
 

@@ -1,5 +1,6 @@
 /** COLLECT, SUBSCRIBE, BUFFER and STOP: metric instances and the channels that their values go to. */
-
+import type { CommandArguments } from '../../protocol/monitor/commands.ts'
+import { ALL_CHANNELS } from '../../protocol/monitor/constants.ts'
 import { readerOf } from '../accounts/rights.ts'
 import type { NewBinding } from '../channels/bindings.ts'
 import type { Channel } from '../channels/channel.ts'
@@ -21,69 +22,137 @@ export function collect({ instances }: Pick<CommandServices, 'instances'>, looku
   }
 }
 
+/** Binds a channel; undefined if something has to be read first. */
+type Bind = (channel: Channel) => NewBinding | undefined
+type BindingServices = Pick<CommandServices, 'bindings' | 'instances' | 'registry' | 'work'>
+
 /**
- * SUBSCRIBE sends values to a channel as they arrive [MON 6.7]. Values of the id that the current channel holds are copied
- * to another one, before any new value and in one transaction with the binding [MON 8 Binding].
+ * SUBSCRIBE sends values to a channel as they arrive [MON 6.7]. Values of the id that the current channel accepted before
+ * another one was bound to it are copied there, before any new value and in one transaction with the binding [MON 8 Binding].
  */
-export function subscribe(
-  { bindings, instances, registry }: Pick<CommandServices, 'bindings' | 'instances' | 'registry'>,
-  lookup: Lookup,
-): CommandHandler<'SUBSCRIBE'> {
-  const copied = async (session: CommandSession, instance: MetricInstance, to: Channel): Promise<Outcome> => {
-    const frames = await session.channel.queue.framesOf(instance.id, (block) => registry.read(block))
-    requireBoth(instances, session, instance, to)
-    lookup.requireRoom(session, to)
-    return bound(bindings.subscribe(instance, to, frames), to)
-  }
+export function subscribe(services: BindingServices, lookup: Lookup): CommandHandler<'SUBSCRIBE'> {
+  const { bindings, registry } = services
   return function* (session, args): Steps<Outcome | Promise<Outcome>> {
-    const instance = lookup.instance(session, args.metric, 'SUBSCRIBE')
-    const channel = lookup.channel(session, args.channel, 'SUBSCRIBE')
-    if (channel.bindings.get(instance.id)?.mode === 'subscribe') return { result: 0, stored: true }
-    yield* bindings.requireRoom(instance, channel)
-    requireBoth(instances, session, instance, channel)
-    lookup.requireRoom(session, channel)
-    const current = session.channel
-    const copies = channel !== current && !channel.bindings.has(instance.id) && current.queue.mayHold(instance.id)
-    return copies ? copied(session, instance, channel) : bound(bindings.subscribe(instance, channel, []), channel)
+    const making = new NewBindings(services, lookup, session, args, 'subscribe')
+    yield* making.requireRoom()
+    const { channel: current } = session
+    const { instance } = making
+    const copies = current.queue.copiesOf(instance.id, (block) => registry.read(block))
+    const bind = (channel: Channel): NewBinding | undefined => {
+      const frames = channel === current ? [] : copies.now()
+      return frames && bindings.subscribe(instance, channel, frames)
+    }
+    return making.bind(bind, () => copies.load())
   }
 }
 
 /** BUFFER lets values wait on a channel until GET releases them [MON 6.7, 8 Binding]. */
-export function buffer(
-  { bindings, instances }: Pick<CommandServices, 'bindings' | 'instances'>,
-  lookup: Lookup,
-): CommandHandler<'BUFFER'> {
+export function buffer(services: BindingServices, lookup: Lookup): CommandHandler<'BUFFER'> {
   return function* (session, args): Steps<Outcome | Promise<Outcome>> {
-    const instance = lookup.instance(session, args.metric, 'BUFFER')
-    const channel = lookup.channel(session, args.channel, 'BUFFER')
-    if (channel.bindings.get(instance.id)?.mode === 'buffer') return { result: 0, stored: true }
-    yield* bindings.requireRoom(instance, channel)
-    requireBoth(instances, session, instance, channel)
-    lookup.requireRoom(session, channel)
-    return bound({ matched: bindings.buffer(instance, channel) }, channel)
+    const making = new NewBindings(services, lookup, session, args, 'buffer')
+    yield* making.requireRoom()
+    return making.bind((channel) => ({ matched: services.bindings.buffer(making.instance, channel) }))
   }
 }
 
-/** Throws if another connection of the identity has stopped the id or deleted the channel while a command was worked out. */
-function requireBoth(
-  instances: CommandServices['instances'],
-  session: CommandSession,
-  instance: MetricInstance,
-  channel: Channel,
-): void {
-  if (instances.find(session.identity, instance.id) !== instance) throw noSuchId()
-  if (channel.deleted) throw noSuchChannel()
-}
+/** What a SUBSCRIBE or BUFFER binds: an id on one channel or, all or none, on every channel of the identity [MON 5]. */
+class NewBindings {
+  readonly instance: MetricInstance
+  readonly #services: BindingServices
+  readonly #lookup: Lookup
+  readonly #session: CommandSession
+  readonly #isAll: boolean
+  /** The channels that are still to be bound. */
+  #rest: Channel[]
+  readonly #made: NewBinding[] = []
 
-/** The reply to a command that has bound an instance: it comes when everything that matches is subscribed. */
-function bound({ matched, barrier }: Partial<NewBinding>, channel: Channel): Outcome | Promise<Outcome> {
-  endNarrower(channel)
-  const reply: Reply = { result: 0, stored: true, ...(barrier && { onSent: () => barrier.release() }) }
-  const failed = (error: unknown): never => {
-    barrier?.release()
+  constructor(
+    services: BindingServices,
+    lookup: Lookup,
+    session: CommandSession,
+    { metric, channel }: CommandArguments<'SUBSCRIBE'>,
+    mode: 'subscribe' | 'buffer',
+  ) {
+    const command = mode.toUpperCase()
+    this.#services = services
+    this.#lookup = lookup
+    this.#session = session
+    this.#isAll = channel === ALL_CHANNELS
+    this.instance = lookup.instance(session, metric, command)
+    const channels = lookup.destinations(session, channel, command)
+    this.#rest = channels.filter(({ bindings }) => bindings.get(metric)?.mode !== mode)
+  }
+
+  /** Throws StatusError if one of the channels refuses; then none is bound. */
+  *requireRoom(): Steps<void> {
+    yield* this.#services.bindings.requireRoom(this.instance, this.#rest)
+    this.#requireThere()
+    this.#lookup.requireRoom(this.#session, this.#rest)
+  }
+
+  /**
+   * Binds the channels one by one, to the end even if the connection is gone meanwhile. Where `bind` gives undefined, it is
+   * called again when `load` has settled. The reply comes when everything that matches is subscribed.
+   */
+  bind(bind: Bind, load?: () => Promise<void>): Outcome | Promise<Outcome> {
+    const bound = this.#bindSome(bind)
+    return bound === true ? this.#outcome() : this.#bindRest(bound, bind, load).catch((error) => this.#failed(error))
+  }
+
+  async #bindRest(bound: boolean | Promise<boolean>, bind: Bind, load?: () => Promise<void>): Promise<Outcome> {
+    for (let isDone = await bound; !isDone; isDone = await this.#bindSome(bind)) await load?.()
+    return this.#outcome()
+  }
+
+  #bindSome(bind: Bind): boolean | Promise<boolean> {
+    return this.#services.work.run(this.#session.identity, this.#bindEach(bind))
+  }
+
+  /** Returns false as soon as `bind` gives undefined. */
+  *#bindEach(bind: Bind): Steps<boolean> {
+    for (let channel = this.#rest[0]; channel !== undefined; channel = this.#rest[0]) {
+      if (this.#made.length > 0) yield
+      try {
+        this.#requireThere()
+        const made = channel.deleted ? {} : bind(channel)
+        if (made === undefined) return false
+        this.#made.push(made)
+        endNarrower(channel)
+      } catch (error) {
+        this.#failed(error)
+      }
+      this.#rest.shift()
+    }
+    return true
+  }
+
+  /** Throws if another connection of the identity has stopped the id or deleted the channel while the command was worked out. */
+  #requireThere(): void {
+    const { instance } = this
+    if (this.#services.instances.find(this.#session.identity, instance.id) !== instance) throw noSuchId()
+    if (!this.#isAll && this.#rest[0]?.deleted === true) throw noSuchChannel()
+  }
+
+  #outcome(): Outcome | Promise<Outcome> {
+    const isHeld = this.#made.some(({ barrier }) => barrier !== undefined)
+    const reply: Reply = { result: 0, stored: true, ...(isHeld && { onSent: () => this.#release() }) }
+    const matching = this.#made.map(({ matched }) => matched).filter((matched) => matched !== undefined)
+    if (matching.length === 0) return reply
+    return Promise.all(matching).then(
+      () => reply,
+      (error) => this.#failed(error),
+    )
+  }
+
+  /** Lets go of what waits for a response, and throws the error. */
+  #failed(error: unknown): never {
+    this.#release()
     throw error
   }
-  return matched === undefined ? reply : matched.then(() => reply, failed)
+
+  #release(): void {
+    for (const { barrier } of this.#made) barrier?.release()
+  }
 }
 
 /**

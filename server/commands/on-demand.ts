@@ -17,7 +17,8 @@ import type { CommandServices } from './services.ts'
 
 /**
  * GET releases the values that wait for the id into the sending order. A continuous metric is measured now, and the answer
- * goes to that channel alone [MON 6.8, 8 Answers]; if the channel has no connection by then, it is queued like any value.
+ * goes to that channel alone [MON 6.8, 8 Answers]; if the channel has no connection by then, it is queued like any value. The
+ * answer of a pushed metric is its last value, so there is none where values were released: that value is the last of them.
  */
 export function get({ measurements }: Pick<CommandServices, 'measurements'>, lookup: Lookup): CommandHandler<'GET'> {
   return function* (session, args): Steps<Outcome> {
@@ -32,16 +33,18 @@ export function get({ measurements }: Pick<CommandServices, 'measurements'>, loo
     if (channels.some((channel) => channel !== session.channel && channel.connection?.behind)) {
       throw new StatusError('BUSY', 'the connection of that channel does not take the answers that it was sent')
     }
-    const isMeasured = kind === 'continuous' && channels.length > 0
+    const waiting = channels.filter((channel) => {
+      return channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)
+    })
+    const answered = selection.isPushed ? channels.filter((channel) => !waiting.includes(channel)) : channels
+    const isMeasured = kind === 'continuous' && answered.length > 0
     const measuring = isMeasured ? measurements.begin(selection) : undefined
     const holds: SendBarrier[] = []
-    for (const channel of channels) {
-      if (channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)) {
-        holds.push(channel.queue.holdBack())
-        channel.queue.release(instance.id)
-      }
+    for (const { queue } of waiting) {
+      holds.push(queue.holdBack())
+      queue.release(instance.id)
     }
-    const expected = isMeasured ? channels.map((channel) => [channel, expectAnswer(channel, instance.id)] as const) : []
+    const expected = isMeasured ? answered.map((channel) => [channel, expectAnswer(channel, instance.id)] as const) : []
     return {
       result: 0,
       stored: holds.length > 0,
@@ -137,15 +140,12 @@ export function query(
 /** EXECUTE runs a control; its result is a value of the channel that is current now [MON 10]. */
 export function execute({ executor }: Pick<CommandServices, 'executor'>, lookup: Lookup): CommandHandler<'EXECUTE'> {
   return async (session, { control, args }) => {
-    const { identity, credential, address, channel } = session
-    if (session.isOutbound) {
-      throw new StatusError('PERMISSION_DENIED', 'nothing is executed on a connection that the producer made')
-    }
-    lookup.requireRoom(session, channel, executor.usesReserve(control, identity))
+    const { identity, credential, address, channel, destination } = session
+    lookup.requireRoom(session, [channel], executor.usesReserve(control, identity))
     // A GAP reports what `channel.purge` removes. Like every effect of a command, it comes after the response.
     const hold = channel.queue.holdBack()
     try {
-      const { id, run } = await executor.execute(control, args, { identity, credential, address, channel })
+      const { id, run } = await executor.execute(control, args, { identity, credential, address, channel, destination })
       const onSent = (): void => {
         hold.release()
         run()

@@ -9,6 +9,7 @@ import type { Journal } from '../channels/journal.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
 import type { Registry } from '../channels/registry.ts'
 import type { Executor } from '../controls/executor.ts'
+import type { FairWork } from '../core/fair-work.ts'
 import type { QueryIds } from '../metrics/ids.ts'
 import type { Instances } from '../metrics/instances.ts'
 import type { PendingMeasurements } from '../metrics/pending-measurements.ts'
@@ -27,6 +28,7 @@ export interface CommandServices {
   readonly limitedRecords: LimitedRecords
   readonly journal: Journal
   readonly host: QueueHost
+  readonly work: FairWork
 }
 
 /** The destination of the URL of a DEF_CHANNEL. */
@@ -45,6 +47,11 @@ export interface ChannelDialler {
   permits(url: string): boolean
   /** The part of a secret that is kept. */
   verifierOf(secret: Uint8Array): Promise<ScramVerifier>
-  /** Starts to connect a channel with a URL. Without a verifier nobody can log in on the connection. */
-  watch(channel: Channel, verifier: ScramVerifier | undefined): void
+  /** Whether the certificate of a consumer at the URL is enough of a proof: TLS, and authorities that the operator chose. */
+  provesItself(url: string): boolean
+  /** Starts to connect a channel with a URL. Without a proof nobody gets in on the connection. */
+  watch(channel: Channel, proof: DialProof | undefined): void
 }
+
+/** What the consumer of a channel with a URL has to show: that it knows the secret, or the certificate of its name. */
+export type DialProof = ScramVerifier | 'certificate'

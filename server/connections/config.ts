@@ -123,7 +123,11 @@ export const dialSection = section(
         [],
         'Destinations that channels may be defined with, like `tls://*.example.org:7650` or `tcp://10.1.2.3:*`.',
       ),
-      ca: key(pathOrOff(), '', 'Authorities for the certificates of `tls://` and `wss://`; else those of Node.'),
+      ca: key(
+        pathOrOff(),
+        '',
+        'Authorities for the certificates of `tls://` and `wss://`; else those of Node. Channels without a secret need it.',
+      ),
     })
     .describe(
       'Connections that the producer makes to consumers (DEF_CHANNEL). Nothing may be dialled unless it is here.',

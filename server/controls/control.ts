@@ -52,6 +52,8 @@ export interface ControlContext {
   readonly address: string
   /** The current channel of the connection when EXECUTE arrived. */
   readonly channel: Channel
+  /** Where the producer made the connection to, as scheme://host:port; undefined if it came in. */
+  readonly destination?: string | undefined
 }
 
 /** The arguments by name, converted to the declared types, with defaults for omitted ones. */

@@ -153,15 +153,19 @@ export class Executor {
   }
 
   #check(name: string, control: Control | undefined, list: ArgumentList, context: ControlContext): CheckedExecute {
+    const { rights } = this.#options
+    const refused = (): StatusError =>
+      new StatusError('PERMISSION_DENIED', `you may not run ${name} with these arguments`)
     if (control === undefined) {
+      // On a connection that the producer made, only those who may run something learn what there is.
+      const bare = { command: 'EXECUTE', object: name, argument: () => undefined } as const
+      if (context.destination !== undefined && !rights.may(context, bare)) throw refused()
       throw new StatusError('NO_SUCH_CONTROL', `no control ${name}: \`producer.controls\` lists the controls`)
     }
     const invocation = readInvocation(list, control)
     const { args, isDryRun } = invocation
     const argument = (of: string): string | undefined => argumentText(args.get(of))
-    if (!this.#options.rights.may(context, { command: 'EXECUTE', object: name, argument })) {
-      throw new StatusError('PERMISSION_DENIED', `you may not run ${name} with these arguments`)
-    }
+    if (!rights.may(context, { command: 'EXECUTE', object: name, argument })) throw refused()
     this.#options.admit(context.identity)
     checkInvocation(invocation, control)
     const key =

@@ -13,9 +13,10 @@ import {
   ruleCommands,
 } from '../../auth/permissions.ts'
 import { parseIdentity } from '../../auth/prepare.ts'
+import { splitUrl } from '../../auth/url-pattern.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import type { Rights } from '../accounts/rights.ts'
+import { DESTINATION, type Rights } from '../accounts/rights.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
 import type { IsAffected } from '../channels/rights-revocation.ts'
@@ -106,7 +107,10 @@ export function roleControls(options: RoleControlsOptions): Control[] {
     prepare(args) {
       const command = commandOf(args)
       const object = canonicalObject(command, objectOf(args), destination)
-      const rule = { role: roleOf(args), effect, command, object, where: whereOf(args) }
+      const where = whereOf(args)
+      // What admins may do on connections that the producer makes is the only thing that rules say about them [MON 14].
+      const isAboutDialled = effect === 'allow' && command === 'EXECUTE' && where[DESTINATION] !== undefined
+      const rule = { role: roleOf(args, isAboutDialled), effect, command, object, where }
       return async () => {
         if (rules.list().length >= MAX_RULES)
           return failed(`there are already ${MAX_RULES} rules, which is the maximum: remove some first`)
@@ -207,7 +211,13 @@ export function roleExplain({ accounts, rights, hub, destination, permits, audie
         const isForOthers = asker.role === ADMIN_ROLE && tenants?.includes(identity.tenant) === false
         if (isForOthers) return answer(false, 'the control is for other tenants')
         if (adminOnly && identity.role !== ADMIN_ROLE) return answer(false, 'the control is for admins')
-        const verdict = rights.judge(identity, { command: ruledAs, object, argument: (of) => where.get(of) })
+        const request = { command: ruledAs, object, argument: (of: string) => where.get(of) }
+        const verdict = rights.judge(identity, request)
+        const dialled = ruledAs === 'EXECUTE' ? where.get(DESTINATION) : undefined
+        const isDialled = dialled !== undefined && splitUrl(dialled) !== undefined
+        if (verdict.allowed && isDialled && !rights.may({ identity, credential: {}, destination: dialled }, request)) {
+          return answer(false, 'no rule allows it that names this destination')
+        }
         if (verdict.allowed && isOneUrl && !permits(object)) {
           return answer(false, `${verdict.because}; but \`dial.allow\` in the configuration does not permit it`)
         }
@@ -236,8 +246,9 @@ function describe({ role, number, effect, command, object, where }: Rule) {
   ]
 }
 
-function roleOf(args: ControlArguments): string {
+function roleOf(args: ControlArguments, mayBeAdmin = false): string {
   const role = stringArgument(args, 'role') ?? ''
+  if (role === ADMIN_ROLE && mayBeAdmin) return role
   if (role === ADMIN_ROLE || role === CONSUMER_ROLE) {
     throw new StatusError('INVALID_ARGUMENT', `the role ${role} cannot have rules`)
   }

@@ -80,7 +80,7 @@ export function convertArguments(
 function convert(argument: Argument, type: BasicType): Value['value'] {
   const range = integers[type]
   if (range !== undefined) {
-    const integer = integerOf(argument)
+    const integer = integerOf(argument, type)
     if (integer === undefined) throw wrongType(argument, type)
     if (integer < range[0] || integer > range[1]) {
       throw new StatusError('INVALID_ARGUMENT', `argument ${argument.name}: ${integer} does not fit ${typeName(type)}`)
@@ -104,10 +104,12 @@ function convert(argument: Argument, type: BasicType): Value['value'] {
   return argument.value
 }
 
-function integerOf(argument: Argument): bigint | undefined {
+/** JSON may give the digits of a 64-bit number in a string, and only of that [MON 13]. */
+function integerOf(argument: Argument, type: BasicType): bigint | undefined {
   if (typeof argument.value === 'bigint') return argument.value
   if (argument.type === BasicType.INT32 || argument.type === BasicType.UINT32) return BigInt(argument.value)
-  if (argument.json && typeof argument.value === 'string' && /^-?\d{1,20}$/.test(argument.value)) {
+  const isLong = type === BasicType.INT64 || type === BasicType.UINT64
+  if (isLong && argument.json && typeof argument.value === 'string' && /^-?\d{1,20}$/.test(argument.value)) {
     return BigInt(argument.value)
   }
   if (argument.json && argument.type === BasicType.DOUBLE && Number.isInteger(argument.value))

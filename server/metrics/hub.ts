@@ -116,8 +116,8 @@ export class Hub {
     for (const binding of this.#bound) yield* this.#matchSeries(binding, sensor)
   }
 
-  /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now. */
-  *needsRoom({ owner, selection }: MetricInstance): Steps<void> {
+  /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now, `times` over. */
+  *needsRoom({ owner, selection }: MetricInstance, times: number): Steps<void> {
     const count = this.#quotaOf(owner.tenant)
     if (!Number.isFinite(count.limit)) return
     let matches = (yield* selection.polled()).length + (yield* selection.events()).length
@@ -127,7 +127,7 @@ export class Hub {
         yield
       }
     }
-    count.needsRoom(Math.max(1, matches))
+    count.needsRoom(times * Math.max(1, matches))
   }
 
   /** Sends every value that an instance selects to a sink from now on; polled metrics are measured at once. */

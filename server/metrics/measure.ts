@@ -99,10 +99,9 @@ function* listOf(
   now: number,
   fences: Fenced,
 ): Steps<Measurement> {
-  const list = new RecordList()
+  const list = new PatternRecords()
   for (const [index, { labels, open }] of readings.entries()) {
-    const { value, time } = answered[index] as Measurement
-    if (!list.add(patternRecord(labels, open, value), time)) break
+    if (!list.addMeasured(labels, open, answered[index] as Measurement)) break
     yield
   }
   for (const sensor of selection.listening()) {
@@ -112,15 +111,16 @@ function* listOf(
       const open = series && selection.openFor(sensor, series)
       if (series === undefined || open === undefined) continue
       const last = sensor.last(series)
-      if (last !== undefined && !list.add(patternRecord(series.labels, open, last.value), last.time)) break
+      if (last !== undefined && !list.addMeasured(series.labels, open, last)) break
     }
   }
   return { value: list.value(), time: list.time === 0 ? now : list.time }
 }
 
-/** One REC of the answer to a pattern. */
-export function patternRecord(labels: Labels, open: ReadonlySet<LabelName>, value: Value): Field[] {
-  return [...openFields(labels, open), { name: 'value', ...value }]
+/** One REC of the answer to a pattern: the time of each value stands before it (extension `element-time`). */
+export function patternRecord(labels: Labels, open: ReadonlySet<LabelName>, { value, time }: Measurement): Field[] {
+  const microseconds = { name: 'time', type: BasicType.UINT64, value: BigInt(Math.floor(time)) } as const
+  return [...openFields(labels, open), microseconds, { name: 'value', ...value }]
 }
 
 /** The last REC of a list that is not complete. */
@@ -135,15 +135,12 @@ export class RecordList {
   readonly #writer = new XdrWriter().uint32(BasicType.REC).uint32(0)
   #count = 0
   #isFull = false
-  /** The latest time of the records. */
-  time = 0
-
   get isFull(): boolean {
     return this.#isFull
   }
 
   /** Adds a record; returns false if it does not fit. */
-  add(record: readonly Field[], time = 0): boolean {
+  add(record: readonly Field[]): boolean {
     if (this.#isFull) return false
     const { length } = this.#writer
     this.#write(record)
@@ -153,7 +150,6 @@ export class RecordList {
       this.more()
       return false
     }
-    this.time = Math.max(this.time, time)
     return true
   }
 
@@ -174,6 +170,18 @@ export class RecordList {
     this.#writer.length = ELEMENT_BYTES
     this.#writer.uint32(this.#count).length = length
     return { type: BasicType.ARRAY, value: new EncodedArray(this.#writer.bytes()) }
+  }
+}
+
+/** The answer to a pattern. */
+class PatternRecords extends RecordList {
+  /** The latest time of the values. */
+  time = 0
+
+  addMeasured(labels: Labels, open: ReadonlySet<LabelName>, measured: Measurement): boolean {
+    if (!this.add(patternRecord(labels, open, measured))) return false
+    this.time = Math.max(this.time, measured.time)
+    return true
   }
 }
 

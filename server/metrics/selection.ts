@@ -214,6 +214,11 @@ export class Selection {
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 
+  /** True if nothing that it selects is measured on request: its values come when their source sends them. */
+  get isPushed(): boolean {
+    return !this.#candidates.sensors.some(({ polled }) => polled === true)
+  }
+
   /** Its kind, if it was known when the selection was made. */
   get knownKind(): Kind | undefined {
     return this.#kind

@@ -6,7 +6,8 @@
  */
 import { ProtocolError } from '../../protocol/errors.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
-import type { CommandName } from '../../protocol/monitor/commands.ts'
+import type { CommandArguments, CommandName } from '../../protocol/monitor/commands.ts'
+import { CURRENT_CHANNEL } from '../../protocol/monitor/constants.ts'
 import { noSuchTransaction, refusalOf, StatusError } from '../core/errors.ts'
 import { type Effect, type FairWork, isSteps, type Party, type Steps, type Work } from '../core/fair-work.ts'
 import { type CommandSource, JsonCommandSource, XdrCommandSource } from './command-source.ts'
@@ -30,6 +31,8 @@ export interface ReadSession extends CommandSession, Party {
   /** The uppermost layer of the connection. */
   readonly link: Link
   readonly isAuthenticated: boolean
+  /** True if it takes nothing but NOP, COMMIT and GET: the producer made the connection, and a certificate was the proof. */
+  readonly isReceiver: boolean
   /** True from a WRAP until its layer is there. */
   readonly isWrapping: boolean
   authenticate(seq: number, method: string, data: Uint8Array): Promise<void>
@@ -251,6 +254,9 @@ export class CommandReader implements LinkListener, Work {
     }
     if (name === undefined) throw new StatusError('UNKNOWN_COMMAND', 'no such command')
     const args = this.#source.read()
+    if (session.isReceiver && !isReceiving(session, name, args)) {
+      throw new StatusError('PERMISSION_DENIED', 'this connection takes NOP, COMMIT, and GET of what is bound here')
+    }
     if (name === 'NOP') this.#responses.ok(seq, 0)
     else if (name === 'AUTH') this.#authenticate(seq, args as { method: string; data: Uint8Array })
     else if (name === 'WRAP') this.#wrap(seq, String(args['layer']))
@@ -352,4 +358,11 @@ export class CommandReader implements LinkListener, Work {
     this.#responses.refuse(seq, refusal.status, refusal.detail)
     if (refusal.ours) this.#session.crashed(error)
   }
+}
+
+/** Whether a session that only receives takes a command [MON 14]; AUTH is answered as on every authenticated connection. */
+function isReceiving({ channel }: CommandSession, name: CommandName, args: object): boolean {
+  if (name !== 'GET') return name === 'NOP' || name === 'COMMIT' || name === 'AUTH'
+  const { metric, channel: id } = args as CommandArguments<'GET'>
+  return (id === CURRENT_CHANNEL || id === channel.id) && channel.bindings.has(metric)
 }

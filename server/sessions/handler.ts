@@ -18,8 +18,11 @@ export interface CommandSession extends ChannelConnection {
   readonly credential: Credential
   /** The address of the peer. */
   readonly address: string
-  /** True if the producer made this connection: its channel is the only one [MON 14]. */
-  readonly isOutbound: boolean
+  /**
+   * Where the producer made this connection to, as scheme://host:port: its channel is then the only one [MON 14]. Undefined if
+   * the connection came in.
+   */
+  readonly destination: string | undefined
   /** The current channel. */
   readonly channel: Channel
   /** Instances that were made here and never bound. */

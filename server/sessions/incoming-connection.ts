@@ -1,5 +1,5 @@
 /** A connection before it is a session. It came in over a listener, or the producer made it. */
-import type { AuthExchange, AuthPeer } from '../../auth/mechanism.ts'
+import type { Account, AuthExchange, AuthPeer } from '../../auth/mechanism.ts'
 import type { Link } from '../../protocol/link/link.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Place } from './admission.ts'
@@ -14,6 +14,10 @@ export interface AuthProvider {
 export interface OutboundChannel {
   readonly auth: AuthProvider
   readonly channel: Channel
+  /** scheme://host:port */
+  readonly destination: string
+  /** The owner of the channel, if the certificate of the peer was its proof: the session begins without AUTH. */
+  readonly owner: Account | undefined
 }
 
 /** A stream that can be put under TLS, with this end as the server [MON 12]. */

@@ -11,6 +11,7 @@ import { StatusError } from '../core/errors.ts'
 import type { SessionContext } from './context.ts'
 import type { AuthProvider } from './incoming-connection.ts'
 
+const EXTENSIONS = ['commit-through', 'element-time', 'gap', 'notice']
 const MAX_FAILURES = 3
 /** Recorded in the audit log instead of a name that nobody has. */
 const UNKNOWN = 'unknown'
@@ -50,15 +51,17 @@ export class SessionLogin {
     this.reset()
   }
 
-  capabilities(authenticated: boolean, layer: readonly string[]): Capabilities {
+  /** `dialled`: the channel, on a connection that begins without AUTH. */
+  capabilities(authenticated: boolean, layer: readonly string[], dialled?: number): Capabilities {
     return {
       major: PROTOCOL_MAJOR,
       minor: PROTOCOL_MINOR,
       auth: this.#auth.methods(this.#peer),
       layer,
-      extension: ['commit-through', 'gap', 'notice'],
+      extension: dialled === undefined ? EXTENSIONS : [...EXTENSIONS, 'dialled'],
       software: this.#context.software,
       maxFrameBytes: authenticated ? MAX_FRAME_BYTES : MAX_FRAME_BYTES_BEFORE_AUTH,
+      ...(dialled !== undefined && { channel: dialled }),
     }
   }
 

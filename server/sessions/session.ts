@@ -3,7 +3,7 @@
  * and their effects start after their responses. What arrives goes to the command reader, what is sent goes through the
  * response writer and the link writer; this class holds the state that they share.
  */
-import type { Credential } from '../../auth/mechanism.ts'
+import type { Account, Credential } from '../../auth/mechanism.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
@@ -12,7 +12,7 @@ import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Timer } from '../core/clock.ts'
-import { PRODUCER_FAILED } from '../core/errors.ts'
+import { PRODUCER_FAILED, StatusError } from '../core/errors.ts'
 import type { Effect } from '../core/fair-work.ts'
 import { guarded } from '../core/faults.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
@@ -107,6 +107,10 @@ export class Session implements ReadSession {
 
   /** PRODUCER_CAPS comes first on every connection; then the peer has 10 s to log in, including a handshake [MON 11]. */
   begin(): void {
+    if (this.isReceiver) {
+      this.#beginAsReceiver()
+      return
+    }
     this.#limitLogin()
     if (this.#layers.beginsWithTls) {
       this.#startTls()
@@ -114,6 +118,23 @@ export class Session implements ReadSession {
       this.#layers.listen()
       this.#sendCapabilities()
     }
+  }
+
+  /** The certificate of the peer was its proof [MON 14]: the session begins as after AUTH. */
+  #beginAsReceiver(): void {
+    const { accounts, registry, log } = this.#context
+    const owner = this.#connection.outbound?.owner as Account
+    try {
+      this.#enter(accounts.identity(owner), { method: 'dialled' })
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error
+      log.info({ peer: this.address, detail: error.message }, 'a connection that was dialled is not admitted')
+      this.end()
+      return
+    }
+    this.#layers.listen()
+    this.#sendCapabilities()
+    registry.attach(this.channel, this)
   }
 
   #limitLogin(): void {
@@ -136,8 +157,10 @@ export class Session implements ReadSession {
   }
 
   #sendCapabilities(): void {
-    const layers = this.#layers.offered(this.isAuthenticated)
-    this.#responses.capabilities(this.#login.capabilities(this.isAuthenticated, layers))
+    const { isReceiver } = this
+    const layers = isReceiver ? [] : this.#layers.offered(this.isAuthenticated)
+    const dialled = isReceiver ? this.channel.id : undefined
+    this.#responses.capabilities(this.#login.capabilities(this.isAuthenticated, layers, dialled))
   }
 
   get link(): Link {
@@ -161,8 +184,12 @@ export class Session implements ReadSession {
     return this.#connection.peer.address
   }
 
-  get isOutbound(): boolean {
-    return this.#connection.outbound !== undefined
+  get destination(): string | undefined {
+    return this.#connection.outbound?.destination
+  }
+
+  get isReceiver(): boolean {
+    return this.#connection.outbound?.owner !== undefined
   }
 
   /** Its tenant; empty before AUTH. */
@@ -202,9 +229,17 @@ export class Session implements ReadSession {
     }
   }
 
-  /** AUTH succeeded: the session gets a channel and other limits. Throws StatusError QUOTA_EXCEEDED. */
+  /** AUTH succeeded. Throws StatusError QUOTA_EXCEEDED. */
   #admit(seq: number, identity: Identity, credential: Credential): void {
     if (this.#isOver) return
+    this.#enter(identity, credential)
+    this.#responses.ok(seq, this.channel.id)
+    this.#sendCapabilities()
+    this.#context.registry.attach(this.channel, this)
+  }
+
+  /** The session gets an identity, a channel and other limits. Throws StatusError QUOTA_EXCEEDED. */
+  #enter(identity: Identity, credential: Credential): void {
     const { quotas, registry, clock, log } = this.#context
     const { outbound, admitted, peer } = this.#connection
     // An admin belongs to every tenant, and has to get in even where one has used up its quota.
@@ -218,9 +253,6 @@ export class Session implements ReadSession {
     this.#commands.authenticated()
     this.#authenticated(identity)
     admitted?.()
-    this.#responses.ok(seq, channel.id)
-    this.#sendCapabilities()
-    registry.attach(channel, this)
     log.info({ peer: peer.address, tenant: identity.tenant, user: identity.name }, 'authenticated')
   }
 

@@ -172,7 +172,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const { instancesPerIdentity: maxPerIdentity, patternsPerIdentity: maxPatternsPerIdentity } = config.limits
   const instances = new Instances({ hub, ids, defaults, maxPerIdentity, maxPatternsPerIdentity })
 
-  const blockIds = counterFrom(recovered.nextBlockId)
+  const firstBlockId = recovered.bindings.reduce((most, { since }) => Math.max(most, since), recovered.nextBlockId)
+  const blockIds = counterFrom(firstBlockId)
   const host: QueueHost = {
     pool: new Pool(),
     nextId: blockIds,
@@ -195,7 +196,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     maxPerIdentity: config.limits.channelsPerIdentity,
     quotas,
   })
-  const bindings = new Bindings({ hub, instances, registry, journal })
+  const bindings = new Bindings({ hub, instances, registry, journal, host })
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
   const rightsRevocation = new RightsRevocation({ hub, instances, registry, bindings, work, failed })
 

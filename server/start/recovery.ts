@@ -25,7 +25,10 @@ export async function recoverState(recovered: Recovered, producer: Producer): Pr
   await Promise.all(matched)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
   for (const channel of channels.values()) {
-    if (channel.row.url !== '') producer.dialler.watch(channel, proofs.get(channel.id))
+    if (channel.row.url === '') continue
+    // Only a row without a verifier means that there is no secret.
+    const proof = proofs.has(channel.id) ? (proofs.get(channel.id) ?? 'certificate') : undefined
+    producer.dialler.watch(channel, proof)
   }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)
@@ -80,8 +83,9 @@ function* recoverBindings(
   const places = new Map(recovered.places.map(({ channel, metric, reached }) => [`${channel} ${metric}`, reached]))
   const instances = new Map<number, MetricInstance>()
   const matched: Promise<void>[] = []
-  for (const { channel: id, metric, mode } of recovered.bindings) {
+  for (const binding of recovered.bindings) {
     yield
+    const { channel: id, metric } = binding
     const channel = channels.get(id)
     const row = rows.get(metric)
     if (channel === undefined) continue
@@ -91,7 +95,7 @@ function* recoverBindings(
       continue
     }
     instances.set(metric, instance)
-    const matching = producer.bindings.restore(instance, channel, mode, places.get(`${id} ${metric}`))
+    const matching = producer.bindings.restore(instance, channel, binding, places.get(`${id} ${metric}`))
     if (matching !== undefined) matched.push(matching)
   }
   for (const id of rows.keys()) if (!instances.has(id)) producer.journal.change({ remove: 'instance', id })

@@ -12,7 +12,15 @@ export const APPLICATION_ID = 0x43696e6e
 
 export type Migration = (database: Database) => void
 
-export const MIGRATIONS: readonly Migration[] = [firstTables, checksums, rights, outboundVerifiers, userCreated, marks]
+export const MIGRATIONS: readonly Migration[] = [
+  firstTables,
+  checksums,
+  rights,
+  outboundVerifiers,
+  userCreated,
+  marks,
+  bindingOrder,
+]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
@@ -175,6 +183,11 @@ function marks(database: Database): void {
       subject text not null, id integer not null, primary key (subject, id)
     ) strict, without rowid;
   `)
+}
+
+/** The block id from which on values are younger than a binding; 0 for the bindings that were there before. */
+function bindingOrder(database: Database): void {
+  database.exec('alter table binding add column since integer not null default 0')
 }
 
 /** The last column is for the checksum of those before it. */

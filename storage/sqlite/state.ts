@@ -108,7 +108,7 @@ export class StateTables {
       @maxAgeMs, @expireMs, @overflow, @origin, @lastUsed`,
     )
     this.#putInstance = put('instance', '@id, @user, @metric, @args')
-    this.#putBinding = put('binding', '@channel, @metric, @mode')
+    this.#putBinding = put('binding', '@channel, @metric, @mode, @since')
     this.#putPlace = put('place', '@channel, @metric, @reached')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')

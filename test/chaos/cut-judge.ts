@@ -42,7 +42,7 @@ export function judge(facts: Facts, row: Json): Counts {
   const first = queued(facts.first)
   const second = queued(facts.second)
   const all = [...first, ...second]
-  checkIds(all, queuedAnswer(facts))
+  checkIds(all)
   const numbers = new Map(all.filter(isNumber).map((value) => [value.value.readUInt32BE(0), value.transaction]))
   const sentA = new Set(facts.sent.a)
   const sentB = new Set(facts.sent.b)
@@ -67,8 +67,8 @@ export function judge(facts: Facts, row: Json): Counts {
   return { delivered: numbers.size, again: first.filter(({ transaction }) => again.has(transaction)).length }
 }
 
-/** An id is for one value, byte for byte, and a value has one id; `answer`, once, a second one. */
-function checkIds(values: readonly ValueMessage[], answer: number | undefined): void {
+/** An id is for one value, byte for byte, and a value has one id. */
+function checkIds(values: readonly ValueMessage[]): void {
   const ids = new Map<number, string>()
   const owners = new Map<string, Set<number>>()
   for (const { transaction, bytes } of values) {
@@ -78,15 +78,8 @@ function checkIds(values: readonly ValueMessage[], answer: number | undefined): 
     // Everything but the id itself.
     const value = text.slice(0, 8) + text.slice(24)
     owners.set(value, (owners.get(value) ?? new Set()).add(transaction))
-    const most = bytes.readUInt32BE(24) === answer ? 2 : 1
-    demand((owners.get(value)?.size ?? 0) <= most, `unexpected: a value came under two ids: ${text}`)
+    demand((owners.get(value)?.size ?? 0) <= 1, `unexpected: a value came under two ids: ${text}`)
   }
-}
-
-/** The answer to a GET whose connection has gone is queued as any value [MON 8 Answers]: what was measured last, again. */
-function queuedAnswer({ asked, first, sent }: Facts): number | undefined {
-  const answered = first.some((message) => message.kind === 'value' && message.transaction === 0)
-  return asked.has('get b') && !answered ? sent.b[2] : undefined
 }
 
 function checkControl(facts: Facts, results: number): void {

@@ -154,8 +154,8 @@ export class Stage {
     await ask('get b', (seq) => command.get(seq, b))
     const list = args(['channel', type.uint32, u32(channel)], ['window', type.uint32, u32(1000)])
     const result = await ask('execute', (seq) => command.execute(seq, 'channel.configure', list))
-    // Two of a, three of b and a fresh one, the result.
-    const values = await seat.values(7)
+    // Two of a, three of b, the result.
+    const values = await seat.values(6)
     const { transaction } = values.find(({ metric }) => metric === result) ?? { transaction: 0 }
     await ask(`commit ${transaction}`, (seq) => command.commit(seq, transaction))
     await ask('stop b', (seq) => command.stop(seq, b))

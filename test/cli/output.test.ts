@@ -10,10 +10,32 @@ const plain = pc.createColors(false)
 const message = (value: Value): ValueMessage => ({ kind: 'value', metric: 7, transaction: 0, time: TIME, value })
 const hosts = list([string('host', 'n1'), uint32('value', 42)], [string('host', 'node22'), uint32('value', 7)], MORE)
 
-test('a list of a pattern is a table with units; the time is only that of the newest', () => {
+test('a list without times of its own is a table with units; the time is only that of the newest', () => {
   expect(toText('gmetric.foo', message(hosts), () => 'MB', plain)).toBe(
     ['HOST    VALUE', 'n1      42 MB', 'node22   7 MB', 'newest value: 2023-11-14 22:13:20.005'].join('\n'),
   )
+})
+
+const timed = list(
+  [string('host', 'n1'), uint64('time', BigInt(TIME - 5_000)), uint32('value', 42)],
+  [string('host', 'node22'), uint32('value', 7)],
+  [string('host', 'n3'), uint64('time', BigInt(TIME)), uint32('value', 8)],
+)
+
+test('each value that has a time of its own shows it', () => {
+  expect(toText('gmetric.foo', message(timed), () => 'MB', plain)).toBe(
+    [
+      'HOST    VALUE  TIME',
+      'n1      42 MB  2023-11-14 22:13:20.000',
+      'node22   7 MB',
+      'n3       8 MB  2023-11-14 22:13:20.005',
+    ].join('\n'),
+  )
+  expect(toJson('gmetric.foo', message(timed))).toEqual([
+    { metric: 'gmetric.foo', time: TIME - 5_000, host: 'n1', value: 42 },
+    { metric: 'gmetric.foo', time: TIME, host: 'node22', value: 7 },
+    { metric: 'gmetric.foo', time: TIME, host: 'n3', value: 8 },
+  ])
 })
 
 test('a list of one value shows its time in a column', () => {

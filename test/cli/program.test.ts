@@ -27,7 +27,7 @@ describe('exit codes', () => {
     [['tail']],
     [['tail', '--channel', 'x']],
     [['channels', '--delete']],
-    [['channels', 'define', 'tls://n1:1']],
+    [['channels', 'define', 'tcp://n1:1']],
     [['channels', 'define', 'tls://n1:1', 'secret=0123456789abcdef']],
     [['get', 'a', '--wrap', 'brotli']],
     [['get', 'a', '--cert', '/nowhere']],

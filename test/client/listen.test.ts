@@ -215,6 +215,14 @@ describe('a peer', () => {
   })
 })
 
+test.each([
+  ['no secret over TCP', { identity: undefined, secret: undefined }],
+  ['an identity alone', { secret: undefined }],
+  ['a secret alone', { identity: undefined }],
+])('%s is refused at once', async (_, options) => {
+  await expect(listening(options)).rejects.toThrow(RangeError)
+})
+
 describe('over TLS', () => {
   test('the login is bound to the connection if the producer offers that', async () => {
     const calls = await listening({ url: 'tls://127.0.0.1:0', tls: issued })

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../support/long.ts'
 import { type Mutation, startMutatingJson, startMutatingProxy } from './mutating-proxy.ts'
+import { always, isResponse, isValue, mid, put, resized, withoutSecondCapabilities } from './mutations.ts'
 import { type OwnServer, startOwnServer } from './own-server.ts'
-import { describeOutcome } from './report.ts'
+import { describeOutcome, summary } from './report.ts'
 import { readScripts, type Script, type Way } from './script.ts'
 import { DOCUMENT, refresh } from './table.ts'
 import { Run } from './target.ts'
@@ -17,29 +18,69 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
+/** What does not apply where a connection has no TLS: those scripts are played over TCP. */
+const NEEDS_TLS = /TLS|tls|certificate/
+
 describe('Cinnabar', () => {
-  it.concurrent.for<Way>(isLong ? ['tcp', 'ws-xdr', 'ws-json'] : ['tcp', 'ws-json'])(
-    'keeps every rule, %s',
-    { timeout: 5 * MINUTES },
-    async (way) => {
-      const users = await server.users(way)
-      const run = await Run.begin(way === 'tcp' ? server.tcp : server.ws, way, users)
-      const applicable = scripts.filter(({ ways }) => ways.includes(way))
-      expect(applicable.length).toBeGreaterThan(100)
-      for (const script of applicable) {
-        const outcome = await run.play(script)
-        // Nothing that a script may need is missing here.
-        expect(outcome.result, describeOutcome(outcome)).toBe('ok')
-      }
-    },
-  )
+  const ways: readonly (readonly ['tcp' | 'tls' | 'ws' | 'wss', Way])[] = [
+    ['tcp', 'tcp'],
+    ['ws', 'ws-json'],
+    ['tls', 'tcp'],
+    ['wss', 'ws-json'],
+    ...(isLong
+      ? ([
+          ['ws', 'ws-xdr'],
+          ['wss', 'ws-xdr'],
+        ] as const)
+      : []),
+  ]
+  it.concurrent.for(ways)('keeps every rule, %s %s', { timeout: 5 * MINUTES }, async ([scheme, way]) => {
+    const run = await Run.begin(server[scheme], way, await server.users(`${scheme}-${way}`))
+    const applicable = scripts.filter(({ ways }) => ways.includes(way))
+    expect(applicable.length).toBeGreaterThan(100)
+    const isSecure = scheme === 'tls' || scheme === 'wss'
+    // In the short form only what is about TLS is tried over it.
+    const tried = isSecure && !isLong ? applicable.filter(({ name }) => /^(11|12|14)\//.test(name)) : applicable
+    for (const script of tried) {
+      const outcome = await run.play(script)
+      // Nothing else that a script may need is missing here.
+      if (outcome.isMissing && (scheme !== 'tcp' || way !== 'tcp')) expect(outcome.why).toMatch(NEEDS_TLS)
+      else expect(outcome.result, describeOutcome(outcome)).toBe('ok')
+    }
+  })
 
   it.concurrent('keeps every rule where frames come in pieces of one byte', { timeout: 5 * MINUTES }, async () => {
     const run = await Run.begin(server.tcp, 'tcp', { ...(await server.users('pieces')), byteByByte: true })
-    for (const script of scripts.filter(({ name, ways }) => ways.includes('tcp') && /^(1|2|3|6)\//.test(name))) {
+    for (const script of scripts.filter(({ name, ways }) => ways.includes('tcp') && /^(1|2|3|6|12)\//.test(name))) {
       const outcome = await run.play(script)
       expect(outcome.result, describeOutcome(outcome)).toBe('ok')
     }
+  })
+})
+
+describe('the verdict', () => {
+  it('says what was not tried, and why', async () => {
+    // A producer that has neither layers nor tokens nor certificates, and calls nobody.
+    const { user, other } = await server.users('verdict')
+    const run = await Run.begin(server.ws, 'ws-json', { user, other, dial: { host: '127.0.0.2', port: 0 } })
+    const outcomes = []
+    for (const script of scripts.filter(({ name }) => /^12\/|^14\/(call|values)$|^11\/(token|password)$/.test(name))) {
+      outcomes.push(await run.play(script))
+    }
+    const verdict = summary(outcomes, false).split('\n')
+    expect(verdict[0]).toMatch(/^\d+ ok, 0 failed, \d+ not applicable$/)
+    expect(verdict[1]).toMatch(
+      /^not tried: 14 \(needs to be called, but the producer may not dial ws:\/\/127\.0\.0\.2:\d+ \(--dial\)\)$/,
+    )
+    expect(verdict[2]).toContain('11 (11/token: needs a token (--token-file), and the method on offer)')
+    expect(verdict[2]).toContain('12/tls-once')
+    expect(verdict[2]).toContain(': layer tls is not advertised')
+    expect(verdict[2]).toMatch(/12\/deflate-values[^:]*: only tcp, ws-xdr/)
+    // Nor is a producer blamed for a certificate that the kit was not told to trust.
+    const unknown = await Run.begin(server.tcp, 'tcp', { user })
+    const outcome = await unknown.play(scripts.find(({ name }) => name === '12/tls') as Script)
+    expect(outcome.why).toBe('no TLS: self-signed certificate in certificate chain (--ca)')
+    expect(summary(outcomes, true)).toContain('15 (there are no scripts)')
   })
 })
 
@@ -49,21 +90,6 @@ describe('docs/conformance.md', () => {
     expect(text, 'run npx tsx test/conformance/table.ts').toBe(refresh(text, scripts))
   })
 })
-
-const mid = (frame: Buffer): number => frame.readUInt32BE(4)
-const isResponse = (frame: Buffer): boolean => mid(frame) === 0xffffffff
-const isValue = (frame: Buffer): boolean => mid(frame) <= 0x7fffffff
-const always = (change: (frame: Buffer) => Buffer | readonly Buffer[]): Mutation => {
-  return () => (frame) => {
-    const changed = change(frame)
-    return Buffer.isBuffer(changed) ? [changed] : changed
-  }
-}
-const put = (frame: Buffer, at: number, number: number): Buffer => {
-  frame.writeUInt32BE(number, at)
-  return frame
-}
-const resized = (frame: Buffer): Buffer => put(frame, 0, frame.length - 4)
 
 /** What the wrong server does, the script that has to notice, and words of the step at which it does. */
 const mutations: readonly (readonly [string, Mutation, string, string])[] = [
@@ -120,7 +146,7 @@ const mutations: readonly (readonly [string, Mutation, string, string])[] = [
     '3/capabilities-come-first',
     'PRODUCER_CAPS',
   ],
-  ['no capabilities after AUTH', dropsSecondCaps(), '3/capabilities-come-first', 'login B'],
+  ['no capabilities after AUTH', withoutSecondCapabilities(), '3/capabilities-come-first', 'login B'],
   ['a value before its response', swapsSeqTwo(), '6/01-response-before-its-value', 'RESPONSE 00000002 OK'],
   ['values twice', always((frame) => (isValue(frame) ? [frame, frame] : [frame])), '6/10-execute', 'silence A'],
   [
@@ -187,7 +213,7 @@ describe('the kit', () => {
     const proxy = await startMutatingProxy(
       server.tcp,
       always((frame) => frame),
-      true,
+      { keepsOpen: true },
     )
     const outcome = await playOne(proxy.address, await server.users('open'), '6/09-del-channel-closes')
     await proxy.close()
@@ -243,17 +269,6 @@ async function playOne(
   const script = scripts.find((one) => one.name === name) as Script
   // Its metrics are asked for before the mutation could be noticed: a script that needs some is played as if it had them.
   return (await Run.begin(address, way, users)).play({ ...script, needs: [] })
-}
-
-function dropsSecondCaps(): Mutation {
-  return () => {
-    let seen = 0
-    return (frame) => {
-      // The next message stands where they should: nothing has to be waited for.
-      if (mid(frame) !== 0xfffffffe || ++seen < 2) return [frame]
-      return [Buffer.from('00000010fffffffffffffffd0000000000000000', 'hex')]
-    }
-  }
 }
 
 /** A value more, before or after the response with seq 3. */

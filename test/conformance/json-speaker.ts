@@ -1,29 +1,45 @@
 /** `monitoring.json` [MON 13]: the same scripts, their frames said and read as JSON. */
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
 import { WebSocket } from 'ws'
 import { bigToJson, commandToJson } from './json-command.ts'
 import { matchJson } from './json-match.ts'
 import { type Bindings, Mismatch } from './match.ts'
 import { resolve, type Variable, type Variables } from './pattern.ts'
 import type { Expectation } from './script.ts'
-import { Inbox, type Message, type Speaker } from './speaker.ts'
+import { exporterOf, Inbox, type Message, type Speaker } from './speaker.ts'
 import { fillText, matchText } from './text-match.ts'
 import { inside, string, uint64 } from './xdr.ts'
 
-export async function openJson(url: string, patienceMs: number): Promise<Speaker> {
-  const socket = new WebSocket(url, ['monitoring.json'])
-  const speaker = new JsonSpeaker(socket, patienceMs)
+const NO_LAYERS = 'JSON has no layers: the script needs "only: xdr"'
+
+/** `tls`: for `wss://`. */
+export async function openJson(url: string, patienceMs: number, tls: ConnectionOptions): Promise<Speaker> {
+  const socket = new WebSocket(url, ['monitoring.json'], tls)
+  let carrier: Socket | undefined
+  socket.once('upgrade', (answer) => {
+    carrier = answer.socket
+  })
+  const speaker = new JsonSpeaker(socket, () => carrier, patienceMs)
   // Not before the speaker listens: the first message may come together with the answer to the upgrade.
   await once(socket, 'open')
   return speaker
 }
 
+/** A producer that has connected. */
+export function speakJson(socket: WebSocket, carrier: Socket, patienceMs: number): Speaker {
+  return new JsonSpeaker(socket, () => carrier, patienceMs)
+}
+
 class JsonSpeaker implements Speaker {
   readonly #socket: WebSocket
+  readonly #carrier: () => Socket | undefined
   readonly #inbox: Inbox
 
-  constructor(socket: WebSocket, patienceMs: number) {
+  constructor(socket: WebSocket, carrier: () => Socket | undefined, patienceMs: number) {
     this.#socket = socket
+    this.#carrier = carrier
     this.#inbox = new Inbox(patienceMs)
     socket.on('message', (data: Buffer, isBinary: boolean) => this.#inbox.push({ json: read(data, isBinary) }))
     socket.on('error', () => this.#inbox.close())
@@ -36,6 +52,22 @@ class JsonSpeaker implements Speaker {
 
   sendText(text: string): void {
     this.#socket.send(text)
+  }
+
+  sendBelow(): void {
+    throw new Error(NO_LAYERS)
+  }
+
+  addTls(): Promise<void> {
+    return Promise.reject(new Error(NO_LAYERS))
+  }
+
+  addDeflate(): void {
+    throw new Error(NO_LAYERS)
+  }
+
+  exporter(): Buffer {
+    return exporterOf(this.#carrier())
   }
 
   next(): ReturnType<Speaker['next']> {

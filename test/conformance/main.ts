@@ -9,12 +9,18 @@ import { type Outcome, Run, type TargetOptions, waysOf } from './target.ts'
 
 const HELP = `npm run conformance -- [ADDRESS] [options]
 
-ADDRESS is tcp://host:port or ws://host:port/monitor. Without one, Cinnabar is started and tested in all ways.
+ADDRESS is tcp://host:port, tls://host:port, ws://host:port/monitor or wss://host:port/monitor. Without one, Cinnabar
+is started and tested in all ways.
 
   --user NAME              whom to log in as; or CINNABAR_USER
   --secret-file FILE       a file with the password; or CINNABAR_PASSWORD
   --other NAME             a second user, for what belongs to somebody else
   --other-secret-file FILE a file with that one's password
+  --token-file FILE        a file with a token of the user
+  --cert FILE, --key FILE  a client certificate of the user, and its key (PEM)
+  --ca FILE                authorities for the producer's certificate (PEM); else those of Node
+  --dial HOST[:PORT]       where the producer connects to for section 14, an address of this machine (127.0.0.1)
+  --dial-cert FILE, --dial-key FILE   a certificate for that, for tls:// and wss:// (PEM)
   --polled METRIC          a polled metric that takes interval_ms (host.load.one)
   --subprotocol NAME       monitoring.xdr or monitoring.json; both, if left out (ws:// only)
   --only WORD              scripts whose name, title or clause has this word
@@ -31,6 +37,13 @@ const options = {
   'secret-file': { type: 'string' },
   other: { type: 'string' },
   'other-secret-file': { type: 'string' },
+  'token-file': { type: 'string' },
+  cert: { type: 'string' },
+  key: { type: 'string' },
+  ca: { type: 'string' },
+  dial: { type: 'string' },
+  'dial-cert': { type: 'string' },
+  'dial-key': { type: 'string' },
   polled: { type: 'string' },
   subprotocol: { type: 'string' },
   only: { type: 'string' },
@@ -44,7 +57,7 @@ type Given = ReturnType<typeof parseArgs<{ options: typeof options; allowPositio
 interface Plan {
   readonly address: string
   readonly ways: readonly Way[]
-  readonly users: Pick<TargetOptions, 'user' | 'other'>
+  readonly as: TargetOptions
 }
 
 try {
@@ -67,17 +80,19 @@ async function main(): Promise<number> {
   }
   const address = positionals[0]
   if (address !== undefined) {
-    const plan = { address, ways: waysOf(address, values.subprotocol), users: usersOf(values) }
-    return conclude(await playAll([plan], scripts, values))
+    const plan = { address, ways: waysOf(address, values.subprotocol), as: optionsOf(values) }
+    return conclude(await playAll([plan], scripts, values), values)
   }
   const server = await startOwnServer()
   try {
-    const users = await server.users('kit')
+    const as = await server.users('kit')
     const plans: Plan[] = [
-      { address: server.tcp, ways: ['tcp'], users },
-      { address: server.ws, ways: ['ws-xdr', 'ws-json'], users },
+      { address: server.tcp, ways: ['tcp'], as },
+      { address: server.ws, ways: ['ws-xdr', 'ws-json'], as },
+      { address: server.tls, ways: ['tcp'], as },
+      { address: server.wss, ways: ['ws-xdr', 'ws-json'], as },
     ]
-    return conclude(await playAll(plans, scripts, values))
+    return conclude(await playAll(plans, scripts, values), values)
   } finally {
     await server.stop()
   }
@@ -98,10 +113,10 @@ async function playAll(plans: readonly Plan[], scripts: readonly Script[], given
   const patienceMs = given.patience === undefined ? undefined : Number(given.patience)
   if (patienceMs !== undefined && !(patienceMs > 0))
     throw new Error(`--patience takes milliseconds, not ${given.patience}`)
-  for (const { address, ways, users } of plans) {
+  for (const { address, ways, as } of plans) {
     for (const way of ways) {
       const run = await Run.begin(address, way, {
-        ...users,
+        ...as,
         byteByByte: given['byte-by-byte'] ?? false,
         ...(given.polled === undefined ? {} : { polled: given.polled }),
         ...(patienceMs === undefined ? {} : { patienceMs }),
@@ -116,16 +131,33 @@ async function playAll(plans: readonly Plan[], scripts: readonly Script[], given
   return outcomes
 }
 
-function conclude(outcomes: readonly Outcome[]): number {
-  console.log(summary(outcomes))
+function conclude(outcomes: readonly Outcome[], { only }: Given): number {
+  console.log(summary(outcomes, only === undefined))
   return outcomes.some(({ result }) => result === 'failed') ? 1 : 0
 }
 
-function usersOf(given: Given): Plan['users'] {
+function optionsOf(given: Given): TargetOptions {
   const user = credentials(given.user ?? process.env['CINNABAR_USER'], given['secret-file'], 'CINNABAR_PASSWORD')
   if (user === undefined) throw new Error('whom to log in as? --user NAME --secret-file FILE')
   const other = credentials(given.other, given['other-secret-file'], 'CINNABAR_OTHER_PASSWORD')
-  return { user, other }
+  const token = textOf(given['token-file'])?.trim()
+  const certificate = pairOf(given.cert, given.key)
+  const { hostname, port } = new URL(`tcp://${given.dial ?? '127.0.0.1'}`)
+  const certified = pairOf(given['dial-cert'], given['dial-key'])
+  const dial = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port), certificate: certified }
+  return { user, other, token, certificate, ca: textOf(given.ca), dial }
+}
+
+function textOf(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : readFileSync(file, 'utf8')
+}
+
+function pairOf(certFile: string | undefined, keyFile: string | undefined): TargetOptions['certificate'] {
+  const cert = textOf(certFile)
+  const key = textOf(keyFile)
+  if (cert !== undefined && key !== undefined) return { cert, key }
+  if (cert === key) return undefined
+  throw new Error('a certificate needs its key, and a key its certificate')
 }
 
 function credentials(user: string | undefined, file: string | undefined, variable: string): Credentials | undefined {

@@ -1,28 +1,38 @@
 /** The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), written from the RFCs apart from that of the server under test. */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 
+export interface ScramFirst {
+  readonly data: Buffer
+  readonly bare: string
+  /** What the client's last message binds itself to. */
+  readonly binding: Buffer
+}
+
 export interface ScramStep {
   readonly data: Buffer
   /** What the server's last message has to be. */
   readonly verifier: string
 }
 
-export function clientFirst(identity: string): { first: Buffer; bare: string } {
+/** `exporter`: binds the exchange to a connection by `tls-exporter` (RFC 9266). */
+export function clientFirst(identity: string, exporter?: Buffer): ScramFirst {
   // RFC 5802 5.1: "=" and "," of a name are escaped.
   const name = identity.replaceAll('=', '=3D').replaceAll(',', '=2C')
   const bare = `n=${name},r=${randomBytes(18).toString('base64')}`
-  return { first: Buffer.from(`n,,${bare}`), bare }
+  const header = exporter === undefined ? 'n,,' : 'p=tls-exporter,,'
+  const binding = Buffer.concat([Buffer.from(header), exporter ?? Buffer.alloc(0)])
+  return { data: Buffer.from(`${header}${bare}`), bare, binding }
 }
 
 /** Throws Error if the server's first message is none. */
-export function clientFinal(bare: string, serverFirst: string, password: string): ScramStep {
+export function clientFinal({ bare, binding }: ScramFirst, serverFirst: string, password: string): ScramStep {
   const [, nonce, salt, iterations] =
     /^r=([\x21-\x2b\x2d-\x7e]+),s=([A-Za-z0-9+/=]+),i=([1-9]\d*)$/.exec(serverFirst) ?? []
   if (nonce === undefined || salt === undefined) throw new Error(`no server-first message of SCRAM: ${serverFirst}`)
   const ours = bare.slice(bare.indexOf(',r=') + 3)
   if (!nonce.startsWith(ours) || nonce.length === ours.length) throw new Error('the nonce does not go on with ours')
   const salted = pbkdf2Sync(password.normalize('NFKC'), Buffer.from(salt, 'base64'), Number(iterations), 32, 'sha256')
-  const withoutProof = `c=biws,r=${nonce}`
+  const withoutProof = `c=${binding.toString('base64')},r=${nonce}`
   const auth = `${bare},${serverFirst},${withoutProof}`
   const clientKey = hmac(salted, 'Client Key')
   const signature = hmac(createHash('sha256').update(clientKey).digest(), auth)

@@ -3,6 +3,7 @@
  * docs/conformance.md. Whatever is wrong with one is said with file and line.
  */
 import { readdirSync, readFileSync } from 'node:fs'
+import { type LoginMethod, loginMethods } from './login.ts'
 import { type Part, parsePattern } from './pattern.ts'
 import { counters, expectedWords, sentWords } from './words.ts'
 
@@ -12,7 +13,21 @@ export type Way = 'tcp' | 'ws-xdr' | 'ws-json'
 export type Expectation = { readonly text: string } & ({ readonly parts: readonly Part[] } | { readonly json: unknown })
 
 type Action =
-  | { readonly is: 'login'; readonly as: 'user' | 'other'; readonly by: 'password' | 'scram-sha-256' }
+  | { readonly is: 'connect'; readonly overTls: boolean; readonly certificate: boolean }
+  | {
+      readonly is: 'wrap'
+      readonly layer: 'tls' | 'deflate'
+      readonly version: string | undefined
+      readonly certificate: boolean
+      /** The handshake has to fail. */
+      readonly inVain: boolean
+    }
+  | { readonly is: 'login'; readonly as: 'user' | 'other'; readonly by: LoginMethod }
+  /** `secret`: the name of what is proven; `boundTo`: the connection that the proof is bound to. */
+  | { readonly is: 'refused'; readonly secret: string; readonly boundTo: string | undefined }
+  | { readonly is: 'answer'; readonly channel: string }
+  | { readonly is: 'offers'; readonly word: string; readonly isOffered: boolean }
+  | { readonly is: 'send-below'; readonly parts: readonly Part[] }
   | { readonly is: 'send'; readonly parts: readonly Part[] }
   | { readonly is: 'send-text'; readonly content: string }
   /** `before`: any number of these may come before. */
@@ -25,7 +40,7 @@ type Action =
       readonly orMore: boolean
       readonly channel: string | undefined
     }
-  | { readonly is: 'connect' | 'silence' | 'cut' | 'end' }
+  | { readonly is: 'silence' | 'cut' | 'end' | 'listen' | 'called' }
 
 export type Step = Action & { readonly peer: string; readonly line: number; readonly text: string }
 
@@ -159,9 +174,15 @@ const FRAME = /^([A-Z])([<>])(?:(\d+)x)?\s+(.+)$/
 const BEFORE = /^([A-Z])<\*\s+(.+)$/
 const TEXT = /^([A-Z])([<>])(?:(\d+)x)?json\s+(.+)$/
 const CLOSED = /^closed ([A-Z])(?: NOTICE (\d))?(?: code (\d{4}))?$/
-const LOGIN = /^login ([A-Z])( other)?( by password)?$/
+const BELOW = /^([A-Z])>>\s+(.+)$/
+const CONNECT = /^connect ([A-Z])( over tls)?( with certificate)?$/
+const WRAP = /^wrap ([A-Z]) (tls|deflate)(?: (1\.[0-3]))?( with certificate)?( in vain)?$/
+const LOGIN = /^login ([A-Z])( other)?(?: by ([a-z0-9-]+))?$/
+const REFUSED = /^refused ([A-Z]) with \{([a-z-]+)\}(?: bound to ([A-Z]))?$/
+const ANSWER = /^answer ([A-Z]) on \{([A-Za-z][\w-]*)\}$/
+const OFFERS = /^offers ([A-Z])( no)? ((?:auth|layer|extension) \S+)$/
 const AWAIT = /^await ([A-Z]) ([a-z_]+) (\d+)( or more)?(?: on ([A-Za-z][\w-]*))?$/
-const PLAIN = /^(connect|silence|cut|end) ([A-Z])$/
+const PLAIN = /^(silence|cut|end|listen|called) ([A-Z])$/
 
 function parseStep(text: string): Parsed[] {
   const frame = FRAME.exec(text)
@@ -187,17 +208,8 @@ function parseStep(text: string): Parsed[] {
     const number = (digits: string | undefined) => (digits === undefined ? undefined : Number(digits))
     return [{ is: 'closed', peer: peer!, notice: number(notice), code: number(code) }]
   }
-  const login = LOGIN.exec(text)
-  if (login !== null) {
-    return [
-      {
-        is: 'login',
-        peer: login[1]!,
-        as: login[2] === undefined ? 'user' : 'other',
-        by: login[3] === undefined ? 'scram-sha-256' : 'password',
-      },
-    ]
-  }
+  const connection = parseConnection(text)
+  if (connection !== undefined) return [connection]
   const ledger = AWAIT.exec(text)
   if (ledger !== null) {
     const [, peer, field, count, orMore, channel] = ledger
@@ -207,7 +219,34 @@ function parseStep(text: string): Parsed[] {
   }
   const [, word, peer] = PLAIN.exec(text) ?? []
   if (peer === undefined) throw new Error('no such step; docs/conformance.md lists them')
-  return [{ is: word as 'connect' | 'silence' | 'cut' | 'end', peer }]
+  return [{ is: word as 'silence' | 'cut' | 'end' | 'listen' | 'called', peer }]
+}
+
+/** The steps that make connections and say who one is. */
+function parseConnection(text: string): Parsed | undefined {
+  const [, below, bytes] = BELOW.exec(text) ?? []
+  if (below !== undefined) return { is: 'send-below', peer: below, parts: parsePattern(bytes!, sentWords) }
+  const [, connecting, tls, shown] = CONNECT.exec(text) ?? []
+  if (connecting !== undefined)
+    return { is: 'connect', peer: connecting, overTls: tls !== undefined, certificate: shown !== undefined }
+  const [, wrapped, layer, version, proven, vain] = WRAP.exec(text) ?? []
+  if (wrapped !== undefined) {
+    const how = { version, certificate: proven !== undefined, inVain: vain !== undefined }
+    return { is: 'wrap', peer: wrapped, layer: layer as 'tls' | 'deflate', ...how }
+  }
+  const [, peer, other, by = 'scram-sha-256'] = LOGIN.exec(text) ?? []
+  if (peer !== undefined) {
+    const method = loginMethods.find((one) => one === by)
+    if (method === undefined) throw new Error(`${by} is no method of login; there are ${loginMethods.join(', ')}`)
+    return { is: 'login', peer, as: other === undefined ? 'user' : 'other', by: method }
+  }
+  const [, refused, secret, boundTo] = REFUSED.exec(text) ?? []
+  if (refused !== undefined) return { is: 'refused', peer: refused, secret: secret!, boundTo }
+  const [, answering, channel] = ANSWER.exec(text) ?? []
+  if (answering !== undefined) return { is: 'answer', peer: answering, channel: channel! }
+  const [, offering, no, word] = OFFERS.exec(text) ?? []
+  if (offering !== undefined) return { is: 'offers', peer: offering, word: word!, isOffered: no === undefined }
+  return undefined
 }
 
 function repeated(times: string, step: Parsed): Parsed[] {

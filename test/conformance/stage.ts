@@ -3,13 +3,17 @@
  * that names the step.
  */
 
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { ConnectionOptions } from 'node:tls'
 import { textWith } from './json-speaker.ts'
 import { awaitLedger } from './ledger.ts'
-import { logIn } from './login.ts'
+import type { Listener } from './listener.ts'
+import { answer, beRefused, logIn } from './login.ts'
 import { type Bindings, Mismatch } from './match.ts'
-import { concrete, type Part, type Variable } from './pattern.ts'
+import { concrete, type Part, parsePattern, type Variable } from './pattern.ts'
 import type { Expectation, Step } from './script.ts'
-import type { Arrival, Message, Speaker } from './speaker.ts'
+import { type Arrival, type Message, offeredIn, type Speaker } from './speaker.ts'
+import { expectedWords, sentWords } from './words.ts'
 import { string, uint64 } from './xdr.ts'
 
 export interface Credentials {
@@ -19,9 +23,22 @@ export interface Credentials {
 
 /** What is tested, and as whom. */
 export interface Target {
-  open(): Promise<Speaker>
+  /** `certificate`: shows the client certificate, where the connection begins with TLS. */
+  open(certificate: boolean): Promise<Speaker>
+  /** True if its connections begin with TLS. */
+  readonly isSecure: boolean
+  /** Whether there are authorities of its own to verify the producer with. */
+  readonly hasAuthorities: boolean
+  /** For WRAP `tls`. */
+  tls(certificate: boolean): ConnectionOptions
+  /** Waits to be called. */
+  listen(): Promise<Listener>
   readonly user: Credentials
   readonly other: Credentials | undefined
+  /** A token of `user`. */
+  readonly token: string | undefined
+  /** Whether there is a client certificate of `user`. */
+  readonly hasCertificate: boolean
   /** A polled metric, for scripts that need values. */
   readonly polled: string
 }
@@ -43,15 +60,32 @@ export class Failure extends Error {
   }
 }
 
+interface Wrap {
+  readonly peer: string
+  readonly layer: 'tls' | 'deflate'
+  readonly certificate: boolean
+  /** The only version of TLS, as `1.2`. */
+  readonly version?: string | undefined
+}
+
+/** The versions of TLS below 1.2 are off in OpenSSL unless its level of security is lowered. */
+const OLD = { ciphers: 'DEFAULT:@SECLEVEL=0' }
+
 export class Stage {
   readonly target: Target
   readonly variables = new Map<string, Variable>()
   readonly #speakers = new Map<string, Speaker>()
+  /** What the last PRODUCER_CAPS of a connection offered. */
+  readonly #offered = new Map<string, ReadonlySet<string>>()
+  readonly #listeners = new Map<string, Listener>()
 
   constructor(target: Target) {
     this.target = target
     const { user, other, polled } = target
-    const texts = { user: user.user, secret: user.secret, other: other?.user, 'other-secret': other?.secret, polled }
+    const texts = {
+      ...{ user: user.user, secret: user.secret, other: other?.user, 'other-secret': other?.secret, polled },
+      ...{ token: target.token, key: randomUUID(), 'channel-secret': randomBytes(24).toString('base64') },
+    }
     for (const [name, text] of Object.entries(texts)) if (text !== undefined) this.keepText(name, text)
     this.variables.set('zero', { kind: 'u64', bytes: uint64(0n) })
     this.keepText('nobody', `nobody-${process.hrtime.bigint()}`)
@@ -75,9 +109,23 @@ export class Stage {
   async #play(step: Step): Promise<void> {
     switch (step.is) {
       case 'connect':
-        return this.connect(step.peer)
+        return this.#connect(step)
+      case 'wrap':
+        return step.inVain ? this.#wrapInVain(step) : this.wrap(step)
       case 'login':
         return logIn(this, step)
+      case 'refused':
+        return beRefused(this, step)
+      case 'listen':
+        return this.#listen(step.peer)
+      case 'called':
+        return this.called(step.peer)
+      case 'answer':
+        return answer(this, step)
+      case 'offers':
+        return this.#offers(step)
+      case 'send-below':
+        return this.speaker(step.peer).sendBelow(concrete(step.parts, this.variables))
       case 'await':
         return awaitLedger(this, step)
       case 'send':
@@ -97,9 +145,74 @@ export class Stage {
     }
   }
 
-  async connect(peer: string): Promise<void> {
+  async connect(peer: string, { certificate = false } = {}): Promise<void> {
     this.#speakers.get(peer)?.cut()
-    this.#speakers.set(peer, await this.target.open())
+    this.#speakers.set(peer, await this.target.open(certificate))
+  }
+
+  async #connect({ peer, overTls, certificate }: Extract<Step, { is: 'connect' }>): Promise<void> {
+    await this.connect(peer, { certificate })
+    if (!overTls || this.target.isSecure) return
+    await this.expect(peer, [expectation('LEN PRODUCER_CAPS 00000001 {_:u32} {_:arglist}')])
+    await this.wrap({ peer, layer: 'tls', certificate })
+  }
+
+  async wrap(wrap: Wrap): Promise<void> {
+    const { peer, layer } = wrap
+    this.send(peer, parsePattern(`LEN WRAP fffffff1 "${layer}"`, sentWords))
+    await this.expect(peer, [expectation('LEN RESPONSE fffffff1 OK fffffffe')])
+    await this.#addLayer(wrap)
+  }
+
+  async #addLayer({ peer, layer, certificate, version }: Wrap): Promise<void> {
+    const speaker = this.speaker(peer)
+    if (layer === 'deflate') return speaker.addDeflate()
+    const only = version === undefined ? {} : { minVersion: `TLSv${version}`, maxVersion: `TLSv${version}`, ...OLD }
+    try {
+      await speaker.addTls({ ...this.target.tls(certificate), ...only } as ConnectionOptions)
+    } catch (error) {
+      throw new Failure(`no TLS: ${(error as Error).message}`)
+    }
+  }
+
+  async #wrapInVain(wrap: Wrap): Promise<void> {
+    try {
+      await this.wrap(wrap)
+    } catch (error) {
+      if (error instanceof Failure && error.expected.length === 0) return
+      throw error
+    }
+    throw new Failure('the handshake succeeded')
+  }
+
+  async #listen(peer: string): Promise<void> {
+    this.#listeners.get(peer)?.close()
+    const listener = await this.target.listen()
+    this.#listeners.set(peer, listener)
+    this.keepText('url', listener.url)
+  }
+
+  async called(peer: string): Promise<void> {
+    const listener = this.#listeners.get(peer)
+    if (listener === undefined) throw new Error(`${peer} does not listen`)
+    const speaker = await listener.call()
+    if (speaker === undefined) throw new Failure('the producer does not connect')
+    this.#speakers.get(peer)?.cut()
+    this.#speakers.set(peer, speaker)
+  }
+
+  isOffered(peer: string, word: string): boolean {
+    return this.#offered.get(peer)?.has(word) === true
+  }
+
+  offered(peer: string): ReadonlySet<string> {
+    return this.#offered.get(peer) ?? new Set()
+  }
+
+  #offers({ peer, word, isOffered }: Extract<Step, { is: 'offers' }>): void {
+    if (this.isOffered(peer, word) === isOffered) return
+    const offered = [...this.offered(peer)].join(', ')
+    throw new Failure(`the last PRODUCER_CAPS ${isOffered ? 'does not offer' : 'offers'} ${word}: ${offered}`)
   }
 
   speaker(peer: string): Speaker {
@@ -118,8 +231,18 @@ export class Stage {
     while (left.length > 0) {
       const arrival = await this.speaker(peer).next()
       if (!('frame' in arrival || 'json' in arrival)) throw new Failure(ended(arrival), left, arrival)
-      if (before !== undefined && left.length === any.length && this.#is(peer, before, arrival)) continue
+      if (before !== undefined && !this.#isNext(peer, any, arrival) && this.#is(peer, before, arrival)) continue
       this.#takeOne(peer, left, arrival)
+    }
+  }
+
+  #isNext(peer: string, [first]: readonly Expectation[], message: Message): boolean {
+    try {
+      if (first !== undefined) this.speaker(peer).match(first, message, this.variables)
+      return true
+    } catch (error) {
+      if (!(error instanceof Mismatch)) throw error
+      return false
     }
   }
 
@@ -145,6 +268,8 @@ export class Stage {
 
   #takeOne(peer: string, left: Expectation[], message: Message): void {
     const speaker = this.speaker(peer)
+    const offered = offeredIn(message)
+    if (offered !== undefined) this.#offered.set(peer, offered)
     let worst: Mismatch | undefined
     for (const [index, expectation] of left.entries()) {
       try {
@@ -213,7 +338,13 @@ export class Stage {
   #cutAll(): void {
     for (const speaker of this.#speakers.values()) speaker.cut()
     this.#speakers.clear()
+    for (const listener of this.#listeners.values()) listener.close()
+    this.#listeners.clear()
   }
+}
+
+function expectation(text: string): Expectation {
+  return { text, parts: parsePattern(text, expectedWords) }
 }
 
 function ended(arrival: Arrival): string {

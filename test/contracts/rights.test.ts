@@ -140,7 +140,7 @@ describe.each(implementations)('a store ($name) of rights', ({ make }) => {
   })
 
   test('a place is kept while its binding is, whichever way it is bound', async () => {
-    const binding = { channel: 1, metric: 40, mode: 'subscribe' } as const
+    const binding = { channel: 1, metric: 40, mode: 'subscribe', since: 1 } as const
     const place = { channel: 1, metric: 40, reached: 2 ** 52 }
     const other = { channel: 1, metric: 41, reached: 3 }
     await write({ put: 'binding', row: binding }, { put: 'place', row: { ...place, reached: 1 } })

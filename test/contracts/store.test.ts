@@ -38,7 +38,7 @@ const user: UserRow = {
   created: 1_700_000_000_123.5,
 }
 const instance = { id: 40, user: 3, metric: 'host.load.one', args: frames(4, 12) }
-const binding = { channel: 1, metric: 40, mode: 'buffer' } as const
+const binding = { channel: 1, metric: 40, mode: 'buffer', since: 12 } as const
 const stop = { channel: 1, metric: 40, through: 2 ** 52 + 17 }
 const result = { id: 50, channel: 1, user: 3, control: 'exec.restart', transaction: 0 }
 

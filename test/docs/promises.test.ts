@@ -322,6 +322,34 @@ function named(found: ReadonlyMap<string, string>, shown: ReadonlyMap<string, st
   return named
 }
 
+describe('what the pages name', () => {
+  it('is every control in docs/controls.md, by its name or its family', async () => {
+    const text = read('docs/controls.md')
+    const controls: { name: string }[] = decoded(await boss.query('producer.controls'))
+    const isNamed = (name: string) => text.includes(`\`${name}\``) || text.includes(`\`${name.replace(/\..*/, '.*')}\``)
+    expect(controls.map(({ name }) => name).filter((name) => !isNamed(name))).toEqual([])
+  })
+
+  it('is a metric of the producer, a control, or a key of the configuration', async () => {
+    const known = new Set(
+      [
+        ...decoded(await boss.query('producer.metrics', match('producer.*'))),
+        ...decoded(await boss.query('producer.controls')),
+      ].map(({ name }: { name: string }) => name),
+    )
+    const keys = Object.keys(defaultConfig().producer).map((key) =>
+      key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    )
+    for (const key of keys) known.add(`producer.${key}`)
+    const family = /^(producer|channel|role|sensor|tenant|token|user)\.(?!ts$)[a-z_]+$/
+    const named = pages().flatMap(({ path, spans }) =>
+      spans.filter(({ text }) => family.test(text)).map(({ text, line }) => ({ text, at: `${path}:${line}` })),
+    )
+    expect(named.length).toBeGreaterThan(100)
+    expect(named.filter(({ text }) => !known.has(text))).toEqual([])
+  })
+})
+
 /** A sentence that says so denies something. */
 const DENIAL =
   /not yet|\b(in|of) this version|\bthis version\b|(does|do|is|are) not (offer|support|implement)|UNSUPPORTED/i

@@ -41,6 +41,7 @@ export function createDialler(options: CreateDiallerOptions): Dialler {
     account: (id) => accounts.byId(id),
     rate: (tenant) => quotas.of(tenant).dials,
     resolve: options.resolve ?? systemResolver,
+    hasAuthorities: ca !== undefined,
     connect: (destination, address, signal) => openConnection(destination, address, { clock, ca }, signal),
     openPush: pushConnector(options),
     attach: (channel, connection) => registry.attach(channel, connection),

@@ -5,13 +5,14 @@
  * owner of the channel sees `waiting`, so that nobody can use channels to find out which hosts answer, or what names resolve to.
  */
 import type { Account } from '../../../auth/mechanism.ts'
+import { AuthMethods } from '../../../auth/mechanism.ts'
 import type { Identity } from '../../../auth/permissions.ts'
 import type { ScramVerifier } from '../../../auth/scram/keys.ts'
 import { NoticeCode } from '../../../protocol/monitor/constants.ts'
 import type { AuditEntry } from '../../accounts/audit/log.ts'
 import type { Channel } from '../../channels/channel.ts'
 import type { ChannelConnection } from '../../channels/outbox.ts'
-import type { ChannelDialler } from '../../commands/services.ts'
+import type { ChannelDialler, DialProof } from '../../commands/services.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { AuthProvider, IncomingConnection } from '../../sessions/incoming-connection.ts'
@@ -26,6 +27,9 @@ const OPEN_MS = 10_000
 const MAX_ATTEMPTS = 64
 /** A connection without a session is renewed this often, to resolve the name and check the rights again. */
 const RENEW_MS = 3_600_000
+
+/** Nobody logs in where a certificate was the proof. */
+const NO_METHODS = new AuthMethods([])
 
 const FIRST_BACKOFF_MS = 1_000
 const MAX_BACKOFF_MS = 60_000
@@ -43,6 +47,8 @@ export interface DiallerOptions {
   /** The rate limit of a tenant: the delay before its next attempt, ms; `take` counts an attempt. */
   readonly rate: (tenant: string) => { readonly waitMs: number; take(): void }
   readonly resolve: Resolver
+  /** Whether certificates are verified by authorities that the operator has chosen (`dial.ca`). */
+  readonly hasAuthorities: boolean
   readonly connect: (destination: Destination, address: string, signal: AbortSignal) => Promise<OpenedConnection>
   /** Opens a connection that sends the values of a channel without a session. */
   readonly openPush: (channel: Channel, destination: Destination, address: string) => Promise<ChannelConnection>
@@ -58,6 +64,8 @@ class OutboundTarget {
   readonly destination: Destination
   /** undefined if the target has no session, in which case nobody logs in. */
   readonly auth: AuthProvider | undefined
+  /** True if the certificate of the peer is its proof. */
+  readonly isByCertificate: boolean
   timer: Timer | undefined
   /** The attempt in progress: from resolving the name until the peer has logged in. */
   attempt: AbortController | undefined
@@ -76,10 +84,11 @@ class OutboundTarget {
   /** All attempts; they use the addresses of a name in rotation. */
   attempts = 0
 
-  constructor(channel: Channel, destination: Destination, auth: AuthProvider | undefined) {
+  constructor(channel: Channel, destination: Destination, auth: AuthProvider | undefined, isByCertificate: boolean) {
     this.channel = channel
     this.destination = destination
     this.auth = auth
+    this.isByCertificate = isByCertificate
   }
 
   get isIdle(): boolean {
@@ -122,14 +131,20 @@ export class Dialler implements ChannelDialler {
     return secretVerifier(secret)
   }
 
-  /** Starts to connect a channel that has a URL. `verifier` is undefined if the channel has no secret. */
-  watch(channel: Channel, verifier: ScramVerifier | undefined): void {
+  provesItself(url: string): boolean {
+    const { scheme } = parseDestination(url)
+    return this.#options.hasAuthorities && (scheme === 'tls' || scheme === 'wss')
+  }
+
+  /** Starts to connect a channel that has a URL. `proof` is undefined if nobody gets in, or if nobody has to. */
+  watch(channel: Channel, proof: DialProof | undefined): void {
     const { clock, account, serverSecret } = this.#options
     const destination = parseDestination(channel.row.url)
     const owner = (): Account | undefined => account(channel.owner.userId)
     const now = (): number => clock.monotonicMs()
-    const auth = verifier && channelAuth({ owner, verifier, serverSecret, now })
-    const target = new OutboundTarget(channel, destination, auth)
+    const isByCertificate = proof === 'certificate'
+    const auth = isByCertificate ? NO_METHODS : proof && channelAuth({ owner, verifier: proof, serverSecret, now })
+    const target = new OutboundTarget(channel, destination, auth, isByCertificate)
     this.#targets.set(channel.id, target)
     channel.onConnectionChange = () => this.#connectionChanged(target)
     if (this.#running) this.#enqueue(target)
@@ -280,19 +295,24 @@ export class Dialler implements ChannelDialler {
 
   /** Resolves when the peer has logged in. Rejects if it does not. */
   async #openSession(target: OutboundTarget, address: string, signal: AbortSignal, onOpen: () => void): Promise<void> {
-    const { connect } = this.#options
-    const { channel, destination } = target
+    const { connect, account } = this.#options
+    const { channel, destination, isByCertificate } = target
     const auth = target.auth && untilAborted(target.auth, signal)
     if (auth === undefined) throw new Refused('the verifier of its secret is missing')
+    if (isByCertificate && !this.provesItself(destination.url)) {
+      throw new Refused('it has no secret, and `dial.ca` is not set: no certificate is enough')
+    }
     const opened = await connect(destination, address, signal)
+    signal.throwIfAborted()
     onOpen()
+    const owner = isByCertificate ? account(channel.owner.userId) : undefined
     await new Promise<void>((resolve, reject) => {
       const { socket } = opened
       socket.once('close', () => reject(signal.aborted ? signal.reason : new Error('the peer did not log in')))
       opened.handOver((connection) =>
         this.#accept({
           ...connection,
-          outbound: { auth, channel },
+          outbound: { auth, channel, destination: originOf(destination), owner },
           admitted: () => {
             connection.admitted?.()
             // From here on the connection is a session like any other and takes the channel.
@@ -325,6 +345,11 @@ export class Dialler implements ChannelDialler {
     const entry = { action: 'dial', identity: channel.owner, address, object: destination.url, args, outcome, detail }
     this.#options.audit.record(entry)
   }
+}
+
+/** scheme://host:port, as rules name it. */
+function originOf({ url, path }: Destination): string {
+  return url.slice(0, url.length - path.length)
 }
 
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -187,9 +187,10 @@ export class MonoAgent implements MonoSink {
     this.#continue()
   }
 
-  added(status: MonoStatus, header: MonoHeader | undefined): void {
-    this.#requests.answer('add', { status, header })
+  added(status: MonoStatus, header: MonoHeader | undefined): MonoName | undefined {
+    const asked = this.#requests.answer('add', { status, header })
     this.#continue()
+    return asked
   }
 
   removed(status: MonoStatus): void {
@@ -258,7 +259,7 @@ export class MonoAgent implements MonoSink {
       this.#requestChange(series)
     }
     if (header === undefined) {
-      this.#requests.ask('add', clock.monotonicMs(), (answer) => {
+      const added = (answer: MonoResponses['add'] | undefined) => {
         if (answer === undefined) return answered(undefined)
         if (answer.header !== undefined) {
           this.#counters.started(series, answer.header)
@@ -266,7 +267,8 @@ export class MonoAgent implements MonoSink {
         }
         done(answer.status, answer.header !== undefined)
         if (answer.header === undefined) this.#forgetIfUnknown(series)
-      })
+      }
+      this.#requests.ask('add', clock.monotonicMs(), added, series.counter)
       this.#back?.write(encodeAdd(this.#dialect, series.counter))
     } else {
       this.#requests.ask('remove', clock.monotonicMs(), (answer) => {
@@ -293,6 +295,8 @@ type MonoRequestKind = keyof MonoResponses
 interface Request<K extends MonoRequestKind> {
   readonly askedMs: number
   readonly answered: (answer: MonoResponses[K] | undefined) => void
+  /** What an Add asked for. */
+  readonly counter: MonoName | undefined
   isLate: boolean
 }
 
@@ -320,8 +324,9 @@ class MonoRequests {
     kind: K,
     nowMs: number,
     answered: (answer: MonoResponses[K] | undefined) => void,
+    counter?: MonoName,
   ): void {
-    this.#asked[kind].push({ askedMs: nowMs, answered, isLate: false })
+    this.#asked[kind].push({ askedMs: nowMs, answered, counter, isLate: false })
   }
 
   /** A response of this kind begins. Throws ProtocolError if there is no request of this kind. */
@@ -330,10 +335,12 @@ class MonoRequests {
     throw new ProtocolError('UNKNOWN_MESSAGE', `a response to ${kind} without a request`)
   }
 
-  /** Completes the oldest request of a kind. Throws ProtocolError like `expect`. */
-  answer<K extends MonoRequestKind>(kind: K, answer: MonoResponses[K]): void {
+  /** Completes the oldest request of a kind; returns the counter that it was about. Throws ProtocolError like `expect`. */
+  answer<K extends MonoRequestKind>(kind: K, answer: MonoResponses[K]): MonoName | undefined {
     this.expect(kind)
-    this.#asked[kind].shift()?.answered(answer)
+    const request = this.#asked[kind].shift()
+    request?.answered(answer)
+    return request?.counter
   }
 
   /** Completes all requests with undefined, after the connection has ended. */

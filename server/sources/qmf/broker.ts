@@ -79,6 +79,7 @@ export class QmfBroker implements ConsoleEvents {
   readonly #tables = new Map<string, BrokerTable>()
   readonly #events = new Map<string, BrokerEvent>()
   readonly #objects = new Map<ObjectId, BrokerTable>()
+  readonly #labelOf = (id: ObjectId): string | undefined => this.#objects.get(id)?.objects.get(id)?.label
   /** Classes that are new on this connection, until all of them are known. */
   readonly #new = new Set<string>()
   #console: ConnectedConsole | undefined
@@ -97,7 +98,8 @@ export class QmfBroker implements ConsoleEvents {
 
   /** The state of the connection and what is missing, for people. */
   get detail(): string {
-    return [this.state, ...(this.#console?.remarks() ?? [])].join(', ')
+    const remarks = this.#console?.remarks() ?? []
+    return remarks.length === 0 ? this.state : `${this.state}, but ${remarks.join(', and ')}`
   }
 
   get objectCount(): number {
@@ -285,8 +287,8 @@ export class QmfBroker implements ConsoleEvents {
     // An object that was made anew before the end of the old one was reported keeps the name.
     if (other?.isReplacedBy({ known, id, created }, properties)) this.gone(other.id)
     const label = labelOf(name, id, labels)
-    const endedAt = ends.get(label)
-    const object = new QmfObject({ known, id, label, broker: this.name, created, endedAt }, (isWanted) => {
+    const identity = { known, id, label, broker: this.name, created, endedAt: ends.get(label), labelOf: this.#labelOf }
+    const object = new QmfObject(identity, (isWanted) => {
       this.#want(table, isWanted ? 1 : -1)
     })
     labels.set(label, object)

@@ -194,7 +194,7 @@ export class Console {
       ...(names.length === 0 ? [] : [`its access control refuses queries of ${shown}${more}`]),
       ...(this.#polling.mayBroadcast(this.#clock.monotonicMs())
         ? []
-        : [`it sends no QMF v${this.#wire.version} broadcasts, so there are no events, and changes are polled`]),
+        : [`it does not broadcast by QMF v${this.#wire.version}: there are no events, and changes are polled`]),
     ]
   }
 

@@ -4,7 +4,7 @@
  * of a sample are new, even those that did not change; properties are reported only when they change.
  */
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { ObjectId, Properties, QmfValue } from '../../../protocol/qmf/types.ts'
+import { type ObjectId, type Properties, QmfType, type QmfValue, type SchemaItem } from '../../../protocol/qmf/types.ts'
 import type { LabelName, Labels, Measurement, Series, Subscription } from '../../metrics/metric.ts'
 import { agentOf, shownId } from './addresses.ts'
 import type { KnownTable, QmfField } from './catalogue.ts'
@@ -22,6 +22,8 @@ interface ObjectIdentity {
   readonly created: bigint
   /** When subscribers of an earlier object with this label were sent VOID, microseconds since 1970; 0 if they were not. */
   readonly endedAt: number
+  /** The label of another object of the broker; undefined if it is unknown. */
+  readonly labelOf: (id: ObjectId) => string | undefined
 }
 interface TimedValues {
   readonly values: readonly (QmfValue | undefined)[]
@@ -37,6 +39,7 @@ export class QmfObject {
   readonly #created: bigint
   /** The latest time that was not the broker's, microseconds since 1970. */
   #endedAt: number
+  readonly #labelOf: (id: ObjectId) => string | undefined
   readonly #wanted: (isWanted: boolean) => void
   readonly #series = new Map<QmfField, ObjectSeries>()
   #properties: TimedValues | undefined
@@ -45,13 +48,17 @@ export class QmfObject {
   #sampled: bigint | undefined
 
   /** `wanted` is called when a series of the object becomes wanted or unwanted. */
-  constructor({ known, id, label, broker, created, endedAt }: ObjectIdentity, wanted: (isWanted: boolean) => void) {
+  constructor(
+    { known, id, label, broker, created, endedAt, labelOf }: ObjectIdentity,
+    wanted: (isWanted: boolean) => void,
+  ) {
     this.known = known
     this.id = id
     this.label = label
     this.broker = broker
     this.#created = created
     this.#endedAt = endedAt
+    this.#labelOf = labelOf
     this.#wanted = wanted
   }
 
@@ -89,7 +96,7 @@ export class QmfObject {
 
   last({ of, at, item }: QmfField): Measurement | undefined {
     const sample = of === 'property' ? this.#properties : this.#statistics
-    return sample && { value: toValue(item.type, sample.values[at]), time: sample.time }
+    return sample && { value: this.#toValue(item, sample.values[at]), time: sample.time }
   }
 
   /**
@@ -125,11 +132,17 @@ export class QmfObject {
       const { of, at, item } = series.field
       const changes = (was: TimedValues | undefined, is: TimedValues['values']) => !isSame(was?.values[at], is[at])
       if (of === 'statistic') {
-        if (isNew && (!isEnd || changes(counted, statistics))) emit(series, toValue(item.type, statistics[at]), time)
+        if (isNew && (!isEnd || changes(counted, statistics))) emit(series, this.#toValue(item, statistics[at]), time)
       } else if (properties !== undefined && (before === undefined || changes(before, properties))) {
-        emit(series, toValue(item.type, properties[at]), time)
+        emit(series, this.#toValue(item, properties[at]), time)
       }
     }
+  }
+
+  /** A reference becomes the name of the object, as the parameter `object` has it; the id, if the object is unknown. */
+  #toValue({ type }: SchemaItem, value: QmfValue | undefined): Value {
+    const label = type === QmfType.REFERENCE && typeof value === 'string' ? this.#labelOf(value) : undefined
+    return toValue(type, label ?? value)
   }
 }
 

@@ -15,6 +15,8 @@ export interface ChannelModel {
   configured: boolean
   readonly queue: QueueModel
   readonly bindings: Map<number, Mode>
+  /** By metric id, when it was bound here, as `order` counts. */
+  readonly since: Map<number, number>
   /** EXECUTEs whose value is to come or not settled, by token. */
   readonly results: Set<number>
   /** The connection that has it; -1: none. */
@@ -78,7 +80,7 @@ export interface ConnectionModel {
   moving: number
   seq: number
   /** Answers to come: no queue entries. */
-  answers: { readonly metric: number; readonly payload: string; readonly series: string }[]
+  answers: { readonly metric: number; readonly payload: string; readonly series: string; readonly isCertain: boolean }[]
 }
 
 export class Model {
@@ -106,6 +108,8 @@ export class Model {
   readonly stops: string[] = []
   /** Distinguishes events. */
   group = 0
+  /** Counts what is accepted and bound, over all channels. */
+  order = 0
 
   newKey(): number {
     return ++this.#keys
@@ -142,6 +146,7 @@ export class Model {
       configured: false,
       queue: newQueue(settings),
       bindings: new Map(),
+      since: new Map(),
       results: new Set(),
       connection: -1,
       holds: new Map(),
@@ -186,8 +191,8 @@ export class Model {
     detach(channel.queue)
     channel.holds.clear()
     // Answers that were not handed over are queued as any value.
-    for (const { metric, payload, series } of connection.answers.splice(0)) {
-      append(channel.queue, 0, { kind: 'value', metric, payload, series })
+    for (const { metric, payload, series, isCertain } of connection.answers.splice(0)) {
+      if (isCertain) append(channel.queue, 0, { kind: 'value', metric, payload, series, at: ++this.order })
     }
     const disposable = !taken && this.isDisposable(channel)
     if (disposable === 'maybe') channel.maybeGone = true

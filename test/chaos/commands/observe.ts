@@ -163,6 +163,7 @@ function lossOf(queue: ChannelModel['queue'], { transaction, metric, count, reas
     payload: '',
     series: '',
     group: 0,
+    at: 0,
     token: 0,
     reason,
     count,
@@ -242,6 +243,7 @@ export function checkIdle(model: Model): void {
     if (connection === undefined || connection.closing) continue
     if (holds.size > 0) fail(`a response is out and something waits for it: ${[...holds.keys()]}`)
     if (connection.moving > 0) fail(`connection ${index}: SET_CHANNEL was not answered`)
+    connection.answers = connection.answers.filter(({ isCertain }) => isCertain)
     if (connection.answers.length > 0) fail(`connection ${index}: no answer ${JSON.stringify(connection.answers)}`)
     const next = unsent(queue)[0]
     if (next === undefined) continue

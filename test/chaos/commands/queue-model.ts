@@ -6,6 +6,8 @@
 
 export interface Entry {
   readonly uid: number
+  /** When it was accepted, as the model's `order` counts. */
+  readonly at: number
   readonly kind: 'value' | 'gap' | 'result'
   /** 0 on the result of an EXECUTE whose response nobody has read. */
   metric: number
@@ -113,6 +115,7 @@ type Given = Partial<Entry> & Pick<Entry, 'kind' | 'metric' | 'payload'>
 function newEntry(queue: QueueModel, given: Given): Entry {
   return {
     uid: ++queue.uids,
+    at: 0,
     series: '',
     group: 0,
     token: 0,
@@ -270,10 +273,10 @@ export function purge(queue: QueueModel, metric: number | undefined, through: nu
   return gone
 }
 
-/** The uncommitted values of a metric, in order: what SUBSCRIBE copies. */
-export function copiesOf(queue: QueueModel, metric: number): Entry[] {
+/** The uncommitted values of a metric that were accepted before a moment, in order: what SUBSCRIBE copies. */
+export function copiesOf(queue: QueueModel, metric: number, before: number): Entry[] {
   const lanes = [queue.sending, queue.waiting.get(metric) ?? []]
-  return lanes.flat().filter((one) => one.kind !== 'gap' && one.metric === metric && !one.stopped)
+  return lanes.flat().filter((one) => one.kind !== 'gap' && one.metric === metric && !one.stopped && one.at < before)
 }
 
 /** The connection ended or left: in flight becomes queued. */

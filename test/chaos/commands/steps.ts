@@ -120,6 +120,7 @@ function take(
     payload: pattern ? `${name}=${value}@${value}` : `${value}@${value}`,
     series: pattern ? `${metric}/${name}` : `${metric}`,
     group: model.group,
+    at: ++model.order,
   })
 }
 

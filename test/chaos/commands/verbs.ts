@@ -64,24 +64,31 @@ export function bind(model: Model, connection: number, mode: Mode, id: number, t
   const by = model.connections[connection] as ConnectionModel
   const instance = instanceOf(model, by, id)
   if (instance === undefined) return refused(resultOf(model, by, id) ? 'UNSUPPORTED' : 'NO_SUCH_ID')
-  if (to === ALL) return refused('INVALID_ARGUMENT')
-  const channel = find(model, by, to)
-  if (channel === undefined) return refused('NO_SUCH_CHANNEL')
-  const bound = channel.bindings.get(id)
-  if (bound === mode) return { status: OK, changed: 'maybe' }
-  if (mode === 'subscribe') {
-    const current = model.channel(by.channel)
-    if (bound === 'buffer') release(channel.queue, id)
-    else if (bound === undefined && channel !== current) copy(current.queue, channel.queue, id)
+  const hold: ChannelModel[] = []
+  let changed: boolean | 'maybe' = 'maybe'
+  for (const channel of to === ALL ? model.of(by.user) : [find(model, by, to)]) {
+    if (channel === undefined) return refused('NO_SUCH_CHANNEL')
+    const bound = channel.bindings.get(id)
+    if (bound === mode) continue
+    if (bound === undefined) channel.since.set(id, ++model.order)
+    if (mode === 'subscribe') {
+      hold.push(channel)
+      const current = model.channel(by.channel)
+      if (channel !== current) copy(model, current.queue, channel, id)
+      if (bound === 'buffer') release(channel.queue, id)
+    }
+    channel.bindings.set(id, mode)
+    instance.bound.add(channel.key)
+    instance.made = -1
+    if (survives(channel)) changed = true
   }
-  channel.bindings.set(id, mode)
-  instance.bound.add(channel.key)
-  instance.made = -1
-  return { status: OK, changed: survives(channel) || 'maybe', hold: mode === 'subscribe' ? [channel] : [] }
+  return { status: OK, changed, hold }
 }
 
-function copy(from: QueueModel, to: QueueModel, metric: number): void {
-  for (const { kind, payload, series } of copiesOf(from, metric)) append(to, 0, { kind, metric, payload, series })
+function copy(model: Model, from: QueueModel, { queue, since }: ChannelModel, metric: number): void {
+  for (const { kind, payload, series } of copiesOf(from, metric, since.get(metric) ?? 0)) {
+    append(queue, 0, { kind, metric, payload, series, at: ++model.order })
+  }
 }
 
 export function stopped(model: Model, connection: number, id: number, on: number): Outcome {
@@ -129,7 +136,10 @@ export function get(model: Model, connection: number, id: number, on: number): O
     if (channel === undefined) return refused('NO_SUCH_CHANNEL')
     const { key } = channel
     const waits = channel.bindings.get(id) === 'buffer'
-    if (waits && release(channel.queue, id)) {
+    // What is pushed was released; a GAP that nobody knows of may have been.
+    const isReleased = waits && release(channel.queue, id)
+    const isCertain = !(waits && channel.queue.loose)
+    if (isReleased) {
       hold.push(channel)
       changed = channel.queue.durable || changed || 'maybe'
     } else if (waits && channel.queue.loose) {
@@ -138,7 +148,9 @@ export function get(model: Model, connection: number, id: number, on: number): O
     }
     const stops = model.stopsOf(key, id)
     const isWanted = (): boolean => model.stopsOf(key, id) === stops
-    if (!isEvent(instance.name)) answers.push(() => isWanted() && answer(model, key, instance, payload()))
+    if (!isEvent(instance.name) && !isReleased) {
+      answers.push(() => isWanted() && answer(model, key, instance, payload(), isCertain))
+    }
   }
   return {
     status: OK,
@@ -152,13 +164,21 @@ export function get(model: Model, connection: number, id: number, on: number): O
 }
 
 /** The answer to GET of a continuous metric goes to its channel alone, or is queued there. */
-function answer(model: Model, key: number, instance: InstanceModel, payload: string): void {
+function answer(model: Model, key: number, instance: InstanceModel, payload: string, isCertain: boolean): void {
   const channel = model.state.channels.get(key)
   if (channel === undefined || !model.state.instances.has(instance.id)) return
   const series = `${instance.id}${isPattern(instance.name) ? '[]' : ''}`
   const holder = model.connections[channel.connection]
-  if (holder !== undefined) holder.answers.push({ metric: instance.id, payload, series })
-  else append(channel.queue, 0, { kind: 'value', metric: instance.id, payload, series, group: model.group })
+  if (holder !== undefined) holder.answers.push({ metric: instance.id, payload, series, isCertain })
+  else if (isCertain)
+    append(channel.queue, 0, {
+      kind: 'value',
+      metric: instance.id,
+      payload,
+      series,
+      group: model.group,
+      at: ++model.order,
+    })
 }
 
 function lastOf(model: Model, name: string): string {

@@ -76,6 +76,16 @@ describe('rows', () => {
     expect(rows.isFull).toBe(false)
   })
 
+  test('take the time that each value of an answer has for its own, and not for a place', () => {
+    const rows = new TopRows()
+    const answered = arrival('gmetric.a', 'n1', double(1))
+    if (answered.value.type !== BasicType.REC) throw new Error('not a record')
+    const time = { name: 'time', type: BasicType.UINT64, value: 77n } as const
+    const fields = answered.value.value.toSpliced(-1, 0, time)
+    rows.seed([{ ...answered, value: { ...answered.value, value: fields } }], 'gmetric.*', undefined, 9)
+    expect([...rows.values()].map((row) => [row.metric, row.where, row.time])).toEqual([['gmetric.a', 'n1', 77]])
+  })
+
   test('begin with what is there, whose age is not known', () => {
     const rows = new TopRows()
     rows.take(arrival('gmetric.a', 'n1', double(1)), 5)

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { Block } from '../../../server/channels/block.ts'
+import type { MetricCopies } from '../../../server/channels/metric-values.ts'
 import { describeFrames, Rig } from './rig.ts'
 
 /** In flight: 100, 101; queued: 102 to 105; waiting: one of metric 8. Metrics 7 and 8 in turn. */
@@ -98,11 +100,16 @@ describe('purge', () => {
   })
 })
 
+async function copied(copies: MetricCopies): Promise<Uint8Array[]> {
+  await copies.load()
+  return (copies.now() ?? []).map(({ frame }) => frame)
+}
+
 describe('the copies of SUBSCRIBE', () => {
   it('are all uncommitted values of the metric, in order, with their old times and new ids [MON 8 Binding]', async () => {
     const rig = await rigOf()
     rig.queue.commit(101, false)
-    const frames = await rig.queue.framesOf(8, rig.read)
+    const frames = await copied(rig.queue.copiesOf(8, rig.read))
     expect(frames.flatMap(describeFrames)).toEqual(['VALUE 8 103 @4', 'VALUE 8 105 @6', 'VALUE 8 0 @7'])
     const other = await Rig.connected()
     for (const frame of frames) other.queue.appendFrames(frame, false)
@@ -116,10 +123,11 @@ describe('the copies of SUBSCRIBE', () => {
     rig.append(8, 20)
     rig.queue.detach()
     rig.persist()
-    const frames = await rig.queue.framesOf(8, async (block) => {
+    const read = async (block: Block): Promise<Uint8Array | undefined> => {
       rig.append(8, 1)
       return rig.read(block)
-    })
+    }
+    const frames = await copied(rig.queue.copiesOf(8, read))
     const times = frames.flatMap(describeFrames).map((frame) => Number(frame.split('@')[1]))
     expect(times.slice(0, 3)).toEqual([2, 4, 6])
     expect(times.at(-2)).toBeGreaterThan(27)
@@ -129,6 +137,6 @@ describe('the copies of SUBSCRIBE', () => {
   it('are no values that were stopped', async () => {
     const rig = await rigOf()
     await rig.queue.stop(8, rig.read)
-    expect(await rig.queue.framesOf(8, rig.read)).toEqual([])
+    expect(await copied(rig.queue.copiesOf(8, rig.read))).toEqual([])
   })
 })

@@ -87,6 +87,13 @@ describe('from JSON', () => {
     expect(convert(DOUBLE, json(STRING, '-Infinity'))).toBe(Number.NEGATIVE_INFINITY)
   })
 
+  test('32-bit integers are numbers and never text', () => {
+    for (const type of [INT32, UINT32]) {
+      expect(convert(type, json(INT64, 7n))).toBe(7)
+      for (const text of ['7', '0', '-1']) expect(() => convert(type, json(STRING, text))).toThrow(refused)
+    }
+  })
+
   test('nothing else is converted', () => {
     for (const [type, value] of [
       [UINT64, '1.5'],

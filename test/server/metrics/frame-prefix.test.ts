@@ -40,6 +40,8 @@ test('what is open stands as a REC in the order of the specification, with `valu
 })
 
 test('a label that the series does not have is left out', () => {
-  const record = patternRecord({ name: 'a' }, new Set<LabelName>(['name', 'host']), { type: 2, value: 1 })
-  expect(record.map(({ name }) => name)).toEqual(['name', 'value'])
+  const measured = { value: { type: 2, value: 1 }, time: 1_700_000_000_000_000 } as const
+  const record = patternRecord({ name: 'a' }, new Set<LabelName>(['name', 'host']), measured)
+  expect(record.map(({ name }) => name)).toEqual(['name', 'time', 'value'])
+  expect(record[1]).toEqual({ name: 'time', type: 4, value: 1_700_000_000_000_000n })
 })

@@ -84,7 +84,7 @@ describe('while a consumer pipelines', () => {
     ['QUERYs of producer.metrics', () => repeated(40, (seq) => command.query(seq, 'producer.metrics')), 40],
     ['COLLECTs of patterns', () => repeated(100, (seq) => command.collect(seq, 'crowd.*')), 0],
     ['COLLECTs of patterns that nothing matches', () => repeated(300, (seq) => command.collect(seq, 'crowd.*z')), 0],
-    ['GETs that release what waits', released, 40],
+    ['GETs that release what waits', released, 20],
   ]
   it.each(floods)('%s, a NOP of another is answered within a few turns', async (_, flood, values) => {
     const [eve, bob] = [await producer.seat('eve', 'globex'), await producer.seat('bob')]

@@ -1,7 +1,7 @@
 /** What a tenant may have, on every path that takes some of it [S-14]. Feeds are in test/server/sources/by-tenant.test.ts. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../../server/start/config.ts'
-import { args, command, status, str, type, u32, u64 } from '../../support/bytes.ts'
+import { ALL, args, command, status, str, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import { atH1, type Seat } from '../../support/seat.ts'
@@ -191,6 +191,22 @@ describe('bound metrics', () => {
     expect((await seat.ask((seq) => command.subscribe(seq, fourth, 0))).status).toBe(status.QUOTA_EXCEEDED)
     await seat.ok((seq) => command.stop(seq, third, 0))
     await seat.ok((seq) => command.subscribe(seq, fourth, 0))
+  })
+
+  it('are bound on all channels or on none', async () => {
+    await started({ instances: 3 })
+    const seat = await bob()
+    const others = [await seat.defChannel(), await seat.defChannel()]
+    await seat.follow('test.b')
+    const id = await seat.collect('test.a', atH1)
+    for (const make of [command.subscribe, command.buffer]) {
+      expect((await seat.ask((seq) => make(seq, id, ALL))).status).toBe(status.QUOTA_EXCEEDED)
+    }
+    for (const channel of others) expect((await seat.ledger(channel)).bindings).toEqual([])
+    await seat.ok((seq) => command.subscribe(seq, id, others[0]))
+    // Where it is bound already there is nothing to count.
+    await seat.ok((seq) => command.subscribe(seq, id, others[1]))
+    expect((await seat.ask((seq) => command.subscribe(seq, id, ALL))).status).toBe(status.QUOTA_EXCEEDED)
   })
 
   it('that are born above it stay out, the tenant is notified, and they come when there is room', async () => {

@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { decodePacket } from '../../../protocol/gmetric/decode.ts'
 import type { GmetricPacket } from '../../../protocol/gmetric/packet.ts'
-import { args, command, status, type, u32 } from '../../support/bytes.ts'
+import { ALL, args, command, status, type, u32 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { balance } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
@@ -51,6 +51,20 @@ describe('a channel with a gmetric:// URL', () => {
     expect(received[1]).toMatchObject({ metric: 'test.a', host: { spoofed: true, name: 'h1' } })
     await until(() => producer.server.parts.producer.registry.byId(channel)?.queue.empty === true)
     expect(await boss.ledger(channel)).toMatchObject({ accepted: 3, committed: 3, queued: 0, in_flight: 0 })
+  })
+
+  it('is not bound with all others: SUBSCRIBE and BUFFER of all channels are refused, and bind none', async () => {
+    const channel = await define()
+    const id = await boss.collect('test.a')
+    for (const make of [command.subscribe, command.buffer]) {
+      const refused = await boss.ask((seq) => make(seq, id, ALL))
+      expect(refused).toMatchObject({
+        status: status.UNSUPPORTED,
+        detail: expect.stringContaining(`channel ${channel}`),
+      })
+    }
+    expect((await boss.ledger()).bindings).toEqual([])
+    await boss.ok((seq) => command.subscribe(seq, id, channel))
   })
 
   it('sends a whole backlog a few at a time, and all of it', async () => {

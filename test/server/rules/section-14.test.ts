@@ -30,6 +30,9 @@ async function start(allow: readonly string[], quota = 0): Promise<{ producer: T
   return { producer, boss: await producer.seat('boss') }
 }
 
+const textual = (given: Readonly<Record<string, string>>): Uint8Array =>
+  args(...Object.entries(given).map(([name, text]) => [name, type.string, str(text)] as const))
+
 const define = (seat: Seat, url: string, ...settings: readonly (readonly [string, number, Uint8Array])[]) =>
   seat.ask((seq) => command.defChannel(seq, url, args(...settings)))
 
@@ -230,5 +233,48 @@ describe('on a connection that was dialled', () => {
     const seat = await phone.answer('boss')
     expect((await seat.ask((seq) => make(seq, boss.channel))).status).toBe(status.PERMISSION_DENIED)
     await seat.ok((seq) => command.nop(seq))
+  })
+
+  it('EXECUTE needs a rule that names the destination, for admins too', async () => {
+    const phone = await callee()
+    const { producer, boss } = await start(['tcp://127.0.0.1:*'])
+    await producer.addUser('worker', { role: 'worker' })
+    const url = `tcp://127.0.0.1:${phone.port}`
+    const purge = (seat: Seat) =>
+      seat.ask((seq) => command.execute(seq, 'channel.purge', args(['channel', type.uint32, u32(seat.channel)])))
+    await done(boss, 'role.allow', { role: 'worker', command: 'DEF_CHANNEL', object: url })
+    // Neither a default nor a rule without the destination is enough.
+    await done(boss, 'role.allow', { role: 'worker', command: 'EXECUTE', object: 'channel.*' })
+    for (const [name, role] of [
+      ['worker', 'worker'],
+      ['boss', 'admin'],
+    ] as const) {
+      const owner = await producer.seat(name)
+      const { result: channel } = await define(owner, url, secret)
+      const seat = await phone.answer(name)
+      expect((await purge(seat)).status).toBe(status.PERMISSION_DENIED)
+      const rule = { role, command: 'EXECUTE', object: 'channel.purge' }
+      await done(boss, 'role.allow', { ...rule, where: 'destination=tcp://127.0.0.1:9' })
+      expect((await purge(seat)).status).toBe(status.PERMISSION_DENIED)
+      await done(boss, 'role.allow', { ...rule, where: `destination=${url}` })
+      expect((await purge(seat)).status).toBe(status.OK)
+      for (const [at, allowed] of [
+        [url, true],
+        ['tcp://127.0.0.1:10', false],
+      ] as const) {
+        const asked = { user: name, command: 'EXECUTE', object: 'channel.purge', where: `destination=${at}` }
+        expect(await done(boss, 'role.explain', asked)).toMatchObject({ allowed })
+      }
+      // It is about this destination alone, and about this control.
+      const configure = args(['channel', type.uint32, u32(channel)], ['window', type.uint32, u32(9)])
+      const other = await seat.ask((seq) => command.execute(seq, 'channel.configure', configure))
+      expect(other.status).toBe(status.PERMISSION_DENIED)
+      await owner.ok((seq) => command.delChannel(seq, channel))
+      await seat.closed()
+    }
+    const denied = { role: 'admin', command: 'EXECUTE', object: 'user.*' }
+    expect((await boss.ask((seq) => command.execute(seq, 'role.allow', textual(denied)))).status).toBe(
+      status.INVALID_ARGUMENT,
+    )
   })
 })

@@ -4,7 +4,6 @@ import { ALL, command } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { atH1, numberOf, type Seat, type ValueMessage } from '../../support/seat.ts'
 
-const INVALID_ARGUMENT = 6
 const NO_SUCH_ID = 8
 
 describe('Binding', () => {
@@ -84,13 +83,25 @@ describe('Binding', () => {
     expect(await entries()).toEqual([3])
   })
 
-  it('GET of a continuous metric that waits is followed by a fresh answer; of an event-like one it is not', async () => {
-    const id = await seat.hoard('test.a')
+  it('GET of a polled metric that waits has a fresh answer too; of a pushed or event-like one it has not', async () => {
+    const polled = await seat.collect('host.load.one')
+    await seat.ok((seq) => command.buffer(seq, polled))
+    await seat.ok((seq) => command.get(seq, polled))
+    const [released, answer] = (await seat.values(2)).toSorted((a, b) => b.transaction - a.transaction)
+    expect([released?.transaction, answer?.transaction]).toEqual([expect.any(Number), 0])
+    expect(released?.transaction).toBeGreaterThan(0)
+
+    const pushed = await seat.hoard('test.a')
     producer.emit(1)
-    await seat.ok((seq) => command.get(seq, id))
-    const values = await seat.values(2)
-    expect(queued(values)).toEqual([1])
-    expect(values.filter(({ transaction }) => transaction === 0).map(numberOf)).toEqual([1])
+    await seat.ok((seq) => command.get(seq, pushed))
+    expect(numberOf(await seat.value())).toBe(1)
+    await producer.settle()
+    expect(seat.rest()).toEqual([])
+    // Nothing waits: the answer is the last value.
+    await seat.ok((seq) => command.get(seq, pushed))
+    const last = await seat.value()
+    expect([last.transaction, numberOf(last)]).toEqual([0, 1])
+
     const events = await seat.collect('events.thing')
     await seat.ok((seq) => command.buffer(seq, events))
     producer.things.happen(7, EPOCH)
@@ -120,7 +131,7 @@ describe('Binding', () => {
     producer.emit(1)
     producer.emit(2)
     await seat.ok((seq) => command.get(seq, id))
-    const before = (await seat.values(3)).filter(({ transaction }) => transaction > 0)
+    const before = (await seat.values(2)).filter(({ transaction }) => transaction > 0)
     await seat.commit(before[0]?.transaction ?? 0)
     producer = await producer.crash()
     const next = await producer.seat()
@@ -131,11 +142,54 @@ describe('Binding', () => {
     expect((await next.ledger()).committed).toBe(2)
   })
 
-  it('SUBSCRIBE and BUFFER take one channel, not all', async () => {
-    const id = await seat.collect('test.a')
-    for (const make of [command.subscribe, command.buffer]) {
-      expect((await seat.ask((seq) => make(seq, id, ALL))).status).toBe(INVALID_ARGUMENT)
-    }
+  describe('SUBSCRIBE and BUFFER of all channels', () => {
+    it('bind the id on every channel of the identity and on no other', async () => {
+      const others = [await seat.defChannel(), await seat.defChannel()]
+      const ada = await producer.seat('bob')
+      const id = await seat.collect('test.a', atH1)
+      await seat.ok((seq) => command.subscribe(seq, id, ALL))
+      producer.emit(1)
+      expect(numberOf(await seat.value())).toBe(1)
+      await seat.ok((seq) => command.buffer(seq, id, ALL))
+      producer.emit(2)
+      for (const channel of [seat.channel, ...others]) {
+        const ledger = await seat.ledger(channel)
+        expect([ledger.accepted, ledger.bindings]).toEqual([2, [{ metric: id, name: 'test.a', mode: 'buffer' }]])
+      }
+      expect((await ada.ledger()).bindings).toEqual([])
+      await seat.ok((seq) => command.subscribe(seq, id, ALL))
+      expect(await entries()).toEqual([2])
+    })
+
+    it('SUBSCRIBE copies the values of the current channel to each of the others', async () => {
+      const others = [await seat.defChannel(), await seat.defChannel()]
+      const id = await seat.follow('test.a')
+      producer.emit(1)
+      await seat.ok((seq) => command.buffer(seq, id, others[1]))
+      producer.emit(2)
+      await seat.ok((seq) => command.subscribe(seq, id, ALL))
+      for (const channel of others) {
+        const reader = await producer.seat()
+        await reader.setChannel(channel)
+        expect(await entries(reader)).toEqual([1, 2])
+      }
+    })
+
+    it('copy values that are only on disk', async () => {
+      const id = await seat.follow('test.a')
+      for (const value of [1, 2]) producer.emit(value)
+      const others = [await seat.defChannel(), await seat.defChannel()]
+      await producer.settle()
+      producer = await producer.crash()
+      const again = await producer.seat()
+      again.peer.send(command.setChannel(1001, seat.channel), command.subscribe(1002, id, ALL))
+      expect((await again.response(1002)).status).toBe(0)
+      for (const channel of others) {
+        const reader = await producer.seat()
+        await reader.setChannel(channel)
+        expect(await entries(reader)).toEqual([1, 2])
+      }
+    })
   })
 
   describe('SUBSCRIBE to another channel', () => {
@@ -187,19 +241,66 @@ describe('Binding', () => {
       expect(await entries(other)).toEqual([])
     })
 
-    it('copies nothing where it is subscribed already, and nothing where it is buffered: there it releases', async () => {
+    it('copies nothing where it is subscribed already', async () => {
       const id = await seat.follow('test.a')
       producer.emit(1)
       await seat.ok((seq) => command.subscribe(seq, id, other.channel))
       expect(await entries(other)).toEqual([1])
       await seat.ok((seq) => command.subscribe(seq, id, other.channel))
       expect(await entries(other)).toEqual([])
+    })
 
-      const third = await producer.seat()
-      await seat.ok((seq) => command.buffer(seq, id, third.channel))
-      producer.emit(2)
-      await seat.ok((seq) => command.subscribe(seq, id, third.channel))
-      expect(await entries(third)).toEqual([2])
+    describe('where the id is BUFFERed', () => {
+      it('copies what came before that, then releases the rest: each value once and in order', async () => {
+        const id = await seat.follow('test.a')
+        for (const value of [1, 2]) producer.emit(value)
+        await seat.values(2)
+        await seat.ok((seq) => command.buffer(seq, id, other.channel))
+        for (const value of [3, 4]) producer.emit(value)
+        await seat.ok((seq) => command.subscribe(seq, id, other.channel))
+        producer.emit(5)
+        expect(await entries(other)).toEqual([1, 2, 3, 4, 5])
+        expect(await other.ledger()).toMatchObject({ accepted: 5, in_flight: 5 })
+      })
+
+      it('copies nothing that was released there before', async () => {
+        const id = await seat.hoard('test.a')
+        producer.emit(1)
+        await seat.ok((seq) => command.buffer(seq, id, other.channel))
+        producer.emit(2)
+        await seat.ok((seq) => command.get(seq, id, other.channel))
+        expect(await entries(other)).toEqual([2])
+        producer.emit(3)
+        await seat.ok((seq) => command.subscribe(seq, id, other.channel))
+        expect(await entries(other)).toEqual([1, 3])
+      })
+
+      it('copies nothing if the current channel was bound later', async () => {
+        await seat.follow('test.b')
+        producer.emit(10, 'test.b')
+        const id = await seat.hoard('test.a', other.channel)
+        producer.emit(1)
+        await seat.ok((seq) => command.subscribe(seq, id))
+        producer.emit(2)
+        await seat.ok((seq) => command.subscribe(seq, id, other.channel))
+        expect(await entries(other)).toEqual([1, 2])
+      })
+
+      it('knows after a crash what came before', async () => {
+        const target = await seat.defChannel()
+        const id = await seat.follow('test.a')
+        producer.emit(1)
+        await seat.ok((seq) => command.buffer(seq, id, target))
+        await producer.settle()
+        producer = await producer.crash()
+        producer.emit(2)
+        const again = await producer.seat()
+        await again.setChannel(seat.channel)
+        await again.ok((seq) => command.subscribe(seq, id, target))
+        const reader = await producer.seat()
+        await reader.setChannel(target)
+        expect(await entries(reader)).toEqual([1, 2])
+      })
     })
 
     it('copies values that are only on disk', async () => {

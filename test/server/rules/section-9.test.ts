@@ -1,6 +1,6 @@
 /** Section 9: kinds of metrics, open families, patterns, instances that nobody bound. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { args, command, join, str, toHex, type, u32 } from '../../support/bytes.ts'
+import { args, command, join, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import { atH1, numberOf, type Seat, type ValueMessage } from '../../support/seat.ts'
@@ -167,6 +167,7 @@ describe('Patterns', () => {
   const rec = (...fields: readonly (readonly [string, number, Uint8Array])[]): Uint8Array => args(...fields)
   const name = (text: string) => ['name', type.string, str(text)] as const
   const host = (text: string) => ['host', type.string, str(text)] as const
+  const time = (microseconds: number) => ['time', type.uint64, u64(microseconds)] as const
   const number = (value: number) => ['value', type.uint32, u32(value)] as const
 
   it('values are RECs of what is open, in the order name, host, then value', async () => {
@@ -237,7 +238,7 @@ describe('Patterns', () => {
     const mine = await seat.query('host.cpu.number', args(['host', type.string, str('n1')]))
     expect(mine.value).toEqual(plain.value)
     const any = await seat.query('host.cpu.number', args(['host', type.string, str('*')]))
-    const one = rec(host('n1'), ['value', type.uint32, plain.value])
+    const one = rec(host('n1'), time(any.time), ['value', type.uint32, plain.value])
     expect(toHex(any.value)).toBe(toHex(join(u32(type.rec), u32(1), one)))
     const foreign = args(['host', type.string, str('n2')])
     expect(await status((seq) => command.query(seq, 'host.cpu.number', foreign))).toBe(INVALID_ARGUMENT)
@@ -247,7 +248,7 @@ describe('Patterns', () => {
       'host.load.five',
       'host.load.one',
     ])
-    expect(Object.keys(loads[0])).toEqual(['name', 'value'])
+    expect(Object.keys(loads[0])).toEqual(['name', 'time', 'value'])
   })
 
   it('is OK even if nothing matches yet; its answer is then an empty ARRAY', async () => {
@@ -260,20 +261,21 @@ describe('Patterns', () => {
     }
   })
 
-  it('QUERY and GET give one value, an ARRAY of such RECs', async () => {
+  it('QUERY and GET give one value, an ARRAY of such RECs, each with the time of its value before it', async () => {
     push('test.a', 1, 'h1')
     push('test.b', 2, 'h2')
     const expected = join(
       u32(type.rec),
       u32(2),
-      rec(name('test.a'), host('h1'), number(1)),
-      rec(name('test.b'), host('h2'), number(2)),
+      rec(name('test.a'), host('h1'), time(EPOCH + 1), number(1)),
+      rec(name('test.b'), host('h2'), time(EPOCH + 2), number(2)),
     )
     const id = await seat.collect('test.*')
     await seat.ok((seq) => command.get(seq, id))
     for (const answer of [await seat.value(), await seat.query('test.*')]) {
       expect(answer.type).toBe(type.array)
       expect(toHex(answer.value)).toBe(toHex(expected))
+      expect(answer.time).toBe(EPOCH + 2)
     }
     expect(await values()).toEqual([])
   })

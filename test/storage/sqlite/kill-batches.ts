@@ -22,7 +22,7 @@ export function batchOf(number: number): Batch {
     gaps: [gapRow(number * 10 + 9, number % 5, 0, number)],
     gapsRemoved: [(number - 4) * 10 + 9],
     changes: [
-      { put: 'binding', row: { channel: number % 5, metric: number % 11, mode: 'subscribe' } },
+      { put: 'binding', row: { channel: number % 5, metric: number % 11, mode: 'subscribe', since: 1 } },
       { put: 'place', row: { channel: number % 5, metric: number % 11, reached: number } },
       ...rights(number),
       { put: 'audit', row: record(number) },

@@ -101,7 +101,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(6)
+    expect(look.pragma('user_version', { simple: true })).toBe(7)
     look.close()
   })
 
@@ -156,7 +156,7 @@ describe('a database of format 2', () => {
       [1, 1],
       [2, 6],
     ])
-    expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer' }])
+    expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer', since: 0 }])
     expect(recovered.stops).toEqual([{ channel: 1, metric: 40, through: origin }])
     expect(recovered.results).toEqual([{ id: 50, channel: 1, user: 1, control: 'user.list', transaction: 0 }])
     expect([...recovered.numbers].slice(0, 6)).toEqual([1, origin, origin + 4, origin + 4 + 2 ** 20, 8, 1])
@@ -209,7 +209,7 @@ describe('a database of format 3', () => {
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
     expect(columns).toEqual(['channel', 'scram_salt', 'scram_iterations', 'scram_stored_key', 'scram_server_key'])
-    expect(look.pragma('user_version', { simple: true })).toBe(6)
+    expect(look.pragma('user_version', { simple: true })).toBe(7)
     look.close()
   })
 })
@@ -242,7 +242,7 @@ describe('a database of format 5', () => {
     const recovered = await store.open(new EventLog())
     expect(recovered.warnings).toBeUndefined()
     expect(recovered.channels.map(({ id }) => id)).toEqual([1, 2])
-    expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer' }])
+    expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer', since: 0 }])
     expect(recovered.dials.map(({ channel }) => channel)).toEqual([1, 2])
     expect(recovered.blocks.length).toBe(2 * BLOCK_WIDTH)
     expect(recovered.executions).toHaveLength(1)
@@ -250,8 +250,21 @@ describe('a database of format 5', () => {
     await store.close()
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
-    expect(look.pragma('user_version', { simple: true })).toBe(6)
+    expect(look.pragma('user_version', { simple: true })).toBe(7)
     look.close()
     rmSync(directory, { recursive: true })
   })
+})
+
+test('a database of format 6 keeps its bindings, which are older than every value', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
+  const old = new Database(join(directory, 'cinnabar.db'))
+  old.exec(readFileSync(new URL('format-6.sql', import.meta.url), 'utf8'))
+  old.close()
+  const store = new SqliteStore({ directory, reserveBytes: 0 })
+  const recovered = await store.open(new EventLog())
+  expect(recovered.warnings).toBeUndefined()
+  expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer', since: 0 }])
+  await store.close()
+  rmSync(directory, { recursive: true })
 })

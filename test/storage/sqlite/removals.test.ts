@@ -120,7 +120,7 @@ beforeEach(() => {
   store.write({
     channels: all.map((channel) => numbersOf(channel, 100)),
     gaps: all.map((channel) => gapRow(100_000 + channel, channel)),
-    changes: all.map((channel) => ({ put: 'binding', row: { channel, metric: 7, mode: 'buffer' } })),
+    changes: all.map((channel) => ({ put: 'binding', row: { channel, metric: 7, mode: 'buffer', since: 1 } })),
   })
 })
 afterEach(() => {

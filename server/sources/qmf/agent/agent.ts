@@ -222,14 +222,14 @@ export class QmfAgent {
   }
 
   #receive(message: QmfMessage, to: string | undefined): void {
-    const { counters, inventory } = this.#options
+    const { counters } = this.#options
     if (message.op === 'a') this.#attached(message)
     else if (message.op === 'z' && this.#state === 'attaching')
       this.#down(`the broker refused the agent: ${message.text}`)
     else if (message.op === 'x') this.#isComplete = true
     else if (this.#state !== 'attached') counters.unexpected++
     else if (message.op === 'S') this.#answerSchema(message, to)
-    else if (message.op === 'G' && to !== undefined) this.#answer(answer(inventory, this.#banks, message, to))
+    else if (message.op === 'G' && to !== undefined) this.#answer(answer(this.#options, this.#banks, message, to))
     else if (message.op === 'M' && to !== undefined) this.#answer([reply(to, this.#called(message))].values())
     else counters.unexpected++
   }
@@ -304,9 +304,12 @@ function isSendable(message: QmfMessage): boolean {
   }
 }
 
-/** Answers G with the objects of a class, or the one with an id, and then z. */
+/**
+ * Answers G with the objects of a class, or the one with an id, and then z. There are none if another package or another
+ * agent is named.
+ */
 function* answer(
-  inventory: Inventory,
+  { inventory, systemId }: Pick<QmfAgentOptions, 'inventory' | 'systemId'>,
   banks: Banks,
   { sequence, query }: Extract<QmfMessage, { op: 'G' }>,
   routingKey: string,
@@ -316,11 +319,13 @@ function* answer(
   const messageOf = (object: AgentObject): QmfMessage => {
     return { op: 'g', sequence, header: object.header(inventory.boot, banks), ...object.values }
   }
-  if (typeof className === 'string' && (query.get('_package') ?? AGENT_PACKAGE) === AGENT_PACKAGE) {
+  const isOurs =
+    (query.get('_package') ?? AGENT_PACKAGE) === AGENT_PACKAGE && (query.get('_agent') ?? systemId) === systemId
+  if (isOurs && typeof className === 'string') {
     yield* transfers({ exchange: REPLY_EXCHANGE, routingKey }, inventory.of(className), (object) =>
       object.deleted === 0n ? [messageOf(object)] : [],
     )
-  } else if (typeof className !== 'string' && typeof id === 'string') {
+  } else if (isOurs && typeof className !== 'string' && typeof id === 'string') {
     const object = inventory.find(id, banks)
     if (object !== undefined) yield reply(routingKey, messageOf(object))
   }

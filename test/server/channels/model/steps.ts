@@ -148,7 +148,9 @@ export class Steps {
     const into = this.#shadow(1 - index)
     if (into.queue.settings.overflow === 'keep-latest') return
     const metric = this.#random.pick(METRICS)
-    const frames = await from.queue.framesOf(metric, this.#world.read)
+    const copies = from.queue.copiesOf(metric, this.#world.read)
+    await copies.load()
+    const frames = (copies.now() ?? []).map(({ frame }) => frame)
     const through = from.queue.stops.get(metric) ?? 0
     const isCopied = ({ value, block, lane, ordinal }: Place): boolean =>
       value.metric === metric &&

@@ -55,10 +55,14 @@ function feed({ sensor }: ReturnType<typeof make>) {
   sensor.packet(text('10.0.0.9:web1', 'mem', '4'), SENDER)
 }
 
-/** The RECs of an ARRAY, each as its bare values. */
+/** The RECs of an ARRAY, each as its bare values; the time right before the value is that of `feed`. */
 function rows(measured: Measured): unknown[][] {
   if (measured instanceof Promise || measured.value.type !== BasicType.ARRAY) throw new Error('not an array')
-  return measured.value.value.items.map((item) => (item as readonly Field[]).map((field) => field.value))
+  return measured.value.value.items.map((item) => {
+    const fields = item as readonly Field[]
+    expect(fields.at(-2)).toEqual({ name: 'time', type: BasicType.UINT64, value: BigInt(START_US) })
+    return fields.filter(({ name }) => name !== 'time').map(({ value }) => value)
+  })
 }
 
 describe('an answer', () => {

@@ -200,6 +200,27 @@ describe('a counter that is offered', () => {
     expect(agent.asked()).toEqual([ADD])
   })
 
+  describe('that is refused with a header all the same, as the text of the protocol has it,', () => {
+    const refusals = [
+      ['EXISTING', hex('0203')],
+      ['NOK', hex('0201')],
+    ] as const
+    const following = SAMPLED
+    test.each(refusals)('%s: the header is skipped, however the stream is cut', (_, refusal) => {
+      for (const headerless of [true, false]) {
+        const rest = headerless ? following : join(ADDED.subarray(2), following)
+        const stream = join(refusal, rest)
+        for (let cut = 1; cut < stream.length; cut++) {
+          const { series, agent, counters } = open()
+          series(LOAD).wanted(true)
+          agent.feed.push(stream.subarray(0, cut))
+          agent.feed.push(stream.subarray(cut))
+          expect(counters()).toMatchObject({ refused: 1, added: 0, samplings: 1 })
+        }
+      }
+    })
+  })
+
   test('that only a control asked for is forgotten when the agent does not have it', () => {
     const { sensor, agent, hub } = open()
     const answers: (number | undefined)[] = []

@@ -95,6 +95,20 @@ test('a queue that is deleted and made again at once has no value before its VOI
   expect(tapped(DEPTH, 'orders').first?.()?.time).toBe(START / 1000 + 1_000_001)
 })
 
+test('a reference is the name of its object, or the id as long as there is no such object', () => {
+  const { connect, series } = makeSensor()
+  const binding = table('binding', [index('queueRef', QmfType.REFERENCE), index('key')])
+  const said = connect().learn(queue, binding)
+  said.broker.ready()
+  said.sample(binding, id(9), 1, [id(1), 'k'])
+  const reference = () => series('qmf.org.apache.qpid.broker.binding.queueRef')[0]?.first?.()?.value.value
+  expect(reference()).toBe(id(1))
+  said.queue(1, 1, 3, 'orders')
+  expect(reference()).toBe('orders')
+  said.broker.gone(id(1))
+  expect(reference()).toBe(id(1))
+})
+
 test('an object of another agent does not end one of the same name', () => {
   const { connect, series } = makeSensor()
   const route = table('route', [index('name')], { statistics: [{ name: 'hops', type: QmfType.UINT32 }] })

@@ -42,6 +42,29 @@ describe('a wanted class', () => {
     expect(peer.counters.unanswered).toBe(1)
   })
 
+  it('has not gone unanswered while we did not run ourselves: the answer may wait to be read', () => {
+    const peer = new ConsolePeer().ready()
+    peer.pass(1)
+    peer.console.want(tableOf('queue'), true)
+    peer.clock.advance(30_000)
+    peer.console.tick(peer.clock.monotonicMs())
+    expect(peer.counters.unanswered).toBe(0)
+    peer.pass(1)
+    expect(peer.counters.unanswered).toBe(1)
+  })
+
+  it('is asked for with its package, of each package that has such a class', () => {
+    const peer = new ConsolePeer().ready()
+    const other = { ...tableOf('queue'), key: { ...tableOf('queue').key, packageName: 'other' } }
+    peer.console.want(tableOf('queue'), true)
+    peer.console.want(other, true)
+    const queries = peer.take().map(({ message }) => message.op === 'G' && Object.fromEntries(message.query))
+    expect(queries).toEqual([
+      { _class: 'queue', _package: 'org.apache.qpid.broker' },
+      { _class: 'queue', _package: 'other' },
+    ])
+  })
+
   it('of agents is bound whether it is wanted or not', () => {
     const peer = new ConsolePeer().ready()
     peer.console.want(tableOf('agent'), true)

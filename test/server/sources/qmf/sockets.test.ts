@@ -143,7 +143,13 @@ describe('a consumer', () => {
     await start()
     await up()
     const list = decoded(await root.query(`${PACKAGE}.vhost.*`)) as Json[]
-    expect(list).toContainEqual({ name: `${PACKAGE}.vhost.name`, broker: 'b1', object: '/', value: '/' })
+    expect(list).toContainEqual({
+      name: `${PACKAGE}.vhost.name`,
+      broker: 'b1',
+      object: '/',
+      time: expect.anything(),
+      value: '/',
+    })
     const [vhost] = decoded(await root.query(`${PACKAGE}.vhost.federationTag`)) as Json[]
     expect(vhost).toMatchObject({ broker: 'b1', object: '/' })
   })

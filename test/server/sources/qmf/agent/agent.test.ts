@@ -7,7 +7,7 @@ import { agentLookup } from '../../../../../server/sources/qmf/agent/agent.ts'
 import { AGENT_PACKAGE, agentSchemas, producerSchema } from '../../../../../server/sources/qmf/agent/schema.ts'
 import { noneKnown, vector } from '../../../../protocol/qmf/vectors.ts'
 import { hex, toHex } from '../../../../support/bytes.ts'
-import { AgentPeer } from './fixture.ts'
+import { AgentPeer, SYSTEM_ID } from './fixture.ts'
 
 const ID = '0-3-1-10-1'
 const get = (query: Record<string, string>, sequence = 7): QmfMessage => {
@@ -165,6 +165,9 @@ describe('G', () => {
     [{ _objectid: ID }, ['n1']],
     [{ _class: 'producer', _package: AGENT_PACKAGE }, ['n1']],
     [{ _class: 'producer', _package: 'another' }, []],
+    [{ _class: 'producer', _agent: SYSTEM_ID }, ['n1']],
+    [{ _class: 'producer', _agent: '00000000-0000-0000-0000-000000000009' }, []],
+    [{ _objectid: ID, _agent: '00000000-0000-0000-0000-000000000009' }, []],
     [{ _class: 'queue' }, []],
     [{ _objectid: '0-3-1-10-99' }, []],
     [{ _objectid: '0-2-1-10-1' }, []],
