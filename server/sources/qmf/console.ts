@@ -190,7 +190,6 @@ export class Console {
     const shown = names.slice(0, SHOWN_CLASSES).join(', ')
     const more = names.length > SHOWN_CLASSES ? ` and ${names.length - SHOWN_CLASSES} more` : ''
     return [
-      ...(this.#wire.version === 2 ? ['by QMF v2'] : []),
       ...(names.length === 0 ? [] : [`its access control refuses queries of ${shown}${more}`]),
       ...(this.#polling.mayBroadcast(this.#clock.monotonicMs())
         ? []

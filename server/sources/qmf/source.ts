@@ -126,7 +126,7 @@ function consoleFactory(
           learned: (schema) => broker.learned(schema),
           ready: () => {
             ready()
-            broker.state = `connected to ${formatBroker(table)}`
+            broker.state = `connected to ${formatBroker(table)} by QMF v${choice.version}`
             broker.ready()
           },
           object: (sample) => broker.object(sample),
