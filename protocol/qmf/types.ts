@@ -204,6 +204,9 @@ export interface DecodeStop {
   readonly sequence?: number
 }
 
+/** The messages, one at a time, and why decoding stopped before the end; undefined if it did not. */
+export type DecodeSteps = Generator<QmfMessage, DecodeStop | undefined, void>
+
 export interface Decoded {
   /** The messages before decoding stopped. */
   readonly messages: readonly QmfMessage[]

@@ -223,10 +223,15 @@ export class QmfBroker implements ConsoleEvents {
 
   /** The series of objects that do not exist yet, of one metric or of all. */
   *expected(name?: string): Generator<ClassSeries> {
-    for (const table of this.#tables.values()) {
-      for (const field of table.known.fields) {
-        if (name === undefined || field.name === name) yield this.#expectedOf(table, field)
+    if (name === undefined) {
+      for (const table of this.#tables.values()) {
+        for (const field of table.known.fields) yield this.#expectedOf(table, field)
       }
+      return
+    }
+    for (const [known, field] of this.#context.catalogue.fields(name)) {
+      const table = this.#tables.get(keyText(known.schema.key))
+      if (table?.known === known) yield this.#expectedOf(table, field)
     }
   }
 

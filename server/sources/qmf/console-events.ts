@@ -11,13 +11,29 @@ import type {
 
 export interface ConsoleLimits {
   readonly objects: number
+  /** About as many bytes as the values of all objects may take. */
+  readonly objectBytes: number
   readonly schemas: number
+  /** About as many bytes as the texts of all schemas may take. */
+  readonly schemaBytes: number
   readonly packages: number
   readonly agents: number
   /** Calls without a reply yet. */
   readonly calls: number
 }
-export const consoleLimits: ConsoleLimits = { objects: 20_000, schemas: 1_000, packages: 200, agents: 64, calls: 64 }
+export const consoleLimits: ConsoleLimits = {
+  ...objectLimits(20_000),
+  schemas: 1_000,
+  schemaBytes: 32 << 20,
+  packages: 200,
+  agents: 64,
+  calls: 64,
+}
+
+/** So many objects, with values of 4 KiB each on average. */
+export function objectLimits(objects: number): Pick<ConsoleLimits, 'objects' | 'objectBytes'> {
+  return { objects, objectBytes: objects * 4_096 }
+}
 
 export interface ConsoleEvents {
   /** Called once for each class. */
@@ -79,6 +95,8 @@ export function newCounters() {
     unanswered: 0,
     /** Objects, schemas, packages, agents and requests beyond the limits. */
     objectsFull: 0,
+    /** Objects whose values are too large, together with those of all others. */
+    bytesFull: 0,
     schemasFull: 0,
     packagesFull: 0,
     agentsFull: 0,

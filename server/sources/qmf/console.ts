@@ -8,6 +8,7 @@ import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import type { AmqpDelivery, AmqpRefusal } from '../../../protocol/amqp/session.ts'
 import type {
   ClassKey,
+  DecodeSteps,
   ObjectId,
   QmfMessage,
   QmfValue,
@@ -16,6 +17,7 @@ import type {
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { Steps } from '../../core/fair-work.ts'
 import { ConsoleBindings } from './bindings.ts'
 import {
   type CallResult,
@@ -84,6 +86,8 @@ export class Console {
   readonly #refusedClasses: ReadonlySet<string>
   /** The classes that have objects, as `classText` gives them. */
   readonly #classes = new Set<string>()
+  /** What was pushed and is not handled yet: messages of AMQP, and perhaps the end of the connection. */
+  readonly #arrived: Steps<void>[] = []
   #state: 'opening' | 'open' | 'discovered' | 'ready' | 'closed' = 'opening'
   /** The monotonic time when the session has to be open. */
   readonly #openByMs: number
@@ -115,10 +119,17 @@ export class Console {
       maxCalls: limits.calls,
     })
     this.#requests = requests
-    this.#discovery = new Discovery({ requests, cache, limits, counters, learned: (schema) => this.#learned(schema) })
+    this.#discovery = new Discovery({
+      requests,
+      cache,
+      limits,
+      counters,
+      learned: (schema) => events.learned(schema),
+      offered: (agent, schema) => this.#offered(agent, schema),
+    })
     this.#objects = new KnownObjects({
       own: { session, queues: [replies, topics] },
-      limit: limits.objects,
+      limits,
       counters,
       sampled: (sample, schema) => {
         this.#events.object(sample)
@@ -143,14 +154,24 @@ export class Console {
     })
     this.#link = connect({
       opened: ({ serverProperties }) => this.#opened(serverProperties),
-      delivered: (delivery) => this.#delivered(delivery),
-      closed: (reason, refusal) => this.#closed(reason, refusal),
+      delivered: (delivery) => this.#arrived.push(this.#delivered(delivery)),
+      closed: (reason, refusal) => {
+        if (this.#arrived.length === 0) this.#closed(reason, refusal)
+        else this.#arrived.push(this.#lastly(() => this.#closed(reason, refusal)))
+      },
     })
     this.#link.start()
   }
 
   push(bytes: Uint8Array): void {
     if (!this.#isClosed) this.#link.push(bytes)
+  }
+
+  /** Handles the next QMF message of what was pushed. Returns whether there are more. */
+  work(): boolean {
+    const [next] = this.#arrived
+    if (next?.next().done === true) this.#arrived.shift()
+    return this.#arrived.length > 0
   }
 
   /** Call it every second. */
@@ -252,7 +273,10 @@ export class Console {
   }
 
   #poll(nowMs: number): void {
-    if (nowMs - this.#tickedMs <= LATE_TICK_MS) this.#requests.tick(nowMs)
+    if (nowMs - this.#tickedMs <= LATE_TICK_MS) {
+      this.#requests.tick(nowMs)
+      for (const agent of this.#polling.removeSilent(nowMs)) this.#discovery.removeAgent(agent)
+    }
     this.#tickedMs = nowMs
     if (this.#isClosed || this.#speakOther(this.#choice.tick(nowMs))) return
     this.#polling.tick(nowMs)
@@ -268,7 +292,12 @@ export class Console {
     this.#roundDueMs = nowMs + ROUND_INTERVAL_MS
   }
 
-  #delivered(delivery: AmqpDelivery): void {
+  *#lastly(end: () => void): Steps<void> {
+    yield
+    end()
+  }
+
+  *#delivered(delivery: AmqpDelivery): Steps<void> {
     this.#counters.transfers++
     const received = this.#wire.receive(delivery)
     if (received === undefined) {
@@ -276,23 +305,31 @@ export class Console {
       return
     }
     const nowMs = this.#clock.monotonicMs()
-    const { messages, stopped, sender } = received
-    if (sender?.isHeartbeat) this.#choice.heard(sender.agent, nowMs)
-    this.#counters.messages += messages.length
-    for (const message of deletionsLast(messages)) {
-      if (this.#isClosed) return
-      this.#receive(message, sender, nowMs)
+    const { from, sign } = received
+    if (sign?.isHeartbeat) this.#choice.heard(sign.agent, nowMs)
+    if (sign?.run !== undefined && this.#polling.heard(sign.agent, sign.run, nowMs)) {
+      this.#discovery.addAgent(sign.agent)
     }
-    if (this.#isClosed) return
+    const messages = deletionsLast(received.messages)
+    let next = messages.next()
+    for (; next.done !== true; next = messages.next()) {
+      this.#counters.messages++
+      this.#receive(next.value, sign, nowMs)
+      yield
+      if (this.#isClosed) return
+    }
+    const stopped = next.value
     if (stopped !== undefined) {
       countStop(this.#counters, stopped)
-      if (stopped.reason === 'unknown-class' && stopped.key !== undefined) this.#discovery.addClass(stopped.key)
+      if (stopped.reason === 'unknown-class' && stopped.key !== undefined) {
+        this.#discovery.addClass(stopped.key, from, stopped.op === 'e' ? 'event' : 'table')
+      }
       if (stopped.op !== undefined) this.#requests.answerUnreadable(stopped.sequence ?? 0, stopped.op)
     }
     this.#flush()
   }
 
-  #receive(message: QmfMessage, sender: AgentSign | undefined, nowMs: number): void {
+  #receive(message: QmfMessage, sign: AgentSign | undefined, nowMs: number): void {
     switch (message.op) {
       case 'g':
         if (this.#requests.answer(message, nowMs)) {
@@ -312,9 +349,9 @@ export class Console {
         break
       }
       case 'h':
-        if (sender === undefined) break
-        this.#polling.heartbeat(sender.agent, message.time, nowMs)
-        if (sender.agent === this.#wire.broker) this.#events.heartbeat(message.time)
+        if (sign === undefined) break
+        this.#polling.heartbeat(sign.agent, message.time, nowMs)
+        if (sign.agent === this.#wire.broker) this.#events.heartbeat(message.time)
         break
       default:
         if (message.op === 'p' && message.sequence === 0) this.#discovery.packageIndicated(message.packageName)
@@ -328,12 +365,13 @@ export class Console {
     if (schema?.kind === 'table') this.#objects.receive(sample, schema)
   }
 
-  #learned(schema: Schema): void {
-    const className = classText(schema.key)
-    if (schema.kind === 'table') this.#classes.add(className)
-    this.#events.learned(schema)
-    if (schema.kind === 'table' && (this.#state === 'discovered' || this.#state === 'ready')) {
-      this.#polling.requestClass(className)
+  #offered(agent: string, { kind, key }: Schema): void {
+    if (kind !== 'table') return
+    const className = classText(key)
+    if (agent !== 'broker') this.#polling.offered(agent, className)
+    else {
+      this.#classes.add(className)
+      if (this.#state === 'discovered' || this.#state === 'ready') this.#polling.requestClass(className)
     }
   }
 
@@ -365,6 +403,7 @@ export class Console {
     if (this.#isClosed) return
     this.#choice.ended()
     this.#state = 'closed'
+    this.#arrived.length = 0
     this.#requests.close()
     this.#events.down(reason, isProgress)
   }
@@ -374,13 +413,19 @@ export class Console {
  * Puts the last statistics of a deleted object before its last properties, which end it: brokers send them in the other
  * order. All other messages keep their places.
  */
-export function deletionsLast(messages: readonly QmfMessage[]): readonly QmfMessage[] {
-  const ordered = [...messages]
-  for (let at = 1; at < ordered.length; at++) {
-    const [end, last] = [ordered[at - 1], ordered[at]]
-    if (end?.op !== 'c' || last?.op !== 'i' || end.header.deleted === 0n || end.header.id !== last.header.id) continue
-    ordered[at - 1] = last
-    ordered[at] = end
+export function* deletionsLast(messages: DecodeSteps): DecodeSteps {
+  /** Properties of a deleted object. */
+  let end: Extract<QmfMessage, { op: 'c' }> | undefined
+  for (;;) {
+    const { done, value } = messages.next()
+    if (end !== undefined && done !== true && value.op === 'i' && value.header.id === end.header.id) {
+      yield value
+      continue
+    }
+    if (end !== undefined) yield end
+    end = undefined
+    if (done === true) return value
+    if (value.op === 'c' && value.header.deleted !== 0n) end = value
+    else yield value
   }
-  return ordered
 }

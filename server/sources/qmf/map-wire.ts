@@ -11,7 +11,8 @@ import { REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
 import { outputsOf } from '../../../protocol/qmf/schema.ts'
 import {
   type ClassKey,
-  type Decoded,
+  type DecodeSteps,
+  type DecodeStop,
   type ObjectId,
   type QmfMessage,
   QmfStatus,
@@ -23,6 +24,7 @@ import {
   decodeMapMessage,
   encodeMapRequest,
   MAP_APP_ID,
+  type MapEvent,
   type MapMessage,
   type MapObject,
   type MapRequest,
@@ -32,7 +34,14 @@ import {
 } from '../../../protocol/qmf/v2/messages.ts'
 import { mapValues, sampleOf } from '../../../protocol/qmf/v2/values.ts'
 import { agentObjectId } from './addresses.ts'
-import { BytesWire, type QmfWire, type QueueBinding, type WireDelivery, type WireRequest } from './wire.ts'
+import {
+  type AgentSign,
+  BytesWire,
+  type QmfWire,
+  type QueueBinding,
+  type WireDelivery,
+  type WireRequest,
+} from './wire.ts'
 
 /** The address of the broker, which also calls itself so in most answers. */
 const BROKER = 'broker'
@@ -114,18 +123,22 @@ export class MapWire implements QmfWire {
   receive(delivery: AmqpDelivery): WireDelivery | undefined {
     if (delivery.appId !== MAP_APP_ID) {
       const received = this.#bytes.receive(delivery)
-      return BROADCAST_TWICE.test(delivery.routingKey) ? { ...received, messages: [] } : received
+      if (received === undefined) return undefined
+      const { messages, sign } = received
+      return {
+        messages: BROADCAST_TWICE.test(delivery.routingKey) ? none() : messages,
+        from: BROKER,
+        ...(sign && { sign }),
+      }
     }
     try {
       const message = decodeMapMessage(delivery)
-      return message === undefined ? { messages: [] } : this.#translated(message)
+      if (message === undefined) return { messages: none(), from: BROKER }
+      const sign = this.#signOf(message)
+      const from = this.#agentOf(message.agent)
+      return { messages: this.#read(message, from, delivery), from, ...(sign && { sign }) }
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      const sequence = Number(delivery.correlationId ?? 0)
-      // Whatever it answers: the end of an answer, or a part of it.
-      const op = delivery.headers.has('partial') ? 'g' : 'z'
-      const { message: detail, offset = 0 } = error
-      return { messages: [], stopped: { reason: 'malformed', detail, offset, op, sequence } }
+      return { messages: none(stopOf(error, delivery)), from: BROKER }
     }
   }
 
@@ -141,71 +154,90 @@ export class MapWire implements QmfWire {
     return { ...request, transfer: { ...request.transfer, exchange: DIRECT_EXCHANGE }, isJoinable: false }
   }
 
-  #translated(message: MapMessage): WireDelivery {
+  #signOf(message: MapMessage): AgentSign | undefined {
+    if (message.op !== 'located' && message.op !== 'heartbeat') return undefined
+    const { name, epoch, interval } = message.status
+    const agent = this.#agentOf(name)
+    const sign = { agent, isHeartbeat: message.op === 'heartbeat' }
+    return agent === BROKER ? sign : { ...sign, run: { epoch, intervalMs: interval * 1_000 } }
+  }
+
+  *#read(message: MapMessage, from: string, delivery: AmqpDelivery): DecodeSteps {
+    try {
+      return yield* this.#translated(message, from)
+    } catch (error) {
+      return stopOf(error, delivery)
+    }
+  }
+
+  *#translated(message: MapMessage, from: string): DecodeSteps {
     const sequence = Number(message.correlationId ?? 0)
-    const agent = this.#agentOf(message.agent)
     const end: QmfMessage = { op: 'z', sequence, code: 0, text: 'OK' }
     switch (message.op) {
-      case 'located': {
-        const { name, epoch } = message.status
-        const sender = { agent: this.#agentOf(name), epoch, isHeartbeat: false }
-        return { sender, messages: sender.agent === BROKER ? [{ op: 'b', sequence, brokerId: name }] : [] }
-      }
-      case 'heartbeat': {
-        const { name, epoch, time } = message.status
-        const sender = { agent: this.#agentOf(name), epoch, isHeartbeat: true }
-        return { sender, messages: [{ op: 'h', sequence: 0, time }] }
-      }
+      case 'located':
+        if (this.#agentOf(message.status.name) !== BROKER) return undefined
+        return yield* only({ op: 'b', sequence, brokerId: message.status.name })
+      case 'heartbeat':
+        return yield* only({ op: 'h', sequence: 0, time: message.status.time })
       case 'data':
-        return this.#objects(message.objects, agent, (object) => changesOf(object))
+        return yield* this.#objects(message.objects, from, changesOf)
       case 'objects': {
-        const { messages, ...rest } = this.#objects(message.objects, agent, (object) => answersOf(object, sequence))
-        return { messages: message.isPartial ? messages : [...messages, end], ...rest }
+        const unknown = yield* this.#objects(message.objects, from, (object) => answersOf(object, sequence))
+        if (!message.isPartial) yield end
+        return unknown
       }
-      case 'classes': {
-        const classes = message.classes.map((one) => ({ op: 'q', sequence, ...one }) as const)
-        return { messages: message.isPartial ? classes : [...classes, end] }
-      }
+      case 'classes':
+        for (const one of message.classes) yield { op: 'q', sequence, ...one }
+        if (!message.isPartial) yield end
+        return undefined
       case 'schemas': {
         const [schema] = message.schemas
-        return { messages: [schema === undefined ? end : { op: 's', sequence, schema }] }
+        return yield* only(schema === undefined ? end : { op: 's', sequence, schema })
       }
       case 'event':
-        return {
-          messages: message.events.flatMap(({ key, time, severity, values }): QmfMessage[] => {
-            const schema = this.#lookup.schema(key)
-            if (schema?.kind !== 'event') return []
-            return [{ op: 'e', sequence: 0, key, time, severity, arguments: mapValues(schema.arguments, values) }]
-          }),
-        }
+        return yield* this.#happened(message.events)
       case 'result': {
         const method = this.#lookup.method(sequence)
         const values = mapValues(method === undefined ? [] : outputsOf(method), message.arguments)
-        return { messages: [{ op: 'm', sequence, status: QmfStatus.OK, text: 'OK', arguments: values }] }
+        return yield* only({ op: 'm', sequence, status: QmfStatus.OK, text: 'OK', arguments: values })
       }
       case 'exception': {
         const { text } = message
         // 0 would be a success; some agents give no code at all.
         const code = Number(message.code ?? 0n) || QmfStatus.EXCEPTION
         const isCall = this.#lookup.method(sequence) !== undefined
-        if (isCall) return { messages: [{ op: 'm', sequence, status: code, text, arguments: [] }] }
-        return { messages: [{ op: 'z', sequence, code, text }] }
+        if (isCall) return yield* only({ op: 'm', sequence, status: code, text, arguments: [] })
+        return yield* only({ op: 'z', sequence, code, text })
       }
     }
   }
 
-  #objects(objects: readonly MapObject[], agent: string, read: (sample: MapObjectSample) => QmfMessage[]): Decoded {
+  *#objects(
+    objects: Iterable<MapObject>,
+    agent: string,
+    read: (sample: MapObjectSample) => readonly QmfMessage[],
+  ): DecodeSteps {
     let unknown: ClassKey | undefined
-    const messages = objects.flatMap((object) => {
+    for (const object of objects) {
       const schema = this.#lookup.schema(object.key)
       if (schema === undefined) unknown ??= object.key
-      if (schema?.kind !== 'table' || object.id === undefined) return []
+      if (schema?.kind !== 'table' || object.id === undefined) continue
       const { key, sampled = this.#nowNs(), created = 0n, deleted } = object
       const header = { key, sampled, created, deleted, id: idOf(object.id, agent) }
-      return read({ header, ...sampleOf(schema, object.values) })
-    })
-    if (unknown === undefined) return { messages }
-    return { messages, stopped: { reason: 'unknown-class', detail: 'an unknown class', offset: 0, key: unknown } }
+      yield* read({ header, ...sampleOf(schema, object.values) })
+    }
+    return unknown && unknownClass(unknown, 'c')
+  }
+
+  *#happened(events: Iterable<MapEvent>): DecodeSteps {
+    let unknown: ClassKey | undefined
+    for (const { key, time, severity, values } of events) {
+      const schema = this.#lookup.schema(key)
+      if (schema === undefined) unknown ??= key
+      if (schema?.kind !== 'event') continue
+      yield { op: 'e', sequence: 0, key, time, severity, arguments: mapValues(schema.arguments, values) }
+    }
+    return unknown && unknownClass(unknown, 'e')
   }
 
   #agentOf(name: string): string {
@@ -214,16 +246,38 @@ export class MapWire implements QmfWire {
   }
 }
 
+function* none(stopped?: DecodeStop): DecodeSteps {
+  yield* []
+  return stopped
+}
+
+function* only(message: QmfMessage): DecodeSteps {
+  yield message
+  return undefined
+}
+
+function unknownClass(key: ClassKey, op: string): DecodeStop {
+  return { reason: 'unknown-class', detail: 'an unknown class', offset: 0, key, op }
+}
+
+function stopOf(error: unknown, { correlationId, headers }: AmqpDelivery): DecodeStop {
+  if (!(error instanceof ProtocolError)) throw error
+  const { message: detail, offset = 0 } = error
+  // Whatever it answers: the end of an answer, or a part of it.
+  const op = headers.has('partial') ? 'g' : 'z'
+  return { reason: 'malformed', detail, offset, op, sequence: Number(correlationId ?? 0) }
+}
+
 type MapObjectSample = { readonly header: Extract<QmfMessage, { op: 'c' }>['header'] } & ReturnType<typeof sampleOf>
 
-function changesOf({ header, properties, statistics }: MapObjectSample): QmfMessage[] {
+function changesOf({ header, properties, statistics }: MapObjectSample): readonly QmfMessage[] {
   return [
     ...(properties === undefined ? [] : [{ op: 'c', sequence: 0, header, properties } as const]),
     ...(statistics === undefined ? [] : [{ op: 'i', sequence: 0, header, statistics } as const]),
   ]
 }
 
-function answersOf({ header, properties, statistics = [] }: MapObjectSample, sequence: number): QmfMessage[] {
+function answersOf({ header, properties, statistics = [] }: MapObjectSample, sequence: number): readonly QmfMessage[] {
   return properties === undefined ? [] : [{ op: 'g', sequence, header, properties, statistics }]
 }
 

@@ -10,6 +10,7 @@ import type { ConsoleLimits, ObjectSample, QmfCounters } from './console-events.
 import { classText } from './discovery.ts'
 import { itemValue, type KnownObjects } from './objects.ts'
 import type { QmfRequests } from './requests.ts'
+import type { AgentRun } from './wire.ts'
 
 /** These classes come first: they tell the console's own objects from others, and reveal other agents. */
 const FIRST = ofBroker('session', 'queue', 'agent', 'connection')
@@ -34,6 +35,8 @@ const MISSING_HEARTBEATS = 3
 const FIRST_SILENCE_MS = 30_000
 const MIN_SILENCE_MS = 10_000
 const MAX_SILENCE_MS = 600_000
+/** The limit for remembered classes that a broker refuses. */
+const MAX_REFUSED = 1_000
 
 /**
  * An agent of the broker, or the broker itself. If heartbeats come, changes are broadcast too and nothing has to be
@@ -43,18 +46,28 @@ class RemoteAgent {
   /** See `QmfWire`. */
   readonly address: string
   readonly isBroker: boolean
+  /** Of an agent that speaks v2 only; undefined for others. */
+  readonly run: AgentRun | undefined
+  /** The classes that it has. */
+  readonly classes: ReadonlySet<string>
+  /** By class. */
+  readonly polled = new Map<string, PolledClass>()
   /** True after a request without an answer. */
   isSilent = false
-  /** False if it is known not to broadcast; qpidd sends heartbeats in that case too. */
-  publishes = true
+  /** False if it is known not to broadcast; qpidd sends heartbeats in that case too, and agents of v2 always do. */
+  publishes: boolean
   /** The time of the last heartbeat, in nanoseconds since 1970. Everything that had changed was broadcast before it. */
   broadcastUntil = 0n
   #lastMs = Number.NEGATIVE_INFINITY
-  #periodMs = FIRST_SILENCE_MS / MISSING_HEARTBEATS
+  #periodMs: number
 
-  constructor(address: string, isBroker: boolean) {
+  constructor(address: string, classes: ReadonlySet<string>, { isBroker = false, run }: AgentFacts = {}) {
     this.address = address
     this.isBroker = isBroker
+    this.run = run
+    this.classes = classes
+    this.publishes = run === undefined
+    this.#periodMs = run?.intervalMs ?? FIRST_SILENCE_MS / MISSING_HEARTBEATS
   }
 
   heartbeat(time: bigint, nowMs: number): void {
@@ -64,10 +77,16 @@ class RemoteAgent {
   }
 
   isBroadcasting(nowMs: number): boolean {
+    return this.publishes && this.isHeard(nowMs)
+  }
+
+  isHeard(nowMs: number): boolean {
     const silenceMs = Math.min(Math.max(this.#periodMs * MISSING_HEARTBEATS, MIN_SILENCE_MS), MAX_SILENCE_MS)
-    return this.publishes && nowMs - this.#lastMs <= silenceMs
+    return nowMs - this.#lastMs <= silenceMs
   }
 }
+
+type AgentFacts = { readonly isBroker?: boolean; readonly run?: AgentRun }
 
 /** A class of an agent that was requested at least once. */
 interface PolledClass {
@@ -88,7 +107,7 @@ export interface PollingOptions {
   readonly intervalMs: number
   readonly limits: Pick<ConsoleLimits, 'agents'>
   readonly counters: QmfCounters
-  /** The classes that have objects. */
+  /** The classes of the broker that have objects. */
   readonly classes: ReadonlySet<string>
   /** The names of classes that the broker refuses to send, whatever their package: they are not requested. */
   readonly refused: Set<string>
@@ -105,7 +124,6 @@ export class Polling {
   /** The addresses of agents by the ids of the objects that represent them. */
   readonly #agentObjects = new Map<string, string>()
   readonly #wanted = new Set<string>()
-  readonly #polled = new Map<string, PolledClass>()
   /** When the first round began; undefined before. */
   #startedMs: number | undefined
   #open = 0
@@ -113,7 +131,7 @@ export class Polling {
 
   constructor(options: PollingOptions) {
     this.#options = options
-    this.#broker = new RemoteAgent(options.broker, true)
+    this.#broker = new RemoteAgent(options.broker, options.classes, { isBroker: true })
     this.#agents.set(options.broker, this.#broker)
   }
 
@@ -121,8 +139,8 @@ export class Polling {
   want(className: string, isWanted: boolean): void {
     if (!isWanted) {
       this.#wanted.delete(className)
-      for (const address of this.#agents.keys()) {
-        const polled = this.#polled.get(`${address} ${className}`)
+      for (const agent of this.#agents.values()) {
+        const polled = agent.polled.get(className)
         if (polled !== undefined) Object.assign(polled, { isFollowed: false, isContested: false })
       }
     } else if (!this.#wanted.has(className)) {
@@ -133,6 +151,32 @@ export class Polling {
 
   heartbeat(address: string, time: bigint, nowMs: number): void {
     this.#agents.get(address)?.heartbeat(time, nowMs)
+  }
+
+  /** An agent that speaks v2 only gave a sign of life. Returns whether it is new, or runs anew: its classes are unknown. */
+  heard(address: string, run: AgentRun, nowMs: number): boolean {
+    const known = this.#agents.get(address)
+    if (known !== undefined && known.run?.epoch === run.epoch) return false
+    if (known !== undefined && known.run === undefined) return false
+    this.#removeAgent(address)
+    const agent = this.#addAgent(address, new Set(), run)
+    agent?.heartbeat(0n, nowMs)
+    return agent !== undefined
+  }
+
+  /** The agent has a class, which is requested from now on. */
+  offered(address: string, className: string): void {
+    const agent = this.#agents.get(address)
+    if (agent?.run === undefined || agent.classes.has(className)) return
+    ;(agent.classes as Set<string>).add(className)
+    this.#request(agent, className, this.#done !== undefined)
+  }
+
+  /** Removes the agents that speak v2 only and are silent, and returns their addresses. */
+  removeSilent(nowMs: number): readonly string[] {
+    const silent = [...this.#agents.values()].filter((agent) => agent.run !== undefined && !agent.isHeard(nowMs))
+    for (const { address } of silent) this.#removeAgent(address)
+    return silent.map(({ address }) => address)
   }
 
   /** False if the broker has sent no heartbeat for so long that it does not broadcast, and sends no events either. */
@@ -148,9 +192,8 @@ export class Polling {
    * from now on.
    */
   compare({ id, key, sampled }: ObjectHeader, latest: bigint | undefined): void {
-    const address = agentOf(id)
-    const agent = this.#agents.get(address)
-    const polled = this.#polled.get(`${address} ${classText(key)}`)
+    const agent = this.#agents.get(agentOf(id))
+    const polled = agent?.polled.get(classText(key))
     if (agent === undefined || latest === undefined || polled?.isFollowed !== true) return
     if (sampled > latest && sampled < agent.broadcastUntil) polled.isContested = true
   }
@@ -162,8 +205,10 @@ export class Polling {
   refuse({ code, text }: AmqpRefusal): string | undefined {
     const { refused } = this.#options
     const className = code === UNAUTHORIZED ? REFUSED_QUERY.exec(text)?.[1] : undefined
-    if (className === undefined || refused.has(className)) return undefined
-    const isPending = [...this.#polled].some(([key, { isRequested }]) => isRequested && key.endsWith(`\0${className}`))
+    if (className === undefined || refused.has(className) || refused.size >= MAX_REFUSED) return undefined
+    const isPending = [...this.#agents.values()].some(({ polled }) => {
+      return [...polled].some(([name, { isRequested }]) => isRequested && name.endsWith(`\0${className}`))
+    })
     if (!isPending) return undefined
     refused.add(className)
     return className
@@ -180,7 +225,7 @@ export class Polling {
     return [...this.#agents.values()].flatMap((agent) => {
       if (!agent.isBroker && (agent.isSilent || !objects.has(agent.address, className))) return []
       if (!isWanted && this.#isDue(agent, className, nowMs(), REFRESHED_MS)) this.#request(agent, className)
-      const polled = this.#polled.get(`${agent.address} ${className}`)
+      const polled = agent.polled.get(className)
       return polled?.isRequested && !polled.isFollowed
         ? new Promise<void>((resolve) => polled.readers.push(resolve))
         : []
@@ -199,7 +244,7 @@ export class Polling {
       if (typeof brokerBank !== 'number' || typeof agentBank !== 'number') return
       const address = addressOfBanks(`${brokerBank}.${agentBank}`)
       this.#agentObjects.set(header.id, address)
-      this.#addAgent(address)
+      this.#addAgent(address, this.#options.classes)
     }
   }
 
@@ -216,9 +261,9 @@ export class Polling {
 
   /** Requests a class of an agent that has an unknown object of it, as often as if the class were polled. */
   requestUnknown(address: string, className: string): void {
-    const { nowMs, classes, intervalMs } = this.#options
+    const { nowMs, intervalMs } = this.#options
     const agent = this.#agents.get(address)
-    if (agent !== undefined && classes.has(className) && this.#isDue(agent, className, nowMs(), intervalMs)) {
+    if (agent?.classes.has(className) === true && this.#isDue(agent, className, nowMs(), intervalMs)) {
       this.#request(agent, className)
     }
   }
@@ -235,12 +280,10 @@ export class Polling {
       if (FIRST.includes(name)) return FIRST.indexOf(name)
       return LAST.includes(name) ? FIRST.length + 1 : FIRST.length
     }
-    const classes = [...this.#options.classes].sort((a, b) => rank(a) - rank(b))
     this.#open++
     for (const agent of [...this.#agents.values()]) {
-      const missing = classes.filter(
-        (name) => !this.#polled.has(`${agent.address} ${name}`) || !this.#isPolled(agent, name),
-      )
+      const classes = [...agent.classes].sort((a, b) => rank(a) - rank(b))
+      const missing = classes.filter((name) => !agent.polled.has(name) || !this.#isPolled(agent, name))
       const requested = agent.isSilent && !agent.isBroker ? missing.slice(0, 1) : missing
       for (const name of requested) this.#request(agent, name, true)
     }
@@ -250,11 +293,13 @@ export class Polling {
   /** Call it about every second. */
   tick(nowMs: number): void {
     const { intervalMs } = this.#options
-    for (const polled of this.#polled.values()) if (nowMs >= polled.requestedMs + MAX_REFRESH_MS) answerReaders(polled)
     for (const agent of this.#agents.values()) {
+      for (const polled of agent.polled.values()) {
+        if (nowMs >= polled.requestedMs + MAX_REFRESH_MS) answerReaders(polled)
+      }
       const isBroadcasting = agent.isBroadcasting(nowMs)
       for (const className of this.#wanted) {
-        const isContested = this.#polled.get(`${agent.address} ${className}`)?.isContested === true
+        const isContested = agent.polled.get(className)?.isContested === true
         const everyMs = isBroadcasting && !isContested ? TRUSTED_MS : intervalMs
         if (this.#isPolled(agent, className) && this.#isDue(agent, className, nowMs, everyMs)) {
           this.#request(agent, className)
@@ -263,21 +308,26 @@ export class Polling {
     }
   }
 
-  #addAgent(address: string): void {
-    const { counters, limits, classes } = this.#options
-    if (this.#agents.has(address)) return
+  /** Returns undefined if the agent is known, or there is no room for it. */
+  #addAgent(address: string, classes: ReadonlySet<string>, run?: AgentRun): RemoteAgent | undefined {
+    const { counters, limits } = this.#options
+    if (this.#agents.has(address)) return undefined
     if (this.#agents.size >= limits.agents) {
       counters.agentsFull++
-      return
+      return undefined
     }
-    const agent = new RemoteAgent(address, false)
+    const agent = new RemoteAgent(address, classes, run && { run })
     this.#agents.set(address, agent)
     for (const className of classes) this.#request(agent, className, this.#done !== undefined)
+    return agent
   }
 
   #removeAgent(address: string): void {
-    if (address === this.#broker.address || !this.#agents.delete(address)) return
-    for (const key of [...this.#polled.keys()]) if (key.startsWith(`${address} `)) this.#polled.delete(key)
+    const agent = this.#agents.get(address)
+    if (agent === undefined || agent.isBroker) return
+    this.#agents.delete(address)
+    this.#options.requests.drop(address)
+    for (const polled of agent.polled.values()) answerReaders(polled)
     this.#options.objects.removeAgent(address)
   }
 
@@ -287,7 +337,7 @@ export class Polling {
   }
 
   #isDue(agent: RemoteAgent, className: string, nowMs: number, everyMs: number): boolean {
-    const polled = this.#polled.get(`${agent.address} ${className}`)
+    const polled = agent.polled.get(className)
     return polled === undefined || nowMs >= polled.requestedMs + everyMs
   }
 
@@ -295,10 +345,9 @@ export class Polling {
     const { requests, objects, refused, nowMs } = this.#options
     const [packageName = '', name = ''] = className.split('\0')
     // The first round comes before everything else: it tells the console's own objects from others.
-    if (this.#startedMs === undefined || refused.has(name)) return
-    const key = `${agent.address} ${className}`
-    const polled = this.#polled.get(key) ?? newPolled()
-    this.#polled.set(key, polled)
+    if (this.#startedMs === undefined || refused.has(name) || !agent.classes.has(className)) return
+    const polled = agent.polled.get(className) ?? newPolled()
+    agent.polled.set(className, polled)
     if (polled.isRequested) return
     polled.requestedMs = nowMs()
     const { mark } = objects

@@ -47,7 +47,8 @@ export interface MethodCall {
 interface Pending {
   readonly request: QmfRequest
   readonly message: QmfMessage
-  readonly encoded: WireRequest
+  /** Undefined until it is sent. */
+  encoded: WireRequest | undefined
   deadlineMs: number
   isIncomplete: boolean
 }
@@ -91,22 +92,20 @@ export class QmfRequests {
   }
 
   /**
-   * Queues a request for the next `flush`. Returns the reason, for people, if it cannot; `ended` is not called then.
+   * Queues a request for the next `flush`. Returns the reason, for people, if it cannot; `ended` is not called then. Only
+   * an urgent one is encoded at once, so that very many cost little before they are sent.
    */
   ask(request: QmfRequest): string | undefined {
-    // 0 is the sequence of unsolicited messages.
-    this.#sequence = (this.#sequence % 0xffff_ffff) + 1
-    const message = request.message(this.#sequence)
-    const encoded = this.#encoded(message, request.to)
-    if (typeof encoded === 'string') {
-      // The caller of a method is informed; all other messages consist of names that the broker itself gave.
-      if (!request.isUrgent) this.#counters.malformed++
-      return encoded
-    }
     if (this.#waiting >= MAX_WAITING && !request.isUrgent) {
       this.#counters.requestsFull++
       return 'too many requests are waiting to be sent'
     }
+    // 0 is the sequence of unsolicited messages.
+    this.#sequence = (this.#sequence % 0xffff_ffff) + 1
+    const message = request.message(this.#sequence)
+    const encoded = request.isUrgent ? this.#encoded(message, request.to) : undefined
+    // The caller of a method is informed.
+    if (typeof encoded === 'string') return encoded
     const { waiting } = this.#queueOf(request.to)
     const pending: Pending = { request, message, encoded, deadlineMs: 0, isIncomplete: false }
     if (request.isUrgent) waiting.unshift(pending)
@@ -147,19 +146,37 @@ export class QmfRequests {
   }
 
   flush(nowMs: number): void {
-    for (const queue of this.#queues.values()) {
-      const sent: Pending[] = []
-      while (queue.waiting[0]?.request.isUrgent || queue.sent + sent.length < MAX_SENT) {
+    for (const [address, queue] of this.#queues) {
+      const sent: WireRequest[] = []
+      while (queue.waiting[0]?.request.isUrgent || queue.sent < MAX_SENT) {
         const pending = queue.waiting.shift()
         if (pending === undefined) break
         this.#waiting--
+        const encoded = pending.encoded ?? this.#encoded(pending.message, address)
+        if (typeof encoded === 'string') {
+          // It consists of names that the broker itself gave.
+          this.#counters.malformed++
+          pending.request.ended('refused')
+          continue
+        }
         this.#extend(pending, nowMs)
         this.#sent.set(pending.message.sequence, pending)
-        sent.push(pending)
+        queue.sent++
+        sent.push(encoded)
       }
-      queue.sent += sent.length
       for (const request of joined(sent)) this.#send(request)
+      if (queue.sent === 0 && queue.waiting.length === 0) this.#queues.delete(address)
     }
+  }
+
+  /** Refuses the requests to an address that were not sent yet. */
+  drop(address: string): void {
+    const queue = this.#queues.get(address)
+    if (queue === undefined) return
+    const dropped = queue.waiting.splice(0)
+    this.#waiting -= dropped.length
+    if (queue.sent === 0) this.#queues.delete(address)
+    for (const { request } of dropped) request.ended('refused')
   }
 
   /** Returns false if the message answers no pending request. */
@@ -250,18 +267,18 @@ export class QmfRequests {
 }
 
 /** Puts requests to one address into as few bodies as it can read. */
-function joined(pending: readonly Pending[]): readonly Pick<WireRequest, 'transfer' | 'body'>[] {
+function joined(encoded: readonly WireRequest[]): readonly Pick<WireRequest, 'transfer' | 'body'>[] {
   const packer = new BodyPacker()
   const requests: Pick<WireRequest, 'transfer' | 'body'>[] = []
   let joinable: WireRequest | undefined
   const push = (body: Uint8Array | undefined): void => {
     if (body !== undefined && joinable !== undefined) requests.push({ transfer: joinable.transfer, body })
   }
-  for (const { encoded } of pending) {
-    if (encoded.isJoinable) {
-      push(packer.add(encoded.body))
-      joinable = encoded
-    } else requests.push(encoded)
+  for (const request of encoded) {
+    if (request.isJoinable) {
+      push(packer.add(request.body))
+      joinable = request
+    } else requests.push(request)
   }
   push(packer.rest())
   return requests

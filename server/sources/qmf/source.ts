@@ -12,7 +12,7 @@ import type { QmfBroker } from './broker.ts'
 import { type BrokerHandlerFactory, BrokerLink, type BrokerLinkOptions } from './broker-link.ts'
 import { formatBroker, type QmfTable, type qmfSection } from './config.ts'
 import { Console } from './console.ts'
-import { consoleLimits } from './console-events.ts'
+import { consoleLimits, objectLimits } from './console-events.ts'
 import { QmfControls } from './controls/controls.ts'
 import { SchemaCache } from './discovery.ts'
 import { QmfSensor } from './sensor.ts'
@@ -118,7 +118,7 @@ function consoleFactory(
         intervalMs: table.intervalMs,
         cache,
         refusedClasses,
-        limits: { ...consoleLimits, objects: table.maxObjects },
+        limits: { ...consoleLimits, ...objectLimits(table.maxObjects) },
         counters: sensor.counters,
         clock,
         connect,

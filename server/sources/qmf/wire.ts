@@ -5,8 +5,8 @@
 import type { AmqpTransfer } from '../../../protocol/amqp/client.ts'
 import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import type { AmqpDelivery } from '../../../protocol/amqp/session.ts'
-import { decodeBody, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
-import type { Decoded, QmfMessage, Schema, SchemaLookup } from '../../../protocol/qmf/types.ts'
+import { decodeSteps, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
+import type { DecodeSteps, QmfMessage, Schema, SchemaLookup } from '../../../protocol/qmf/types.ts'
 import { MAP_APP_ID } from '../../../protocol/qmf/v2/messages.ts'
 import { addressOfBanks, BROKER_PACKAGE } from './addresses.ts'
 
@@ -24,17 +24,27 @@ export interface WireRequest {
   readonly isJoinable: boolean
 }
 
-export interface WireDelivery extends Decoded {
-  /** The sender of a heartbeat, or of an answer to a locate. */
-  readonly sender?: AgentSign
+export interface WireDelivery {
+  readonly messages: DecodeSteps
+  /** The address of the sender. */
+  readonly from: string
+  /** In heartbeats, and in answers to a locate. */
+  readonly sign?: AgentSign
 }
 
 /** A sign of life. */
 export interface AgentSign {
   readonly agent: string
-  /** Counts the runs of the agent; undefined in v1. */
-  readonly epoch?: bigint
   readonly isHeartbeat: boolean
+  /** Of an agent that speaks v2 only. */
+  readonly run?: AgentRun
+}
+
+export interface AgentRun {
+  /** Counts the runs of the agent. */
+  readonly epoch: bigint
+  /** The interval of its heartbeats. */
+  readonly intervalMs: number
 }
 
 export interface QmfWire {
@@ -93,9 +103,9 @@ export class BytesWire implements QmfWire {
   /** The routing key of a heartbeat names its agent; without a name it is the broker's. */
   receive({ appId, routingKey, body }: AmqpDelivery): WireDelivery | undefined {
     if (appId === MAP_APP_ID) return undefined
-    const decoded = decodeBody(body, this.#lookup)
-    if (!routingKey.startsWith('console.heartbeat')) return decoded
+    const received = { messages: decodeSteps(body, this.#lookup), from: this.broker }
+    if (!routingKey.startsWith('console.heartbeat')) return received
     const banks = /^console\.heartbeat\.(\d+\.\d+)/.exec(routingKey)?.[1] ?? BROKER_BANKS
-    return { ...decoded, sender: { agent: addressOfBanks(banks), isHeartbeat: true } }
+    return { ...received, sign: { agent: addressOfBanks(banks), isHeartbeat: true } }
   }
 }

@@ -1,5 +1,6 @@
 /** A console with what it stands between: an AMQP link that a test is the broker of, and the sensor that it tells. */
 import type { AmqpEvents } from '../../../../protocol/amqp/client.ts'
+import type { AmqpRefusal } from '../../../../protocol/amqp/session.ts'
 import { decodeBody, encodeMessage } from '../../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
@@ -84,7 +85,7 @@ export class ConsolePeer {
           this.onEvent()
         },
         heartbeat: (time) => this.reported.push(`heartbeat ${time}`),
-        down: (reason) => this.down.push(reason),
+        down: (reason, isProgress) => this.down.push(isProgress ? `${reason} (progress)` : reason),
       },
     })
   }
@@ -103,6 +104,16 @@ export class ConsolePeer {
   /** A class that was not recorded: from now on its messages can be written. */
   has(schema: Schema): void {
     this.#known.set(keyText(schema.key), schema)
+  }
+
+  /** The broker has this class too, and no objects of it. */
+  teach(schema: Schema): void {
+    this.has(schema)
+    this.tell({ op: 'q', sequence: 0, kind: schema.kind, key: schema.key })
+    const [asked] = this.take()
+    this.tell({ op: 's', sequence: asked?.message.sequence ?? 0, schema })
+    for (const { message } of this.take()) this.tell(done(message.sequence))
+    this.commands.length = 0
   }
 
   open(): this {
@@ -139,9 +150,19 @@ export class ConsolePeer {
     })
   }
 
-  deliver(body: Uint8Array, { routingKey = 'reply-me', appId }: { routingKey?: string; appId?: string } = {}): void {
+  deliver(body: Uint8Array, more: { routingKey?: string; appId?: string } = {}): void {
+    this.arrive(body, more)
+    while (this.console.work());
+  }
+
+  /** The messages of the body wait to be worked on. */
+  arrive(body: Uint8Array, { routingKey = 'reply-me', appId }: { routingKey?: string; appId?: string } = {}): void {
     const rest = { destination: 'rdest', exchange: '', headers: new Map(), ...(appId !== undefined && { appId }) }
     this.#link?.delivered({ ...rest, routingKey, body })
+  }
+
+  bodyOf(...messages: readonly QmfMessage[]): Uint8Array {
+    return Buffer.concat(messages.map((message) => encodeMessage(message, this.known)))
   }
 
   /** Messages in one body. */
@@ -150,15 +171,15 @@ export class ConsolePeer {
   }
 
   tellAs(routingKey: string, ...messages: readonly QmfMessage[]): void {
-    this.deliver(Buffer.concat(messages.map((message) => encodeMessage(message, this.known))), { routingKey })
+    this.deliver(this.bodyOf(...messages), { routingKey })
   }
 
   heartbeat(banks = '1.0', time = 1n): void {
     this.tellAs(`console.heartbeat.${banks}`, { op: 'h', sequence: 0, time })
   }
 
-  closed(reason: string): void {
-    this.#link?.closed(reason)
+  closed(reason: string, refusal?: AmqpRefusal): void {
+    this.#link?.closed(reason, refusal)
   }
 
   /** Time goes on by so many seconds, with a tick each. */

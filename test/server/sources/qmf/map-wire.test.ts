@@ -21,6 +21,17 @@ function wireOf(): MapWire {
   wire.opened(new Map([['qpid.federation_tag', TAG]]))
   return wire
 }
+/** With all its messages. */
+function receive(wire: MapWire, one: AmqpDelivery) {
+  const received = wire.receive(one)
+  if (received === undefined) return undefined
+  const { messages: steps, ...rest } = received
+  const messages: QmfMessage[] = []
+  for (let next = steps.next(); ; next = steps.next()) {
+    if (next.done === true) return { ...rest, messages, stopped: next.value }
+    messages.push(next.value)
+  }
+}
 const broker = [...schemas.values()].find(({ key }) => key.className === 'broker') as TableSchema
 const delivery = (more: Partial<AmqpDelivery>): AmqpDelivery => {
   return { destination: '', exchange: '', routingKey: '', headers: new Map(), body: new Uint8Array(), ...more }
@@ -28,7 +39,7 @@ const delivery = (more: Partial<AmqpDelivery>): AmqpDelivery => {
 
 describe('the whole recording', () => {
   const wire = wireOf()
-  const heard = deliveries.map((one) => wire.receive(one))
+  const heard = deliveries.map((one) => receive(wire, one))
 
   it('is read without an error but for the classes of the agent, whose schemas are not known', () => {
     const stops = heard.flatMap((one) => one?.stopped ?? [])
@@ -56,7 +67,7 @@ describe('the whole recording', () => {
   })
 
   it('has the heartbeats of the broker and of the agent', () => {
-    const beats = heard.filter((one) => one?.messages[0]?.op === 'h').map((one) => one?.sender)
+    const beats = heard.filter((one) => one?.messages[0]?.op === 'h').map((one) => one?.sign)
     expect(beats.filter((one) => one?.agent === 'broker')).toHaveLength(21)
     expect(beats.filter((one) => one?.agent === 'example.org:waterworks:east-2')).toHaveLength(14)
   })
@@ -108,14 +119,14 @@ describe('a delivery', () => {
   const beat = Uint8Array.from(Buffer.from('414d32680000000018E9E51DDD83347C', 'hex'))
 
   it('by v1 is of an agent; what the broker itself broadcasts by v1 comes by v2 too', () => {
-    expect(wire.receive(delivery({ routingKey: 'console.heartbeat.1.0', body: beat }))?.messages).toEqual([])
-    const heard = wire.receive(delivery({ routingKey: 'console.heartbeat.1.10', body: beat }))
-    expect(heard).toMatchObject({ messages: [{ op: 'h' }], sender: { agent: 'agent.1.10', isHeartbeat: true } })
+    expect(receive(wire, delivery({ routingKey: 'console.heartbeat.1.0', body: beat }))?.messages).toEqual([])
+    const heard = receive(wire, delivery({ routingKey: 'console.heartbeat.1.10', body: beat }))
+    expect(heard).toMatchObject({ messages: [{ op: 'h' }], sign: { agent: 'agent.1.10', isHeartbeat: true } })
   })
 
   it('that cannot be read ends its answer, unless it is a part of it', () => {
     const answers = ofV2.filter((one) => decodeMapMessage(one)?.op === 'objects')
-    const stopped = (one: AmqpDelivery) => wire.receive({ ...one, body: one.body.subarray(0, -1) })?.stopped
+    const stopped = (one: AmqpDelivery) => receive(wire, { ...one, body: one.body.subarray(0, -1) })?.stopped
     const ops = answers.map((one) => [one.headers.has('partial'), stopped(one)?.op])
     expect(new Set(ops.map(String))).toEqual(new Set(['true,g', 'false,z']))
     expect(stopped(answers[0]!)).toMatchObject({ reason: 'malformed', sequence: Number(answers[0]!.correlationId) })
@@ -124,7 +135,7 @@ describe('a delivery', () => {
   it('with an exception without a code, or with 0, is a failure', () => {
     const codes = ofV2
       .filter((one) => decodeMapMessage(one)?.op === 'exception')
-      .flatMap((one) => wire.receive(one)?.messages ?? [])
+      .flatMap((one) => receive(wire, one)?.messages ?? [])
       .map((message) => (message.op === 'z' ? message.code : message.op))
     expect(codes).toContain(7)
     expect(codes).not.toContain(0)

@@ -31,7 +31,14 @@ class Watcher {
       refusedClasses: new Set(),
       counters: newCounters(),
       clock,
-      connect: (events) => broker.connect(events),
+      connect: (events) =>
+        broker.connect({
+          ...events,
+          delivered: (delivery) => {
+            events.delivered(delivery)
+            while (this.console.work());
+          },
+        }),
       events: {
         learned: ({ key }) => this.learned.push(`${key.packageName}.${key.className}`),
         ready: () => {},
