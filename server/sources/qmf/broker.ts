@@ -79,7 +79,7 @@ export class QmfBroker implements ConsoleEvents {
   readonly #tables = new Map<string, BrokerTable>()
   readonly #events = new Map<string, BrokerEvent>()
   readonly #objects = new Map<ObjectId, BrokerTable>()
-  readonly #labelOf = (id: ObjectId): string | undefined => this.#objects.get(id)?.objects.get(id)?.label
+  readonly #other = (id: ObjectId): QmfObject | undefined => this.#objects.get(id)?.objects.get(id)
   /** Classes that are new on this connection, until all of them are known. */
   readonly #new = new Set<string>()
   #console: ConnectedConsole | undefined
@@ -292,7 +292,7 @@ export class QmfBroker implements ConsoleEvents {
     // An object that was made anew before the end of the old one was reported keeps the name.
     if (other?.isReplacedBy({ known, id, created }, properties)) this.gone(other.id)
     const label = labelOf(name, id, labels)
-    const identity = { known, id, label, broker: this.name, created, endedAt: ends.get(label), labelOf: this.#labelOf }
+    const identity = { known, id, label, broker: this.name, created, endedAt: ends.get(label), other: this.#other }
     const object = new QmfObject(identity, (isWanted) => {
       this.#want(table, isWanted ? 1 : -1)
     })

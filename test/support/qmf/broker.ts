@@ -5,7 +5,7 @@
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { capturedChunks } from './capture.ts'
-import { type MapAnswer, mapAnswersTo, mapBroadcasts, mapHeartbeat, mapRequestOf } from './map-recording.ts'
+import { type MapAnswer, mapAnswersTo, mapBroadcasts, mapHeartbeats, mapRequestOf } from './map-recording.ts'
 import { answersTo, broadcasts, matches, type Request, requestsIn, sampledLater } from './recording.ts'
 import {
   type Args,
@@ -123,8 +123,8 @@ export class ScriptedBroker {
   }
 
   /** One heartbeat of v2. */
-  beatMaps(): void {
-    const { routingKey, body, properties } = mapHeartbeat
+  beatMaps(of: keyof typeof mapHeartbeats = 'broker'): void {
+    const { routingKey, body, properties } = mapHeartbeats[of]
     for (const peer of this.peers) peer.publish('qmf.default.topic', routingKey, body, properties)
   }
 

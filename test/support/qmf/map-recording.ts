@@ -4,7 +4,7 @@
  */
 import { capturedChunks } from './capture.ts'
 import { message, requestsIn } from './recording.ts'
-import { type Came, code, replyKeyOf, routingKeyOf, str8, u32, WireReader } from './wire.ts'
+import { type Came, code, replyKeyOf, routingKeyOf, str8, str16, u32, WireReader } from './wire.ts'
 
 export interface MapRequest {
   /** `locate`, `query broker OBJECT queue`, `call broker echo`; by v1 as `Request` has it. */
@@ -131,6 +131,8 @@ export function mapAnswersTo(request: MapRequest): MapAnswer[] {
     const ok = message('z', sequence, u32(0), str8('OK'))
     return (bodies.length > 0 ? bodies : [ok]).map((body) => ({ exchange: 'amq.direct', body }))
   }
+  if (request.text === `query ${AGENT} SCHEMA overheated`)
+    return [likeAnswerTo(`query ${AGENT} SCHEMA pump`, request, OVERHEATED)]
   if (found === undefined) return request.text.startsWith('query broker') ? [emptyAnswer(request)] : []
   return found.answers.map((answer) => ({ ...answerOf(answer, request.correlation), body: answer.body }))
 }
@@ -151,10 +153,47 @@ function answerOf({ header }: Transfer, correlation: Buffer): Omit<MapAnswer, 'b
   return { exchange: 'qmf.default.direct', properties: propertiesOf(fields) }
 }
 
-function emptyAnswer({ correlation }: MapRequest): MapAnswer {
-  const like = recorded.find(({ request }) => request.text === 'query broker OBJECT vhost')!.answers[0]!
-  return { ...answerOf(like, correlation), body: Buffer.concat([u32(4), u32(0)]) }
+function emptyAnswer(request: MapRequest): MapAnswer {
+  return likeAnswerTo('query broker OBJECT vhost', request, Buffer.concat([u32(4), u32(0)]))
 }
+
+/** With the properties of another answer, and a body that was not recorded. */
+function likeAnswerTo(text: string, { correlation }: MapRequest, body: Buffer): MapAnswer {
+  const like = recorded.find(({ request }) => request.text === text)!.answers[0]!
+  return { ...answerOf(like, correlation), body }
+}
+
+/** The agent that was attached to the recorded broker. */
+const AGENT = 'example.org:waterworks:east-2'
+const sized = (count: number, ...items: readonly Buffer[]) => {
+  const all = Buffer.concat(items)
+  return Buffer.concat([u32(all.length + 4), u32(count), all])
+}
+const mapOf = (entries: Readonly<Record<string, Buffer>>): Buffer => {
+  const items = Object.entries(entries).map(([key, value]) => Buffer.concat([str8(key), value]))
+  return Buffer.concat([Buffer.from([0xa8]), sized(items.length, ...items)])
+}
+const textOf = (text: string) => Buffer.concat([Buffer.from([0x90]), str16(text)])
+/** The schema of its event, for which the recorded console did not ask, as the agent writes that of its objects. */
+const OVERHEATED = sized(
+  1,
+  mapOf({
+    _schema_id: mapOf({
+      _package_name: textOf('org.example.water'),
+      _class_name: textOf('overheated'),
+      _type: textOf('_event'),
+      _hash: Buffer.from('48400a342936fb96a1a89c8da095ef373c', 'hex'),
+    }),
+    _properties: Buffer.concat([
+      Buffer.from([0xa9]),
+      sized(
+        2,
+        mapOf({ _name: textOf('name'), _type: textOf('TYPE_STRING') }),
+        mapOf({ _name: textOf('celsius'), _type: textOf('TYPE_FLOAT') }),
+      ),
+    ]),
+  }),
+)
 
 /** What was told unasked, in order. `n`: as the expected file counts transfers. */
 export const mapBroadcasts = ofBroker.flatMap((one, at) => {
@@ -162,4 +201,8 @@ export const mapBroadcasts = ofBroker.flatMap((one, at) => {
   if (!isMap(one) || fieldsOf(header).has(CORRELATION)) return []
   return [{ n: at + 1, routingKey: routingKeyOf(header), body, properties: propertiesOf(fieldsOf(header)) }]
 })
-export const mapHeartbeat = mapBroadcasts.find(({ routingKey }) => routingKey.includes('heartbeat.apache_org'))!
+/** Of the broker, or of the agent that was attached to it. */
+export const mapHeartbeats = {
+  broker: mapBroadcasts.find(({ routingKey }) => routingKey.includes('heartbeat.apache_org'))!,
+  agent: mapBroadcasts.find(({ routingKey }) => routingKey.includes('heartbeat.example.org'))!,
+}

@@ -212,9 +212,11 @@ function completeTarget(brokers: readonly QmfBroker[], control: string, given: M
 }
 
 /** The object of that id, which may be its name in QMF v2 too. */
-function objectIn({ objects, labels }: Pick<BrokerTable, 'objects' | 'labels'>, id: string): QmfObject | undefined {
-  const named = labels.get(id.slice(id.indexOf(':', id.indexOf(':') + 1) + 1))
-  return objects.get(id) ?? (named?.mapName === id && objects.has(named.id) ? named : undefined)
+function objectIn({ objects }: Pick<BrokerTable, 'objects'>, id: string): QmfObject | undefined {
+  const found = objects.get(id)
+  if (found !== undefined || !id.includes(':')) return found
+  for (const object of objects.values()) if (object.matches((text) => text === id)) return object
+  return undefined
 }
 
 /** Throws StatusError: INVALID_ARGUMENT for no object or several, BUSY while the broker is not connected. */

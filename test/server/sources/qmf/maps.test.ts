@@ -1,6 +1,6 @@
 /** QMF v2 through a whole server, by a broker that answers and tells what was recorded. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { args, str, type, u32 } from '../../../support/bytes.ts'
+import { args, str, type, u32, u64 } from '../../../support/bytes.ts'
 import { ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
 import { decoded } from '../../../support/records.ts'
@@ -164,5 +164,90 @@ describe('a broker that speaks QMF v2', () => {
     const result = await server.root.execute(control, ['logHires', type.boolean, u32(1)])
     const recorded = conclusions.find(({ kind, name }) => kind === 'method' && name === 'setLogHiresTimestamp')
     expect(result).toMatchObject({ outcome: 'failed', detail: recorded.text })
+  })
+})
+
+describe('an agent that speaks v2 only', () => {
+  const AGENT = 'example.org:waterworks:east-2'
+  const WATER = 'org.example.water'
+  const pumps = conclusions.filter(({ cid, kind }) => kind === 'get' && cid === '156')
+
+  async function heard(): Promise<void> {
+    await start()
+    const before = Number(server.status().counters['objects'])
+    broker.beatMaps('agent')
+    await eventually(() => expect(server.status().counters['objects']).toBe(before + pumps.length))
+  }
+  const all = async (field: string) => {
+    const records = decoded(await server.root.query(`qmf.${WATER}.pump.${field}`)) as {
+      object: string
+      value: unknown
+    }[]
+    return new Map(records.map(({ object, value }) => [object, value]))
+  }
+  const expected = (field: string) =>
+    new Map(pumps.map((one) => [one.objectId._object_name, one.values[field] ?? null]))
+
+  it('is asked for its classes and objects when it is heard, and its values are those that it reports', async () => {
+    await heard()
+    expect(pumps.length).toBeGreaterThan(10)
+    for (const field of ['name', 'rpm', 'flow', 'running', 'serial']) {
+      expect(await all(field)).toEqual(expected(field))
+    }
+    for (const field of ['limits', 'history']) {
+      const ours = [...(await all(field))].map(([name, text]) => [name, JSON.parse(String(text))])
+      expect(new Map(ours as [string, unknown][])).toEqual(expected(field))
+    }
+    const requests = broker.asked.filter((one) => one.includes(AGENT))
+    expect(requests.slice(0, 2)).toEqual([
+      `query ${AGENT} SCHEMA_ID`,
+      expect.stringMatching(/SCHEMA (pump|overheated)$/),
+    ])
+    // The broker is asked for none of them, nor the agent for the broker's.
+    expect(broker.asked).not.toContain('query broker OBJECT pump')
+    expect(broker.asked).not.toContain(`query ${AGENT} OBJECT queue`)
+    expect(server.status().counters).toMatchObject({ malformed: 0, unexpected: 0, connections: 1 })
+  })
+
+  it('sends its events', async () => {
+    await heard()
+    const metric = `qmf.${WATER}.overheated`
+    await server.subscribe(metric)
+    await eventually(() =>
+      expect(broker.boundTo('qmf.default.topic')).toContain(`agent.ind.event.${WATER}.overheated.#`),
+    )
+    broker.playMaps()
+    const recorded = conclusions.filter(({ cls, kind }) => kind === 'event' && cls.startsWith(`${WATER}:overheated`))
+    expect(recorded.length).toBeGreaterThan(1)
+    const came = (await server.root.values(recorded.length)).map((value) => [value.time, decoded(value)])
+    const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'info', 'debug']
+    const events = recorded.map(({ arguments: values, severity, timestamp }) => {
+      return [Number(BigInt(timestamp) / 1000n), { broker: 'b1', value: { ...values, severity: severities[severity] } }]
+    })
+    expect(came).toEqual(events)
+  })
+
+  it('is called by its own name, and its failures are given', async () => {
+    await heard()
+    const set = (rpm: number) => {
+      const name = ['object', type.string, str('pump.0')] as const
+      return server.root.execute(`qmf.${WATER}.pump.setSpeed`, name, ['rpm', type.int64, u64(rpm)])
+    }
+    expect(await set(1234)).toMatchObject({ outcome: 'ok', value: { before: 900 } })
+    expect(broker.asked).toContain(`call ${AGENT} setSpeed`)
+    const object = ['object', type.string, str(`${AGENT}:pump.0`)] as const
+    const result = await server.root.execute(`qmf.${WATER}.pump.explode`, object)
+    expect(result).toMatchObject({ outcome: 'failed', detail: 'no' })
+  })
+
+  it('is gone with its objects after three intervals without a heartbeat, and is found again', async () => {
+    await heard()
+    const before = Number(server.status().counters['objects'])
+    await server.pass(60)
+    await eventually(() => expect(server.status().counters['objects']).toBe(before - pumps.length))
+    broker.takeAsked()
+    broker.beatMaps('agent')
+    await eventually(() => expect(server.status().counters['objects']).toBe(before))
+    expect(broker.asked).toContain(`query ${AGENT} SCHEMA_ID`)
   })
 })
