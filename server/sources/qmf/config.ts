@@ -42,7 +42,7 @@ const qmfTable = z
     key: key(pathOrOff(), '', 'The private key of `cert`, a PEM file without a passphrase.'),
     version: key(
       version(),
-      1n,
+      'auto',
       'The version of QMF that is spoken with the broker; `"auto"`: 2 if the broker answers and broadcasts by it, otherwise 1 if it broadcasts by that, otherwise 2.',
     ),
     interval_ms: key(

@@ -258,13 +258,14 @@ export class Console {
       to: 'broker',
       message: (sequence) => ({ op: 'B', sequence }),
       ended: (outcome) => {
-        if (outcome === 'timeout') this.#speakOther(this.#choice.isSilent())
+        if (outcome === 'timeout') this.#speakOther(this.#choice.isSilent(), 'it does not answer by QMF v2')
       },
     })
     this.#discovery.startRound(() => {
       this.#state = 'discovered'
       this.#polling.startRound(() => {
         this.#state = 'ready'
+        this.#choice.worked()
         this.#roundBegins(this.#clock.monotonicMs())
         this.#events.ready()
       })
@@ -278,7 +279,7 @@ export class Console {
       for (const agent of this.#polling.removeSilent(nowMs)) this.#discovery.removeAgent(agent)
     }
     this.#tickedMs = nowMs
-    if (this.#isClosed || this.#speakOther(this.#choice.tick(nowMs))) return
+    if (this.#isClosed || this.#speakOther(this.#choice.tick(nowMs), 'it broadcasts by QMF v1 only')) return
     this.#polling.tick(nowMs)
     if (nowMs >= this.#roundDueMs) {
       this.#roundBegins(nowMs)
@@ -384,7 +385,7 @@ export class Console {
     const className = refusal && !this.#isClosed ? this.#polling.refuse(refusal) : undefined
     if (className === undefined) {
       const isOther = refusal !== undefined && !this.#isClosed && this.#choice.refused(refusal)
-      if (!this.#speakOther(isOther)) this.#down(reason)
+      if (!this.#speakOther(isOther, reason)) this.#down(reason)
       return
     }
     this.#counters.refusedClasses++
@@ -392,10 +393,11 @@ export class Console {
   }
 
   /** Ends the connection if the next one is to speak the other version. Returns whether it does. */
-  #speakOther(isChosen: boolean): boolean {
+  #speakOther(isChosen: boolean, why: string): boolean {
     if (!isChosen) return false
     this.#link.close()
-    this.#down(`it speaks QMF v${this.#choice.version}, which the next connection does`, true)
+    const { version, isProgress } = this.#choice
+    this.#down(`${why}; the next connection speaks QMF v${version}`, isProgress)
     return true
   }
 

@@ -12,6 +12,9 @@ const MAP_BROKER = 'broker'
 /** A broker that broadcasts by both sends both heartbeats within this time. */
 const BOTH_MS = 3_000
 const NOT_FOUND = 404
+const UNAUTHORIZED = 403
+/** What qpidd says if its access control does not let the user bind a queue, or publish where v2 is asked. */
+const REFUSED_EXCHANGE = /exchange bind request|cannot publish to qmf\.default/
 
 export class VersionChoice {
   readonly #isFree: boolean
@@ -21,6 +24,8 @@ export class VersionChoice {
   #isMapHeard = false
   /** Whether this connection speaks v1, rather than the next one only. */
   #wasOne = false
+  /** How often v1 was taken since a connection worked. */
+  #taken = 0
 
   constructor(configured: QmfVersion | 'auto') {
     this.#isFree = configured === 'auto'
@@ -48,9 +53,21 @@ export class VersionChoice {
     return this.#takeOne()
   }
 
-  /** The broker has refused a command: that of a binding if it has no exchanges of v2. */
+  /** The broker has refused a command: that of a binding if it has no exchanges of v2, or the user no right to them. */
   refused({ code, text }: AmqpRefusal): boolean {
-    return code === NOT_FOUND && text.includes('qmf.default') && this.#takeOne()
+    const isMissing = code === NOT_FOUND && text.includes('qmf.default')
+    const isForbidden = code === UNAUTHORIZED && REFUSED_EXCHANGE.test(text)
+    return (isMissing || isForbidden) && this.#takeOne()
+  }
+
+  /** The console is ready. */
+  worked(): void {
+    this.#taken = 0
+  }
+
+  /** Whether the version that was chosen now was not tried since a connection worked. */
+  get isProgress(): boolean {
+    return this.#taken <= 1
   }
 
   /** The connection has ended. After one by v1 without broadcasts, v2 is tried again: the broker may have changed. */
@@ -64,6 +81,7 @@ export class VersionChoice {
   #takeOne(): boolean {
     if (!this.#isFree || this.#version === 1) return false
     this.#version = 1
+    this.#taken++
     return true
   }
 }

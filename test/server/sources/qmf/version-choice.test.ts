@@ -59,6 +59,26 @@ describe('a free choice', () => {
     expect(choice.refused({ code: 404, text: 'not-found: Exchange not found: qmf.default.direct' })).toBe(true)
     expect([choice.version, choice.isSilent()]).toEqual([1, false])
   })
+
+  it.each([
+    'unauthorized-access: ACL denied exchange bind request from monitor@QPID (Broker.cpp:1610)',
+    'unauthorized-access: monitor@QPID cannot publish to qmf.default.topic with routing-key console.request.agent_locate',
+  ])('is v1 of a broker whose access control refuses v2: %s', (text) => {
+    expect([choice.refused({ code: 403, text }), choice.version]).toEqual([true, 1])
+  })
+
+  it('is progress once, until a connection works', () => {
+    const taken = () => {
+      choice.isSilent()
+      const { isProgress } = choice
+      choice.ended()
+      choice.ended()
+      return isProgress
+    }
+    expect([taken(), taken(), taken()]).toEqual([true, false, false])
+    choice.worked()
+    expect([taken(), taken()]).toEqual([true, false])
+  })
 })
 
 describe('a server', () => {
