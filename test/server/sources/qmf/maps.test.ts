@@ -132,6 +132,17 @@ describe('a broker that speaks QMF v2', () => {
     expect(await ask('binding.queueRef', `plant.000.pump.#@${id}`)).toEqual(bound)
   })
 
+  it('has each object once, though it broadcasts it by v1 too', async () => {
+    await start()
+    await server.subscribe(DEPTH, { object: '*' })
+    await eventually(() => expect(broker.bound).toContain(`console.obj.*.*.${PACKAGE}.queue`))
+    const { objects, transfers } = server.status().counters
+    broker.play()
+    await eventually(() => expect(server.status().counters['transfers']).toBeGreaterThan(Number(transfers)))
+    await server.pass(2)
+    expect(server.status().counters).toMatchObject({ objects, malformed: 0, unknownClass: 0, unknownObjects: 0 })
+  })
+
   it('calls methods', async () => {
     await start()
     const given = [
