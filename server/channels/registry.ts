@@ -10,6 +10,7 @@ import type { Quotas } from '../accounts/quotas.ts'
 import type { Asker } from '../accounts/rights.ts'
 import type { Clock } from '../core/clock.ts'
 import { PRODUCER_FAILED, StatusError } from '../core/errors.ts'
+import type { FairWork, Steps } from '../core/fair-work.ts'
 import type { Faults } from '../core/faults.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
@@ -28,6 +29,7 @@ export interface RegistryOptions {
   readonly store: Pick<Store, 'read'>
   readonly clock: Clock
   readonly faults: Faults
+  readonly work: FairWork
   readonly ids: Ids
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
@@ -137,6 +139,7 @@ export class Registry {
     ids.claim(row.id)
     const listener: QueueListener = {
       changed: () => {
+        if (channel.deleted) return
         this.store(channel)
         journal.touch(queue)
       },
@@ -257,28 +260,31 @@ export class Registry {
     if (channel.connection !== connection) return
     channel.outbox.detach()
     if (channel.deleted) return
-    if (channel.isDisposable) this.delete(channel)
+    if (channel.isDisposable) void this.delete(channel)
     else this.store(channel, { lastUsed: this.#options.host.age() })
     channel.onConnectionChange?.()
   }
 
-  /** Destroys a channel. Its connection gets a notice and is ended, unless it is `except`. */
-  deleteAndEnd(channel: Channel, except?: ChannelConnection): void {
+  /** Destroys a channel as `delete` does. Its connection gets a notice and is ended, unless it is `except`. */
+  deleteAndEnd(channel: Channel, except?: ChannelConnection): void | Promise<void> {
     const { connection } = channel
-    this.delete(channel)
-    if (connection === undefined || connection === except) return
-    connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
-    connection.end()
+    const deleted = this.delete(channel)
+    if (connection !== undefined && connection !== except) {
+      connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
+      connection.end()
+    }
+    return deleted
   }
 
-  /** Destroys a channel, everything on it, and the instances bound to nothing else. The caller ends its connection. */
-  delete(channel: Channel): void {
+  /**
+   * Destroys a channel, everything on it, and the instances bound to nothing else. It is gone from now on, also in the store;
+   * what is in memory ends in steps, and the promise settles after the last. The caller ends its connection.
+   */
+  delete(channel: Channel): void | Promise<void> {
     if (channel.deleted) return
-    const { journal, ids } = this.#options
+    const { journal, work, faults } = this.#options
     channel.deleted = true
     channel.outbox.detach()
-    channel.queue.discard()
-    for (const id of channel.results) ids.free(id)
     journal.forget(channel.queue)
     if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
     this.#keep(channel, false)
@@ -287,13 +293,24 @@ export class Registry {
     const mine = this.#byUser.get(userId)
     mine?.delete(channel)
     if (mine?.size === 0) this.#byUser.delete(userId)
-    ids.free(channel.id)
+    channel.onConnectionChange?.()
+    const ended = work.run(channel.owner, this.#end(channel))
+    if (ended instanceof Promise)
+      return ended.catch((error) => faults.report('channel', error, { channel: channel.id }))
+  }
+
+  /** Its id is given to another channel only after everything that refers to it is gone. */
+  *#end(channel: Channel): Steps<void> {
+    const { ids } = this.#options
     for (const { instance, unsubscribe } of channel.bindings.values()) {
       unsubscribe()
       instance.boundOn.delete(channel.id)
       this.#bindings?.endUnbound(instance)
+      yield
     }
-    channel.onConnectionChange?.()
+    yield* channel.queue.discard()
+    for (const id of channel.results) ids.free(id)
+    ids.free(channel.id)
   }
 
   /** Expires values and returns the channels that were not used for too long. To be called every second. */

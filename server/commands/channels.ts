@@ -3,7 +3,7 @@ import { ALL_CHANNELS, BasicType, NoticeCode } from '../../protocol/monitor/cons
 import { channelParameters, settingsOf } from '../controls/channels.ts'
 import { noSuchTransaction, StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
-import type { CommandHandler, CommandSession, Reply } from '../sessions/handler.ts'
+import type { CommandHandler, CommandSession, Outcome, Reply } from '../sessions/handler.ts'
 import type { Lookup } from './lookup.ts'
 import type { CommandServices } from './services.ts'
 
@@ -112,11 +112,13 @@ export function delChannel(
     const doomed = isAll ? registry.visibleTo(session) : [lookup.channel(session, args.channel, 'DEL_CHANNEL')]
     // The current one comes last.
     doomed.sort((a, b) => Number(a === session.channel) - Number(b === session.channel))
-    for (const channel of doomed) registry.deleteAndEnd(channel, session)
-    if (!session.channel.deleted) return { result: 0, stored: true }
-    session.stopReading()
+    const ending = doomed.map((channel) => registry.deleteAndEnd(channel, session))
+    const isOwn = session.channel.deleted
+    if (isOwn) session.stopReading()
     const onSent = (): void => session.dismiss(NoticeCode.CHANNEL_DELETED, 'the channel was deleted')
-    return { result: 0, stored: true, onSent }
+    const reply: Outcome = { result: 0, stored: true, ...(isOwn && { onSent }) }
+    const pending = ending.filter((each) => each !== undefined)
+    return pending.length === 0 ? reply : Promise.all(pending).then(() => reply)
   }
 }
 

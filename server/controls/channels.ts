@@ -122,9 +122,9 @@ export function channelDelete(registry: Registry): Control {
       if (channel === context.channel) {
         throw new StatusError('INVALID_ARGUMENT', 'the result comes on this channel: delete it with DEL_CHANNEL')
       }
-      return () => {
+      return async () => {
         const { id, owner } = channel
-        registry.deleteAndEnd(channel)
+        await registry.deleteAndEnd(channel)
         return ok(`channel ${id} of ${formatIdentity(owner)} deleted`)
       }
     },

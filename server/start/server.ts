@@ -210,7 +210,7 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
       { severity: 'warning', subject: 'channel', detail: `channel ${channel.id} expired: no connection for too long` },
       channel.owner.userId,
     )
-    producer.registry.delete(channel)
+    void producer.registry.delete(channel)
   }
 }
 

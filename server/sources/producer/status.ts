@@ -10,6 +10,7 @@ import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
+import type { QueueStatus } from '../../channels/queue-status.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Fences } from '../../metrics/fences.ts'
@@ -212,15 +213,16 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
       const records = new RecordList()
       for (const channel of shown.sort((a, b) => a.id - b.id)) {
         yield
-        if (!channel.deleted && !records.add(describe(channel))) break
+        if (channel.deleted) continue
+        const status = yield* channel.queue.measure()
+        if (!channel.deleted && !records.add(describe(channel, status))) break
       }
       return records.value()
     },
   }
 }
 
-function describe(channel: Channel): Field[] {
-  const status = channel.queue.status()
+function describe(channel: Channel, status: QueueStatus): Field[] {
   const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
   const items: Field[][] = []
   for (const { instance, mode } of channel.bindings.values()) {

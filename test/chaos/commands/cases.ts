@@ -20,4 +20,9 @@ export const cases: Readonly<Record<string, string>> = {
     follow 0 42 0, connect 0 0 0, hold 0 0 0, subscribe 0 82 73, emit 230 224 160, disconnect 148 211 49,
     complete 99 215 47, follow 75 0 55, emit 158 216 97, complete 125 87 236, commit 224 252 42, emit 11 64 43,
     complete 240 165 95, crash 36 12 16, emit 221 43 114`,
+  'an answer to GET on a channel with limits, where the GET may have released a GAP': `
+    hoard 0 0 0, defChannel 0 53 0, buffer 0 0 103, get 0 0 229`,
+  'a loss of a channel that is not durable, reported before a restart': `
+    follow 0 0 0, defChannel 0 186 0, configure 0 169 182, subscribe 0 0 21, emit 0 0 0, tick 34 0 0,
+    setChannel 0 37 0, restart 0 0 0, setChannel 0 0 0`,
 }

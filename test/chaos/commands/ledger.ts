@@ -2,8 +2,24 @@
 import { balance, type Json } from '../../support/records.ts'
 import type { ChannelModel, Model } from './model.ts'
 import { fail } from './observe.ts'
-import { addGap, type Cause, causes, inFlight, type QueueModel, RESTART, settle } from './queue-model.ts'
+import { addGap, append, type Cause, causes, inFlight, type QueueModel, RESTART, settle } from './queue-model.ts'
 import { users } from './stage.ts'
+
+/** Of answers to GET that may have been queued, those that were accepted. To be called before the queues are looked at. */
+export function learnAnswers(model: Model, list: readonly Json[]): void {
+  for (const listed of list) {
+    for (const channel of model.of(users.indexOf(listed.identity))) {
+      if (model.idOf(channel) !== listed.channel) continue
+      const possible = channel.queue.possible.splice(0)
+      if (possible.length === 0) continue
+      const queued = listed.accepted - channel.queue.accepted
+      if (queued !== 0 && queued !== possible.length) {
+        fail(`channel ${listed.channel}: ${queued} of ${possible.length} answers were queued`)
+      }
+      if (queued > 0) for (const answer of possible) append(channel.queue, 0, answer)
+    }
+  }
+}
 
 /** `idle`: everything is stored. */
 export function checkLedger(model: Model, list: readonly Json[], idle: boolean): void {

@@ -3,7 +3,7 @@
  * the connections of consumers. `state` is plain data: a copy of it is what a crash leaves behind. Numbers of users and
  * connections are the test's own; ids are the producer's.
  */
-import { append, detach, isEmpty, newQueue, type QueueModel, restored } from './queue-model.ts'
+import { append, detach, type Given, isEmpty, newQueue, type QueueModel, restored } from './queue-model.ts'
 
 export type Mode = 'subscribe' | 'buffer'
 
@@ -192,11 +192,17 @@ export class Model {
     channel.holds.clear()
     // Answers that were not handed over are queued as any value.
     for (const { metric, payload, series, isCertain } of connection.answers.splice(0)) {
-      if (isCertain) append(channel.queue, 0, { kind: 'value', metric, payload, series, at: ++this.order })
+      this.queueAnswer(channel.queue, { kind: 'value', metric, payload, series, at: ++this.order }, isCertain)
     }
     const disposable = !taken && this.isDisposable(channel)
     if (disposable === 'maybe') channel.maybeGone = true
     else if (disposable) this.delete(channel)
+  }
+
+  /** Nobody reads the channel: the answer to GET waits there. */
+  queueAnswer(queue: QueueModel, answer: Given, isCertain: boolean): void {
+    if (isCertain) append(queue, 0, answer)
+    else queue.possible.push(answer)
   }
 
   isDisposable(channel: ChannelModel): boolean | 'maybe' {
@@ -323,4 +329,5 @@ function emptied(queue: QueueModel): void {
   queue.waiting.clear()
   queue.latest.clear()
   queue.base = 0
+  queue.reported = 0
 }

@@ -78,6 +78,8 @@ export interface QueueModel {
   readonly latest: Map<string, number>
   /** Something was sent and not stored when the process ended. */
   lostSeen: boolean
+  /** Answers to GET that were queued, unless the GET released a GAP that nobody knows of: the ledger says it. */
+  readonly possible: Given[]
   /** Not settled, but the ledger says it is gone: lost by a limit, and to be reported. */
   missing: number
 }
@@ -106,11 +108,12 @@ export function newQueue(settings: {
     untold: false,
     latest: new Map(),
     lostSeen: false,
+    possible: [],
     missing: 0,
   }
 }
 
-type Given = Partial<Entry> & Pick<Entry, 'kind' | 'metric' | 'payload'>
+export type Given = Partial<Entry> & Pick<Entry, 'kind' | 'metric' | 'payload'>
 
 function newEntry(queue: QueueModel, given: Given): Entry {
   return {

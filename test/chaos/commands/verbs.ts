@@ -4,7 +4,7 @@
  */
 import { ALL, status } from '../../support/bytes.ts'
 import type { ChannelModel, ConnectionModel, InstanceModel, Mode, Model } from './model.ts'
-import { append, commit, copiesOf, isEmpty, purge, type QueueModel, release, stop } from './queue-model.ts'
+import { append, commit, copiesOf, type Given, isEmpty, purge, type QueueModel, release, stop } from './queue-model.ts'
 
 export interface Outcome {
   readonly status: number
@@ -170,15 +170,11 @@ function answer(model: Model, key: number, instance: InstanceModel, payload: str
   const series = `${instance.id}${isPattern(instance.name) ? '[]' : ''}`
   const holder = model.connections[channel.connection]
   if (holder !== undefined) holder.answers.push({ metric: instance.id, payload, series, isCertain })
-  else if (isCertain)
-    append(channel.queue, 0, {
-      kind: 'value',
-      metric: instance.id,
-      payload,
-      series,
-      group: model.group,
-      at: ++model.order,
-    })
+  else {
+    const { group } = model
+    const queued: Given = { kind: 'value', metric: instance.id, payload, series, group, at: ++model.order }
+    model.queueAnswer(channel.queue, queued, isCertain)
+  }
 }
 
 function lastOf(model: Model, name: string): string {

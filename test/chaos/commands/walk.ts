@@ -5,7 +5,7 @@
 
 import type { Batch } from '../../../storage/store.ts'
 import type { MemoryStore } from '../../support/memory-store/store.ts'
-import { checkLedger, learnGaps } from './ledger.ts'
+import { checkLedger, learnAnswers, learnGaps } from './ledger.ts'
 import { type ConnectionModel, type Expected, Model, type State } from './model.ts'
 import { checkIdle, observe } from './observe.ts'
 import { Stage } from './stage.ts'
@@ -193,8 +193,10 @@ export class Walk {
 
   /** What came, and what the ledger says. */
   async check(): Promise<void> {
+    const list = await this.stage.channels()
+    learnAnswers(this.model, list)
     observe(this.model, this.stage, this.counts)
-    checkLedger(this.model, await this.stage.channels(), !this.stage.busy)
+    checkLedger(this.model, list, !this.stage.busy)
     if (!this.stage.busy) checkIdle(this.model)
   }
 }

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { Block } from '../../../server/channels/block.ts'
 import { type ChannelConnection, Outbox } from '../../../server/channels/outbox.ts'
 import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { describeFrames, Rig } from './rig.ts'
 
@@ -119,7 +120,7 @@ describe('the outbox', () => {
     rig.append(7, 10)
     outbox.atTurnEnd()
     outbox.detach()
-    rig.queue.discard()
+    finish(rig.queue.discard())
     expect(rig.host.pool.used).toBeGreaterThan(0)
     link.drain()
     expect(rig.host.pool.used).toBe(0)
