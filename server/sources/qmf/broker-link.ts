@@ -190,14 +190,14 @@ export class BrokerLink {
       this.#isBehind = () => waiting > 0
       const push = (bytes: Uint8Array): void => {
         waiting -= bytes.length
-        handler.push(bytes)
+        if (this.#handler === handler) handler.push(bytes)
       }
       const reading = {
         pause: () => socket.pause(),
         resume: () => socket.resume(),
         destroy: () => this.#lost(UNEXPECTED),
       }
-      const work = (): boolean => handler.work?.() === true
+      const work = (): boolean => this.#handler === handler && handler.work?.() === true
       const feed = this.#factory.feed?.({ push, work, end }, reading) ?? { push, end }
       const failed = (error: unknown): void => this.#failed(error)
       const arrived = (chunk: Uint8Array): void => {

@@ -72,7 +72,8 @@ class RemoteAgent {
 
   heartbeat(time: bigint, nowMs: number): void {
     this.broadcastUntil = time
-    if (this.#lastMs !== Number.NEGATIVE_INFINITY) this.#periodMs = nowMs - this.#lastMs
+    // Agents of v2 say how often they send one.
+    if (this.run === undefined && this.#lastMs !== Number.NEGATIVE_INFINITY) this.#periodMs = nowMs - this.#lastMs
     this.#lastMs = nowMs
   }
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, str, type, u32, u64 } from '../../../support/bytes.ts'
 import { ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
+import { mapHeartbeats } from '../../../support/qmf/map-recording.ts'
 import { decoded } from '../../../support/records.ts'
 import { DEPTH, eventually, PACKAGE, QmfServer } from './server.ts'
 
@@ -249,6 +250,22 @@ describe('an agent that speaks v2 only', () => {
     const object = ['object', type.string, str(`${AGENT}:pump.0`)] as const
     const result = await server.root.execute(`qmf.${WATER}.pump.explode`, object)
     expect(result).toMatchObject({ outcome: 'failed', detail: 'no' })
+  })
+
+  it('stays for three of the intervals that it gives itself', async () => {
+    await start()
+    const before = Number(server.status().counters['objects'])
+    const { routingKey, properties, body } = mapHeartbeats.agent
+    const slow = Buffer.from(body)
+    const at = slow.indexOf('_heartbeat_interval') + '_heartbeat_interval'.length
+    expect([slow[at], slow.readUInt32BE(at + 1)]).toEqual([0x22, 3])
+    slow.writeUInt32BE(20, at + 1)
+    for (const peer of broker.peers) peer.publish('qmf.default.topic', routingKey, slow, properties)
+    await eventually(() => expect(server.status().counters['objects']).toBe(before + pumps.length))
+    await server.pass(50)
+    expect(server.status().counters['objects']).toBe(before + pumps.length)
+    await server.pass(15)
+    await eventually(() => expect(server.status().counters['objects']).toBe(before))
   })
 
   it('is gone with its objects after three intervals without a heartbeat, and is found again', async () => {
