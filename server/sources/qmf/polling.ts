@@ -48,8 +48,9 @@ class RemoteAgent {
   readonly isBroker: boolean
   /** Of an agent that speaks v2 only; undefined for others. */
   readonly run: AgentRun | undefined
-  /** The classes that it has. */
+  /** The classes that it has: those of the broker, or those that it was asked for itself. */
   readonly classes: ReadonlySet<string>
+  readonly offered = new Set<string>()
   /** By class. */
   readonly polled = new Map<string, PolledClass>()
   /** True after a request without an answer. */
@@ -61,11 +62,11 @@ class RemoteAgent {
   #lastMs = Number.NEGATIVE_INFINITY
   #periodMs: number
 
-  constructor(address: string, classes: ReadonlySet<string>, { isBroker = false, run }: AgentFacts = {}) {
+  constructor(address: string, { classes, isBroker = false, run }: AgentFacts) {
     this.address = address
     this.isBroker = isBroker
     this.run = run
-    this.classes = classes
+    this.classes = classes ?? this.offered
     this.publishes = run === undefined
     this.#periodMs = run?.intervalMs ?? FIRST_SILENCE_MS / MISSING_HEARTBEATS
   }
@@ -87,7 +88,11 @@ class RemoteAgent {
   }
 }
 
-type AgentFacts = { readonly isBroker?: boolean; readonly run?: AgentRun }
+interface AgentFacts {
+  readonly classes?: ReadonlySet<string>
+  readonly isBroker?: boolean
+  readonly run?: AgentRun
+}
 
 /** A class of an agent that was requested at least once. */
 interface PolledClass {
@@ -132,7 +137,7 @@ export class Polling {
 
   constructor(options: PollingOptions) {
     this.#options = options
-    this.#broker = new RemoteAgent(options.broker, options.classes, { isBroker: true })
+    this.#broker = new RemoteAgent(options.broker, { classes: options.classes, isBroker: true })
     this.#agents.set(options.broker, this.#broker)
   }
 
@@ -160,7 +165,7 @@ export class Polling {
     if (known !== undefined && known.run?.epoch === run.epoch) return false
     if (known !== undefined && known.run === undefined) return false
     this.#removeAgent(address)
-    const agent = this.#addAgent(address, new Set(), run)
+    const agent = this.#addAgent(address, { run })
     agent?.heartbeat(0n, nowMs)
     return agent !== undefined
   }
@@ -168,8 +173,8 @@ export class Polling {
   /** The agent has a class, which is requested from now on. */
   offered(address: string, className: string): void {
     const agent = this.#agents.get(address)
-    if (agent?.run === undefined || agent.classes.has(className)) return
-    ;(agent.classes as Set<string>).add(className)
+    if (agent?.run === undefined || agent.offered.has(className)) return
+    agent.offered.add(className)
     this.#request(agent, className, this.#done !== undefined)
   }
 
@@ -245,7 +250,7 @@ export class Polling {
       if (typeof brokerBank !== 'number' || typeof agentBank !== 'number') return
       const address = addressOfBanks(`${brokerBank}.${agentBank}`)
       this.#agentObjects.set(header.id, address)
-      this.#addAgent(address, this.#options.classes)
+      this.#addAgent(address, { classes: this.#options.classes })
     }
   }
 
@@ -310,16 +315,16 @@ export class Polling {
   }
 
   /** Returns undefined if the agent is known, or there is no room for it. */
-  #addAgent(address: string, classes: ReadonlySet<string>, run?: AgentRun): RemoteAgent | undefined {
+  #addAgent(address: string, facts: AgentFacts): RemoteAgent | undefined {
     const { counters, limits } = this.#options
     if (this.#agents.has(address)) return undefined
     if (this.#agents.size >= limits.agents) {
       counters.agentsFull++
       return undefined
     }
-    const agent = new RemoteAgent(address, classes, run && { run })
+    const agent = new RemoteAgent(address, facts)
     this.#agents.set(address, agent)
-    for (const className of classes) this.#request(agent, className, this.#done !== undefined)
+    for (const className of agent.classes) this.#request(agent, className, this.#done !== undefined)
     return agent
   }
 
