@@ -90,8 +90,13 @@ export class Registry {
     quotas.of(owner.tenant).channels.needsRoom(more)
     const mine = this.of(owner.userId)
     const most = maxPerIdentity - more
-    if (mine.size <= most || [...mine].filter(({ stored }) => stored).length <= most) return
-    throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
+    if (mine.size <= most) return
+    const has = [...mine].filter(({ stored }) => stored).length
+    if (has <= most) return
+    throw new StatusError(
+      'QUOTA_EXCEEDED',
+      `this identity has ${has} channels, of at most ${maxPerIdentity}, and ${more} more are needed; delete ${has - most}`,
+    )
   }
 
   /** A new channel. With a `url` the producer makes its connections [MON 14]. */
@@ -148,6 +153,7 @@ export class Registry {
     }
     const queue = new Queue(row.id, row.origin, row, host, listener, quotas.of(owner.tenant).queued)
     const outbox = new Outbox({
+      tenant: owner.tenant,
       queue,
       turn,
       clock,

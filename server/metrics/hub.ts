@@ -199,31 +199,32 @@ export class Hub {
     return had.size > 0
   }
 
-  *#matchAll(binding: BoundInstance): Steps<void> {
+  *#matchAll(binding: BoundInstance, mayEnd = true): Steps<void> {
     for (const sensor of binding.instance.selection.listening()) yield* this.#matchSeries(binding, sensor)
-    yield* this.#follow(binding)
+    yield* this.#follow(binding, mayEnd)
   }
 
+  /** Subscribes what is not subscribed. */
   *#matchSeries(binding: BoundInstance, sensor: ListeningSensor): Steps<void> {
     for (const series of binding.instance.selection.series(sensor)) {
       if (!this.#bound.has(binding)) return
-      if (series !== undefined) this.#match(binding, sensor, series)
+      if (series !== undefined && !binding.series.has(series)) this.#match(binding, sensor, series)
       yield
     }
   }
 
-  /** Polls and subscribes exactly what the instance selects now. */
-  *#follow(binding: BoundInstance): Steps<void> {
+  /** Polls and subscribes what the instance selects now, and ends the rest if it may. */
+  *#follow(binding: BoundInstance, mayEnd: boolean): Steps<void> {
     const { instance, sink, ending, resumePoint } = binding
     const { selection } = instance
-    const round = ++binding.rounds
-    // A later round knows the rights of now.
+    const round = mayEnd ? ++binding.rounds : binding.rounds
+    // A later round that ends something knows the rights of now.
     const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
     if (isOver()) return
     const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
     for (const [key, end] of ending) {
-      if (wanted.has(key)) continue
+      if (!mayEnd || wanted.has(key)) continue
       ending.delete(key)
       binding.left()
       end()
@@ -304,9 +305,12 @@ export class Hub {
     }
   }
 
-  /** The refusals of this attempt were counted the first time. */
+  /**
+   * The refusals of this attempt were counted the first time. It ends nothing: what a change of rights ends has to be noticed by
+   * `rematch`, which may not have begun.
+   */
   *#feed(binding: BoundInstance): Steps<void> {
-    yield* this.#matchAll(binding)
+    yield* this.#matchAll(binding, false)
     binding.isRetried = false
   }
 

@@ -82,14 +82,22 @@ export class Admission {
     return place
   }
 
-  /** AUTH succeeded: the connection gives way to nobody any more. */
+  /** AUTH succeeded: the connection gives way to nobody any more. It is closed if it may not have a place that is kept. */
   authenticated(place: Place, isAdmin: boolean): void {
     this.#crowdOf(place).delete(place)
     if (isAdmin) this.#remember(networkPrefix(place.address))
-    // Only admins, and those who may be one, take up the places that are kept.
+    // Only admins, and those who may be one, take up the places that are kept: it takes one of the others now.
     else if (place.isOpen && place.isInside) {
+      this.leave(place)
+      if (this.#isFull(false)) this.#evict(this.#victimFor(false))
+      if (this.#isFull(false)) {
+        this.refused++
+        place.close()
+        return
+      }
       place.isInside = false
-      this.#openInside--
+      place.isOpen = true
+      this.#open++
     }
   }
 

@@ -120,8 +120,9 @@ export class Session implements ReadSession {
 
   /** PRODUCER_CAPS comes first on every connection; then the peer has 10 s to log in, including a handshake [MON 11]. */
   begin(): void {
-    if (this.isReceiver) {
-      this.#beginAsReceiver()
+    const owner = this.#connection.outbound?.owner
+    if (owner !== undefined) {
+      this.#beginAsReceiver(owner)
       return
     }
     this.#limitLogin()
@@ -134,9 +135,8 @@ export class Session implements ReadSession {
   }
 
   /** The certificate of the peer was its proof [MON 14]: the session begins as after AUTH. */
-  #beginAsReceiver(): void {
+  #beginAsReceiver(owner: Account): void {
     const { accounts, registry, log } = this.#context
-    const owner = this.#connection.outbound?.owner as Account
     try {
       this.#enter(accounts.identity(owner), { method: 'dialled' })
     } catch (error) {

@@ -47,9 +47,10 @@ export async function openConnection(
   const ca = isTls && options.ca !== undefined ? new WatchedFile(options.ca, 'dial.ca').text() : undefined
   signal.throwIfAborted()
   const tcp = { host: address, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
+  // `rejectUnauthorized` is said, because an environment variable could switch it off: it may be the only proof.
   // Half open, so that a peer that sends commands and closes its side still gets its responses.
   const socket = isTls
-    ? connectTls({ ...tcp, ...nameOf(destination), ca, minVersion: 'TLSv1.2' })
+    ? connectTls({ ...tcp, ...nameOf(destination), ca, rejectUnauthorized: true, minVersion: 'TLSv1.2' })
     : connect({ ...tcp, allowHalfOpen: true })
   const abort = (): void => void socket.destroy()
   signal.addEventListener('abort', abort, { once: true })

@@ -122,7 +122,14 @@ export class BrokerLink {
       if (this.#isClosed) return
       const to = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
       const socket = isTls
-        ? connectTls({ ...to, ...files, ...(isIP(host) === 0 && { servername: host }), minVersion: 'TLSv1.2' })
+        ? connectTls({
+            ...to,
+            ...files,
+            ...(isIP(host) === 0 && { servername: host }),
+            // Otherwise an environment variable could switch it off.
+            rejectUnauthorized: true,
+            minVersion: 'TLSv1.2',
+          })
         : connect(to)
       this.#open(socket, isTls ? 'secureConnect' : 'connect')
     } catch (error) {

@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { Count } from '../../../server/accounts/quotas.ts'
+import type { Rights } from '../../../server/accounts/rights.ts'
 import { FairWork, finish } from '../../../server/core/fair-work.ts'
 import { Fences } from '../../../server/metrics/fences.ts'
 import { Hub } from '../../../server/metrics/hub.ts'
@@ -7,7 +9,7 @@ import { MetricInstance } from '../../../server/metrics/instance.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
 import { Selection } from '../../../server/metrics/selection.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { PushSensor, SlowSensor } from '../../support/test-sensor.ts'
+import { PushSensor, SlowSensor, ThingSensor } from '../../support/test-sensor.ts'
 import { abroad, Kept, Metrics, rights, tester, text } from './fixture.ts'
 
 let metrics: Metrics
@@ -155,6 +157,35 @@ test('closing ends all taps', () => {
   push('test.a', 1)
   expect([sink.frames.length, metrics.clock.timers]).toEqual([0, 0])
 })
+
+test.each(['slow.value', 'test.a'])(
+  'that %s is no longer allowed is noticed, whenever a metric is tried again that had no room',
+  (denied) => {
+    for (let after = 0, isOver = false; !isOver; after++) {
+      const count = new Count('metrics', () => limit)
+      let [limit, isAllowed] = [1, true]
+      const rights = { mayRead: (...[, , name]: string[]) => isAllowed || name !== denied, mayReadSome: () => true }
+      const clock = new FakeClock()
+      const hub = new Hub(clock, new Fences(), () => count)
+      if (denied === 'test.a') new PushSensor(hub).push('test.a', { type: 2, value: 1 }, 1)
+      else hub.add(new SlowSensor())
+      hub.add(new ThingSensor())
+      const defaults = { intervalMs: 1000, rights: rights as unknown as Rights }
+      const instance = new MetricInstance(1, finish(Selection.of(hub.sensors, tester, '*', [], defaults)))
+      hub.bind(instance, sink)
+      expect([count.used, count.refused]).toEqual([1, 1])
+      isAllowed = false
+      const rematch = hub.rematch(instance)
+      for (let step = 0; step < after; step++) isOver = rematch.next().done === true
+      if (isOver) break
+      limit = 2
+      hub.sweep()
+      expect(finish(rematch), `after ${after} steps`).toBe('some')
+      hub.sweep()
+      expect([count.used, count.refused]).toEqual([1, 1])
+    }
+  },
+)
 
 test('work of a sensor is done in steps, over several turns; what a step throws is a fault of the sensor', () => {
   const clock = new FakeClock()

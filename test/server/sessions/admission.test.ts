@@ -116,6 +116,20 @@ describe('a full server', () => {
     expect([door.flood('203.0.113.1', 1), door.flood('198.51.100.7', 5)]).toEqual([1, 0])
   })
 
+  it('keeps it from insiders who are no admins: one for whom there is no other place is closed', () => {
+    const door = new Door({ connections: 100 })
+    for (let n = 0; n < 90; n++) expect(door.logIn(LOCAL).isOpen).toBe(true)
+    expect(door.logIn(LOCAL).isOpen).toBe(false)
+    expect([door.evicted, door.admission.refused, door.admission.open]).toEqual([['authenticated'], 1, 90])
+    for (let n = 0; n < 10; n++) expect(door.logIn(LOCAL, true).isOpen).toBe(true)
+    expect(door.admission.open).toBe(100)
+    // Who has not logged in gives way first.
+    const other = new Door({ connections: 100 })
+    other.flood(EVE, 90)
+    expect(other.logIn(LOCAL).isOpen).toBe(true)
+    expect([other.evicted, other.admission.open]).toEqual([[`${EVE} 0`], 90])
+  })
+
   it('lets an insider in beside a flood on loopback, and leaves outsiders the rest', () => {
     const door = new Door({ connections: 100 })
     door.flood(LOCAL, 1_000)

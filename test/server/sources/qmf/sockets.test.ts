@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { SensorStatus } from '../../../../server/metrics/metric.ts'
 import { loadConfig } from '../../../../server/start/config.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
@@ -192,7 +192,8 @@ describe('a login', () => {
 })
 
 describe('amqps', () => {
-  it('takes a broker whose certificate names it and is signed by `ca`, and no other', async () => {
+  it('takes a broker whose certificate names it and is signed by `ca`, and no other, whatever the environment', async () => {
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
     await broker.close()
     const authority = await Authority.make()
     broker = await LoopbackBroker.listen(await authority.server())
@@ -205,6 +206,7 @@ describe('amqps', () => {
     producer.clock.advance(1_000)
     await up()
     directory.remove()
+    vi.unstubAllEnvs()
   })
 })
 
