@@ -40,6 +40,11 @@ export interface StorageBacklog {
 export interface StreamTaker {
   /** Takes bytes: all, or as many as it returns, at least one. It is given the others again, later. */
   readonly push: ((bytes: Uint8Array) => void) | ((bytes: Uint8Array) => number)
+  /**
+   * Does a step of what the bytes led to. Returns whether more is left: then it is called again, before any other bytes and
+   * before the end. For bytes that may lead to much more work than others.
+   */
+  work?(): boolean
   /** The stream has ended, and all its bytes were pushed. */
   end(): void
 }
@@ -273,6 +278,8 @@ class Stream implements PacedStream {
   #ended = false
   /** Whether it is in the queue of the pacer. */
   #isQueued = false
+  /** Whether the bytes that were taken have led to work that is left. */
+  #isWorking = false
 
   constructor(
     taker: StreamTaker,
@@ -314,14 +321,18 @@ class Stream implements PacedStream {
     const most = this.#pieceBytes
     const beganMs = clock.monotonicMs()
     try {
-      const taken = this.#take(most)
-      const tookMs = clock.monotonicMs() - beganMs
-      if (tookMs > PIECE_MS) this.#pieceBytes = Math.max(MIN_PIECE_BYTES, Math.floor((taken * PIECE_MS) / tookMs))
-      else if (taken === most) this.#pieceBytes = Math.min(MAX_PIECE_BYTES, most * 2)
+      if (!this.#isWorking) {
+        const taken = this.#take(most)
+        const tookMs = clock.monotonicMs() - beganMs
+        if (tookMs > PIECE_MS) this.#pieceBytes = Math.max(MIN_PIECE_BYTES, Math.floor((taken * PIECE_MS) / tookMs))
+        else if (taken === most) this.#pieceBytes = Math.min(MAX_PIECE_BYTES, most * 2)
+      }
+      do this.#isWorking = this.#taker.work?.() === true
+      while (this.#isWorking && clock.monotonicMs() - beganMs < PIECE_MS)
     } catch (error) {
       this.#fail(error)
     }
-    this.#isQueued = this.#pending > 0
+    this.#isQueued = this.#pending > 0 || this.#isWorking
     if (this.#paused && this.#pending < PENDING_BYTES) {
       this.#paused = false
       this.#reading.resume()
@@ -351,13 +362,14 @@ class Stream implements PacedStream {
   #fail(error: unknown): void {
     this.#chunks = []
     this.#pending = 0
+    this.#isWorking = false
     this.#ending = true
     this.#options.failed(error)
     this.#reading.destroy()
   }
 
   #finish(): void {
-    if (!this.#ending || this.#ended || this.#pending > 0) return
+    if (!this.#ending || this.#ended || this.#pending > 0 || this.#isWorking) return
     this.#ended = true
     try {
       this.#taker.end()

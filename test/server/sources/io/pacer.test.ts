@@ -96,6 +96,29 @@ describe('feeds', () => {
     expect(Math.max(...pieces)).toBeLessThanOrEqual(2048)
   })
 
+  it('give a taker no bytes and no end while those before still make work for it', async () => {
+    const bench = new Bench()
+    let steps = 0
+    const taken: string[] = []
+    const taker = {
+      push: (bytes: Uint8Array) => void taken.push(`${bytes.length}`),
+      work: () => {
+        bench.clock.advance(0.5)
+        return ++steps % 30 !== 0
+      },
+      end: () => void taken.push('end'),
+    }
+    const feed = bench.pacer.feed(taker, { pause: () => {}, resume: () => {}, destroy: () => {} })
+    feed.push(new Uint8Array(40))
+    feed.end()
+    await turn()
+    expect([taken, steps]).toEqual([['16'], 20])
+    await turn()
+    expect(taken).toEqual(['16', '24'])
+    for (let n = 0; n < 3; n++) await turn()
+    expect([taken, steps]).toEqual([['16', '24', 'end'], 60])
+  })
+
   it('are not taken while too much waits to be stored, not even the rest of a slice', async () => {
     const bench = new Bench()
     const a = bench.feed('a', () => {

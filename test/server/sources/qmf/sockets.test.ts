@@ -24,7 +24,7 @@ let producer: TestProducer
 let root: Seat
 
 async function start(more = '', url = `amqp://127.0.0.1:${broker.port}`): Promise<void> {
-  const text = `[[qmf]]\nname = "b1"\nurl = "${url}"\n${more}`
+  const text = `[[qmf]]\nname = "b1"\nurl = "${url}"\nversion = 1\n${more}`
   const { qmf } = loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) })
   producer = await TestProducer.start({ config: { qmf } })
   await producer.addUser('root', { role: 'admin' })
