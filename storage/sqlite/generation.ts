@@ -119,7 +119,7 @@ function readNoted(path: string): Progress | undefined {
 
 function reasonOf(stored: StoredProgress, noted: Progress | undefined, place: string): string | undefined {
   const wasServed = stored.directory !== ''
-  if (stored.restored === 1) return 'it is a backup'
+  if (stored.restored === 1) return 'it is a backup, or consumers were not informed yet'
   if (noted === undefined) {
     return wasServed ? `the file \`${FILE}\` is missing beside it` : undefined
   }

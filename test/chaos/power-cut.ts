@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
@@ -22,7 +22,10 @@ const MIN_TRACES = 2
 const BATCHES = 100
 /** One state in so many is opened by the whole store, thread and all. */
 const WHOLE_STORE = 100
-const FILES = ['', '-wal', '-journal'].map((suffix) => `cinnabar.db${suffix}`)
+const FILES = ['cinnabar.db', 'cinnabar.db-wal', 'cinnabar.db-journal', 'generation']
+
+/** The data directory of the server that is recorded. */
+const DATA = 'data'
 
 interface Recording {
   readonly events: readonly TraceEvent[]
@@ -60,7 +63,7 @@ export const powerCut: Rig = async ({ seed, count, say }: RigOptions) => {
 
 /** Runs the script under strace. */
 async function record(scratch: string, seed: number): Promise<Recording> {
-  const [data, history, batches, trace] = ['data', 'history', 'batches', 'trace'].map((name) => join(scratch, name))
+  const [data, history, batches, trace] = [DATA, 'history', 'batches', 'trace'].map((name) => join(scratch, name))
   if (data === undefined || history === undefined || batches === undefined || trace === undefined) throw new Error()
   mkdirSync(data)
   const paths = [data, history, ...FILES.map((name) => join(data, name))].flatMap((path) => ['-P', path])
@@ -108,8 +111,9 @@ async function cutAll({ events, lines, expected }: Recording, { scratch, seed, s
       if (event.kind === 'line') known.add(lines[line++] as Line)
       if (event.kind === 'sync' && event.name === FILES[0]) add(totals, 'checkpoints')
     }
-    const directory = join(scratch, `state-${number}`)
-    mkdirSync(directory)
+    // The directory that was served: any other would count as restored.
+    const directory = join(scratch, DATA)
+    for (const name of readdirSync(directory)) rmSync(join(directory, name))
     for (const [name, bytes] of disk.cut(random)) writeFileSync(join(directory, name), bytes)
     try {
       if (number % WHOLE_STORE === 0) await openWhole(directory)
@@ -123,7 +127,6 @@ async function cutAll({ events, lines, expected }: Recording, { scratch, seed, s
       const what = error instanceof Error ? error.message : String(error)
       throw new Error(`seed ${seed}, state ${number}, a cut after event ${moment} of ${events.length}: ${what}`)
     }
-    rmSync(directory, { recursive: true })
     add(totals, 'states')
     add(totals, known.written > known.durable ? 'with a batch under way' : 'with all answered')
   }
