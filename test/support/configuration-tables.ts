@@ -37,7 +37,9 @@ function tablesOfList(section: string): string[] {
 function rowsOf(type: z.ZodType): string {
   const rows = Object.entries(tableKeys(type) ?? {}).map(([key, of]) => {
     const found = docs.get(of)
-    return found === undefined ? '' : `| \`${key}\` | ${found.shown} | ${found.expected} | ${found.about} |\n`
+    return found === undefined
+      ? ''
+      : `| \`${key}\` | ${found.shown} | ${found.expected} | ${found.about}${found.isLive ? ' *Live.*' : ''} |\n`
   })
   return `${type.description}\n\n${HEAD}${rows.join('')}`
 }
