@@ -25,6 +25,7 @@ export interface ServeOptions {
 /** Runs until a signal or a failure; returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
   closeInherited()
+  const terminals = new Terminals()
   const reloadable = readConfig(options)
   if (reloadable === undefined) return 2
   const { config } = reloadable
@@ -41,17 +42,22 @@ export async function serve(options: ServeOptions): Promise<number> {
     const onFailed = (error: Error): void => fail(error, log, end)
     const started = startServer({ config, reloadable, log, adminPassword, restored, onFailed })
     const reload = (): Promise<unknown> => started.then(({ parts }) => parts.reloader?.reload())
-    onHangUp(terminals(), {
-      end: () => end(0),
-      reload: () => reload().catch((error: unknown) => unlessReported(error, log)),
+    process.on('SIGHUP', () => {
+      // Nobody else ends a server whose terminal is gone.
+      if (terminals.hungUp.length > 0) end(0)
+      else reload().catch((error: unknown) => unlessReported(error, log))
     })
     server = await started
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
     process.stdout.write(greeting(server, config))
     const code = await ended
-    const cutOff = setTimeout(() => process.exit(code), STOP_MS)
+    const cutOff = setTimeout(() => {
+      terminals.closeHungUp()
+      process.exit(code)
+    }, STOP_MS)
     await server.stop()
     clearTimeout(cutOff)
+    terminals.closeHungUp()
     return code
   } catch (error) {
     if (error instanceof AuthError) {
@@ -67,17 +73,18 @@ export async function serve(options: ServeOptions): Promise<number> {
 
 const STANDARD_STREAMS = [0, 1, 2]
 
-/** Which of the standard streams are a terminal. One that has hung up is none any more. */
-function terminals(): readonly number[] {
-  return STANDARD_STREAMS.filter((descriptor) => isatty(descriptor))
-}
+/** The terminals that the server was started from, by their descriptors. One that has hung up is no terminal any more. */
+class Terminals {
+  readonly #atStart = STANDARD_STREAMS.filter((descriptor) => isatty(descriptor))
 
-/** SIGHUP is a request to reload, unless a terminal that the server was started from has gone: then nobody else ends it. */
-function onHangUp(atStart: readonly number[], then: { readonly end: () => void; readonly reload: () => void }): void {
-  process.on('SIGHUP', () => {
-    if (atStart.every((descriptor) => isatty(descriptor))) then.reload()
-    else then.end()
-  })
+  get hungUp(): readonly number[] {
+    return this.#atStart.filter((descriptor) => !isatty(descriptor))
+  }
+
+  /** To be called last: Node aborts the process if it can see such a terminal at its exit and not set it back. */
+  closeHungUp(): void {
+    for (const descriptor of this.hungUp) closeSync(descriptor)
+  }
 }
 
 /** A configuration that cannot be used, and a start that failed, are reported where they happen. */
