@@ -223,6 +223,7 @@ describe('SIGHUP', () => {
     }
   })
 
+  // A terminal is made by `script`.
   test.skipIf(!hasScript)('ends the server cleanly when the terminal it was started from has hung up', async () => {
     writeFileSync(config, working())
     const exit = join(directory, 'exit')
