@@ -1,10 +1,13 @@
 /** A configuration that is read again: what is in force then, what stays, and what whoever writes the file can do wrong. */
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Address } from '../../../server/core/address.ts'
 import { ConfigError, ReloadableConfig } from '../../../server/start/config.ts'
 import type { ReloadedKeys, Reloader } from '../../../server/start/reload.ts'
 import { done, run } from '../../support/administration.ts'
@@ -156,6 +159,20 @@ describe('a reload', () => {
     const after = open()
     await expect.poll(streams).toBe(1)
     after.destroy()
+  })
+
+  test('lets browsers reach the server under other names', async () => {
+    await start('', { config: { listen: { http: LISTENING } } })
+    const { port } = producer.server.http as Address
+    const answer = async (): Promise<number | undefined> => {
+      const asked = request({ host: '127.0.0.1', port, path: '/', headers: { host: 'monitor.example' } }).end()
+      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      response.resume()
+      return response.statusCode
+    }
+    expect(await answer()).toBe(421)
+    await reload('[http]\nhosts = ["monitor.example"]\n')
+    expect(await answer()).toBe(404)
   })
 
   test('names what needs a restart, and leaves it as it is', async () => {
