@@ -72,7 +72,8 @@ export class Reloader {
       audit.record({ ...entry, args: { changed, needs_restart: needsRestart }, outcome: 'ok', detail })
       return { changed, needsRestart }
     } catch (error) {
-      if (!(error instanceof ConfigError)) throw error
+      // After the stop nothing is stored any more.
+      if (this.#isStopped || !(error instanceof ConfigError)) throw error
       const { problems, message } = error
       log.error({ file: config.file, problems }, 'the configuration was read again and cannot be used: nothing changes')
       audit.record({ ...entry, outcome: 'failed', detail: message })
