@@ -84,6 +84,11 @@ export class Quotas {
     if (use !== undefined) use.quota = this.#limits(tenant)
   }
 
+  /** Reports that the limits of the configuration have changed. */
+  allChanged(): void {
+    for (const [tenant, use] of this.#uses) use.quota = this.#limits(tenant)
+  }
+
   all(): IterableIterator<[string, TenantUse]> {
     return this.#uses.entries()
   }

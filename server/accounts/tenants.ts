@@ -4,11 +4,11 @@ import type { Quota } from './quotas.ts'
 
 export class Tenants {
   readonly #own = new Map<string, Partial<Quota>>()
-  /** The limits of tenants that have none of their own. */
-  readonly #defaults: Quota
+  /** The limits of tenants that have none of their own, which the configuration may change. */
+  readonly #defaults: () => Quota
   readonly #change: (change: Change) => void
 
-  constructor(rows: readonly TenantRow[], defaults: Quota, change: (change: Change) => void) {
+  constructor(rows: readonly TenantRow[], defaults: () => Quota, change: (change: Change) => void) {
     for (const { name, quota } of rows) this.#own.set(name, JSON.parse(quota) as Partial<Quota>)
     this.#defaults = defaults
     this.#change = change
@@ -28,7 +28,7 @@ export class Tenants {
 
   /** The limits of a tenant: its own, or else those of the configuration; 0 means no limit. */
   quotaOf(name: string): Quota {
-    return { ...this.#defaults, ...this.#own.get(name) }
+    return { ...this.#defaults(), ...this.#own.get(name) }
   }
 
   /** Adds a tenant, or changes these limits of an existing one. */

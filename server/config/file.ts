@@ -19,7 +19,7 @@ export const NO_FILE: ConfigFile = { name: '', table: {}, lineOf: () => undefine
 export function readConfigFile(name: string, readFile: ReadFile): ConfigFile {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(readFile(name))
-    return { name, table: parse(text, { integersAsBigInt: true }), lineOf: keyLines(text), problems: [] }
+    return { name, table: parse(text, { integersAsBigInt: true }), lineOf: whenNeeded(text), problems: [] }
   } catch (error) {
     return { ...NO_FILE, problems: [{ source: name, ...reason(error) }] }
   }
@@ -44,6 +44,18 @@ function reason(error: unknown): Omit<ConfigProblem, 'source'> {
  */
 type LineOf = (...path: readonly string[]) => number | undefined
 
+/** Only mistakes have lines, and a running server may read a large file again: the text is searched when the first is asked for. */
+function whenNeeded(text: string): LineOf {
+  let lineOf: LineOf | undefined
+  return (...path) => {
+    lineOf ??= keyLines(text)
+    return lineOf(...path)
+  }
+}
+
+/** A statement of several lines ends in one of these, so a list of thousands of lines is not parsed at each of them. */
+const LAST_LINE = /([\]}]|"""|''')\s*(#.*)?$/
+
 /**
  * Finds the lines of keys, which the parser does not report. A statement is the shortest run of lines that parses after its
  * section's header; so quoted and dotted keys, inline tables and strings that look like keys need no rules of their own. The
@@ -56,8 +68,10 @@ export function keyLines(text: string): LineOf {
   let statement = ''
   let start = 1
   for (const [index, line] of text.split('\n').entries()) {
-    if (statement === '') start = index + 1
+    const isFirst = statement === ''
+    if (isFirst) start = index + 1
     statement += `${line}\n`
+    if (!isFirst && !LAST_LINE.test(line)) continue
     const isHeader = /^\s*\[/.test(statement)
     const table = parsed(isHeader ? statement : header + statement)
     if (!table) continue

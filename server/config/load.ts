@@ -23,6 +23,15 @@ export interface Loaded<S extends ConfigSections> {
   readonly config: ConfigOf<S>
   /** The same with the keys of the file. */
   readonly values: ValuesOf<S>
+  /** For each section the keys that the file or the environment names; undefined if neither has the section. */
+  readonly written: Written<S>
+}
+
+type Written<S extends ConfigSections> = { readonly [Name in keyof S]: ReadonlySet<string> | undefined }
+
+/** The path of the file; undefined if there is none. */
+export function configFileOf({ file, env }: LoadOptions): string | undefined {
+  return file ?? (env['CINNABAR_CONFIG'] || undefined)
 }
 
 /** Throws ConfigError. */
@@ -30,7 +39,7 @@ export function load<S extends ConfigSections>(
   schema: ConfigSchema<S>,
   { file, env, readFile = readFileSync }: LoadOptions,
 ): Loaded<S> {
-  const name = file ?? (env['CINNABAR_CONFIG'] || undefined)
+  const name = configFileOf({ file, env })
   const read = name === undefined ? NO_FILE : readConfigFile(name, readFile)
   const { overrides, problems } = readEnvironment(env, schema.settings)
   const written = overlay(read.table, overrides)
@@ -40,12 +49,26 @@ export function load<S extends ConfigSections>(
   if (!result.success || all.length > 0) {
     throw new ConfigError(all.sort((a, b) => (a.line ?? Number.MAX_VALUE) - (b.line ?? Number.MAX_VALUE)))
   }
-  const values = result.data as ValuesOf<S>
-  const config = Object.entries(schema.sections).map(([section, { read }]) => {
+  const keysOf = (section: string): ReadonlySet<string> | undefined => {
     const keys = written[section]
-    return [section, read(values[section], isTomlTable(keys) ? new Set(Object.keys(keys)) : undefined)]
-  })
-  return { config: Object.fromEntries(config) as ConfigOf<S>, values }
+    return isTomlTable(keys) ? new Set(Object.keys(keys)) : undefined
+  }
+  const names = Object.keys(schema.sections)
+  return loaded(
+    schema,
+    result.data as ValuesOf<S>,
+    Object.fromEntries(names.map((name) => [name, keysOf(name)])) as Written<S>,
+  )
+}
+
+/** Checked values as the server sees them. */
+export function loaded<S extends ConfigSections>(
+  { sections }: ConfigSchema<S>,
+  values: ValuesOf<S>,
+  written: Written<S>,
+): Loaded<S> {
+  const config = Object.entries(sections).map(([name, { read }]) => [name, read(values[name], written[name])])
+  return { config: Object.fromEntries(config) as ConfigOf<S>, values, written }
 }
 
 /** Every section that is a table, empty if it is absent; null if it is something else, since zod takes a date for a table. */

@@ -8,6 +8,8 @@ import { docs, type KeyDocs } from './value-types.ts'
 /** `[name]`, a table of keys, or `[[name]]`, a list of tables: what the file may say, and what the server sees of it. */
 export interface Section<Type extends z.ZodType = z.ZodType, Values = unknown> {
   readonly type: Type
+  /** True for a list that a reload puts in force as a whole. */
+  readonly isLive?: boolean
   /** `written`: the keys that the file or the environment names; undefined if neither has the section. */
   read(values: z.output<Type>, written: ReadonlySet<string> | undefined): Values
 }
@@ -27,8 +29,8 @@ export function camelCased<Values extends object>(values: Values): CamelCased<Va
 }
 
 /** A list of tables. Only the file can have one, so none of its keys has an environment variable. */
-export function tableList<Type extends z.ZodType>(type: Type): Section<Type, z.output<Type>> {
-  return { type, read: (values) => values }
+export function tableList<Type extends z.ZodType>(type: Type, { isLive = false } = {}): Section<Type, z.output<Type>> {
+  return { type, isLive, read: (values) => values }
 }
 
 export type ConfigSections = Readonly<Record<string, Section>>

@@ -22,19 +22,29 @@ export interface KeyDocs {
   readonly expected: string
   readonly about: string
   readonly isSecret: boolean
+  /** Whether a reload puts a new value in force; a restart puts all of them in force. */
+  readonly isLive: boolean
 }
 
 /** The documentation of each key, found by the key's zod type. */
 export const docs = z.registry<KeyDocs>()
 
 function document(type: z.ZodType, of: KeyType<z.ZodType>, about: string, byDefault: unknown, shown: string): void {
-  docs.add(type, { byDefault, shown, expected: of.expected, about, isSecret: of.isSecret ?? false })
+  const { expected, isSecret = false } = of
+  docs.add(type, { byDefault, shown, expected, about, isSecret, isLive: false })
 }
 
 /** A key with its value type, its default as it would stand in the file, and one sentence of documentation. */
 export function key<T extends z.ZodType>(of: KeyType<T>, byDefault: z.input<T>, about: string, shown?: string) {
   const type = z.prefault(of.type, byDefault)
   document(type, of, about, byDefault, shown ?? `\`${toml(byDefault)}\``)
+  return type
+}
+
+/** The same for a key whose new value a reload puts in force. */
+export function liveKey<T extends z.ZodType>(of: KeyType<T>, byDefault: z.input<T>, about: string, shown?: string) {
+  const type = key(of, byDefault, about, shown)
+  docs.add(type, { ...(docs.get(type) as KeyDocs), isLive: true })
   return type
 }
 

@@ -8,6 +8,7 @@ import {
   hostNames,
   integer,
   key,
+  liveKey,
   origins,
   pathOrOff,
   plainText,
@@ -93,8 +94,8 @@ export type JwtSection = SectionConfig<typeof jwtSection>
 export const httpSection = section(
   z
     .strictObject({
-      allowed_origins: key(origins(), [], 'Further origins whose pages may open the WebSocket.'),
-      hosts: key(
+      allowed_origins: liveKey(origins(), [], 'Further origins whose pages may open the WebSocket.'),
+      hosts: liveKey(
         hostNames(),
         [],
         'Further names under which browsers reach this server, such as that of a proxy. Addresses, `localhost`, the names ' +
@@ -118,7 +119,7 @@ export type HttpSection = SectionConfig<typeof httpSection>
 export const dialSection = section(
   z
     .strictObject({
-      allow: key(
+      allow: liveKey(
         destinations(),
         [],
         'Destinations that channels may be defined with, like `tls://*.example.org:7650` or `tcp://10.1.2.3:*`.',

@@ -18,9 +18,10 @@ export interface Listeners {
 export interface ListenersOptions {
   readonly config: {
     readonly listen: ListenSection
-    readonly http: HttpSection
     readonly producer: { readonly dataDir: string }
   }
+  /** The section in force. */
+  readonly http: () => HttpSection
   readonly tls: TlsFiles | undefined
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
   readonly clock: Clock
@@ -48,7 +49,7 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
 }
 
 function openHttp(
-  { config: { http, producer }, sessions, clock, log, storage }: ListenersOptions,
+  { config: { producer }, http, sessions, clock, log, storage }: ListenersOptions,
   where: {
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
@@ -57,11 +58,15 @@ function openHttp(
 ): Promise<OpenListener> {
   return listenHttp({
     ...where,
-    allowedOrigins: http.allowedOrigins,
-    hosts: http.hosts,
+    get allowedOrigins() {
+      return http().allowedOrigins
+    },
+    get hosts() {
+      return http().hosts
+    },
     admission: sessions.admission,
-    requestsPerMinute: http.requestsPerMinute,
-    pages: { directory: http.pages, dataDir: producer.dataDir },
+    requestsPerMinute: http().requestsPerMinute,
+    pages: { directory: http().pages, dataDir: producer.dataDir },
     clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => log.error({ err: error }, 'a WebSocket connection failed'),

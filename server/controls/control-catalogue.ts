@@ -19,6 +19,12 @@ export class ControlCatalogue {
     this.#sources.push(...sources)
   }
 
+  /** Puts other controls in the place of all whose names begin with a prefix. */
+  replace(prefix: string, own: readonly Control[]): void {
+    for (const name of this.#own.keys()) if (name.startsWith(prefix)) this.#own.delete(name)
+    this.add(own, [])
+  }
+
   /** Whom a control is for, whatever the rules say. */
   audienceOf(name: string): Audience {
     return this.#sources.find(({ prefix }) => name.startsWith(prefix)) ?? this.#own.get(name) ?? {}

@@ -123,6 +123,11 @@ export class Executor {
     this.#controls.add(controls, sources)
   }
 
+  /** Puts other controls in the place of all whose names begin with a prefix. Those that run continue to their end. */
+  replace(prefix: string, controls: readonly Control[]): void {
+    this.#controls.replace(prefix, controls)
+  }
+
   /** Whom a control is for, whatever the rules say. */
   audienceOf(control: string): Audience {
     return this.#controls.audienceOf(control)

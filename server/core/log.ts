@@ -9,8 +9,16 @@ export type { Logger } from 'pino'
 const SECRET_KEY = /"(password|secret|token|data)":/i
 
 /** Creates a log with the level `config.log.level`; tests hand in `to`. */
-export function createLogger(level: string, to: DestinationStream = destination(2)): Logger {
+export function createLogger(level: string, to: DestinationStream = standardError()): Logger {
   return pino({ level }, { write: (line) => to.write(masked(line)) })
+}
+
+/** Bytes that wait to be written. */
+const MAX_WAITING = 1 << 20
+
+/** A terminal that has hung up takes nothing more: lines are lost then, and the server goes on. */
+function standardError(): DestinationStream {
+  return destination({ dest: 2, sync: true, maxLength: MAX_WAITING }).on('error', () => {})
 }
 
 /**

@@ -49,7 +49,7 @@ export class WatchedFile {
   /** Throws FileError. */
   text(): string {
     try {
-      return contentsOf(this.path)
+      return readRegularFile(this.path).toString('utf8')
     } catch (error) {
       throw this.error(`cannot be read: ${error instanceof Error ? error.message : String(error)}`, error)
     }
@@ -86,8 +86,8 @@ function nameOf(error: unknown): string {
   return 'code' in error ? String(error.code) : error.name
 }
 
-/** Throws Error if it is not a regular file, too large, or cannot be read. */
-function contentsOf(path: string): string {
+/** Throws Error if it is not a regular file, too large, or cannot be read. Never waits for a writer. */
+export function readRegularFile(path: string): Buffer {
   const descriptor = openSync(path, OPEN_FLAGS)
   try {
     if (!fstatSync(descriptor).isFile()) throw new Error('it is not a regular file')
@@ -98,7 +98,7 @@ function contentsOf(path: string): string {
       read = readSync(descriptor, bytes, length, bytes.length - length, null)
     }
     if (length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`)
-    return bytes.toString('utf8', 0, length)
+    return bytes.subarray(0, length)
   } finally {
     closeSync(descriptor)
   }

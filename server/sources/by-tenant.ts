@@ -33,7 +33,7 @@ interface FeedSection {
 }
 
 /** Makes the sensor of the section's own tenant, and one for each tenant named by a `feed` table. */
-export function sensorsByTenant<Section extends FeedSection, Sensor>(
+export function sensorsByTenant<Section extends FeedSection, Sensor extends Receiving>(
   section: Section,
   quotas: Quotas,
   make: (section: Section, options: TenantFeed) => Sensor,
@@ -48,13 +48,18 @@ export function sensorsByTenant<Section extends FeedSection, Sensor>(
   })
 }
 
+/** Decides which senders it accepts. */
+interface Receiving {
+  readonly senders: AllowedSenders
+}
+
 export interface SensorsByTenantOptions<S> {
   /** The sensor for all senders that belong to no other tenant; its own `allow` decides whether they are accepted. */
   readonly own: S
   readonly others: readonly { readonly allow: readonly Network[]; readonly sensor: S }[]
 }
 
-export class SensorsByTenant<S> {
+export class SensorsByTenant<S extends Receiving> {
   /** The sensor of the section's own tenant. */
   readonly own: S
   readonly #others: readonly { readonly senders: AllowedSenders; readonly sensor: S }[]
@@ -62,6 +67,11 @@ export class SensorsByTenant<S> {
   constructor({ own, others }: SensorsByTenantOptions<S>) {
     this.own = own
     this.#others = others.map(({ allow, sensor }) => ({ senders: new AllowedSenders(allow), sensor }))
+  }
+
+  /** Puts another list in the place of the section's `allow`. */
+  allow(networks: readonly Network[]): void {
+    this.own.senders.replace(networks)
   }
 
   /** The sensor for a sender; `address` is what Node reports. */
@@ -88,10 +98,17 @@ export interface Sender {
  * address written as IPv6. It is converted to its IPv4 form, because it identifies the host.
  */
 export class AllowedSenders {
-  readonly #allowed = new BlockList()
+  #allowed = new BlockList()
   readonly #known = new Map<string, Sender>()
 
   constructor(allow: readonly Network[]) {
+    this.replace(allow)
+  }
+
+  /** Puts other networks in the place of all. */
+  replace(allow: readonly Network[]): void {
+    this.#allowed = new BlockList()
+    this.#known.clear()
     for (const { address, prefix, family } of allow) this.#allowed.addSubnet(address, prefix, family)
   }
 

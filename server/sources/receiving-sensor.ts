@@ -32,7 +32,7 @@ export abstract class ReceivingSensor<S extends CataloguedSeries> implements Lis
   readonly owner: Owner
   /** Streams are read only while it accepts values, so nothing of them is lost. */
   readonly meter: Meter
-  protected readonly senders: AllowedSenders
+  readonly senders: AllowedSenders
   protected readonly catalogue: Catalogue<S>
   /** The addresses and files that it receives from, for people. */
   protected readonly listening: string[] = []

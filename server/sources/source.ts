@@ -21,7 +21,7 @@ import type { Stats, StatusEntry } from './producer/status.ts'
 /** `S` is its section of the configuration: `config.ts` in its folder, with the documentation of each key. */
 export interface Source<S extends Section> {
   /** Makes the sensors. No address is bound yet. */
-  open(context: SourceContext, config: SectionConfig<S>): OpenedSource
+  open(context: SourceContext, config: SectionConfig<S>): OpenedSource<S>
 }
 
 /** The services that the server provides to its sources. */
@@ -57,7 +57,8 @@ export interface ServerView {
   readonly statuses: readonly StatusEntry[]
 }
 
-export interface OpenedSource {
+/** A source with the sensors that it has made. */
+export interface OpenedSource<S extends Section = Section> {
   readonly sensors?: readonly Sensor[]
   readonly controls?: readonly Control[]
   /** Controls that come and go while the server runs. */
@@ -68,6 +69,8 @@ export interface OpenedSource {
   listen?(listeners: SourceListeners): Promise<void>
   /** Removes what has been silent for too long; called every second. */
   sweep?(): void
+  /** Puts the live keys of its section in force. Never throws. */
+  reload?(config: SectionConfig<S>): void
 }
 
 /** An address that a source is bound to. */

@@ -20,7 +20,7 @@ const sources = {
 
 interface Entry<S extends Section> {
   readonly section: S
-  open(context: SourceContext, config: SectionConfig<S>): Promise<OpenedSource>
+  open(context: SourceContext, config: SectionConfig<S>): Promise<OpenedSource<S>>
 }
 
 function entry<S extends Section>(section: S, load: () => Promise<Source<S>>): Entry<S> {
@@ -38,10 +38,18 @@ export const sourceSections = Object.fromEntries(
   names.map((name) => [name, sources[name].section]),
 ) as unknown as SourceSections
 
+/** A source that takes its own section out of the configuration. */
+export interface RunningSource extends Omit<OpenedSource, 'reload'> {
+  reload?(config: SourcesConfig): void
+}
+
 /** Opens every source of the table, and finally the one that reports on the others. */
-export async function openSources(context: SourceContext, config: SourcesConfig): Promise<readonly OpenedSource[]> {
+export async function openSources(context: SourceContext, config: SourcesConfig): Promise<readonly RunningSource[]> {
   const table: { readonly [N in Name]: Entry<SourceSections[N]> } = sources
-  const open = <N extends Name>(name: N): Promise<OpenedSource> => table[name].open(context, config[name])
+  const open = async <N extends Name>(name: N): Promise<RunningSource> => {
+    const opened = await table[name].open(context, config[name])
+    return { ...opened, reload: (config) => opened.reload?.(config[name]) }
+  }
   const opened = await Promise.all(names.map((name) => open(name)))
   const ofSources = opened.flatMap(({ statuses = [] }) => statuses)
   const { hub, server } = context

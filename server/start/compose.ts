@@ -34,6 +34,8 @@ import type { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { Backups } from '../controls/backup.ts'
 import { channelConfigure, channelDelete, channelPurge } from '../controls/channels.ts'
 import type { Control } from '../controls/control.ts'
+import { execControls } from '../controls/exec/exec-controls.ts'
+import { tablesThatRead } from '../controls/exec/program-lookup.ts'
 import { Executor } from '../controls/executor.ts'
 import { roleControls, roleExplain } from '../controls/roles.ts'
 import { sensorControls } from '../controls/sensors.ts'
@@ -57,13 +59,15 @@ import { Sessions } from '../sessions/sessions.ts'
 import { FeedTurns } from '../sources/io/pacer.ts'
 import { Notices } from '../sources/producer/notices.ts'
 import { statsOf } from '../sources/producer/status.ts'
-import type { OpenedSource } from '../sources/source.ts'
-import { openSources } from '../sources/table.ts'
-import type { Config } from './config.ts'
+import { openSources, type RunningSource } from '../sources/table.ts'
+import type { Config, ReloadableConfig } from './config.ts'
+import { configReload, Reloader } from './reload.ts'
 import { StorageState } from './storage-state.ts'
 
 export interface ComposeOptions {
   readonly config: Config
+  /** The same, if it can be read again. */
+  readonly reloadable?: ReloadableConfig | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly store: Store
@@ -96,12 +100,16 @@ export interface ServerParts {
   readonly hub: Hub
   readonly dialler: Dialler
   readonly notices: Notices
-  readonly sources: readonly OpenedSource[]
+  readonly sources: readonly RunningSource[]
+  /** undefined if the configuration cannot be read again. */
+  readonly reloader: Reloader | undefined
 }
 
 /** Opens the store and joins the parts. Rejects with StorageError. */
 export async function composeServer(options: ComposeOptions): Promise<ServerParts> {
-  const { config, clock, log, store, hasher, software, files, programs, diskSpace, onFailed } = options
+  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, onFailed } = options
+  // Where a live key is used, it is read from the configuration in force.
+  const inForce = (): Config => reloadable?.config ?? config
   const { name, dataDir } = config.producer
 
   const notices = new Notices(clock)
@@ -117,8 +125,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
 
-  const queuedBytes = inBytes(config.quota.queuedBytes, diskSpace().sizeBytes)
-  const tenants = new Tenants(recovered.tenants, { ...config.quota, queuedBytes }, change)
+  const { sizeBytes } = diskSpace()
+  const quotaInForce = () => ({ ...inForce().quota, queuedBytes: inBytes(inForce().quota.queuedBytes, sizeBytes) })
+  const tenants = new Tenants(recovered.tenants, quotaInForce, change)
   const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
   storage.follow({
     onDurable(number) {
@@ -171,8 +180,17 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   )
   hub.add(notices)
   const defaults = { intervalMs: config.host.intervalMs, rights }
-  const { instancesPerIdentity: maxPerIdentity, patternsPerIdentity: maxPatternsPerIdentity } = config.limits
-  const instances = new Instances({ hub, ids, defaults, maxPerIdentity, maxPatternsPerIdentity })
+  const instances = new Instances({
+    hub,
+    ids,
+    defaults,
+    get maxPerIdentity() {
+      return inForce().limits.instancesPerIdentity
+    },
+    get maxPatternsPerIdentity() {
+      return inForce().limits.patternsPerIdentity
+    },
+  })
 
   const firstBlockId = recovered.bindings.reduce((most, { since }) => Math.max(most, since), recovered.nextBlockId)
   const blockIds = counterFrom(firstBlockId)
@@ -195,8 +213,12 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     faults,
     work,
     ids,
-    defaults: { durable: true, ...config.channels },
-    maxPerIdentity: config.limits.channelsPerIdentity,
+    get defaults() {
+      return { durable: true, ...inForce().channels }
+    },
+    get maxPerIdentity() {
+      return inForce().limits.channelsPerIdentity
+    },
     quotas,
   })
   const bindings = new Bindings({ hub, instances, registry, journal, host })
@@ -331,6 +353,25 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     const deleted = [...registry.of(id)].map((channel) => registry.delete(channel))
     return Promise.all([...deleted, work.run({ tenant: SERVER_TENANT }, bindings.endAllUnbound(instances.of(id)))])
   }
+  const reloader =
+    reloadable &&
+    new Reloader({
+      config: reloadable,
+      clock,
+      log,
+      audit,
+      prepare(next, changed) {
+        const replaced = changed.includes('exec') ? execControls(next.exec, clock) : undefined
+        if (replaced !== undefined) warnOfReaders(log, dataDir, next.exec)
+        return () => {
+          if (changed.includes('log.level')) log.level = next.log.level
+          quotas.allChanged()
+          dialler.allow(next.dial.allow)
+          if (replaced !== undefined) executor.replace('exec.', replaced)
+          for (const source of sources) source.reload?.(next)
+        }
+      },
+    })
   executor.add(
     [
       channelConfigure(registry),
@@ -338,6 +379,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       channelDelete(registry),
       ...programs,
       backups.control,
+      configReload(reloader),
       ...sensorControls({ hub, change, stored }),
       ...sources.flatMap(({ controls = [] }) => controls),
       ...userControls({ accounts, rights, rules, hasher, iterations, endUser, reconsider, stored }),
@@ -348,7 +390,14 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
   )
-  return { recovered, storage, producer, sessions, hub, dialler, notices, sources }
+  return { recovered, storage, producer, sessions, hub, dialler, notices, sources, reloader }
+}
+
+/** Warns if programs of `[[exec]]` can read the secrets in the data directory, which has to exist. */
+export function warnOfReaders(log: Logger, directory: string, tables: Config['exec']): void {
+  const controls = tablesThatRead(directory, tables).map(({ name }) => name)
+  if (controls.length === 0) return
+  log.warn({ controls, directory }, 'programs of [[exec]] can read the data directory: give them another `user`')
 }
 
 function counterFrom(first: number): () => number {

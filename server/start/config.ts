@@ -4,9 +4,11 @@
  */
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import { type LoadOptions, load } from '../config/load.ts'
+import { type ConfigChange, changeOf } from '../config/change.ts'
+import type { ReadFile } from '../config/file.ts'
+import { configFileOf, type Loaded, type LoadOptions, load } from '../config/load.ts'
 import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../config/schema.ts'
-import { bytesOrShare, duration, integer, key, oneOf, path, toggle, wireName } from '../config/value-types.ts'
+import { bytesOrShare, duration, integer, key, liveKey, oneOf, path, toggle, wireName } from '../config/value-types.ts'
 import { dialSection, httpSection, jwtSection, listenSection, tlsSection } from '../connections/config.ts'
 import { execSection } from '../controls/exec/config.ts'
 import { sourceSections } from '../sources/table.ts'
@@ -53,16 +55,16 @@ const storage = section(
 
 const channelDefaults = z
   .strictObject({
-    max_bytes: key(integer(4_096, TEBIBYTE), 67_108_864n, 'Bytes of values that may wait in one channel.'),
-    max_age: key(duration('1s', '3650d'), '7d', 'How long a value waits before it is dropped as expired.'),
-    overflow: key(
+    max_bytes: liveKey(integer(4_096, TEBIBYTE), 67_108_864n, 'Bytes of values that may wait in one channel.'),
+    max_age: liveKey(duration('1s', '3650d'), '7d', 'How long a value waits before it is dropped as expired.'),
+    overflow: liveKey(
       oneOf('drop-oldest', 'drop-newest', 'keep-latest'),
       'drop-oldest',
       'What gives way in a channel that is full. A consumer may choose any of the three.',
     ),
-    window: key(integer(1, 16_777_216), 65_536n, 'Values that may be sent and not yet committed.'),
-    window_bytes: key(integer(4_096, TEBIBYTE), 8_388_608n, 'The same in bytes; not more than `max_bytes`.'),
-    expire: key(duration('1s', '3650d'), '7d', 'How long a channel without a connection is kept.'),
+    window: liveKey(integer(1, 16_777_216), 65_536n, 'Values that may be sent and not yet committed.'),
+    window_bytes: liveKey(integer(4_096, TEBIBYTE), 8_388_608n, 'The same in bytes; not more than `max_bytes`.'),
+    expire: liveKey(duration('1s', '3650d'), '7d', 'How long a channel without a connection is kept.'),
   })
   .superRefine((section, context) => {
     const { window_bytes, max_bytes } = section
@@ -100,9 +102,9 @@ const limits = section(
         'Connections of one network (IPv4 /24, IPv6 /48) that have not logged in; beyond that the oldest is closed. ' +
           'Loopback and networks from which an admin has logged in may have more.',
       ),
-      channels_per_identity: key(integer(1, 1_000_000), 1_024n, 'Channels that one identity may have.'),
-      instances_per_identity: key(integer(1, 16_777_216), 65_536n, 'Metric ids that one identity may hold.'),
-      patterns_per_identity: key(
+      channels_per_identity: liveKey(integer(1, 1_000_000), 1_024n, 'Channels that one identity may have.'),
+      instances_per_identity: liveKey(integer(1, 16_777_216), 65_536n, 'Metric ids that one identity may hold.'),
+      patterns_per_identity: liveKey(
         integer(1, 16_777_216),
         1_000n,
         'Those of them whose name is a pattern: each is compared with every new metric of its tenant.',
@@ -114,33 +116,33 @@ const limits = section(
 const quota = section(
   z
     .strictObject({
-      connections: key(integer(0, 1_000_000), 1_000n, 'Authenticated connections.'),
-      channels: key(integer(0, 100_000_000), 20_000n, 'Channels that are kept.'),
-      queued_bytes: key(
+      connections: liveKey(integer(0, 1_000_000), 1_000n, 'Authenticated connections.'),
+      channels: liveKey(integer(0, 100_000_000), 20_000n, 'Channels that are kept.'),
+      queued_bytes: liveKey(
         bytesOrShare(TEBIBYTE),
         '50%',
         'Bytes of values that wait in all channels together, or a share of the file system with `data_dir`.',
       ),
-      instances: key(
+      instances: liveKey(
         integer(0, 1_000_000_000),
         4_000_000n,
         'Metrics that are bound: each match of a pattern counts, and each id at least once.',
       ),
-      values_per_second: key(integer(0, 1_000_000_000), 4_000_000n, 'Values that its feeds may bring in.'),
-      controls_per_minute: key(integer(0, 1_000_000), 1_200n, 'EXECUTEs.'),
-      audit_bytes_per_day: key(
+      values_per_second: liveKey(integer(0, 1_000_000_000), 4_000_000n, 'Values that its feeds may bring in.'),
+      controls_per_minute: liveKey(integer(0, 1_000_000), 1_200n, 'EXECUTEs.'),
+      audit_bytes_per_day: liveKey(
         integer(0, TEBIBYTE),
         134_217_728n,
         'Bytes of the records that its users cause in the audit log.',
       ),
-      dials_per_minute: key(integer(0, 1_000_000), 60n, 'Attempts to connect to consumers [MON 14].'),
+      dials_per_minute: liveKey(integer(0, 1_000_000), 60n, 'Attempts to connect to consumers [MON 14].'),
     })
     .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
 )
 
 const auditLog = z
   .strictObject({
-    keep: key(duration('1h', '36500d'), '365d', 'How long records of the audit log are kept.'),
+    keep: liveKey(duration('1h', '36500d'), '365d', 'How long records of the audit log are kept.'),
   })
   .describe('The audit log.')
 
@@ -152,7 +154,7 @@ const audit = {
 const log = section(
   z
     .strictObject({
-      level: key(
+      level: liveKey(
         oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
         'info',
         'The least to write down.',
@@ -200,6 +202,38 @@ export type Config = ConfigOf<typeof sections>
  */
 export function loadConfig(options: LoadOptions): Config {
   return load(schema, options).config
+}
+
+/** A configuration that can be read again from where it came from. */
+export class ReloadableConfig {
+  readonly #options: LoadOptions
+  #inForce: Loaded<typeof sections>
+
+  /** Throws a ConfigError as `loadConfig` does. */
+  constructor(options: LoadOptions) {
+    this.#options = options
+    this.#inForce = load(schema, options)
+  }
+
+  /** The configuration in force: that of the start, with the live keys of the last reload. */
+  get config(): Config {
+    return this.#inForce.config
+  }
+
+  /** The path of the file; undefined if there is none. */
+  get file(): string | undefined {
+    return configFileOf(this.#options)
+  }
+
+  /** Reads file and environment again and changes nothing. Throws a ConfigError with every problem. */
+  readAgain(readFile: ReadFile): ConfigChange<typeof sections> {
+    return changeOf(schema, this.#inForce, load(schema, { ...this.#options, readFile }))
+  }
+
+  /** Puts a change in force for whoever reads `config` from now on. */
+  take({ inForce }: ConfigChange<typeof sections>): void {
+    this.#inForce = inForce
+  }
 }
 
 /** The configuration of a server without file and environment. */

@@ -1,15 +1,18 @@
 /** `cinnabar serve`: configuration, start, what is printed, signals, exit codes: 0 stopped, 1 failed, 2 bad configuration. */
 import { closeSync, readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { isatty } from 'node:tty'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
 import { formatAddress } from '../core/address.ts'
 import { ListenError } from '../core/listen.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
-import { type Config, ConfigError, loadConfig } from './config.ts'
+import { type Config, ConfigError, ReloadableConfig } from './config.ts'
 import { type RunningServer, startServer } from './server.ts'
 
+/** Errors whose message says everything. */
+const EXPECTED = [AuthError, ConfigError, ListenError, StorageError, FileError] as const
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
 const STOP_MS = 5000
 
@@ -22,8 +25,10 @@ export interface ServeOptions {
 /** Runs until a signal or a failure; returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
   closeInherited()
-  const config = readConfig(options)
-  if (config === undefined) return 2
+  const terminals = new Terminals()
+  const reloadable = readConfig(options)
+  if (reloadable === undefined) return 2
+  const { config } = reloadable
   const log = createLogger(config.log.level)
   let end: (code: number) => void = () => {}
   const ended = new Promise<number>((resolve) => {
@@ -34,13 +39,25 @@ export async function serve(options: ServeOptions): Promise<number> {
   process.on('uncaughtException', (error) => abort(error, log, server))
   try {
     const { restored = false } = options
-    server = await startServer({ config, log, adminPassword, restored, onFailed: (error) => fail(error, log, end) })
+    const onFailed = (error: Error): void => fail(error, log, end)
+    const started = startServer({ config, reloadable, log, adminPassword, restored, onFailed })
+    const reload = (): Promise<unknown> => started.then(({ parts }) => parts.reloader?.reload())
+    process.on('SIGHUP', () => {
+      // Nobody else ends a server whose terminal is gone.
+      if (terminals.hungUp.length > 0) end(0)
+      else reload().catch((error: unknown) => unlessReported(error, log))
+    })
+    server = await started
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
     process.stdout.write(greeting(server, config))
     const code = await ended
-    const cutOff = setTimeout(() => process.exit(code), STOP_MS)
+    const cutOff = setTimeout(() => {
+      terminals.closeHungUp()
+      process.exit(code)
+    }, STOP_MS)
     await server.stop()
     clearTimeout(cutOff)
+    terminals.closeHungUp()
     return code
   } catch (error) {
     if (error instanceof AuthError) {
@@ -48,10 +65,32 @@ export async function serve(options: ServeOptions): Promise<number> {
       return 2
     }
     if (error instanceof ConfigError) return refused(error)
-    if (!(error instanceof ListenError || error instanceof StorageError || error instanceof FileError)) throw error
-    process.stderr.write(`cinnabar: ${error.message}\n`)
+    if (!EXPECTED.some((type) => error instanceof type)) throw error
+    process.stderr.write(`cinnabar: ${(error as Error).message}\n`)
     return 1
   }
+}
+
+const STANDARD_STREAMS = [0, 1, 2]
+
+/** The terminals that the server was started from, by their descriptors. One that has hung up is no terminal any more. */
+class Terminals {
+  readonly #atStart = STANDARD_STREAMS.filter((descriptor) => isatty(descriptor))
+
+  get hungUp(): readonly number[] {
+    return this.#atStart.filter((descriptor) => !isatty(descriptor))
+  }
+
+  /** To be called last: Node aborts the process if it can see such a terminal at its exit and not set it back. */
+  closeHungUp(): void {
+    for (const descriptor of this.hungUp) closeSync(descriptor)
+  }
+}
+
+/** A configuration that cannot be used, and a start that failed, are reported where they happen. */
+function unlessReported(error: unknown, log: Logger): void {
+  if (EXPECTED.some((type) => error instanceof type)) return
+  log.error({ err: error }, 'reading the configuration again failed; what was in force stays in force')
 }
 
 /** The descriptors that systemd hands over begin here (sd_listen_fds). */
@@ -111,9 +150,9 @@ function abort(error: unknown, log: Logger, server: RunningServer | undefined): 
   else server.abort().then(exit, exit)
 }
 
-function readConfig({ config }: ServeOptions): Config | undefined {
+function readConfig({ config }: ServeOptions): ReloadableConfig | undefined {
   try {
-    return loadConfig({ file: config, env: process.env })
+    return new ReloadableConfig({ file: config, env: process.env })
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     refused(error)

@@ -11,15 +11,14 @@ import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
-import { tablesThatRead } from '../controls/exec/program-lookup.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { guarded } from '../core/faults.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { SensorDoor, type SensorHub } from '../metrics/sensor-door.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { type BoundAddress, SourceListeners } from '../sources/source.ts'
-import { composeServer, type ServerParts } from './compose.ts'
-import type { Config } from './config.ts'
+import { composeServer, type ServerParts, warnOfReaders } from './compose.ts'
+import type { Config, ReloadableConfig } from './config.ts'
 import { firstRun } from './first-run.ts'
 import { recoverState } from './recovery.ts'
 import { fileSystemSpaceOf } from './storage-state.ts'
@@ -49,6 +48,8 @@ export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts
 
 export interface ServerOptions {
   readonly config: Config
+  /** The same, if it can be read again while the server runs. */
+  readonly reloadable?: ReloadableConfig | undefined
   readonly clock?: Clock
   readonly log?: Logger
   /** The database is older than what was last served, and nothing else shows it. */
@@ -109,6 +110,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 async function start(options: ServerOptions, opened: Opened, close: () => Promise<void>): Promise<RunningServer> {
   const { config, clock = systemClock(), log = createLogger(config.log.level), resolve } = options
   const { dataDir } = config.producer
+  const inForce = (): Config => options.reloadable?.config ?? config
   const files = new OperatorFiles(config, clock, log)
   // Before anything is opened: a program that is missing is a mistake of the configuration.
   const programs = execControls(config.exec, clock)
@@ -123,6 +125,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const diskSpace = options.diskSpace ?? (() => fileSystemSpaceOf(dataDir))
   const parts = await composeServer({
     config,
+    reloadable: options.reloadable,
     clock,
     log,
     store,
@@ -134,7 +137,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     diskSpace,
     onFailed,
   })
-  const { producer, sessions, hub, dialler, storage, recovered, sources } = parts
+  const { producer, sessions, hub, dialler, storage, recovered, sources, reloader } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,
     audit: producer.audit,
@@ -143,14 +146,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     dataDir,
     adminPassword: options.adminPassword,
   })
-  const readers = tablesThatRead(dataDir, config.exec)
-  if (readers.length > 0) {
-    const controls = readers.map(({ name }) => name)
-    log.warn(
-      { controls, directory: dataDir },
-      'programs of [[exec]] can read the data directory: give them another `user`',
-    )
-  }
+  warnOfReaders(log, dataDir, config.exec)
   opened(() => hub.close())
   options.sensors?.(new SensorDoor(hub))
   await recoverState(recovered, producer)
@@ -161,12 +157,22 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   for (const source of sources) await source.listen?.(bound)
   const sweeping = clock.setInterval(() => sweep(parts, files), SWEEP_MS)
   opened(() => clock.clear(sweeping))
-  const pruning = clock.setInterval(() => pruneAudit(parts, config.audit.keepMs), PRUNE_MS)
+  const pruning = clock.setInterval(() => pruneAudit(parts, inForce().audit.keepMs), PRUNE_MS)
   opened(() => clock.clear(pruning))
-  const listeners = await openListeners({ config, tls: files.tls, sessions, clock, log, storage, opened })
+  const listeners = await openListeners({
+    config,
+    http: () => inForce().http,
+    tls: files.tls,
+    sessions,
+    clock,
+    log,
+    storage,
+    opened,
+  })
   dialler.start(ownPorts(listeners, bound.addresses), (connection) => sessions.accept(connection))
   opened(() => dialler.stop())
   const stop = async (): Promise<void> => {
+    reloader?.stop()
     dialler.stop()
     sessions.shutDown()
     hub.close()

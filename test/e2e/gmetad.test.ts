@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../server/core/clock.ts'
 import { createLogger } from '../../server/core/log.ts'
 import { Hub } from '../../server/metrics/hub.ts'
-import { SensorsByTenant } from '../../server/sources/by-tenant.ts'
+import { AllowedSenders, SensorsByTenant } from '../../server/sources/by-tenant.ts'
 import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
 import { type GmetricListening, listenGmetric } from '../../server/sources/gmetric/source.ts'
 import { FeedTurns } from '../../server/sources/io/pacer.ts'
@@ -35,6 +35,7 @@ async function start(more: Partial<Config['gmetric']> = {}): Promise<void> {
   sensor = new GmetricSensor(config, hub, clock)
   listening = await listenGmetric(
     new SensorsByTenant({ own: sensor, others: [] }),
+    new AllowedSenders(config.xmlAllow),
     config,
     { log: createLogger('silent'), pacing: { turns: new FeedTurns(clock), faults: hub.faults } },
     (each) => {

@@ -1,6 +1,6 @@
 /** The tables of docs/configuration.md. The page around them is written by hand; a test keeps the tables true. */
 import type { z } from 'zod'
-import { tableKeys } from '../../server/config/schema.ts'
+import { type Section, tableKeys } from '../../server/config/schema.ts'
 import { docs } from '../../server/config/value-types.ts'
 import { schema } from '../../server/start/config.ts'
 
@@ -26,18 +26,20 @@ function tableOf(section: string): string {
 
 /** The table of a list, and those of the lists in its tables. */
 function tablesOfList(section: string): string[] {
-  const { type } = schema.sections[section as keyof typeof schema.sections]
+  const { type, isLive = false } = schema.sections[section as keyof typeof schema.sections] as Section
   const inner = Object.entries(tableKeys(type) ?? {}).filter(([, of]) => tableKeys(of) !== undefined)
   return [
-    `### [[${section}]]\n\n${rowsOf(type)}`,
+    `### [[${section}]]\n\n${rowsOf(type, isLive ? ' *Live* as a whole.' : '')}`,
     ...inner.map(([key, of]) => `### [[${section}.${key}]]\n\n${rowsOf(of)}`),
   ]
 }
 
-function rowsOf(type: z.ZodType): string {
+function rowsOf(type: z.ZodType, more = ''): string {
   const rows = Object.entries(tableKeys(type) ?? {}).map(([key, of]) => {
     const found = docs.get(of)
-    return found === undefined ? '' : `| \`${key}\` | ${found.shown} | ${found.expected} | ${found.about} |\n`
+    return found === undefined
+      ? ''
+      : `| \`${key}\` | ${found.shown} | ${found.expected} | ${found.about}${found.isLive ? ' *Live.*' : ''} |\n`
   })
-  return `${type.description}\n\n${HEAD}${rows.join('')}`
+  return `${type.description}${more}\n\n${HEAD}${rows.join('')}`
 }

@@ -16,7 +16,7 @@ import type { FileSystemSpace } from '../../server/accounts/quotas.ts'
 import type { Address } from '../../server/core/address.ts'
 import { createLogger } from '../../server/core/log.ts'
 import type { SensorHub } from '../../server/metrics/sensor-door.ts'
-import { type Config, defaultConfig } from '../../server/start/config.ts'
+import { type Config, defaultConfig, type ReloadableConfig } from '../../server/start/config.ts'
 import { type RunningServer, startServer } from '../../server/start/server.ts'
 import { command } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
@@ -35,6 +35,8 @@ type Deep<T> = { readonly [K in keyof T]?: T[K] extends object ? Partial<T[K]> :
 
 export interface TestProducerOptions {
   readonly config?: Deep<Config>
+  /** The part of the configuration that can be read again; in it stand the live keys. */
+  readonly reloadable?: ReloadableConfig
   readonly store?: MemoryStore
   readonly clock?: FakeClock
   /** For names to be dialled. */
@@ -60,6 +62,7 @@ interface World {
   /** All there were, over all restarts. */
   readonly peers: RawPeer[]
   readonly config: Deep<Config>
+  readonly reloadable: ReloadableConfig | undefined
   readonly resolve: TestProducerOptions['resolve']
   readonly hashRounds: number
   readonly sensors: TestProducerOptions['sensors']
@@ -107,6 +110,7 @@ export class TestProducer {
       secrets: new Map(),
       peers: [],
       config: options.config ?? {},
+      reloadable: options.reloadable,
       resolve: options.resolve,
       hashRounds: options.hashRounds ?? 4,
       sensors: options.sensors,
@@ -150,6 +154,7 @@ export class TestProducer {
     const log = createLogger('trace', { write: (line) => void logged.push(line) })
     const server = await startServer({
       config,
+      reloadable: world.reloadable,
       clock,
       store,
       hasher: new PasswordHasher({ rounds: hashRounds }),

@@ -102,6 +102,11 @@ export class ServerProcess {
     return child.exitCode
   }
 
+  /** Sends it a signal that does not end it. */
+  signal(name: 'SIGHUP'): void {
+    this.#child?.kill(name)
+  }
+
   /** An authenticated raw connection, as `admin` or another user with the same password. */
   async login(user = 'admin'): Promise<{ peer: RawPeer; channel: number }> {
     const socket = connect({ host: '127.0.0.1', port: this.tcpPort })

@@ -17,10 +17,15 @@ interface Entry {
 }
 
 export class AllowList {
-  readonly #entries: readonly Entry[]
+  #entries: readonly Entry[] = []
 
   /** `patterns` come from the configuration, which has checked them. */
   constructor(patterns: readonly string[]) {
+    this.replace(patterns)
+  }
+
+  /** Puts other patterns in the place of all. */
+  replace(patterns: readonly string[]): void {
     this.#entries = patterns.flatMap((text) => parseDestinationPattern(text) ?? []).map(entryOf)
   }
 

@@ -171,6 +171,12 @@ export class Dialler implements ChannelDialler {
     }
   }
 
+  /** Puts another list in the place of the operator's, and ends connections to what it does not permit. */
+  allow(patterns: readonly string[]): void {
+    this.#options.allow.replace(patterns)
+    this.review()
+  }
+
   /** Ends connections that would not be permitted any more, after rules or accounts have changed. */
   review(): void {
     for (const target of this.#targets.values()) {

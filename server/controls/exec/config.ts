@@ -155,6 +155,7 @@ export const execSection = tableList(
       'Programs that may be run as controls, one table each; only in the file. How to write one: ' +
         '[controls.md](controls.md#exec).',
     ),
+  { isLive: true },
 )
 /** A program that may be run as a control. */
 export type ExecTable = SectionConfig<typeof execSection>[number]

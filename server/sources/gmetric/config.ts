@@ -8,6 +8,7 @@ import {
   integer,
   ipv4OrOff,
   key,
+  liveKey,
   multicastOrOff,
   networks,
   oneOf,
@@ -41,7 +42,7 @@ const type = z
       [],
       'Sources of other tenants, by the networks they send from; the first match counts. Only in the file.',
     ),
-    allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which packets are accepted.'),
+    allow: liveKey(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which packets are accepted.'),
     spoof: key(toggle(), true, 'Whether a packet may report for another host.'),
     packets_per_second: key(
       integer(0, 1_000_000_000),
@@ -61,7 +62,7 @@ const type = z
       '',
       "The TCP address that gmetad polls: gmond's XML of the tenant `tenant`, without login; gmond's own port is 8649.",
     ),
-    xml_allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that may read the XML.'),
+    xml_allow: liveKey(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses that may read the XML.'),
     cluster: key(wireName(), 'unspecified', 'The name of the cluster in the XML.'),
   })
   .superRefine((section, context) => {

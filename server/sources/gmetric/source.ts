@@ -17,10 +17,11 @@ import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 export const gmetric: Source<typeof gmetricSection> = {
   open({ hub, clock, log, quotas, pacing }, config) {
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new GmetricSensor(section, hub, clock, feed))
+    const readers = new AllowedSenders(config.xmlAllow)
     return {
       sensors: sensors.all().flatMap((sensor) => [sensor, sensor.liveness]),
       async listen(listeners) {
-        const { packets, xml } = await listenGmetric(sensors, config, { log, pacing }, listeners.opened)
+        const { packets, xml } = await listenGmetric(sensors, readers, config, { log, pacing }, listeners.opened)
         listeners.bound({ key: 'gmetric.listen', use: 'gmetric', transport: 'udp' }, packets)
         listeners.bound({ key: 'gmetric.xml', use: "gmond's xml", transport: 'tcp' }, xml)
       },
@@ -29,6 +30,10 @@ export const gmetric: Source<typeof gmetricSection> = {
           sensor.sweep()
           sensor.liveness.sweep()
         }
+      },
+      reload({ allow, xmlAllow }) {
+        sensors.allow(allow)
+        readers.replace(xmlAllow)
       },
     }
   },
@@ -52,6 +57,7 @@ type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
 /** Hands each listener to `opened`, even if a later one fails. Rejects with ListenError. */
 export async function listenGmetric(
   sensors: SensorsByTenant<GmetricSensor>,
+  readers: AllowedSenders,
   config: GmetricSection,
   { log, pacing }: GmetricListenContext,
   opened: Opened,
@@ -86,7 +92,8 @@ export async function listenGmetric(
     if (direct?.isEverywhere) direct.join(config.multicast, groupOn, key)
     group = direct?.isEverywhere ? direct : opened(await listenUdp({ ...common, address, groupOn, key }))
   }
-  const xml = config.xml === undefined ? undefined : opened(await listenXml(sensors.own, config.xml, config, log))
+  const xml =
+    config.xml === undefined ? undefined : opened(await listenXml(sensors.own, readers, config.xml, config, log))
   setStatus(sensors, { direct, group, xml, failure })
   sendRequests(sensors, config, { direct, group, port })
   return { packets: direct?.address, xml: xml?.address }
@@ -94,16 +101,16 @@ export async function listenGmetric(
 
 function listenXml(
   sensor: GmetricSensor,
+  readers: AllowedSenders,
   address: Address,
   config: GmetricSection,
   log: Pick<Logger, 'error'>,
 ): Promise<DocumentsListening> {
-  const sources = new AllowedSenders(config.xmlAllow)
   return listenDocuments({
     address,
     key: 'gmetric.xml',
     // While the sensor is fenced nobody may read it. An empty document would be wrong: it reports a cluster without hosts.
-    allowed: (source) => !sensor.isFenced && sources.check(source).allowed,
+    allowed: (source) => !sensor.isFenced && readers.check(source).allowed,
     document: () => sensor.document(config.cluster),
     failed: (error) => log.error({ err: error }, 'the XML for gmetad could not be made'),
   })

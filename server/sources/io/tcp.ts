@@ -30,6 +30,8 @@ export interface StreamReply {
 
 export interface StreamListening {
   readonly address: Address
+  /** Resets the connections from addresses that may send no more. What they have sent is still processed. */
+  review(maySend: (address: string) => boolean): void
   close(): Promise<void>
 }
 
@@ -85,6 +87,9 @@ export async function listenStreams({ address, key, open, failed }: StreamListen
   })
   return {
     address: bound,
+    review(maySend) {
+      for (const socket of sockets) if (!maySend(socket.remoteAddress ?? '')) socket.resetAndDestroy()
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

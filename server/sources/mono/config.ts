@@ -1,7 +1,17 @@
 /** The section [mono], with its tables. */
 import { z } from 'zod'
 import { camelCased, type Section, type SectionConfig } from '../../config/schema.ts'
-import { addressOrOff, feeds, integer, key, networks, oneOf, tenant, wireName } from '../../config/value-types.ts'
+import {
+  addressOrOff,
+  feeds,
+  integer,
+  key,
+  liveKey,
+  networks,
+  oneOf,
+  tenant,
+  wireName,
+} from '../../config/value-types.ts'
 import { parseAddress } from '../../core/address.ts'
 
 const DIALECTS = ['gist', 'mono-2014'] as const
@@ -63,7 +73,7 @@ const type = z
       [],
       'Agents of other tenants, by the networks they connect from; the first match counts. Only in the file.',
     ),
-    allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which agents may connect.'),
+    allow: liveKey(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which agents may connect.'),
     max_agents: key(integer(1, 100_000), 1_000n, 'The largest number of connected agents; files do not count.'),
     max_counters: key(
       integer(1, 32_767),

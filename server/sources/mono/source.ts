@@ -3,7 +3,7 @@ import { formatAddress } from '../../core/address.ts'
 import { sensorsByTenant } from '../by-tenant.ts'
 import { followFile } from '../io/file.ts'
 import { pacersOf } from '../io/pacer.ts'
-import { listenStreams } from '../io/tcp.ts'
+import { listenStreams, type StreamListening } from '../io/tcp.ts'
 import type { Source } from '../source.ts'
 import type { monoSection } from './config.ts'
 import { monoControls } from './controls.ts'
@@ -15,6 +15,7 @@ export const mono: Source<typeof monoSection> = {
     if (wanted.length === 0 && files.length === 0) return {}
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new MonoSensor(section, hub, clock, feed))
     const tenants = [tenant, ...feeds.map((feed) => feed.tenant)]
+    const streams: StreamListening[] = []
     return {
       sensors: sensors.all(),
       // A file cannot be sent requests.
@@ -34,6 +35,7 @@ export const mono: Source<typeof monoSection> = {
               failed: (error, from) => pacing.faults.report(sensors.of(from), error),
             }),
           )
+          streams.push(listening)
           for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)
           listeners.bound({ key, use: 'mono', transport: 'tcp' }, listening.address)
         }
@@ -47,6 +49,10 @@ export const mono: Source<typeof monoSection> = {
       },
       sweep() {
         for (const sensor of sensors.all()) sensor.sweep()
+      },
+      reload({ allow }) {
+        sensors.allow(allow)
+        for (const listening of streams) listening.review((from) => sensors.of(from).senders.check(from).allowed)
       },
     }
   },

@@ -1,7 +1,7 @@
 /** The section [smon]. */
 import { z } from 'zod'
 import { camelCased, type Section, type SectionConfig } from '../../config/schema.ts'
-import { addressOrOff, feeds, integer, key, networks, peers, tenant } from '../../config/value-types.ts'
+import { addressOrOff, feeds, integer, key, liveKey, networks, peers, tenant } from '../../config/value-types.ts'
 
 const type = z
   .strictObject({
@@ -13,7 +13,7 @@ const type = z
       [],
       'Sources of other tenants, by the networks they send from; the first match counts. Only in the file.',
     ),
-    allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which streams are accepted.'),
+    allow: liveKey(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which streams are accepted.'),
     max_sources: key(
       integer(1, 100_000),
       1_000n,

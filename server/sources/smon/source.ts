@@ -2,7 +2,7 @@
 import { type Address, formatAddress } from '../../core/address.ts'
 import { type SensorsByTenant, sensorsByTenant } from '../by-tenant.ts'
 import { type Pacing, pacersOf } from '../io/pacer.ts'
-import { listenStreams } from '../io/tcp.ts'
+import { listenStreams, type StreamListening } from '../io/tcp.ts'
 import { listenUdp } from '../io/udp.ts'
 import type { Source, SourceContext, SourceListeners } from '../source.ts'
 import type { smonSection } from './config.ts'
@@ -11,14 +11,19 @@ import { SmonSensor } from './sensor.ts'
 export const smon: Source<typeof smonSection> = {
   open({ hub, clock, log, quotas, pacing }, config) {
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new SmonSensor(section, hub, clock, feed))
+    let streams: StreamListening | undefined
     return {
       sensors: sensors.all(),
       async listen(listeners) {
-        if (config.tcp !== undefined) await listenForStreams(config.tcp, sensors, pacing, listeners)
+        if (config.tcp !== undefined) streams = await listenForStreams(config.tcp, sensors, pacing, listeners)
         if (config.udp !== undefined) await listenForDatagrams(config.udp, sensors, { log, pacing }, listeners)
       },
       sweep() {
         for (const sensor of sensors.all()) sensor.sweep()
+      },
+      reload({ allow }) {
+        sensors.allow(allow)
+        streams?.review((from) => sensors.of(from).senders.check(from).allowed)
       },
     }
   },
@@ -29,7 +34,7 @@ async function listenForStreams(
   sensors: SensorsByTenant<SmonSensor>,
   pacing: Pacing,
   listeners: SourceListeners,
-): Promise<void> {
+): Promise<StreamListening> {
   const key = 'smon.tcp'
   const pacerOf = pacersOf(sensors.all(), pacing)
   const listening = listeners.opened(
@@ -46,6 +51,7 @@ async function listenForStreams(
   )
   for (const sensor of sensors.all()) sensor.listens(`tcp ${formatAddress(listening.address)}`)
   listeners.bound({ key, use: 'smon', transport: 'tcp' }, listening.address)
+  return listening
 }
 
 async function listenForDatagrams(

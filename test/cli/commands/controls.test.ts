@@ -167,3 +167,13 @@ describe('user', () => {
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: user.remove: failed: there is no user bob'] })
   })
 })
+
+test('config reload reports what the server did, and its refusal', async () => {
+  const good: Script = ({ name }) => (name === 'EXECUTE' ? outcome('ok', 'now in force: log.level') : {})
+  const { code, err, producer } = await runCli(['config', 'reload'], good)
+  expect({ code, err }).toEqual({ code: 0, err: ['now in force: log.level'] })
+  expect(producer.asked[0]).toMatchObject({ of: 'config.reload', args: {} })
+  const bad: Script = ({ name }) => (name === 'EXECUTE' ? outcome('failed', 'c.toml:3: not TOML') : {})
+  const refused = await runCli(['config', 'reload'], bad)
+  expect(refused).toMatchObject({ code: 1, err: ['cinnabar: config.reload: failed: c.toml:3: not TOML'] })
+})

@@ -22,7 +22,13 @@ beforeEach(() => {
   changes = []
   recorded = []
   const change = (one: Change): void => void changes.push(one)
-  accounts = new Users([], new Tenants([], { ...defaultConfig().quota, queuedBytes: 0 }, change), 1, change, () => 5)
+  accounts = new Users(
+    [],
+    new Tenants([], () => ({ ...defaultConfig().quota, queuedBytes: 0 }), change),
+    1,
+    change,
+    () => 5,
+  )
 })
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
 

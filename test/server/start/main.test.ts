@@ -1,5 +1,5 @@
 /** `cinnabar serve` as a process: exit codes, what is said to people, signals, two servers on one data directory. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
@@ -20,6 +20,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { args, command, type, u32 } from '../../support/bytes.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { ServerProcess } from '../../support/server-process.ts'
+
+const hasScript = spawnSync('script', ['--version']).status === 0
+if (!hasScript) console.warn('a terminal that hangs up is not tested: there is no `script`. apt-get install bsdutils')
 
 let directory: string
 let config: string
@@ -194,6 +197,49 @@ describe('a server that runs', () => {
     const again = await server.login()
     again.peer.send(command.setChannel(2, channel))
     expect((await again.peer.response(2)).status).toBe(0)
+  })
+})
+
+describe('SIGHUP', () => {
+  test('reloads the configuration, and a bad one changes nothing', async () => {
+    const server = new ServerProcess('[gmetric]\nlisten = ""\n')
+    try {
+      await server.start()
+      const good = readFileSync(server.config, 'utf8')
+      writeFileSync(server.config, `${good}[log]\nlevel = "debug"\n[limits]\nconnections = 77\n`)
+      server.signal('SIGHUP')
+      await expect
+        .poll(() => server.errors, { timeout: 20_000 })
+        .toContain('now in force: log.level; only after a restart: limits.connections')
+      writeFileSync(server.config, `${good}[log`)
+      server.signal('SIGHUP')
+      await expect.poll(() => server.errors, { timeout: 20_000 }).toContain('cannot be used: nothing changes')
+      const { peer } = await server.login()
+      peer.send(command.nop(1))
+      expect((await peer.response(1)).status).toBe(0)
+      expect(await server.end('SIGTERM')).toBe(0)
+    } finally {
+      await server.remove()
+    }
+  })
+
+  // A terminal is made by `script`.
+  test.skipIf(!hasScript)('ends the server cleanly when the terminal it was started from has hung up', async () => {
+    writeFileSync(config, working())
+    const exit = join(directory, 'exit')
+    // Only the leader of the session gets the signal. This shell passes it on, as shells do, and sees how the server ends.
+    const serve = `${process.execPath} ${PROGRAM} serve --config ${config}`
+    const line = `trap 'kill -HUP $!' HUP; ${serve} & wait $!; wait $!; echo $? > ${exit}`
+    const env = { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests' }
+    const terminal = spawn('script', ['-qec', line, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'ignore'] })
+    let shown = ''
+    for await (const chunk of terminal.stdout) {
+      shown += String(chunk)
+      if (shown.includes('npx cinnabar channels')) break
+    }
+    terminal.kill('SIGKILL')
+    await expect.poll(() => existsSync(exit) && readFileSync(exit, 'utf8'), { timeout: 20_000 }).toBe('0\n')
+    expect(shown).not.toContain('unexpected error')
   })
 })
 
