@@ -16,6 +16,7 @@ import type { MetricInstance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
+import type { ChannelNames, LossOfChannel } from './names.ts'
 import { type ChannelConnection, Outbox } from './outbox.ts'
 import { Queue } from './queue.ts'
 import type { ChannelSettings, QueueHost, QueueListener } from './queue-host.ts'
@@ -29,6 +30,7 @@ export interface RegistryOptions {
   readonly clock: Clock
   readonly faults: Faults
   readonly ids: Ids
+  readonly names: ChannelNames
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
   /** The limits of a tenant, with what it uses of them. */
@@ -92,15 +94,19 @@ export class Registry {
     throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
   }
 
-  /** A new channel. With a `url` the producer makes its connections [MON 14]. */
+  /**
+   * A new channel. With a `url` the producer makes its connections [MON 14]. With the `name` of a channel that the owner has lost, a
+   * GAP reports that.
+   */
   create(
     owner: Identity,
     defined: boolean,
-    settings: Partial<ChannelSettings & Pick<ChannelRow, 'url'>> = {},
+    settings: Partial<ChannelSettings & Pick<ChannelRow, 'url' | 'name'>> = {},
   ): Channel {
-    const { ids, host, defaults } = this.#options
+    const { ids, host, defaults, names } = this.#options
     const row: ChannelRow = {
       url: '',
+      name: '',
       ...defaults,
       ...settings,
       id: ids.take(),
@@ -112,6 +118,8 @@ export class Registry {
     }
     const channel = this.#make(row, owner)
     if (defined) this.store(channel)
+    const loss = row.name === '' ? undefined : names.takeLoss(owner.userId, row.name)
+    if (loss !== undefined) channel.queue.addGap(loss)
     return channel
   }
 
@@ -132,7 +140,7 @@ export class Registry {
   }
 
   #make(stored: ChannelRow, owner: Identity): Channel {
-    const { host, journal, turn, clock, faults, ids, quotas } = this.#options
+    const { host, journal, turn, clock, faults, ids, names, quotas } = this.#options
     const row = { ...stored, lastUsed: Math.min(stored.lastUsed, host.age()) }
     ids.claim(row.id)
     const listener: QueueListener = {
@@ -159,6 +167,7 @@ export class Registry {
     })
     const channel = new Channel(row, owner, queue, outbox)
     this.#channels.set(row.id, channel)
+    names.add(channel)
     const mine = this.#byUser.get(owner.userId)
     if (mine) mine.add(channel)
     else this.#byUser.set(owner.userId, new Set([channel]))
@@ -186,6 +195,11 @@ export class Registry {
 
   all(): IterableIterator<Channel> {
     return this.#channels.values()
+  }
+
+  /** The channel that a user has under a name. */
+  named(userId: number, name: string): Channel | undefined {
+    return this.#options.names.find(userId, name)
   }
 
   byId(id: number): Channel | undefined {
@@ -262,19 +276,25 @@ export class Registry {
     channel.onConnectionChange?.()
   }
 
-  /** Destroys a channel. Its connection gets a notice and is ended, unless it is `except`. */
-  deleteAndEnd(channel: Channel, except?: ChannelConnection): void {
+  /**
+   * Destroys a channel. Its connection gets a notice and is ended, unless it is `by`, which deletes it. `loss` is for a channel that
+   * its owner did not delete.
+   */
+  deleteAndEnd(channel: Channel, by?: ChannelConnection, loss?: LossOfChannel): void {
     const { connection } = channel
-    this.delete(channel)
-    if (connection === undefined || connection === except) return
+    this.delete(channel, loss)
+    if (connection === undefined || connection === by) return
     connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
     connection.end()
   }
 
-  /** Destroys a channel, everything on it, and the instances bound to nothing else. The caller ends its connection. */
-  delete(channel: Channel): void {
+  /**
+   * Destroys a channel, everything on it, and the instances bound to nothing else. The caller ends its connection. `loss` is for a
+   * channel that its owner did not delete: the next one of its name reports it.
+   */
+  delete(channel: Channel, loss?: LossOfChannel): void {
     if (channel.deleted) return
-    const { journal, ids } = this.#options
+    const { journal, ids, names } = this.#options
     channel.deleted = true
     channel.outbox.detach()
     channel.queue.discard()
@@ -283,6 +303,7 @@ export class Registry {
     if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
     this.#keep(channel, false)
     this.#channels.delete(channel.id)
+    names.remove(channel, loss)
     const { userId } = channel.owner
     const mine = this.#byUser.get(userId)
     mine?.delete(channel)

@@ -19,6 +19,7 @@ import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
 import { Journal } from '../channels/journal.ts'
+import { ChannelNames } from '../channels/names.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
 import { Registry } from '../channels/registry.ts'
@@ -186,6 +187,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       return storage.refusing(this.unstored + journal.unstored)
     },
   }
+  const names = new ChannelNames(recovered.lostNames, change)
   const registry = new Registry({
     host,
     journal,
@@ -194,6 +196,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     clock,
     faults,
     ids,
+    names,
     defaults: { durable: true, ...config.channels },
     maxPerIdentity: config.limits.channelsPerIdentity,
     quotas,
@@ -326,6 +329,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const endUser = ({ id }: { readonly id: number }): void => {
     sessions.dismiss(id, 'the user was removed')
     for (const channel of [...registry.of(id)]) registry.delete(channel)
+    names.forgetUser(id)
     for (const instance of instances.of(id)) bindings.endUnbound(instance)
     tokens.forgetUser(id)
     executor.forget(id)

@@ -101,7 +101,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(8)
+    expect(look.pragma('user_version', { simple: true })).toBe(9)
     look.close()
   })
 
@@ -209,7 +209,7 @@ describe('a database of format 3', () => {
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
     expect(columns).toEqual(['channel', 'scram_salt', 'scram_iterations', 'scram_stored_key', 'scram_server_key'])
-    expect(look.pragma('user_version', { simple: true })).toBe(8)
+    expect(look.pragma('user_version', { simple: true })).toBe(9)
     look.close()
   })
 })
@@ -250,7 +250,7 @@ describe('a database of format 5', () => {
     await store.close()
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
-    expect(look.pragma('user_version', { simple: true })).toBe(8)
+    expect(look.pragma('user_version', { simple: true })).toBe(9)
     look.close()
     rmSync(directory, { recursive: true })
   })

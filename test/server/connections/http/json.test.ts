@@ -206,7 +206,7 @@ describe('what a producer sends', () => {
       minor: 1,
       auth: ['scram-sha-256', 'token', 'password'],
       layer: [],
-      extension: ['commit-through', 'element-time', 'gap', 'notice'],
+      extension: ['channel-name', 'commit-through', 'element-time', 'gap', 'notice'],
       software: expect.stringMatching(/^cinnabar\//),
     }
     expect(peer.log).toEqual([
