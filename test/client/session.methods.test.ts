@@ -63,7 +63,7 @@ describe('with a token', () => {
       const { producer, opening } = await open({ token: 'cnb_abc' }, wire, 'scram-sha-256', 'token')
       const sent = await producer.next()
       expect(authOf(sent)).toEqual({ method: 'token', data: 'cnb_abc' })
-      producer.say(response(sent.seq, 0, 9))
+      producer.say(response(sent.seq, 0, 9), caps('token'))
       expect((await opening).channel).toBe(9)
     },
   )

@@ -118,7 +118,11 @@ export class ServerProcess {
   async remove(): Promise<void> {
     await this.end('SIGKILL')
     const data = join(this.directory, 'data')
-    const files = existsSync(data) ? readdirSync(data).map((name) => readFileSync(join(data, name), 'latin1')) : []
+    const files = existsSync(data)
+      ? readdirSync(data, { withFileTypes: true })
+          .filter((entry) => entry.isFile())
+          .map(({ name }) => readFileSync(join(data, name), 'latin1'))
+      : []
     rmSync(this.directory, { recursive: true, force: true })
     const leak = firstLeak([...this.#errors.split('\n'), ...files], [PASSWORD])?.slice(0, 500)
     if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
