@@ -212,7 +212,7 @@ describe('what a producer sends', () => {
     expect(peer.log).toEqual([
       { ...caps, max_frame: 65_536 },
       { type: 'response', seq: 0, status: 'OK', result: channel },
-      { ...caps, max_frame: 1_048_576 },
+      { ...caps, max_frame: 1_048_576, generation: expect.stringMatching(/^[0-9a-f]{16}$/) },
     ])
   })
 
