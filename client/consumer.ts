@@ -95,7 +95,6 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   #carrier: ClientConnection | undefined
   #channel: number
   #isAttached = false
-  #generation: string | undefined
   #isConfidential = false
   #ended: { readonly error: Error | undefined } | undefined
 
@@ -111,7 +110,6 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     const { clock, deadlineMs, sessions } = options
     this.#options = options
     this.#channel = options.channel ?? CURRENT_CHANNEL
-    this.#generation = options.after?.generation
     this.#awaited = new AwaitedValues(clock)
     this.#next = new NextConnection(clock, deadlineMs, sessions.url)
     this.#mailbox = new Mailbox({
@@ -142,7 +140,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
 
   /** Names the history of transaction ids of the producer; '' if it does not name it. For `Place`. */
   get generation(): string {
-    return this.#generation ?? ''
+    return this.#carrier?.capabilities?.generation ?? ''
   }
 
   /** The capabilities of the producer; undefined while there is no connection. */
@@ -316,7 +314,6 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     const send: SendCommand = (name, values, onOk) => connection.request(name, values, onOk)
     const query: SendQuery = (metric, args) =>
       this.#awaited.ask(send, 'QUERY', { metric, args: toArgumentList(args) }, { isKept: false })
-    await this.#compareGeneration(connection)
     let missing: readonly FollowedMetric[] = []
     // Must run at once: values may follow directly after the response that made the channel current.
     const switchTo = (id: number, bound?: ReadonlyMap<number, string>) => {
@@ -341,14 +338,6 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     for (const followed of missing) await this.#subscriptions.bind(send, followed)
   }
 
-  /** Transaction ids of another generation tell nothing about what was handled. */
-  async #compareGeneration({ ready }: ClientConnection): Promise<void> {
-    const { generation = '' } = await ready
-    const before = this.#generation
-    this.#generation = generation
-    if (before !== undefined && before !== generation) this.#mailbox.beginGeneration(before, generation)
-  }
-
   /** Returns false if the channel is gone and nothing was lost with it. */
   async #takeUp(send: SendCommand, channel: number, onOk: () => void): Promise<boolean> {
     try {
@@ -365,7 +354,10 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
 
   /** The connection has this channel. Everything that it receives from now on belongs to that. */
   #became(connection: ClientConnection, channel: number): void {
+    const before = this.#carrier === undefined ? this.#options.after?.generation : this.generation
     this.#carrier = connection
+    // Responses have come, and the capabilities before them.
+    const isOther = before !== undefined && before !== this.generation
     if (channel === this.#channel || !this.#isDurable) this.#mailbox.reconnected()
     else if (this.#isAttached) {
       const gone = new ConnectionError('CHANNEL_GONE', `channel ${this.#channel} is gone, and the result with it`)
@@ -373,6 +365,8 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       this.#mailbox.switchChannel()
     }
     this.#channel = channel
+    // Transaction ids of another generation tell nothing about what was handled.
+    if (isOther) this.#mailbox.beginGeneration(before, this.generation)
   }
 
   #closed(connection: ClientConnection, reason: ConnectionError, isOurs: boolean): void {

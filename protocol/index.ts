@@ -27,6 +27,6 @@ export {
 } from './monitor/message.ts'
 export { type StatusName, statuses, statusName } from './monitor/status.ts'
 export type { Field, Value } from './monitor/value.ts'
-export { SmonDecoder, type SmonLimits, type SmonSink } from './smon/decode.ts'
+export { SmonDecoder, type SmonLimits, type SmonShare, type SmonSink } from './smon/decode.ts'
 export { SmonEncoder, type SmonValue } from './smon/encode.ts'
 export type { SmonToken } from './smon/stream-state.ts'

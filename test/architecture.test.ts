@@ -313,20 +313,33 @@ describe('what is committed', () => {
   /** Paths of the machine it was written on; put together here, so that this file names none. */
   const machine = new RegExp(['work', 'root', 'home', 'Users'].map((name) => `["'\`\\s(=]/${name}/\\w`).join('|'))
 
-  it('names no path of a machine', () => {
+  /** What a merge leaves where two sides changed the same lines. */
+  const conflict = /^(?:<{7} |={7}$|>{7} )/
+
+  /** The files with a line that `pattern` finds, each with the number of the first one. */
+  const holding = (pattern: RegExp): string[] =>
     // Cases hold what other machines said of themselves.
-    const ours = files.filter((path) => !path.startsWith('test/cases/'))
-    const found = ours.flatMap((path) => {
+    files.flatMap((path) => {
+      if (path.startsWith('test/cases/')) return []
       const line = text(path)
         .split('\n')
-        .findIndex((candidate) => machine.test(candidate))
+        .findIndex((candidate) => pattern.test(candidate))
       return line < 0 ? [] : [`${path}:${line + 1}`]
     })
-    expect(found).toEqual([])
+
+  it('names no path of a machine', () => {
+    expect(holding(machine)).toEqual([])
+  })
+
+  it('has no marks of a merge that was not finished', () => {
+    expect(holding(conflict)).toEqual([])
   })
 
   it('is noticed where it does', () => {
     expect(machine.test(`see ${['', 'home', 'me', 'notes'].join('/')}`)).toBe(true)
     expect(machine.test("import '../work/main.ts' // host.home/x")).toBe(false)
+    for (const mark of ['<', '>']) expect(conflict.test(`${mark.repeat(7)} HEAD`)).toBe(true)
+    expect(conflict.test('='.repeat(7))).toBe(true)
+    expect(conflict.test(`Heading ${'='.repeat(7)}`)).toBe(false)
   })
 })

@@ -105,13 +105,19 @@ function algorithmsOf(key: KeyObject, which: string): readonly string[] {
     if (bits >= MIN_RSA_BITS && bits <= MAX_RSA_BITS) return RSA_ALGORITHMS
     throw bad(`${which}: RSA of ${bits} bits; ${MIN_RSA_BITS} to ${MAX_RSA_BITS} are supported`)
   }
-  const algorithms = isExportable(key) ? CURVES[String(key.export({ format: 'jwk' })['crv'])] : undefined
+  const algorithms = CURVES[curveOf(key) ?? '']
   if (algorithms) return algorithms
   throw bad(`${which}: its type is none of RSA, P-256, P-384, P-521 and Ed25519`)
 }
 
-function isExportable({ asymmetricKeyType }: KeyObject): boolean {
-  return asymmetricKeyType === 'ec' || asymmetricKeyType === 'ed25519'
+/** The name of its curve in a JWK; undefined if it has none. */
+function curveOf(key: KeyObject): string | undefined {
+  try {
+    return key.export({ format: 'jwk' }).crv
+  } catch {
+    // OpenSSL knows many types and curves that have no form as a JWK.
+    return undefined
+  }
 }
 
 /** RFC 7638: the members that the type requires, in alphabetical order. */

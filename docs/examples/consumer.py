@@ -72,11 +72,12 @@ class Connection:
     def ask(self, command, arguments=b""):
         """Returns the status and the result. What comes before the response is kept for `follow`."""
         self.send(command, arguments)
+        seq = self.seq  # waiting may send a NOP
         while True:
             number, reader = self.message()
             if number != RESPONSE:
                 self.passed_over.append((number, reader))
-            elif (answer := response(reader))[0] == self.seq:
+            elif (answer := response(reader))[0] == seq:
                 return answer[1:]
 
     def login(self, user, password):  # section 11, RFC 5802 and RFC 7677

@@ -11,6 +11,9 @@ const utf8Decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const utf8Encoder = new TextEncoder()
 
 export class AmqpReader extends ByteReader {
+  /** How many tables, lists and arrays are inside the one that is being read. */
+  nestedItems = 0
+
   uint8(): number {
     return this.data.getUint8(this.take(1))
   }

@@ -15,6 +15,11 @@ export type FieldTable = ReadonlyMap<string, FieldValue>
 
 /** The limit for tables, lists and arrays inside each other. */
 export const MAX_DEPTH = 16
+/**
+ * The limit for tables, lists and arrays inside one that is inside nothing: an empty one is five bytes on the wire, and
+ * forty times as many in memory.
+ */
+export const MAX_NESTED = 4096
 /** The limit for items of arrays whose type has no bytes, per reader: their count alone decides how many are made. */
 export const MAX_EMPTY_ITEMS = 1024
 
@@ -170,6 +175,10 @@ function writeBinary(writer: AmqpWriter, code: number, bytes: Uint8Array): void 
 function sized(reader: AmqpReader, depth: number, read: () => void): void {
   if (depth >= MAX_DEPTH) {
     throw new ProtocolError('TOO_DEEP', `tables and lists more than ${MAX_DEPTH} deep`, reader.offset)
+  }
+  reader.nestedItems = depth === 0 ? 0 : reader.nestedItems + 1
+  if (reader.nestedItems > MAX_NESTED) {
+    throw new ProtocolError('BAD_COUNT', `more than ${MAX_NESTED} tables and lists in one`, reader.offset)
   }
   const size = reader.uint32()
   if (size > 0) reader.within(size, read)

@@ -5,6 +5,8 @@
 export interface Link {
   /** Queues bytes, which must not change before `written` is called: once, when they have left this process or never will. */
   write(bytes: Uint8Array, written?: () => void): void
+  /** Queues a text message, on a WebSocket. */
+  writeText?(text: string, written?: () => void): void
   /** Stops reading until `resume`, so that the peer is slowed down. */
   pause(): void
   resume(): void

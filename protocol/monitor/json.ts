@@ -13,6 +13,7 @@ import { badJson } from './fields.ts'
 import { valueToJson } from './json-value.ts'
 import type { Message } from './message.ts'
 import { statusName } from './status.ts'
+import type { Value } from './value.ts'
 
 export const MAX_JSON_COMMANDS = 1024
 
@@ -122,4 +123,18 @@ export function messageToJson(message: Message): Record<string, unknown> {
       return { type: 'value', metric, transaction, time, valueType: typeName(value.type), value: valueToJson(value) }
     }
   }
+}
+
+/** The JSON text of a message, with a `yield` between the items of a list. */
+export function* messageText(message: Message): Generator<void, string, void> {
+  if (message.kind !== 'value' || message.value.type !== BasicType.ARRAY) return JSON.stringify(messageToJson(message))
+  const { element, items } = message.value.value
+  const texts: string[] = []
+  for (const value of items) {
+    texts.push(JSON.stringify(valueToJson({ type: element, value } as Value)))
+    yield
+  }
+  const empty = { ...message, value: { type: BasicType.ARRAY, value: { element, items: [] } } } as const
+  // Its last key is `value`: the text ends with `[]}`.
+  return `${JSON.stringify(messageToJson(empty)).slice(0, -2)}${texts.join(',')}]}`
 }

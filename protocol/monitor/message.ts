@@ -16,7 +16,7 @@ import { ProtocolError } from '../errors.ts'
 import { type Capabilities, readCapabilities } from './capabilities.ts'
 import { MAX_ID, MessageId } from './constants.ts'
 import { StatusCode } from './status.ts'
-import { readTyped, type Value, writeTyped } from './value.ts'
+import { readTyped, readTypedInSteps, type Value, writeTyped } from './value.ts'
 
 /** Offsets in a VALUE frame. Message id (where a VALUE has its metric id) and transaction id lie there in a GAP frame, too. */
 export const FRAME_METRIC = 4
@@ -101,6 +101,22 @@ export function readMessage(reader: XdrReader): Message {
   const message = readRest(reader, id, at)
   reader.finish()
   return message
+}
+
+/** As `readMessage`, with a `yield` between the items of a list. */
+export function* readMessageInSteps(reader: XdrReader): Generator<void, Message, void> {
+  const at = reader.offset
+  const id = reader.uint32()
+  if (id === 0 || id > MAX_ID) {
+    const message = readRest(reader, id, at)
+    reader.finish()
+    return message
+  }
+  const transaction = reader.uint53()
+  const time = reader.uint53()
+  const value = yield* readTypedInSteps(reader)
+  reader.finish()
+  return { kind: 'value', metric: id, transaction, time, value }
 }
 
 function readRest(reader: XdrReader, id: number, at: number): Message {

@@ -94,6 +94,20 @@ export function readTyped(reader: XdrReader): Value {
   return readBareValue(reader, readType(reader))
 }
 
+/** As `readTyped`, with a `yield` between the items of a list. */
+export function* readTypedInSteps(reader: XdrReader): Generator<void, Value, void> {
+  const type = readType(reader)
+  if (type !== BasicType.ARRAY) return readBareValue(reader, type)
+  const element = readType(reader)
+  const count = readCount(reader, MIN_ELEMENT_BYTES[element])
+  const items: Value['value'][] = []
+  for (let i = 0; i < count; i++) {
+    items.push(readBare(reader, element, 1))
+    yield
+  }
+  return { type, value: { element, items } }
+}
+
 /** Reads a value whose type is known. REC and ARRAY count towards `depth`. */
 export function readBareValue(reader: XdrReader, type: BasicType, depth = 0): Value {
   return { type, value: readBare(reader, type, depth) } as Value

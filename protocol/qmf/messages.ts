@@ -27,6 +27,7 @@ import {
 import {
   type ClassKey,
   type Decoded,
+  type DecodeSteps,
   type DecodeStop,
   type ObjectHeader,
   type Properties,
@@ -37,6 +38,7 @@ import {
   type SchemaItem,
   type SchemaLookup,
   type SchemaMethod,
+  type Statistics,
   type TableSchema,
 } from './types.ts'
 import { readObjectId, readQmfValue, writeObjectId, writeQmfValue, writeUuid } from './values.ts'
@@ -95,22 +97,31 @@ interface OpHeader {
 
 /** Never throws (unless `lookup` does); keeps no view of `body`. */
 export function decodeBody(body: Uint8Array, lookup: SchemaLookup): Decoded {
-  const reader = new AmqpReader(body)
   const messages: QmfMessage[] = []
-  let header: OpHeader | undefined
-  try {
-    while (reader.remaining > 0) {
-      header = undefined
+  const steps = decodeSteps(body, lookup)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done !== true) messages.push(value)
+    else return { messages, ...(value && { stopped: value }) }
+  }
+}
+
+/** As `decodeBody`, a message at a time, each of which may use what was learned from those before. */
+export function* decodeSteps(body: Uint8Array, lookup: SchemaLookup): DecodeSteps {
+  const reader = new AmqpReader(body)
+  for (let count = 0; reader.remaining > 0; count++) {
+    let header: OpHeader | undefined
+    try {
       header = readHeader(reader)
-      if (messages.length === MAX_MESSAGES) {
+      if (count === MAX_MESSAGES) {
         throw new ProtocolError('BAD_COUNT', `more than ${MAX_MESSAGES} messages in one body`, reader.offset)
       }
-      messages.push(readMessage(reader, header, lookup, body))
+      yield readMessage(reader, header, lookup, body)
+    } catch (error) {
+      return { ...stopOf(error), ...header }
     }
-    return { messages }
-  } catch (error) {
-    return { messages, stopped: { ...stopOf(error), ...header } }
   }
+  return undefined
 }
 
 /**
@@ -336,9 +347,12 @@ function readValues(reader: AmqpReader, items: readonly SchemaItem[]): readonly 
   return items.map(({ type }) => readQmfValue(reader, type))
 }
 
-export function writeValues(writer: AmqpWriter, items: readonly SchemaItem[], values: readonly QmfValue[]): void {
+export function writeValues(writer: AmqpWriter, items: readonly SchemaItem[], values: Statistics): void {
   checkCount(items, values)
-  for (const [i, value] of values.entries()) writeQmfValue(writer, items[i]!.type, value)
+  for (const [i, value] of values.entries()) {
+    if (value === undefined) throw new ProtocolError('BAD_TYPE', `no value for "${items[i]!.name}"`)
+    writeQmfValue(writer, items[i]!.type, value)
+  }
 }
 
 function writeObjectHeader(writer: AmqpWriter, { key, sampled, created, deleted, id }: ObjectHeader): void {

@@ -122,8 +122,10 @@ class ItemMap {
     throw this.wrong('BAD_NAME', 'an item without a name')
   }
 
-  value(key: string): FieldValue | undefined {
-    return this.#table.get(key)
+  /** Returns undefined for tables, lists and bytes, which are no default that anybody could use. */
+  scalar(key: string): FieldValue | undefined {
+    const value = this.#table.get(key)
+    return typeof value === 'string' ? this.text(key) : typeof value === 'object' ? undefined : value
   }
 
   text(key: string): string | undefined {
@@ -182,7 +184,7 @@ function readProperty(map: ItemMap): SchemaProperty {
 function readArgument(map: ItemMap): SchemaArgument {
   const direction = DIRECTIONS[Number(map.number('dir') ?? 0)] ?? map.text('dir')?.toUpperCase()
   if (!isDirection(direction)) throw map.wrong('BAD_NAME', `the argument "${map.name()}" has no direction I, O or IO`)
-  return { ...readItem(map), direction, ...optional('default', map.value('default')) }
+  return { ...readItem(map), direction, ...optional('default', map.scalar('default')) }
 }
 
 /** Directions as numbers, as the page of the protocol has them. Brokers send texts. */

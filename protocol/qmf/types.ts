@@ -127,7 +127,8 @@ export interface Banks {
 
 /** Values in the order of the schema, undefined for an absent optional property. */
 export type Properties = readonly (QmfValue | undefined)[]
-export type Statistics = readonly QmfValue[]
+/** Undefined only in QMF v2, for a value that is absent or does not fit its type. */
+export type Statistics = readonly (QmfValue | undefined)[]
 
 /** The messages of both directions. `sequence` is that of the request, 0 for unsolicited messages. */
 export type QmfMessage = { readonly sequence: number } & (
@@ -135,7 +136,8 @@ export type QmfMessage = { readonly sequence: number } & (
   | { readonly op: 'b'; readonly brokerId: string }
   | { readonly op: 'p' | 'Q'; readonly packageName: string }
   | { readonly op: 'q'; readonly kind: Schema['kind']; readonly key: ClassKey }
-  | { readonly op: 'S'; readonly key: ClassKey }
+  /** `kind` is not sent in v1. */
+  | { readonly op: 'S'; readonly key: ClassKey; readonly kind?: Schema['kind'] }
   | { readonly op: 's'; readonly schema: Schema }
   | { readonly op: 'G'; readonly query: FieldTable }
   | {
@@ -159,7 +161,7 @@ export type QmfMessage = { readonly sequence: number } & (
       readonly status: number
       readonly text: string
       /** The arguments with direction O or IO, in the order of the schema; empty if the status is not 0. */
-      readonly arguments: readonly QmfValue[]
+      readonly arguments: Statistics
     }
   | {
       readonly op: 'e'
@@ -167,7 +169,7 @@ export type QmfMessage = { readonly sequence: number } & (
       /** Nanoseconds since 1970. */
       readonly time: bigint
       readonly severity: number
-      readonly arguments: readonly QmfValue[]
+      readonly arguments: Statistics
     }
   | { readonly op: 'h'; readonly time: bigint }
   | { readonly op: 'z'; readonly code: number; readonly text: string }
@@ -201,6 +203,9 @@ export interface DecodeStop {
   readonly op?: string
   readonly sequence?: number
 }
+
+/** The messages, one at a time, and why decoding stopped before the end; undefined if it did not. */
+export type DecodeSteps = Generator<QmfMessage, DecodeStop | undefined, void>
 
 export interface Decoded {
   /** The messages before decoding stopped. */

@@ -10,7 +10,7 @@ import * as code from './codes.ts'
 import { Items, type SmonLimits, type SmonSink } from './items.ts'
 import type { SmonToken } from './stream-state.ts'
 
-export type { SmonLimits, SmonSink } from './items.ts'
+export type { SmonLimits, SmonShare, SmonSink } from './items.ts'
 
 /** The role of the next byte. */
 const LEAD = 0
@@ -42,26 +42,37 @@ export class SmonDecoder {
   /** The number of payload bytes that must follow. */
   #left = 0
   #skipped = 0
+  #isPaused = false
 
   constructor(sink: SmonSink, limits: SmonLimits) {
     this.#sink = sink
     this.#items = new Items(sink, limits, (reason, message, at) => this.#fail(reason, message, at))
   }
 
-  /** Takes the next bytes. Never throws, whatever the bytes, and keeps no view of them. */
-  decode(bytes: Uint8Array): void {
+  /**
+   * Takes the next bytes; returns how many: all, or fewer if the sink has paused it. Never throws, whatever the bytes, and keeps
+   * no view of them.
+   */
+  decode(bytes: Uint8Array): number {
     const start = this.#at
     const end = bytes.length
     let at = 0
-    while (at < end) {
+    this.#isPaused = false
+    while (at < end && !this.#isPaused) {
       if (this.#state === LEAD && this.#items.complete) {
         at = this.#pairs(bytes, at)
-        if (at === end) break
+        if (at === end || this.#isPaused) break
       }
       this.#at = start + at
       this.#step(bytes[at++] as number)
     }
-    this.#at = start + end
+    this.#at = start + at
+    return at
+  }
+
+  /** Ends `decode` after the item that the sink is called for; the only call that it may make. */
+  pause(): void {
+    this.#isPaused = true
   }
 
   /** False from an error, or a 17th FF, until the resynchronisation is complete. */
@@ -84,7 +95,7 @@ export class SmonDecoder {
     return this.#items.shortNames
   }
 
-  /** Begins another stream, for example a datagram. The sink is not called; the two counters continue. */
+  /** Forgets the stream, and begins another one. The sink is not called; the two counters continue. */
   reset(): void {
     this.#at = 0
     this.#restart()
@@ -129,6 +140,7 @@ export class SmonDecoder {
       at = next
       const token = tokens[number] as SmonToken
       sink.number(token, list.under(token.prefix), value)
+      if (this.#isPaused) break
     }
     if (at > start) {
       this.#run = 0
@@ -150,7 +162,7 @@ export class SmonDecoder {
         if (--this.#left === 0) this.#number()
         return
       case STRING:
-        this.#items.put(byte)
+        if (!this.#items.put(byte)) return
         if (this.#run === code.LONGEST_RUN) this.#state = STUFFING
         else this.#string()
         return
@@ -218,6 +230,7 @@ export class SmonDecoder {
 
   #fail(reason: ProtocolErrorCode, message: string, at = this.#at): void {
     this.#state = INVALID
+    this.#items.restart()
     this.#sink.invalid(new ProtocolError(reason, message, at))
   }
 }

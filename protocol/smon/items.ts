@@ -52,8 +52,10 @@ export class Items {
   readonly #sink: SmonSink
   readonly #limits: SmonLimits
   readonly #refuse: Refuse
-  /** The number of bytes of names and strings that are kept. */
+  /** The number of bytes of names and strings, some of which may still be expected. */
   #bytes = 0
+  /** The number of bytes that were taken of those that streams share: names, and the buffers of strings. */
+  #shared = 0
   #role = TOKEN
   /** The index operation whose number is next, and the role after it. */
   #operation = 0
@@ -83,9 +85,16 @@ export class Items {
     return this.#role === TOKEN
   }
 
+  /** Forgets the stream, and gives back what it took of what streams share. */
   restart(): void {
+    this.#limits.shared?.tokens.take(-this.table.count)
+    this.#limits.shared?.bytes.take(-this.#shared)
+    this.#shared = 0
     this.table.clear()
     this.list.clear()
+    this.#defstring.clear()
+    this.#defstring.trim()
+    this.#string = this.#defstring
     this.current = 0
     this.stringBytes = 0
     this.#bytes = 0
@@ -142,15 +151,19 @@ export class Items {
     else if (!this.#isName(lead, offset)) this.#refuseNew(number, offset)
   }
 
-  /** Takes a byte of a string. */
-  put(byte: number): void {
+  /** Takes a byte of a string. Returns false if there is no room for it, which is an error. */
+  put(byte: number): boolean {
+    const { growth } = this.#string
+    if (growth > 0 && !this.#share(growth, this.#stringAt)) return false
     this.#string.push(byte)
     this.stringBytes--
+    return true
   }
 
   endString(): void {
     if (this.#role === TEXT) {
       this.#role = TOKEN
+      this.#share(-this.#string.trim(), this.#stringAt)
       const token = this.table.tokens[this.current] as SmonToken
       this.#sink.text(token, this.list.under(token.prefix), this.#string.view())
       return
@@ -236,7 +249,12 @@ export class Items {
       return
     }
     const name = this.#name ?? this.#defstring.view().slice(1)
-    if (!this.#hasRoom(name.length, offset)) return
+    if (!this.#hasRoom(name.length, offset) || !this.#share(name.length, offset)) return
+    const tokens = this.#limits.shared?.tokens
+    if (tokens?.take(1) === false) {
+      this.#refuse('BAD_COUNT', `more than ${tokens.limit} tokens of all streams together`, offset)
+      return
+    }
     if (this.#addedAt >= 0) this.shortNames++
     const token = this.table.add(this.#type, name, this.#prefix)
     this.current = token.number
@@ -251,6 +269,18 @@ export class Items {
     const message = `names and strings exceed ${this.#limits.maxBytes} bytes together`
     this.#refuse('TOO_LONG', message, offset)
     return false
+  }
+
+  /** Takes bytes of those that streams share, or gives them back; refuses the stream if there are not enough. */
+  #share(bytes: number, offset: number): boolean {
+    const { shared } = this.#limits
+    if (shared === undefined) return true
+    if (!shared.bytes.take(bytes)) {
+      this.#refuse('TOO_LONG', `names and strings of all streams exceed ${shared.bytes.limit} bytes together`, offset)
+      return false
+    }
+    this.#shared += bytes
+    return true
   }
 
   #refuseNew(number: number, offset: number): void {
@@ -299,7 +329,7 @@ export class Items {
   }
 }
 
-/** Called while bytes are decoded; must not call the decoder. */
+/** Called while bytes are decoded; must not call the decoder, except to pause it. */
 export interface SmonSink {
   defined(token: SmonToken): void
   /**
@@ -315,6 +345,13 @@ export interface SmonSink {
   invalid(error: ProtocolError): void
 }
 
+/** An amount that several streams may hold together, such as tokens. */
+export interface SmonShare {
+  readonly limit: number
+  /** Takes so much more, or gives it back if it is negative. Returns false, and takes nothing, if not so much is left. */
+  take(amount: number): boolean
+}
+
 /** A stream that exceeds these limits becomes invalid. */
 export interface SmonLimits {
   readonly maxTokens: number
@@ -326,4 +363,6 @@ export interface SmonLimits {
   readonly maxBytes: number
   /** The limit for the index list of the stream, and so for the prefix of a token. */
   readonly maxIndexDepth: number
+  /** For tokens, and for bytes of names and strings. Undefined if the stream shares nothing with others. */
+  readonly shared?: { readonly tokens: SmonShare; readonly bytes: SmonShare } | undefined
 }

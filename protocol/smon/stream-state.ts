@@ -1,8 +1,16 @@
 /** The state of a stream: its tokens with their last values, and its index list. */
 
-/** A growing string of bytes. Announced lengths are never reserved: memory is allocated only for bytes that have arrived. */
+const NO_BYTES = new Uint8Array(0)
+const MIN_BUFFER_BYTES = 16
+/** A buffer may be this many times as large as its string. */
+const MAX_SLACK = 4
+
+/**
+ * A string of bytes in a buffer that grows and shrinks with it. Announced lengths are never reserved: memory is allocated only
+ * for bytes that have arrived.
+ */
 export class ByteString {
-  #bytes = new Uint8Array(16)
+  #bytes = NO_BYTES
   #length = 0
   #view: Uint8Array | undefined
 
@@ -10,14 +18,29 @@ export class ByteString {
     return this.#length
   }
 
+  /** The bytes by which the next `push` enlarges the buffer, 0 for most. */
+  get growth(): number {
+    return this.#length < this.#bytes.length ? 0 : Math.max(MIN_BUFFER_BYTES, this.#length)
+  }
+
   clear(): void {
     this.#length = 0
     this.#view = undefined
   }
 
+  /** Shrinks a buffer that is far too large for the string; returns by how many bytes. */
+  trim(): number {
+    const before = this.#bytes.length
+    if (before <= MAX_SLACK * Math.max(MIN_BUFFER_BYTES, this.#length)) return 0
+    this.#bytes = this.#bytes.slice(0, this.#length)
+    this.#view = undefined
+    return before - this.#length
+  }
+
   push(byte: number): void {
-    if (this.#length === this.#bytes.length) {
-      const grown = new Uint8Array(this.#length * 2)
+    const { growth } = this
+    if (growth > 0) {
+      const grown = new Uint8Array(this.#length + growth)
       grown.set(this.#bytes)
       this.#bytes = grown
     }
@@ -86,6 +109,9 @@ export interface SmonToken {
   readonly prefix: readonly number[]
 }
 
+/** Tokens for which a table has room from the start. */
+const MIN_TOKENS = 16
+
 /** The only empty index list. */
 export const NO_INDEX: readonly number[] = Object.freeze([])
 
@@ -100,7 +126,7 @@ export class TokenTable {
    * The last value of each `u` by number, while it is below 2^53. Everything else is NaN (no such token, a string, a larger
    * value), so that one comparison shows whether a plain addition is sufficient.
    */
-  numbers = new Float64Array(16).fill(Number.NaN)
+  numbers = new Float64Array(MIN_TOKENS).fill(Number.NaN)
   readonly #large = new Map<number, bigint>()
   readonly #strings = new Map<number, ByteString>()
 
@@ -123,7 +149,7 @@ export class TokenTable {
   }
 
   clear(): void {
-    this.numbers.fill(Number.NaN, 0, this.tokens.length)
+    this.numbers = new Float64Array(MIN_TOKENS).fill(Number.NaN)
     this.tokens.length = 1
     this.#large.clear()
     this.#strings.clear()

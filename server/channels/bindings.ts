@@ -128,6 +128,7 @@ export class Bindings {
     instance.unbound?.delete(instance)
     const sink: Sink = {
       append(head, tail, time) {
+        if (channel.deleted) return
         try {
           channel.queue.append(binding.mode === 'buffer' ? instance.id : 0, head, tail, time)
         } catch (error) {
@@ -222,6 +223,14 @@ export class Bindings {
       this.#journal.change({ put: 'stop', row: { channel: channel.id, metric, through } })
     }
     return done
+  }
+
+  /** Destroys those of some instances that are bound nowhere. */
+  *endAllUnbound(instances: readonly MetricInstance[]): Steps<void> {
+    for (const instance of instances) {
+      this.endUnbound(instance)
+      yield
+    }
   }
 
   /** Destroys an instance that is bound nowhere. */

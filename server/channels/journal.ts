@@ -49,13 +49,17 @@ export class Journal implements Task {
   /** The buffer of the last batch; it belongs to the store until that batch is durable. */
   #buffer: SharedArrayBuffer | undefined
   #stopped = false
-  /** The channels that the last turn has written. */
-  written = 0
+  #channelsWritten = 0
 
   constructor(store: Pick<Store, 'write'>, turn: TurnScheduler, clock: { age(): number; wallMs(): number }) {
     this.#store = store
     this.#turn = turn
     this.#clock = clock
+  }
+
+  /** The channels that the last turn has written. */
+  get channelsWritten(): number {
+    return this.#channelsWritten
   }
 
   /** The last mark that is stored. */
@@ -118,11 +122,11 @@ export class Journal implements Task {
   }
 
   atTurnEnd(): void {
-    this.written = 0
+    this.#channelsWritten = 0
     if (this.#stopped || this.#written > this.#durable || !this.#isChanged) return
     this.#written++
     this.#store.write(this.#build())
-    this.written = this.#taken.size
+    this.#channelsWritten = this.#taken.size
   }
 
   #build(): Batch {

@@ -140,6 +140,11 @@ export class Lane {
     return blocks
   }
 
+  /** The entries as they are now. */
+  entries(): readonly Entry[] {
+    return this.#entries.slice(this.#start)
+  }
+
   *[Symbol.iterator](): IterableIterator<Entry> {
     for (let i = this.#start; i < this.#entries.length; i++) yield this.#entries[i] as Entry
   }

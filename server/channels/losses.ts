@@ -31,6 +31,8 @@ export class Losses {
   readonly #parts: LossesParts
   /** The buffer lanes that may have values to drop, by age. It exists only while the channel is full. */
   #waitingByAge: LanesByAge | undefined
+  /** Nothing that is not in flight was appended before this age. */
+  #noneBefore = Number.NEGATIVE_INFINITY
   /** The lanes that may have more than one unsent GAP. */
   readonly #lanesWithGaps = new Set<Lane>()
 
@@ -65,17 +67,30 @@ export class Losses {
     if (lane !== undefined) this.#waitingByAge.add(lane, block.appendedAge)
   }
 
-  /** Drops what was appended before an age and is not in flight. All blocks are looked at: released ones may be older than those before. */
+  /**
+   * Drops what was appended before an age and is not in flight. If anything may be that old, all blocks are looked at: released
+   * ones may be older than those before.
+   */
   expire(before: number): void {
     // It is built again when it is needed, so that it keeps no ended lanes in memory.
     this.#waitingByAge = undefined
+    if (before <= this.#noneBefore) return
+    let oldest = this.#parts.host.age()
     for (const lane of this.#parts.lanes) {
       for (let index = lane.unsentIndex(0); index >= 0; ) {
-        const isOld = (lane.at(index) as Block).appendedAge < before
+        const { appendedAge } = lane.at(index) as Block
+        const isOld = appendedAge < before
         if (isOld) this.#dropUnsent(lane, index, 'expired')
+        else oldest = Math.min(oldest, appendedAge)
         index = lane.unsentIndex(isOld ? index : index + 1)
       }
     }
+    this.#noneBefore = oldest
+  }
+
+  /** What was in flight is not any more: it may be of any age. */
+  detached(): void {
+    this.#noneBefore = Number.NEGATIVE_INFINITY
   }
 
   /** A block cannot be read back: what is not in flight of it is lost, and only that. */

@@ -4,6 +4,7 @@
  */
 import { GapReason } from '../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME } from '../../protocol/monitor/message.ts'
+import { finish, type Steps } from '../core/fair-work.ts'
 import { type Block, getUint53 } from './block.ts'
 import type { Delivery } from './delivery.ts'
 import type { Lane, Lanes } from './lane.ts'
@@ -53,7 +54,7 @@ export class MetricValues {
   stop(metric: number, read: ReadBlock): Promise<void> | undefined {
     const { ids, settlement, delivery, listener } = this.#parts
     const { sending } = this.#parts.lanes
-    this.dropLane(metric)
+    finish(this.dropLane(metric))
     const last = ids.next - 1
     if (sending.length === 0) return undefined
     delivery.stop(metric, last)
@@ -72,9 +73,9 @@ export class MetricValues {
   }
 
   /** Discards a buffer lane, the GAPs in it included: STOP and DEL_CHANNEL do not report losses. */
-  dropLane(metric: number): void {
+  *dropLane(metric: number): Steps<void> {
     const lane = this.#parts.lanes.takeWaiting(metric)
-    if (lane !== undefined) this.#parts.settlement.discard(lane)
+    if (lane !== undefined) yield* this.#parts.settlement.discard(lane)
   }
 
   /**

@@ -1,5 +1,6 @@
 /**
  * The way from a channel to its connection: answers go first (they are no queue entries and may overtake), then the queue.
+ * Answers go out at the end of the turn, whatever values wait for.
  * At most 256 KiB are handed over that the link has not drained [MON 8 Window].
  */
 import type { Scope } from '../../auth/permissions.ts'
@@ -33,6 +34,8 @@ const STANDSTILL_MS = 1000
 const PORTION_BYTES = 512 << 10
 
 export interface OutboxOptions {
+  /** The tenant of the channel's owner. */
+  readonly tenant: string
   readonly queue: Queue
   readonly turn: TurnScheduler
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
@@ -57,9 +60,17 @@ export class Outbox implements Task {
   #paused = false
   /** It is scheduled for the end of this turn: asking the scheduler for each value costs a tenth of what a value costs. */
   #due = false
+  readonly #answering: Task = {
+    atTurnEnd: () => this.#sendAnswers(),
+    failed: (error) => this.failed(error),
+  }
 
   constructor(options: OutboxOptions) {
     this.#options = options
+  }
+
+  get tenant(): string {
+    return this.#options.tenant
   }
 
   get connection(): ChannelConnection | undefined {
@@ -97,6 +108,7 @@ export class Outbox implements Task {
 
   resume(): void {
     this.#paused = false
+    this.#wakeAnswers()
     this.wake()
   }
 
@@ -104,6 +116,10 @@ export class Outbox implements Task {
     if (this.#due || !this.#connection || this.#paused) return
     this.#due = true
     this.#options.turn.schedule('send', this)
+  }
+
+  #wakeAnswers(): void {
+    if (this.#connection && !this.#paused) this.#options.turn.schedule('answer', this.#answering)
   }
 
   /**
@@ -129,7 +145,7 @@ export class Outbox implements Task {
       throw error
     }
     if (otherwise) this.#otherwise.push({ metric, act: otherwise })
-    this.wake()
+    if (length === 0) this.#wakeAnswers()
     return true
   }
 
@@ -157,15 +173,18 @@ export class Outbox implements Task {
     this.#options.failed(error, this.#connection)
   }
 
+  #sendAnswers(): void {
+    if (!this.#connection || this.#paused || this.#answers.length === 0) return
+    const bytes = this.#answers.copy()
+    this.#answers.clear()
+    this.#otherwise = []
+    this.#connection.writeAnswers(bytes)
+  }
+
   #send(): void {
+    this.#sendAnswers()
     const connection = this.#connection
     if (!connection || this.#paused) return
-    if (this.#answers.length > 0) {
-      const bytes = this.#answers.copy()
-      this.#answers.clear()
-      this.#otherwise = []
-      connection.writeAnswers(bytes)
-    }
     while (connection.undrained < UNDRAINED_BYTES) {
       const { undrained } = connection
       const next = this.#options.queue.next(UNDRAINED_BYTES - undrained, undrained === 0)

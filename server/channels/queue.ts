@@ -10,40 +10,26 @@
 import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TYPE, HEADER_BYTES } from '../../protocol/monitor/message.ts'
 import { CHANNEL_WIDTH } from '../../storage/store.ts'
+import { finish, type Steps } from '../core/fair-work.ts'
 import type { BatchBuilder } from './batch.ts'
 import { Block, getUint53 } from './block.ts'
 import { Delivery, type Next } from './delivery.ts'
 import { GapEntry, lossOfFrame } from './gap.ts'
 import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
-import { type DropCause, QueueLedger } from './ledger.ts'
+import { QueueLedger } from './ledger.ts'
 import { Losses } from './losses.ts'
 import { MetricCopies, MetricValues, type ReadBlock } from './metric-values.ts'
 import { Persistence } from './persistence.ts'
 import { MAX_BLOCK_BYTES } from './pool.ts'
 import type { QueueHost, QueueListener, QueueSettings, SharedLimit } from './queue-host.ts'
+import { countsOf, type QueueCounts, type QueueStatus, type StatusParts, statusOf } from './queue-status.ts'
 import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
 import { Settlement } from './settlement.ts'
 import { TransactionIds } from './transaction-ids.ts'
 import { type SendBarrier, Window } from './window.ts'
 
 const MIN_BLOCK_BYTES = 1024
-
-export interface QueueStatus {
-  readonly accepted: number
-  readonly committed: number
-  readonly inFlight: number
-  readonly queued: number
-  readonly queuedBytes: number
-  /** The highest id up to which everything in the sending order is stored or committed, and every loss has a GAP on disk. */
-  readonly stored: number
-  /** Accepted values that are neither. */
-  readonly unstored: number
-  readonly gaps: number
-  /** Time of the oldest value that is not settled, microseconds; 0 if there is none. */
-  readonly oldest: number
-  readonly dropped: Readonly<Record<DropCause, number>>
-}
 
 export class Queue implements Journaled {
   // What each value touches comes first: with a thousand channels, each line of memory counts.
@@ -60,6 +46,7 @@ export class Queue implements Journaled {
   readonly #losses: Losses
   readonly #delivery: Delivery
   readonly #metricValues: MetricValues
+  readonly #statusParts: StatusParts
   /** keep-latest: the key of each frame template seen. */
   readonly #keys = new WeakMap<Uint8Array, string>()
 
@@ -91,6 +78,7 @@ export class Queue implements Journaled {
     this.#losses = losses
     this.#settlement = settlement
     this.#delivery = delivery
+    this.#statusParts = { ids, lanes, ledger, window, persistence, settlement }
     this.#metricValues = new MetricValues({ ids, lanes, losses, settlement, delivery, listener })
   }
 
@@ -264,6 +252,7 @@ export class Queue implements Journaled {
   detach(): void {
     this.#persistence.isConnected = false
     this.#delivery.detach()
+    this.#losses.detached()
     if (this.#settings.overflow === 'keep-latest') this.#supersedeOlder()
   }
 
@@ -342,10 +331,10 @@ export class Queue implements Journaled {
   }
 
   /** The channel is deleted: everything is discarded, and nothing is reported. */
-  discard(): void {
+  *discard(): Steps<void> {
     const sending = this.#sending
-    for (const metric of this.#lanes.waitingIds()) this.#metricValues.dropLane(metric)
-    this.#settlement.discard(sending)
+    for (const metric of this.#lanes.waitingIds()) yield* this.#metricValues.dropLane(metric)
+    yield* this.#settlement.discard(sending)
     sending.dropSettledHead()
   }
 
@@ -392,9 +381,8 @@ export class Queue implements Journaled {
   }
 
   /**
-   * Everything is restored; `clean` is what `restoreNumbers` returned, and with `reason` the database is an older one. After an
-   * unclean end a GAP reports that values may be missing; so does one for blocks that are damaged and gone: the ledger knows
-   * how many values they had [MON 8].
+   * Everything is restored; `clean` is what `restoreNumbers` returned. After an unclean end a GAP with `reason` reports that
+   * values may be missing; so does one for blocks that are damaged and gone: the ledger knows how many they had [MON 8].
    */
   recovered(clean: boolean, reason: 'restart' | 'restored' = 'restart'): void {
     const ledger = this.#ledger
@@ -473,32 +461,16 @@ export class Queue implements Journaled {
     return this.#ledger.imbalance
   }
 
+  get counts(): QueueCounts {
+    return countsOf(this.#statusParts)
+  }
+
+  /** The status of this moment, at once: for where nobody else is kept waiting. */
   status(): QueueStatus {
-    const ledger = this.#ledger
-    const inFlight = this.#window.values
-    let unstored = 0
-    let stored = this.#ids.next - 1
-    let oldest = Number.POSITIVE_INFINITY
-    for (const lane of this.#lanes) {
-      for (const entry of lane) {
-        if (lane.id === 0) stored = Math.min(stored, this.#persistence.storedThrough(entry))
-        if (entry.kind === 'gap' || entry.unsettled === 0) continue
-        oldest = Math.min(oldest, entry.minTime)
-        unstored += entry.countUnstored
-      }
-    }
-    return {
-      accepted: ledger.accepted,
-      committed: ledger.committed,
-      inFlight,
-      queued: ledger.unsettled - inFlight,
-      // Both may be averages, if frames differ in size.
-      queuedBytes: Math.max(0, this.#settlement.bytes - this.#window.bytes),
-      stored,
-      unstored,
-      gaps: ledger.gaps,
-      oldest: Number.isFinite(oldest) ? oldest : 0,
-      dropped: { ...ledger.dropped },
-    }
+    return finish(this.measure())
+  }
+
+  measure(): Steps<QueueStatus> {
+    return statusOf(this.#statusParts)
   }
 }

@@ -10,6 +10,7 @@ import type { Quotas } from '../accounts/quotas.ts'
 import type { Asker } from '../accounts/rights.ts'
 import type { Clock } from '../core/clock.ts'
 import { PRODUCER_FAILED, StatusError } from '../core/errors.ts'
+import type { FairWork, Steps } from '../core/fair-work.ts'
 import type { Faults } from '../core/faults.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
@@ -29,6 +30,7 @@ export interface RegistryOptions {
   readonly store: Pick<Store, 'read'>
   readonly clock: Clock
   readonly faults: Faults
+  readonly work: FairWork
   readonly ids: Ids
   readonly names: ChannelNames
   readonly defaults: ChannelSettings
@@ -90,8 +92,13 @@ export class Registry {
     quotas.of(owner.tenant).channels.needsRoom(more)
     const mine = this.of(owner.userId)
     const most = maxPerIdentity - more
-    if (mine.size <= most || [...mine].filter(({ stored }) => stored).length <= most) return
-    throw new StatusError('QUOTA_EXCEEDED', `this identity has ${maxPerIdentity} channels; delete some`)
+    if (mine.size <= most) return
+    const has = [...mine].filter(({ stored }) => stored).length
+    if (has <= most) return
+    throw new StatusError(
+      'QUOTA_EXCEEDED',
+      `this identity has ${has} channels, of at most ${maxPerIdentity}, and ${more} more are needed; delete ${has - most}`,
+    )
   }
 
   /**
@@ -145,6 +152,7 @@ export class Registry {
     ids.claim(row.id)
     const listener: QueueListener = {
       changed: () => {
+        if (channel.deleted) return
         this.store(channel)
         journal.touch(queue)
       },
@@ -153,6 +161,7 @@ export class Registry {
     }
     const queue = new Queue(row.id, row.origin, row, host, listener, quotas.of(owner.tenant).queued)
     const outbox = new Outbox({
+      tenant: owner.tenant,
       queue,
       turn,
       clock,
@@ -271,34 +280,35 @@ export class Registry {
     if (channel.connection !== connection) return
     channel.outbox.detach()
     if (channel.deleted) return
-    if (channel.isDisposable) this.delete(channel)
+    if (channel.isDisposable) void this.delete(channel)
     else this.store(channel, { lastUsed: this.#options.host.age() })
     channel.onConnectionChange?.()
   }
 
   /**
-   * Destroys a channel. Its connection gets a notice and is ended, unless it is `by`, which deletes it. `loss` is for a channel that
-   * its owner did not delete.
+   * Destroys a channel as `delete` does. Its connection gets a notice and is ended, unless it is `by`, which deletes it. `loss` is for
+   * a channel that its owner did not delete.
    */
-  deleteAndEnd(channel: Channel, by?: ChannelConnection, loss?: LossOfChannel): void {
+  deleteAndEnd(channel: Channel, by?: ChannelConnection, loss?: LossOfChannel): void | Promise<void> {
     const { connection } = channel
-    this.delete(channel, loss)
-    if (connection === undefined || connection === by) return
-    connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
-    connection.end()
+    const deleted = this.delete(channel, loss)
+    if (connection !== undefined && connection !== by) {
+      connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
+      connection.end()
+    }
+    return deleted
   }
 
   /**
-   * Destroys a channel, everything on it, and the instances bound to nothing else. The caller ends its connection. `loss` is for a
+   * Destroys a channel, everything on it, and the instances bound to nothing else. It is gone from now on, also in the store;
+   * what is in memory ends in steps, and the promise settles after the last. The caller ends its connection. `loss` is for a
    * channel that its owner did not delete: the next one of its name reports it.
    */
-  delete(channel: Channel, loss?: LossOfChannel): void {
+  delete(channel: Channel, loss?: LossOfChannel): void | Promise<void> {
     if (channel.deleted) return
-    const { journal, ids, names } = this.#options
+    const { journal, work, faults, names } = this.#options
     channel.deleted = true
     channel.outbox.detach()
-    channel.queue.discard()
-    for (const id of channel.results) ids.free(id)
     journal.forget(channel.queue)
     if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
     this.#keep(channel, false)
@@ -308,13 +318,24 @@ export class Registry {
     const mine = this.#byUser.get(userId)
     mine?.delete(channel)
     if (mine?.size === 0) this.#byUser.delete(userId)
-    ids.free(channel.id)
+    channel.onConnectionChange?.()
+    const ended = work.run(channel.owner, this.#end(channel))
+    if (ended instanceof Promise)
+      return ended.catch((error) => faults.report('channel', error, { channel: channel.id }))
+  }
+
+  /** Its id is given to another channel only after everything that refers to it is gone. */
+  *#end(channel: Channel): Steps<void> {
+    const { ids } = this.#options
     for (const { instance, unsubscribe } of channel.bindings.values()) {
       unsubscribe()
       instance.boundOn.delete(channel.id)
       this.#bindings?.endUnbound(instance)
+      yield
     }
-    channel.onConnectionChange?.()
+    yield* channel.queue.discard()
+    for (const id of channel.results) ids.free(id)
+    ids.free(channel.id)
   }
 
   /** Expires values and returns the channels that were not used for too long. To be called every second. */

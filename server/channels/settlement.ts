@@ -6,6 +6,7 @@
  * unsettled and, from the first value settled out of order on, a bitmap; a COMMIT in order costs one comparison and a few
  * additions.
  */
+import type { Steps } from '../core/fair-work.ts'
 import type { Block } from './block.ts'
 import type { GapEntry } from './gap.ts'
 import type { Lane, Lanes } from './lane.ts'
@@ -195,10 +196,11 @@ export class Settlement {
   }
 
   /** Discards what is in a lane, without a GAP. */
-  discard(lane: Lane): void {
+  *discard(lane: Lane): Steps<void> {
     for (const entry of lane) {
       if (entry.kind === 'gap') this.settleGap(entry)
       else this.settleAll(entry, 'stopped')
+      yield
     }
   }
 }

@@ -1,45 +1,46 @@
 /**
- * The end of a turn of the event loop: first responses go out, then values, then what changed goes to the store.
+ * The end of a turn of the event loop: first responses go out, then answers, then values, then what changed goes to the store.
  * A task is scheduled once per phase and turn; awaits and system calls are per turn, never per value. What a task throws
  * costs its owner: the other tasks run on.
  *
  * A write costs as much as some fifty values, to a connection as to the store: were each turn's values written at once to a
- * thousand connections, there would be time for nothing else. So there is a pause after each round of writes, which is the
- * longer the more it took. After few writes there is none, and who was not written to in the round never waits for its end.
+ * thousand connections, there would be time for nothing else. So values go out in rounds, and a round of many writes has a
+ * pause after it. Channels are counted, not time: a slow machine does not make a single connection wait. Each tenant has
+ * rounds of its own, and responses and answers are in none.
  */
 import type { Clock, Timer } from '../core/clock.ts'
+import { finish, type Steps } from '../core/fair-work.ts'
 import { type FaultOwner, runOwned } from '../core/faults.ts'
 
-export type Phase = 'respond' | 'send' | 'store'
+export type Phase = 'respond' | 'answer' | 'send' | 'store'
 
 export interface Task extends FaultOwner {
   atTurnEnd(): void
   /** How many channels the last call has written; 1 if it does not say. */
-  readonly written?: number
+  readonly channelsWritten?: number
+  /** Whose values it sends: tenants take turns in sending. */
+  readonly tenant?: string
 }
 
 type TurnClock = Pick<Clock, 'monotonicMs' | 'setTimeout' | 'clear'>
 
 /** The time for sending in one turn. Connections that are left over are the first of the next turn. */
 const SEND_MS = 3
-/** What sending takes of the time, unless the pause were too long; the first millisecond of a round is not counted. */
-const SEND_SHARE = 0.1
-const FREE_SEND_MS = 1
-const MAX_SEND_PAUSE_MS = 500
-/** The pause after a batch, for each channel in it but the first ones: with many channels it is one of small blocks. */
-const STORE_PAUSE_MS_PER_CHANNEL = 0.2
-const FREE_STORE_CHANNELS = 20
-const MAX_STORE_PAUSE_MS = 200
+/** The pause after a round, for each channel that was written in it but the first ones. */
+interface Pause {
+  readonly msPerChannel: number
+  readonly maxMs: number
+}
+const FREE_CHANNELS = 20
+/** Ten times what a write takes. */
+const SEND_PAUSE: Pause = { msPerChannel: 0.5, maxMs: 500 }
+/** A batch of many channels is one of small blocks. */
+const STORE_PAUSE: Pause = { msPerChannel: 0.2, maxMs: 200 }
 
-const sendPauseMs = (_channels: number, spentMs: number): number =>
-  Math.min(MAX_SEND_PAUSE_MS, Math.max(0, spentMs - FREE_SEND_MS) / SEND_SHARE)
-
-const storePauseMs = (channels: number): number =>
-  Math.min(MAX_STORE_PAUSE_MS, Math.max(0, channels - FREE_STORE_CHANNELS) * STORE_PAUSE_MS_PER_CHANNEL)
-
-/** The tasks of a phase, in rounds: all that are due once, then a pause in which only those that were not in it are run. */
+/** Tasks in rounds: all that are due once, then a pause in which only those that were not in it are run. */
 class Rounds {
   readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #pause: Pause
   /** Those that were not run in the round before come first: nobody waits for the many who always have something. */
   readonly #due = new Set<Task>()
   readonly #dueAgain = new Set<Task>()
@@ -48,14 +49,12 @@ class Rounds {
   readonly #held = new Set<Task>()
   /** When the pause began. */
   #pausedMs: number | undefined
-  /** The channels that were written since the round began, and the time that it took. */
+  /** The channels that were written since the round began. */
   #channels = 0
-  #spentMs = 0
-  readonly #pauseMs: (channels: number, spentMs: number) => number
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>, pauseMs: (channels: number, spentMs: number) => number) {
+  constructor(clock: Pick<Clock, 'monotonicMs'>, pause: Pause) {
     this.#clock = clock
-    this.#pauseMs = pauseMs
+    this.#pause = pause
   }
 
   add(task: Task): void {
@@ -69,44 +68,41 @@ class Rounds {
     return this.#held.size > 0 ? this.#endMs : Number.POSITIVE_INFINITY
   }
 
+  /** True once nothing waits, and nothing would have to wait. */
+  get isOver(): boolean {
+    return this.nextMs === Number.POSITIVE_INFINITY && this.#clock.monotonicMs() >= this.#endMs
+  }
+
   get #isDue(): boolean {
     return this.#due.size > 0 || this.#dueAgain.size > 0
   }
 
   get #endMs(): number {
     if (this.#pausedMs === undefined) return this.#ran.size > 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
-    return this.#pausedMs + this.#pauseMs(this.#channels, this.#spentMs)
+    const { msPerChannel, maxMs } = this.#pause
+    return this.#pausedMs + Math.min(maxMs, Math.max(0, this.#channels - FREE_CHANNELS) * msPerChannel)
   }
 
-  /** Runs what is due, for `forMs` at most. */
-  run(forMs = Number.POSITIVE_INFINITY): void {
-    const beganMs = this.#clock.monotonicMs()
-    if (beganMs >= this.#endMs) this.#beginRound()
-    if (!this.#isDue) return
-    let nowMs = this.#runAll(this.#due, beganMs + forMs)
-    if (nowMs < beganMs + forMs) nowMs = this.#runAll(this.#dueAgain, beganMs + forMs)
-    this.#spentMs += nowMs - beganMs
-    if (!this.#isDue) this.#pausedMs ??= nowMs
+  /** Runs what is due in this turn, a task at each step. Those for which there is no time come first in the next turn. */
+  *turn(): Steps<void> {
+    if (this.#clock.monotonicMs() >= this.#endMs) this.#beginRound()
+    const [due, dueAgain] = [[...this.#due], [...this.#dueAgain]]
+    for (const task of due) yield this.#run(task, this.#due)
+    for (const task of dueAgain) yield this.#run(task, this.#dueAgain)
   }
 
-  /** Returns the time after it, which is past the end if some are left over. */
-  #runAll(tasks: Set<Task>, endMs: number): number {
-    for (const task of [...tasks]) {
-      tasks.delete(task)
-      this.#ran.add(task)
-      runOwned(task, () => task.atTurnEnd())
-      this.#channels += task.written ?? 1
-      const nowMs = this.#clock.monotonicMs()
-      if (nowMs >= endMs) return nowMs
-    }
-    return this.#clock.monotonicMs()
+  #run(task: Task, from: Set<Task>): void {
+    from.delete(task)
+    this.#ran.add(task)
+    runOwned(task, () => task.atTurnEnd())
+    this.#channels += task.channelsWritten ?? 1
+    if (!this.#isDue) this.#pausedMs ??= this.#clock.monotonicMs()
   }
 
   #beginRound(): void {
     this.#ran.clear()
     this.#pausedMs = undefined
     this.#channels = 0
-    this.#spentMs = 0
     for (const task of this.#held) this.#dueAgain.add(task)
     this.#held.clear()
   }
@@ -114,26 +110,36 @@ class Rounds {
 
 export class TurnScheduler {
   readonly #responding = new Set<Task>()
-  readonly #sending: Rounds
+  readonly #answering = new Set<Task>()
+  /** By tenant; the first is the one whose last task is the longest ago. */
+  readonly #sending = new Map<string, Rounds>()
   readonly #storing: Rounds
   readonly #clock: TurnClock
   #scheduled = false
-  /** For those that wait for the end of an interval. */
+  /** For those that wait for the end of a pause. */
   #timer: Timer | undefined
   /** Counts the beginnings and ends of turns. */
   #number = 0
 
   constructor(clock: TurnClock) {
     this.#clock = clock
-    this.#sending = new Rounds(clock, sendPauseMs)
-    this.#storing = new Rounds(clock, storePauseMs)
+    this.#storing = new Rounds(clock, STORE_PAUSE)
   }
 
   schedule(phase: Phase, task: Task): void {
     if (phase === 'respond') this.#responding.add(task)
-    else if (phase === 'send') this.#sending.add(task)
+    else if (phase === 'answer') this.#answering.add(task)
+    else if (phase === 'send') this.#roundsOf(task.tenant ?? '').add(task)
     else this.#storing.add(task)
     this.#scheduleEnd()
+  }
+
+  #roundsOf(tenant: string): Rounds {
+    const known = this.#sending.get(tenant)
+    if (known !== undefined) return known
+    const rounds = new Rounds(this.#clock, SEND_PAUSE)
+    this.#sending.set(tenant, rounds)
+    return rounds
   }
 
   #scheduleEnd(): void {
@@ -159,19 +165,42 @@ export class TurnScheduler {
   run(): void {
     this.#scheduled = false
     this.#number++
-    for (const task of [...this.#responding]) {
-      this.#responding.delete(task)
-      runOwned(task, () => task.atTurnEnd())
+    for (const tasks of [this.#responding, this.#answering]) {
+      for (const task of [...tasks]) {
+        tasks.delete(task)
+        runOwned(task, () => task.atTurnEnd())
+      }
     }
-    this.#sending.run(SEND_MS)
-    this.#storing.run()
+    this.#send()
+    finish(this.#storing.turn())
     this.#scheduleNext()
+  }
+
+  /** Tenants take turns, a task each. */
+  #send(): void {
+    const endMs = this.#clock.monotonicMs() + SEND_MS
+    const turns = new Map<string, Steps<void>>()
+    for (const [tenant, rounds] of this.#sending) {
+      if (rounds.isOver) this.#sending.delete(tenant)
+      else turns.set(tenant, rounds.turn())
+    }
+    for (const [tenant, turn] of turns) {
+      turns.delete(tenant)
+      if (turn.next().done === true) continue
+      turns.set(tenant, turn)
+      const rounds = this.#sending.get(tenant) as Rounds
+      this.#sending.delete(tenant)
+      this.#sending.set(tenant, rounds)
+      if (this.#clock.monotonicMs() >= endMs) return
+    }
   }
 
   #scheduleNext(): void {
     this.#clock.clear(this.#timer)
     this.#timer = undefined
-    const delayMs = Math.min(this.#sending.nextMs, this.#storing.nextMs) - this.#clock.monotonicMs()
+    let nextMs = this.#storing.nextMs
+    for (const rounds of this.#sending.values()) nextMs = Math.min(nextMs, rounds.nextMs)
+    const delayMs = nextMs - this.#clock.monotonicMs()
     // A timer is late by a millisecond.
     if (delayMs <= 1) this.#scheduleEnd()
     else if (delayMs < Number.POSITIVE_INFINITY)

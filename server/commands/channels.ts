@@ -8,7 +8,7 @@ import { changedSettings, channelParameters, settingsOf } from '../controls/chan
 import type { ControlArguments } from '../controls/control.ts'
 import { noSuchTransaction, StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
-import type { CommandHandler, CommandSession, Reply } from '../sessions/handler.ts'
+import type { CommandHandler, CommandSession, Outcome, Reply } from '../sessions/handler.ts'
 import type { Lookup } from './lookup.ts'
 import type { CommandServices } from './services.ts'
 
@@ -193,11 +193,13 @@ export function delChannel(
     const doomed = isAll ? registry.visibleTo(session) : [lookup.channel(session, args.channel, 'DEL_CHANNEL')]
     // The current one comes last.
     doomed.sort((a, b) => Number(a === session.channel) - Number(b === session.channel))
-    for (const channel of doomed) registry.deleteAndEnd(channel, session)
-    if (!session.channel.deleted) return { result: 0, stored: true }
-    session.stopReading()
+    const ending = doomed.map((channel) => registry.deleteAndEnd(channel, session))
+    const isOwn = session.channel.deleted
+    if (isOwn) session.stopReading()
     const onSent = (): void => session.dismiss(NoticeCode.CHANNEL_DELETED, 'the channel was deleted')
-    return { result: 0, stored: true, onSent }
+    const reply: Outcome = { result: 0, stored: true, ...(isOwn && { onSent }) }
+    const pending = ending.filter((each) => each !== undefined)
+    return pending.length === 0 ? reply : Promise.all(pending).then(() => reply)
   }
 }
 

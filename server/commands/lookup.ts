@@ -62,7 +62,7 @@ export class Lookup {
     if (oneWay === undefined) return all
     throw new StatusError(
       'UNSUPPORTED',
-      `channel ${oneWay.id} is one-way, to ${oneWay.row.url}: ${command} it by its id, and so the others`,
+      `channel ${oneWay.id} is one-way, to ${oneWay.row.url}: name each channel by its id instead`,
     )
   }
 

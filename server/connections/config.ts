@@ -61,7 +61,7 @@ export const tlsSection = section(
     .describe(
       '`cert` and `key` together switch TLS on: as the layer `tls` of `listen.tcp`, and for `listen.tls` and ' +
         '`listen.https`. All four files are looked at every second and read again when they change; one that is no ' +
-        'good is reported, and what was read before goes on.',
+        'good or cut off is reported, and what was read before goes on; [operating.md](operating.md) has the rules.',
     ),
 )
 export type TlsSection = SectionConfig<typeof tlsSection>

@@ -5,7 +5,6 @@ import { MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/byt
 import { WebSocketLink } from '../../protocol/link/websocket.ts'
 import type { Clock } from '../core/clock.ts'
 import type { IncomingConnection } from '../sessions/incoming-connection.ts'
-import { JsonLink } from '../sessions/json-link.ts'
 
 const PING_MS = 15_000
 /**
@@ -42,8 +41,7 @@ export function acceptWebSocket({ socket, stream, ...from }: IncomingWebSocket, 
   ping(socket, clock)
   const link = new WebSocketLink(socket)
   const admitted = limitIncomplete(socket, stream)
-  if (socket.protocol === 'monitoring.json') accept({ link: new JsonLink(link), format: 'json', ...from, admitted })
-  else accept({ link, format: 'xdr', ...from, admitted })
+  accept({ link, format: socket.protocol === 'monitoring.json' ? 'json' : 'xdr', ...from, admitted })
 }
 
 /**

@@ -119,9 +119,9 @@ export function channelDelete(registry: Registry): Control {
       if (channel === context.channel) {
         throw new StatusError('INVALID_ARGUMENT', 'the result comes on this channel: delete it with DEL_CHANNEL')
       }
-      return () => {
+      return async () => {
         const { label, owner } = channel
-        registry.deleteAndEnd(channel, undefined, owner.userId === context.identity.userId ? undefined : 'purged')
+        await registry.deleteAndEnd(channel, undefined, owner.userId === context.identity.userId ? undefined : 'purged')
         return ok(`channel ${label} of ${formatIdentity(owner)} deleted`)
       }
     },

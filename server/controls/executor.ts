@@ -157,7 +157,7 @@ export class Executor {
     const refused = (): StatusError =>
       new StatusError('PERMISSION_DENIED', `you may not run ${name} with these arguments`)
     if (control === undefined) {
-      // On a connection that the producer made, only those who may run something learn what there is.
+      // On a connection that the producer made, it is refused like a control that may not be run.
       const bare = { command: 'EXECUTE', object: name, argument: () => undefined } as const
       if (context.destination !== undefined && !rights.may(context, bare)) throw refused()
       throw new StatusError('NO_SUCH_CONTROL', `no control ${name}: \`producer.controls\` lists the controls`)

@@ -25,7 +25,7 @@ import type { Hub } from '../metrics/hub.ts'
 import { isPattern } from '../metrics/pattern.ts'
 import { asInvalidArgument, noSuchUser, records, seesTenant, stringArgument, textField } from './administration.ts'
 import { type Audience, type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
-import { ruledDestination } from './ruled-destination.ts'
+import { ruledDestination, ruledOrigin } from './ruled-destination.ts'
 
 export interface RoleControlsOptions {
   readonly rules: Rules
@@ -107,7 +107,7 @@ export function roleControls(options: RoleControlsOptions): Control[] {
     prepare(args) {
       const command = commandOf(args)
       const object = canonicalObject(command, objectOf(args), destination)
-      const where = whereOf(args)
+      const where = whereOf(args, command, destination)
       // What admins may do on connections that the producer makes is the only thing that rules say about them [MON 14].
       const isAboutDialled = effect === 'allow' && command === 'EXECUTE' && where[DESTINATION] !== undefined
       const rule = { role: roleOf(args, isAboutDialled), effect, command, object, where }
@@ -189,7 +189,7 @@ export function roleExplain({ accounts, rights, hub, destination, permits, audie
       const isUrl = ruledAs === 'DEF_CHANNEL' && given !== ''
       const isOneUrl = isUrl && !isPattern(given)
       const object = isOneUrl ? destination(given).url : isUrl ? ruledDestination(given, destination) : given
-      const where = new Map(Object.entries(whereOf(args)))
+      const where = new Map(Object.entries(whereOf(args, ruledAs, destination)))
       return () => {
         const account = seesTenant(asker, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
         if (account === undefined) return noSuchUser(name)
@@ -279,8 +279,12 @@ function canonicalObject(
   return isDestination ? ruledDestination(object, destination) : object
 }
 
-/** Throws StatusError INVALID_ARGUMENT. */
-function whereOf(args: ControlArguments): Record<string, string> {
+/** The conditions, with a destination in its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
+function whereOf(
+  args: ControlArguments,
+  command: Rule['command'] | undefined,
+  destination: RoleControlsOptions['destination'],
+): Record<string, string> {
   const words = (stringArgument(args, 'where') ?? '').split(/\s+/).filter((word) => word !== '')
   const conditions = new Map<string, string>()
   for (const word of words) {
@@ -292,6 +296,11 @@ function whereOf(args: ControlArguments): Record<string, string> {
   }
   if (conditions.size > MAX_CONDITIONS) {
     throw new StatusError('INVALID_ARGUMENT', `where has at most ${MAX_CONDITIONS} conditions`)
+  }
+  const dialled = conditions.get(DESTINATION)
+  // Without `://` it is about an argument of the control that has the same name.
+  if (dialled?.includes('://') && (command === 'EXECUTE' || command === '*')) {
+    conditions.set(DESTINATION, ruledOrigin(dialled, destination))
   }
   return Object.fromEntries(conditions)
 }

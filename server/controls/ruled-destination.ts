@@ -1,5 +1,5 @@
 /**
- * The destination of a rule on DEF_CHANNEL in its canonical spelling: a rule in another spelling would match nothing, so a
+ * Destinations in rules, as the object of DEF_CHANNEL or in a condition of EXECUTE, in their canonical spelling: a rule in another spelling would match nothing, so a
  * denial would deny nothing. A spelling that no URL can have is refused.
  */
 import { matcher } from '../../auth/pattern.ts'
@@ -33,6 +33,13 @@ export function ruledDestination(text: string, parse: ParseUrl): string {
   if (schemes.length === 0) throw refused('its scheme is none of tcp, tls, ws, wss and gmetric')
   const path = pathOf(parts, schemes)
   return `${scheme}://${hostOf(parts, parse)}:${portOf(parts)}${path}`
+}
+
+/** scheme://host:port of a connection that the producer made. Throws StatusError INVALID_ARGUMENT. */
+export function ruledOrigin(text: string, parse: ParseUrl): string {
+  const origin = ruledDestination(text, parse)
+  if (splitUrl(origin)?.path === undefined) return origin
+  throw refused('the condition of a rule has no path, since it is about the whole connection')
 }
 
 function hostOf({ host }: UrlParts, parse: ParseUrl): string {

@@ -30,8 +30,9 @@ export function sensorControls({ hub, change, stored }: SensorControlsOptions): 
       const { sensor, name } = sensorOf(hub, args, identity)
       return async () => {
         if (hub.fences.has(sensor)) return ok(`${name} is fenced already`)
-        hub.fence(sensor)
+        const fenced = hub.fence(sensor)
         change({ put: 'fence', row: { sensor: name } })
+        await fenced
         await stored()
         return ok(`${name} is fenced`)
       }

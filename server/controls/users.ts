@@ -32,7 +32,7 @@ export interface UserControlsOptions extends Administration {
   readonly hasher: PasswordHasher
   readonly iterations: number
   /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
-  readonly endUser: (account: Account) => void
+  readonly endUser: (account: Account) => Promise<unknown>
   /** Ends what a user may no longer do in its new role. */
   readonly reconsider: (isConcerned: IsAffected) => void | Promise<void>
   /** Resolves when everything that has changed so far is stored. */
@@ -142,7 +142,7 @@ export function userControls(options: UserControlsOptions): Control[] {
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (isLastAdmin(accounts, account)) return failed(lastAdmin(account))
           accounts.remove(account)
-          endUser(account)
+          await endUser(account)
           await stored()
           return ok(`${formatIdentity(name)} removed`)
         })

@@ -2,7 +2,12 @@
  * A file of the operator that is read again after it changes. `look` is called about once a second instead of relying on the
  * kernel's notifications, so that it also works for links that are redirected and on network file systems.
  */
-import { readFileSync, statSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
+
+/** A larger file is refused, because it is read and parsed in one step. That is room for 25,000 serial numbers. */
+const MAX_BYTES = 1 << 20
+/** Opening a pipe, which is refused afterwards, must not block until it has a writer. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 /** A file that cannot be used. The message says which file, what is wrong, what to do, and the key of the configuration. */
 export class FileError extends Error {
@@ -44,15 +49,15 @@ export class WatchedFile {
   /** Throws FileError. */
   text(): string {
     try {
-      return readFileSync(this.path, 'utf8')
+      return contentsOf(this.path)
     } catch (error) {
       throw this.error(`cannot be read: ${error instanceof Error ? error.message : String(error)}`, error)
     }
   }
 
-  /** Whether users outside its owner and group may read it. */
+  /** Whether it is there, and users outside its owner and group may read it. */
   get isPublic(): boolean {
-    return (statSync(this.path).mode & 0o004) !== 0
+    return ((statSync(this.path, { throwIfNoEntry: false })?.mode ?? 0) & 0o004) !== 0
   }
 
   error(problem: string, cause?: unknown): FileError {
@@ -60,7 +65,7 @@ export class WatchedFile {
   }
 }
 
-/** Calls `read` if a file has changed. If `read` throws FileError, it must have changed nothing. */
+/** Calls `read` if a file has changed. If `read` throws, it must have changed nothing. */
 export function readAgain(files: readonly WatchedFile[], read: () => void): FileChange | undefined {
   // Every file is checked, so that none counts as changed a second time.
   const changed = files.filter((file) => file.look()).map(({ path }) => path)
@@ -69,8 +74,33 @@ export function readAgain(files: readonly WatchedFile[], read: () => void): File
     read()
     return { severity: 'info', detail: `${changed.join(', ')}: read again` }
   } catch (error) {
-    if (!(error instanceof FileError)) throw error
-    return { severity: 'error', detail: `${error.message}; the previous contents stay in force` }
+    const problem =
+      error instanceof FileError ? error.message : `${changed.join(', ')} cannot be used: ${nameOf(error)}`
+    return { severity: 'error', detail: `${problem}; the previous contents stay in force` }
+  }
+}
+
+/** Libraries throw errors of their own for files that nobody has foreseen; their messages may show what is in the file. */
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error'
+  return 'code' in error ? String(error.code) : error.name
+}
+
+/** Throws Error if it is not a regular file, too large, or cannot be read. */
+function contentsOf(path: string): string {
+  const descriptor = openSync(path, OPEN_FLAGS)
+  try {
+    if (!fstatSync(descriptor).isFile()) throw new Error('it is not a regular file')
+    const bytes = Buffer.allocUnsafe(MAX_BYTES + 1)
+    let length = 0
+    // The stated size is not relied on: it is 0 for files of the kernel, and the file may be growing.
+    for (let read = -1; read !== 0 && length < bytes.length; length += read) {
+      read = readSync(descriptor, bytes, length, bytes.length - length, null)
+    }
+    if (length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`)
+    return bytes.toString('utf8', 0, length)
+  } finally {
+    closeSync(descriptor)
   }
 }
 

@@ -23,7 +23,7 @@ export class BoundInstance {
   readonly count: Count
   /** Subscriptions that were refused are tried again: their refusals were counted the first time. */
   isRetried = false
-  /** How often its polled metrics and events were looked for. */
+  /** How often its polled metrics and events were looked for, to end those that it must not have. */
   rounds = 0
   /** What ends its polled metrics and events, by target. */
   readonly ending = new Map<string, () => void>()

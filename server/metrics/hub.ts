@@ -7,7 +7,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import { Count } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
-import { FairWork, finish, type Steps } from '../core/fair-work.ts'
+import { FairWork, type Steps } from '../core/fair-work.ts'
 import { Births } from './births.ts'
 import { BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
 import { Demand } from './demand.ts'
@@ -76,28 +76,43 @@ export class Hub {
     this.fences.added(sensor)
   }
 
-  /** Discards the values of a sensor from now on. Each subscription to one of its series gets one VOID. */
-  fence(sensor: Sensor): void {
+  /**
+   * Discards the values of a sensor: nothing is subscribed or answered any more, and each subscription to one of its series
+   * ends with one VOID. The promise settles when all have ended; undefined if they have already.
+   */
+  fence(sensor: Sensor): void | Promise<void> {
     if (this.fences.has(sensor)) return
     this.fences.fence(sensor)
     this.demand.fenced(sensor)
+    return this.#work.run(this.#births.partyOf(sensor), this.#fenced(sensor))
+  }
+
+  *#fenced(sensor: Sensor): Steps<void> {
     const time = this.#clock.microseconds()
     // Only series with subscriptions: asking the sensor for all series could create them.
-    const series = new Set<Series>()
     for (const binding of this.#bound) {
-      for (const [one, active] of binding.series) if (active.sensor === sensor) series.add(one)
-    }
-    for (const one of series) {
-      if (!one.isEvent) this.emit(one, VOID, time)
-      one.subscriptions.length = 0
-    }
-    for (const binding of this.#bound) {
-      for (const one of [...binding.series.keys()]) if (series.has(one)) binding.forget(one)
-      if (sensor.polled !== true) continue
-      for (const target of finish(binding.instance.selection.polled())) {
-        if (target.sensor !== sensor) continue
-        binding.sink.append(binding.instance.framePrefix(target.labels, target.open), this.#encode(VOID), time)
+      yield
+      for (const [series, { sensor: its, subscription }] of binding.series) {
+        // It is resumed: what is subscribed goes on.
+        if (!this.fences.has(sensor)) return
+        if (its === sensor) {
+          if (!series.isEvent) binding.sink.append(subscription.framePrefix, this.#encode(VOID), time)
+          unsubscribe(series, subscription)
+          binding.forget(series)
+        }
+        yield
       }
+      if (sensor.polled === true) yield* this.#fencedPolled(sensor, binding, time)
+    }
+  }
+
+  *#fencedPolled(sensor: Sensor, binding: BoundInstance, time: number): Steps<void> {
+    const { instance, sink } = binding
+    for (const target of yield* instance.selection.polled()) {
+      if (!this.fences.has(sensor) || !this.#bound.has(binding)) return
+      if (target.sensor === sensor)
+        sink.append(instance.framePrefix(target.labels, target.open), this.#encode(VOID), time)
+      yield
     }
   }
 
@@ -109,6 +124,14 @@ export class Hub {
     if (!this.fences.has(sensor)) return
     this.fences.resume(sensor)
     if (sensor.polled === false) return this.#work.run(this.#births.partyOf(sensor), this.#resumed(sensor))
+  }
+
+  /** Does work of a sensor in steps, as work of its tenant. What a step throws is a fault of the sensor, and ends the work. */
+  run(sensor: Sensor, steps: Steps<void>): void {
+    this.#work.add(this.#births.partyOf(sensor), {
+      step: () => steps.next().done === true,
+      failed: (error) => this.faults.report(sensor, error),
+    })
   }
 
   *#resumed(sensor: ListeningSensor): Steps<void> {
@@ -176,31 +199,32 @@ export class Hub {
     return had.size > 0
   }
 
-  *#matchAll(binding: BoundInstance): Steps<void> {
+  *#matchAll(binding: BoundInstance, mayEnd = true): Steps<void> {
     for (const sensor of binding.instance.selection.listening()) yield* this.#matchSeries(binding, sensor)
-    yield* this.#follow(binding)
+    yield* this.#follow(binding, mayEnd)
   }
 
+  /** Subscribes what is not subscribed. */
   *#matchSeries(binding: BoundInstance, sensor: ListeningSensor): Steps<void> {
     for (const series of binding.instance.selection.series(sensor)) {
       if (!this.#bound.has(binding)) return
-      if (series !== undefined) this.#match(binding, sensor, series)
+      if (series !== undefined && !binding.series.has(series)) this.#match(binding, sensor, series)
       yield
     }
   }
 
-  /** Polls and subscribes exactly what the instance selects now. */
-  *#follow(binding: BoundInstance): Steps<void> {
+  /** Polls and subscribes what the instance selects now, and ends the rest if it may. */
+  *#follow(binding: BoundInstance, mayEnd: boolean): Steps<void> {
     const { instance, sink, ending, resumePoint } = binding
     const { selection } = instance
-    const round = ++binding.rounds
-    // A later round knows the rights of now.
+    const round = mayEnd ? ++binding.rounds : binding.rounds
+    // A later round that ends something knows the rights of now.
     const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
     if (isOver()) return
     const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
     for (const [key, end] of ending) {
-      if (wanted.has(key)) continue
+      if (!mayEnd || wanted.has(key)) continue
       ending.delete(key)
       binding.left()
       end()
@@ -281,9 +305,12 @@ export class Hub {
     }
   }
 
-  /** The refusals of this attempt were counted the first time. */
+  /**
+   * The refusals of this attempt were counted the first time. It ends nothing: what a change of rights ends has to be noticed by
+   * `rematch`, which may not have begun.
+   */
   *#feed(binding: BoundInstance): Steps<void> {
-    yield* this.#matchAll(binding)
+    yield* this.#matchAll(binding, false)
     binding.isRetried = false
   }
 

@@ -20,11 +20,9 @@ export interface InstancesOptions {
 
 /** What one identity holds. */
 interface Held {
-  instances: number
+  readonly instances: Set<MetricInstance>
   patterns: number
 }
-
-const NOTHING: Readonly<Held> = { instances: 0, patterns: 0 }
 
 export class Instances {
   readonly #options: InstancesOptions
@@ -47,12 +45,12 @@ export class Instances {
   *collect(identity: Reader, name: string, args: ArgumentList): Steps<MetricInstance> {
     const selection = yield* this.select(identity, name, args)
     const { maxPerIdentity, maxPatternsPerIdentity, ids } = this.#options
-    const { instances, patterns } = this.#held.get(identity.userId) ?? NOTHING
-    if (instances >= maxPerIdentity) {
-      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${instances} metric ids; stop some`)
+    const held = this.#held.get(identity.userId)
+    if (held !== undefined && held.instances.size >= maxPerIdentity) {
+      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${held.instances.size} metric ids; stop some`)
     }
-    if (isPattern(name) && patterns >= maxPatternsPerIdentity) {
-      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${patterns} metric ids of patterns; stop some`)
+    if (isPattern(name) && (held?.patterns ?? 0) >= maxPatternsPerIdentity) {
+      throw new StatusError('QUOTA_EXCEEDED', `this identity holds ${held?.patterns} metric ids of patterns; stop some`)
     }
     return yield* this.#add(new MetricInstance(ids.take(), selection))
   }
@@ -75,7 +73,9 @@ export class Instances {
 
   *#add(instance: MetricInstance): Steps<MetricInstance> {
     this.#instances.set(instance.id, instance)
-    this.#count(instance, 1)
+    const held = this.#heldBy(instance)
+    held.instances.add(instance)
+    if (isPattern(instance.selection.name)) held.patterns++
     let isMatched = false
     try {
       yield* this.#options.hub.demand.match(instance)
@@ -87,12 +87,10 @@ export class Instances {
     return instance
   }
 
-  #count({ owner, selection }: MetricInstance, more: 1 | -1): void {
-    const held = this.#held.get(owner.userId) ?? { ...NOTHING }
-    held.instances += more
-    if (isPattern(selection.name)) held.patterns += more
-    if (held.instances === 0) this.#held.delete(owner.userId)
-    else this.#held.set(owner.userId, held)
+  #heldBy({ owner: { userId } }: MetricInstance): Held {
+    const held = this.#held.get(userId) ?? { instances: new Set(), patterns: 0 }
+    this.#held.set(userId, held)
+    return held
   }
 
   /** The instance if it exists and belongs to this identity. */
@@ -106,7 +104,10 @@ export class Instances {
     instance.unbound?.delete(instance)
     if (!this.#instances.delete(instance.id)) return false
     this.#options.hub.demand.remove(instance)
-    this.#count(instance, -1)
+    const held = this.#heldBy(instance)
+    held.instances.delete(instance)
+    if (isPattern(instance.selection.name)) held.patterns--
+    if (held.instances.size === 0) this.#held.delete(instance.owner.userId)
     this.#options.ids.free(instance.id)
     return true
   }
@@ -116,6 +117,6 @@ export class Instances {
   }
 
   of(userId: number): MetricInstance[] {
-    return [...this.#instances.values()].filter(({ owner }) => owner.userId === userId)
+    return [...(this.#held.get(userId)?.instances ?? [])]
   }
 }

@@ -23,7 +23,7 @@ export interface AdmissionLimits {
 }
 
 /** The place of one connection, from connecting to its end. Only `Admission` writes it. */
-export interface Place {
+export interface ConnectionPlace {
   readonly address: string
   readonly network: string
   isInside: boolean
@@ -65,7 +65,7 @@ export class Admission {
   }
 
   /** A place for a connection; undefined if there is none. `close` is called if the place goes to another connection. */
-  enter(address: string, close: () => void): Place | undefined {
+  enter(address: string, close: () => void): ConnectionPlace | undefined {
     const isInside = isLoopback(address) || this.#adminNetworks.has(networkPrefix(address))
     const crowd = isInside ? this.#insiders : this.#outsiders
     const network = networkSite(address)
@@ -82,19 +82,27 @@ export class Admission {
     return place
   }
 
-  /** AUTH succeeded: the connection gives way to nobody any more. */
-  authenticated(place: Place, isAdmin: boolean): void {
+  /** AUTH succeeded: the connection gives way to nobody any more. It is closed if it may not have a place that is kept. */
+  authenticated(place: ConnectionPlace, isAdmin: boolean): void {
     this.#crowdOf(place).delete(place)
     if (isAdmin) this.#remember(networkPrefix(place.address))
-    // Only admins, and those who may be one, take up the places that are kept.
+    // Only admins, and those who may be one, take up the places that are kept: it takes one of the others now.
     else if (place.isOpen && place.isInside) {
+      this.leave(place)
+      if (this.#isFull(false)) this.#evict(this.#victimFor(false))
+      if (this.#isFull(false)) {
+        this.refused++
+        place.close()
+        return
+      }
       place.isInside = false
-      this.#openInside--
+      place.isOpen = true
+      this.#open++
     }
   }
 
   /** The connection has ended; it may be reported more than once. */
-  leave(place: Place): void {
+  leave(place: ConnectionPlace): void {
     if (!place.isOpen) return
     place.isOpen = false
     this.#crowdOf(place).delete(place)
@@ -102,7 +110,7 @@ export class Admission {
     if (place.isInside) this.#openInside--
   }
 
-  #crowdOf({ isInside }: Place): Crowd {
+  #crowdOf({ isInside }: ConnectionPlace): Crowd {
     return isInside ? this.#insiders : this.#outsiders
   }
 
@@ -112,7 +120,7 @@ export class Admission {
   }
 
   /** Insiders give way to outsiders only beyond the places that are kept for them. */
-  #victimFor(isInside: boolean): Place | undefined {
+  #victimFor(isInside: boolean): ConnectionPlace | undefined {
     const inside = this.#insiders.largest
     const beyondKept = this.#insiders.countOf(inside) - this.#kept
     const outside = this.#outsiders.largest
@@ -120,7 +128,7 @@ export class Admission {
     return isInside || beyondKept > 0 ? this.#insiders.oldest(inside) : undefined
   }
 
-  #evict(place: Place | undefined): void {
+  #evict(place: ConnectionPlace | undefined): void {
     if (place === undefined) return
     this.evicted++
     this.leave(place)
@@ -140,7 +148,7 @@ export class Admission {
 /** Connections before AUTH by network, and the networks by the number of their connections. */
 class Crowd {
   /** The places of each network, the oldest first. */
-  readonly #places = new Map<string, Set<Place>>()
+  readonly #places = new Map<string, Set<ConnectionPlace>>()
   readonly #networksOfSize: Set<string>[] = []
   size = 0
 
@@ -154,11 +162,11 @@ class Crowd {
     return network === undefined ? 0 : (this.#places.get(network)?.size ?? 0)
   }
 
-  oldest(network: string | undefined): Place | undefined {
+  oldest(network: string | undefined): ConnectionPlace | undefined {
     return network === undefined ? undefined : this.#places.get(network)?.values().next().value
   }
 
-  add(place: Place): void {
+  add(place: ConnectionPlace): void {
     const { network } = place
     const places = this.#places.get(network) ?? new Set()
     places.add(place)
@@ -167,7 +175,7 @@ class Crowd {
     this.#resized(network, places.size - 1, places.size)
   }
 
-  delete(place: Place): void {
+  delete(place: ConnectionPlace): void {
     const { network } = place
     const places = this.#places.get(network)
     if (places?.delete(place) !== true) return

@@ -2,7 +2,7 @@
 import type { Account, AuthExchange, AuthPeer } from '../../auth/mechanism.ts'
 import type { Link } from '../../protocol/link/link.ts'
 import type { Channel } from '../channels/channel.ts'
-import type { Place } from './admission.ts'
+import type { ConnectionPlace } from './admission.ts'
 
 /** Decides who may log in: the authenticator, or on a connection that the producer made, the secret of its channel. */
 export interface AuthProvider {
@@ -36,6 +36,6 @@ export interface IncomingConnection {
   /** Called when AUTH has succeeded: from now on the peer may send longer messages. */
   readonly admitted?: () => void
   /** The place that the connection has already; without it `Sessions` looks for one. */
-  readonly place?: Place | undefined
+  readonly place?: ConnectionPlace | undefined
   readonly outbound?: OutboundChannel
 }

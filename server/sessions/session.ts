@@ -20,6 +20,7 @@ import { CommandReader, type ReadSession } from './command-reader.ts'
 import type { SessionContext } from './context.ts'
 import type { CommandHandlers } from './handler.ts'
 import type { IncomingConnection } from './incoming-connection.ts'
+import { JsonLink } from './json-link.ts'
 import { LayerStack } from './layer-stack.ts'
 import { LinkWriter } from './link-writer.ts'
 import { SessionLogin } from './login.ts'
@@ -89,7 +90,19 @@ export class Session implements ReadSession {
       failed: (error) => this.crashed(error),
     })
     this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers, work })
-    this.#layers = new LayerStack(connection, this.#guardedCommands())
+    const link = format === 'json' ? this.#jsonLink(connection) : connection.link
+    this.#layers = new LayerStack({ ...connection, link }, this.#guardedCommands())
+  }
+
+  /** Its work goes on when the session is over: the last notices are still to go out. */
+  #jsonLink({ link }: IncomingConnection): JsonLink {
+    const tenant = (): string => this.tenant
+    const party = {
+      get tenant() {
+        return tenant()
+      },
+    }
+    return new JsonLink(link, { work: this.#context.work, party, failed: (error) => this.crashed(error) })
   }
 
   /** What arrives, and what is thrown while it is handled: this costs only the session. */
@@ -107,8 +120,9 @@ export class Session implements ReadSession {
 
   /** PRODUCER_CAPS comes first on every connection; then the peer has 10 s to log in, including a handshake [MON 11]. */
   begin(): void {
-    if (this.isReceiver) {
-      this.#beginAsReceiver()
+    const owner = this.#connection.outbound?.owner
+    if (owner !== undefined) {
+      this.#beginAsReceiver(owner)
       return
     }
     this.#limitLogin()
@@ -121,9 +135,8 @@ export class Session implements ReadSession {
   }
 
   /** The certificate of the peer was its proof [MON 14]: the session begins as after AUTH. */
-  #beginAsReceiver(): void {
+  #beginAsReceiver(owner: Account): void {
     const { accounts, registry, log } = this.#context
-    const owner = this.#connection.outbound?.owner as Account
     try {
       this.#enter(accounts.identity(owner), { method: 'dialled' })
     } catch (error) {
@@ -390,12 +403,13 @@ export class Session implements ReadSession {
   #leave(): void {
     if (this.#isOver) return
     this.#isOver = true
-    const { clock, registry, bindings } = this.#context
+    const { clock, registry, bindings, work, faults } = this.#context
     clock.clear(this.#loginTimeout)
     this.#responses.end()
     if (this.#channel !== undefined) registry.detach(this.#channel, this)
     if (this.#identity !== undefined) this.#quota?.leave()
-    for (const instance of this.unboundInstances) bindings.endUnbound(instance)
+    const unbound = work.run({ tenant: this.tenant }, bindings.endAllUnbound([...this.unboundInstances]))
+    if (unbound instanceof Promise) unbound.catch((error) => faults.report('session', error, { peer: this.address }))
     this.#ended(this)
   }
 }

@@ -42,7 +42,7 @@ import { tenantControls } from '../controls/tenants.ts'
 import { tokenControls } from '../controls/tokens.ts'
 import { userControls } from '../controls/users.ts'
 import { ageClock, type Clock } from '../core/clock.ts'
-import { FairWork } from '../core/fair-work.ts'
+import { FairWork, SERVER_TENANT } from '../core/fair-work.ts'
 import { Faults } from '../core/faults.ts'
 import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
@@ -195,6 +195,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     store,
     clock,
     faults,
+    work,
     ids,
     names,
     defaults: { durable: true, ...config.channels },
@@ -326,13 +327,13 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const destination = (url: string) => dialler.destination(url)
   const permits = (url: string): boolean => dialler.permits(url)
   const audienceOf = (control: string) => executor.audienceOf(control)
-  const endUser = ({ id }: { readonly id: number }): void => {
+  const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
     sessions.dismiss(id, 'the user was removed')
-    for (const channel of [...registry.of(id)]) registry.delete(channel)
     names.forgetUser(id)
-    for (const instance of instances.of(id)) bindings.endUnbound(instance)
     tokens.forgetUser(id)
     executor.forget(id)
+    const deleted = [...registry.of(id)].map((channel) => registry.delete(channel))
+    return Promise.all([...deleted, work.run({ tenant: SERVER_TENANT }, bindings.endAllUnbound(instances.of(id)))])
   }
   executor.add(
     [

@@ -220,7 +220,7 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
       },
       channel.owner.userId,
     )
-    producer.registry.delete(channel, 'expired')
+    void producer.registry.delete(channel, 'expired')
   }
 }
 

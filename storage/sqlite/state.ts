@@ -265,7 +265,7 @@ export class StateTables {
       results: this.#all<ResultRow>(
         `select id, channel, user, control, transaction_id as "transaction" from result where ${HAS_CHANNEL} order by id`,
       ),
-      dials: this.#all<StoredDial>('select * from dial order by channel').map(dialOf),
+      dials: this.#all<StoredDial>('select * from dial order by channel').flatMap(dialOf),
       executions: this.#all<StoredExecution>(`
         select * from execution where user not in (select id from removal where subject = 'user')
         order by at, user, control, key`).map((row) => ({ ...row, result: row.result ?? undefined })),
@@ -300,6 +300,9 @@ export function isProgress(batch: Batch): boolean {
   return batch.reserves || closes(batch)
 }
 
-function dialOf(row: StoredDial): DialRow {
-  return { channel: row.channel, scram: scramOf(row) }
+/** A verifier of which a part is missing is no row without one, which would let in whoever has a certificate. */
+function dialOf({ channel, ...stored }: StoredDial): DialRow[] {
+  const scram = scramOf(stored)
+  const isWhole = scram !== undefined || Object.values(stored).every((column) => column === null)
+  return isWhole ? [{ channel, scram }] : []
 }

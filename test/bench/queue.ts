@@ -241,6 +241,7 @@ class Run {
       resultGone: () => {},
     })
     const outbox = new Outbox({
+      tenant: 'load',
       queue,
       turn: this.#turn,
       clock: this.#clock,

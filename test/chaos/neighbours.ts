@@ -57,6 +57,7 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
   patterns: {},
   bindings: { judge: async (stage) => stage.hiddenChannels() },
   gets: { feed: true },
+  subscribers: {},
   passwords: {},
   proofs: {
     async judge(_stage, { done }, seconds) {
@@ -173,8 +174,11 @@ async function oneDeed(
 
 function brokenPromises(good: GoodTenant, quiet: Stretch, beside: Stretch): string[] {
   const broken = [...good.wrong]
-  const longest = Math.max(LONGEST_STOP_MS, TIMES_QUIET * quiet.nopWorstMs)
-  if (beside.nopWorstMs > longest) broken.push(`a NOP took ${ms(beside.nopWorstMs)}`)
+  for (const command of ['nop', 'query'] as const) {
+    const { worstMs } = beside[command]
+    const longest = Math.max(LONGEST_STOP_MS, TIMES_QUIET * quiet[command].worstMs)
+    if (worstMs > longest) broken.push(`a ${command.toUpperCase()} took ${ms(worstMs)}`)
+  }
   if (beside.logins === 0) broken.push('nobody logged in')
   broken.push(...beside.loginsFailed.map((reason) => `a login failed by ${reason}`))
   if (good.lost !== 0) broken.push(`${good.lost} of ${good.sent} values were lost`)
@@ -189,11 +193,15 @@ function linesOf(
   deed: string,
   network: Network,
 ): string[] {
-  const slower = (beside.nopP99Ms / quiet.nopP99Ms).toFixed(1)
+  const compared = (command: 'nop' | 'query'): string => {
+    const { p99Ms, worstMs } = beside[command]
+    const slower = (p99Ms / quiet[command].p99Ms).toFixed(1)
+    return `${command.toUpperCase()} p99 ${ms(p99Ms)}, ${slower} times the quiet ${ms(quiet[command].p99Ms)}, longest ${ms(worstMs)}`
+  }
   const did = Object.entries(tally).map(([what, count]) => `${what} ${count}`)
   return [
-    `${deed}, ${network} network: NOP p99 ${ms(beside.nopP99Ms)}, ${slower} times the quiet ${ms(quiet.nopP99Ms)}, ` +
-      `longest ${ms(beside.nopWorstMs)}; ${beside.logins} logins; ${good.committed} values committed, ` +
+    `${deed}, ${network} network: ${compared('nop')}; ${compared('query')}; ` +
+      `${beside.logins} logins; ${good.committed} values committed, ` +
       `longest ${ms(good.commitWorstMs)}; RSS ${rssBeforeMiB} to ${rssMostMiB} MiB; the neighbour: ${did.join(', ')}`,
     ...[...new Set(broken)].map((promise) => {
       const times = broken.filter((other) => other === promise).length
@@ -208,7 +216,17 @@ function ms(value: number): string {
 
 class Sums {
   readonly #sums = { lost: 0, unexpected: 0, reused: 0, broken: 0, ownNetwork: 0, sameNetwork: 0 }
-  readonly #served = { logins: 0, values: 0, nopP99Ms: 0, timesQuiet: 0, longestStopMs: 0, grownMiB: 0 }
+  readonly #served = {
+    logins: 0,
+    values: 0,
+    nopP99Ms: 0,
+    timesQuiet: 0,
+    longestStopMs: 0,
+    queryP99Ms: 0,
+    longestQueryMs: 0,
+    longestCommitMs: 0,
+    grownMiB: 0,
+  }
 
   add({ good, broken, beside, quiet, rssBeforeMiB, rssMostMiB }: Run, network: Network): void {
     const [sums, served] = [this.#sums, this.#served]
@@ -219,9 +237,12 @@ class Sums {
     sums[`${network}Network`]++
     served.logins += beside.logins
     served.values += good.committed
-    served.nopP99Ms = Math.max(served.nopP99Ms, Math.round(beside.nopP99Ms))
-    served.timesQuiet = Math.max(served.timesQuiet, Math.round(beside.nopP99Ms / quiet.nopP99Ms))
-    served.longestStopMs = Math.max(served.longestStopMs, Math.round(beside.nopWorstMs))
+    served.nopP99Ms = Math.max(served.nopP99Ms, Math.round(beside.nop.p99Ms))
+    served.timesQuiet = Math.max(served.timesQuiet, Math.round(beside.nop.p99Ms / quiet.nop.p99Ms))
+    served.longestStopMs = Math.max(served.longestStopMs, Math.round(beside.nop.worstMs))
+    served.queryP99Ms = Math.max(served.queryP99Ms, Math.round(beside.query.p99Ms))
+    served.longestQueryMs = Math.max(served.longestQueryMs, Math.round(beside.query.worstMs))
+    served.longestCommitMs = Math.max(served.longestCommitMs, Math.round(good.commitWorstMs))
     served.grownMiB = Math.max(served.grownMiB, rssMostMiB - rssBeforeMiB)
   }
 

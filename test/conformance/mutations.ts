@@ -29,7 +29,7 @@ export function saying(other: string, instead: string): Mutation {
   return always((frame) => replaced(frame, other, instead))
 }
 
-export function replaced(frame: Buffer, other: string, instead: string): Buffer {
+function replaced(frame: Buffer, other: string, instead: string): Buffer {
   if (other.length !== instead.length) throw new Error(`${other} and ${instead} differ in length`)
   for (let at = frame.indexOf(other); at >= 0; at = frame.indexOf(other, at + 1)) frame.write(instead, at)
   return frame

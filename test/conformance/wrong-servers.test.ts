@@ -1,6 +1,7 @@
 /** The scripts of controls, logins, layers and calls can fail: servers that are wrong in one thing each. */
 import { createDeflate, createDeflateRaw } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { str } from '../support/bytes.ts'
 import { Authority, type Issued } from '../support/certificates.ts'
 import { type Mutation, startMutatingCall, startMutatingProxy, type Wrongs } from './mutating-proxy.ts'
 import {
@@ -10,7 +11,7 @@ import {
   isValue,
   offering,
   put,
-  replaced,
+  resized,
   saying,
   withoutSecondCapabilities,
 } from './mutations.ts'
@@ -239,7 +240,7 @@ const wrongs: readonly Wrong[] = [
     script: '12/tls-ends-an-exchange',
     says: 'RESPONSE 00000002 INVALID_ARGUMENT',
   },
-  { is: 'bytes behind a WRAP', keepsOpen: true, isSilent: true, script: '12/tls-bytes-behind-wrap', says: 'closed A' },
+  { is: 'bytes after a WRAP', keepsOpen: true, isSilent: true, script: '12/tls-bytes-after-wrap', says: 'closed A' },
   {
     is: 'deflate before AUTH',
     mutation: offering('layer', 'deflate'),
@@ -381,12 +382,14 @@ describe('the kit, called, notices', () => {
     let made = 0
     let port: number | undefined
     const call = await startMutatingCall(() => (++made > calls ? undefined : port), mutation, { keepsOpen })
-    // The producer is told to call the proxy instead of the kit.
+    // The producer is asked to call the proxy instead of the kit.
     const command = (frame: Buffer): Buffer => {
-      const [url = '', digits] = /tcp:\/\/127\.0\.0\.1:(\d{5})/.exec(frame.toString('latin1')) ?? []
-      if (digits === undefined) return frame
-      port = Number(digits)
-      return replaced(frame, url, `tcp://127.0.0.1:${call.port}`)
+      const at = frame.indexOf('tcp://127.0.0.1:')
+      if (at < 0) return frame
+      const end = at + frame.readUInt32BE(at - 4)
+      port = Number(new URL(frame.toString('latin1', at, end)).port)
+      const instead = str(`tcp://127.0.0.1:${call.port}`)
+      return resized(Buffer.concat([frame.subarray(0, at - 4), instead, frame.subarray((end + 3) & ~3)]))
     }
     const proxy = await startMutatingProxy(server.tcp, right, { command })
     const outcome = await play(script, proxy.address, options)

@@ -2,6 +2,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
@@ -29,34 +30,40 @@ let server: ServerProcess
 let consumer: ChildProcess | undefined
 let udpPort: number
 let tcpPort: number
+/** Files in the directory of the server. */
+let secret: string
+let journal: string
 
 beforeEach(async () => {
   udpPort = await freeUdpPort()
   tcpPort = await freeTcpPort()
   server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n`, { tcp: tcpPort })
   await server.start()
+  secret = join(server.directory, 'secret.txt')
+  journal = join(server.directory, 'journal.txt')
+  writeFileSync(secret, `${PASSWORD}\n`, { mode: 0o600 })
 })
 afterEach(async () => {
   consumer?.kill('SIGKILL')
   await server.remove()
 })
 
+const lines = (): string[] => (existsSync(journal) ? readFileSync(journal, 'utf8').split('\n').slice(0, -1) : [])
+
+function start(port = tcpPort, program = CONSUMER): ChildProcess {
+  const args = [program, `127.0.0.1:${port}`, 'admin', secret, 'gmetric.counter', journal]
+  return spawn('python3', args, { stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+async function when(isSo: () => boolean): Promise<void> {
+  while (!isSo()) {
+    if (consumer?.exitCode !== null) throw new Error(`the consumer ended with exit code ${consumer?.exitCode}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
 // Skipped only where Python is missing; the message above says how to install it.
 it.skipIf(missing !== undefined)(`has each value once after ${KILLS} kills`, { timeout: 180_000 }, async () => {
-  const [secret, journal] = [join(server.directory, 'secret.txt'), join(server.directory, 'journal.txt')]
-  writeFileSync(secret, `${PASSWORD}\n`, { mode: 0o600 })
-  const lines = (): string[] => (existsSync(journal) ? readFileSync(journal, 'utf8').split('\n').slice(0, -1) : [])
-  const start = (): ChildProcess =>
-    spawn('python3', [CONSUMER, `127.0.0.1:${tcpPort}`, 'admin', secret, 'gmetric.counter', journal], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
-  const when = async (isSo: () => boolean): Promise<void> => {
-    while (!isSo()) {
-      if (consumer?.exitCode !== null) throw new Error(`the consumer ended with exit code ${consumer?.exitCode}`)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-  }
-
   consumer = start()
   await when(() => lines().length > 0)
   const channel = Number(lines()[0])
@@ -93,4 +100,41 @@ it.skipIf(missing !== undefined)(`has each value once after ${KILLS} kills`, { t
     .map((line) => Number(/^\d+ \d+ \(\d+, .*'value': (\d+)\}\)$/.exec(line)?.[1]))
   expect(values).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
   expect(Number(lines()[0])).toBe(channel)
+})
+
+/** Passes everything on, but the answers to DEF_CHANNEL and to what follows it only after a NOP. */
+async function slowAnswers(): Promise<Server> {
+  const isCommand = (bytes: Buffer, number: number): boolean => bytes.length >= 8 && bytes.readUInt32BE(4) === number
+  const between = createServer((client) => {
+    const producer = connect(tcpPort, '127.0.0.1')
+    for (const socket of [client, producer]) socket.on('error', () => {})
+    // The consumer waits for each answer, so that a command comes by itself.
+    client.on('data', (bytes) => {
+      if (isCommand(bytes, 7)) producer.pause()
+      else if (isCommand(bytes, 0)) producer.resume()
+      producer.write(bytes)
+    })
+    producer.on('data', (bytes) => void client.write(bytes))
+    client.on('close', () => producer.destroy())
+    producer.on('close', () => client.destroy())
+  })
+  between.listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  return between
+}
+
+// Skipped only where Python is missing; the message above says how to install it.
+it.skipIf(missing !== undefined)('waits for an answer that comes after its NOP', { timeout: 60_000 }, async () => {
+  const impatient = join(server.directory, 'impatient.py')
+  const source = readFileSync(CONSUMER, 'utf8')
+  expect(source).toContain('timeout=15')
+  writeFileSync(impatient, source.replace('timeout=15', 'timeout=0.5'))
+  const between = await slowAnswers()
+  consumer = start((between.address() as AddressInfo).port, impatient)
+  await when(() => lines().length > 0)
+  const { peer } = await server.login()
+  // It uses the channel that it was given.
+  await ledgerWhen(peer, Number(lines()[0]), ({ bound }) => bound === 1)
+  consumer.kill('SIGKILL')
+  await new Promise((resolve) => between.close(resolve))
 })

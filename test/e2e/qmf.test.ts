@@ -32,7 +32,9 @@ let consumer: Consumer
 async function start(count: number, prepare: (broker: ScriptedBroker) => void = () => {}): Promise<void> {
   brokers = await Promise.all(Array.from({ length: count }, () => ScriptedBroker.listen()))
   for (const broker of brokers) prepare(broker)
-  const tables = brokers.map(({ port }, n) => `[[qmf]]\nname = "b${n}"\nurl = "amqp://127.0.0.1:${port}"\n`)
+  const tables = brokers.map(
+    ({ port }, n) => `[[qmf]]\nname = "b${n}"\nurl = "amqp://127.0.0.1:${port}"\nversion = 1\n`,
+  )
   server = new ServerProcess(tables.join(''), { tcp: await freeTcpPort() })
   await server.start()
   consumer = await connect(`tcp://127.0.0.1:${server.tcpPort}`, { identity: 'admin', password: PASSWORD })

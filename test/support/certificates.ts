@@ -46,8 +46,8 @@ export class Authority {
   }
 
   /** For these names and 127.0.0.1. */
-  server(names: readonly string[] = ['localhost']): Promise<Issued> {
-    return this.#issue('localhost', {}, [
+  server(names: readonly string[] = ['localhost'], validity: Validity = {}): Promise<Issued> {
+    return this.#issue('localhost', validity, [
       { name: 'extKeyUsage', serverAuth: true },
       {
         name: 'subjectAltName',

@@ -79,10 +79,11 @@ export type MapMessage = {
   readonly correlationId?: string
 } & (
   | { readonly op: 'located' | 'heartbeat'; readonly status: AgentStatus }
-  | { readonly op: 'data'; readonly objects: readonly MapObject[] }
-  | { readonly op: 'event'; readonly events: readonly MapEvent[] }
+  /** Objects and events are decoded when they are iterated, once, which throws ProtocolError. */
+  | { readonly op: 'data'; readonly objects: Iterable<MapObject> }
+  | { readonly op: 'event'; readonly events: Iterable<MapEvent> }
   /** `isPartial`: more of the same answer follows. */
-  | { readonly op: 'objects'; readonly objects: readonly MapObject[]; readonly isPartial: boolean }
+  | { readonly op: 'objects'; readonly objects: Iterable<MapObject>; readonly isPartial: boolean }
   | { readonly op: 'classes'; readonly classes: readonly ClassId[]; readonly isPartial: boolean }
   | { readonly op: 'schemas'; readonly schemas: readonly Schema[]; readonly isPartial: boolean }
   /** The arguments with direction O and IO. */
@@ -158,9 +159,9 @@ export function decodeMapMessage(
         case '_data':
           return { ...sender, op: 'objects', objects: readItems(reader, readObject), isPartial }
         case '_schema_id':
-          return { ...sender, op: 'classes', classes: readItems(reader, readClassId), isPartial }
+          return { ...sender, op: 'classes', classes: [...readItems(reader, readClassId)], isPartial }
         case '_schema':
-          return { ...sender, op: 'schemas', schemas: readItems(reader, readMapSchema), isPartial }
+          return { ...sender, op: 'schemas', schemas: [...readItems(reader, readMapSchema)], isPartial }
       }
   }
   return undefined
@@ -175,7 +176,7 @@ export function encodeMapRequest(request: MapRequest, origin: MapReturn): MapTra
   if (request.op === 'locate') writer.sized32(() => writer.uint32(0))
   else writeMap(writer, entriesOf(request))
   if (writer.length > MAX_BODY_BYTES) {
-    throw new ProtocolError('TOO_LONG', `${writer.length} bytes, where a broker takes ${MAX_BODY_BYTES}`)
+    throw new ProtocolError('TOO_LONG', `a request of ${writer.length} bytes, where a broker takes ${MAX_BODY_BYTES}`)
   }
   const to =
     request.op === 'locate'
@@ -195,23 +196,27 @@ function readBody(reader: AmqpReader): MapItem {
   return new MapItem(table, 0)
 }
 
-/** Reads a list of maps. */
-function readItems<T>(reader: AmqpReader, read: (item: MapItem) => T): readonly T[] {
-  const items: T[] = []
+/** Reads a list of maps. The size of the list has to be that of the body. */
+function* readItems<T>(reader: AmqpReader, read: (item: MapItem) => T): Generator<T, void> {
   const size = reader.uint32()
-  reader.within(size, () => {
-    if (size === 0) return
-    for (let left = reader.uint32(); left > 0; left--) {
-      const at = reader.offset
-      if (items.length === MAX_MESSAGES) {
-        throw new ProtocolError('BAD_COUNT', `more than ${MAX_MESSAGES} items in one body`, at)
-      }
-      if (reader.uint8() !== TypeCode.MAP) throw new ProtocolError('BAD_TYPE', 'an item that is not a map', at)
-      items.push(read(new MapItem(readFieldTable(reader, 1), at)))
+  const { remaining, offset } = reader
+  if (size !== remaining) {
+    const isShort = size > remaining
+    const text = `a list of ${size} bytes, where ${remaining} are left`
+    throw new ProtocolError(isShort ? 'TRUNCATED' : 'TRAILING_BYTES', text, isShort ? offset : offset + size)
+  }
+  if (size === 0) return
+  const count = reader.uint32()
+  for (let left = count; left > 0; left--) {
+    const at = reader.offset
+    if (count - left === MAX_MESSAGES) {
+      throw new ProtocolError('BAD_COUNT', `more than ${MAX_MESSAGES} items in one body`, at)
     }
-  })
+    if (reader.uint8() !== TypeCode.MAP) throw new ProtocolError('BAD_TYPE', 'an item that is not a map', at)
+    reader.nestedItems = 0
+    yield read(new MapItem(readFieldTable(reader, 1), at))
+  }
   reader.finish()
-  return items
 }
 
 function readStatus(reader: AmqpReader): AgentStatus {

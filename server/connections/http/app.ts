@@ -9,7 +9,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { isLoopback } from '../../../auth/network.ts'
 import type { Address } from '../../core/address.ts'
 import { listenError } from '../../core/listen.ts'
-import type { Admission, Place } from '../../sessions/admission.ts'
+import type { Admission, ConnectionPlace } from '../../sessions/admission.ts'
 import type { OpenListener } from '../tcp.ts'
 import type { TlsFiles } from '../tls/files.ts'
 import { forgetVerification, peerFacts } from '../tls/peer.ts'
@@ -112,7 +112,7 @@ function addressOf(app: FastifyInstance): Address | undefined {
 }
 
 /** The places of the connections of one listener, by the other end's address and port. */
-type Places = Map<string, Place>
+type Places = Map<string, ConnectionPlace>
 
 /** Every connection counts, before TLS and before its first request; a WebSocket takes over the place of its request. */
 function admit(socket: Socket, places: Places, admission: Admission): void {

@@ -33,6 +33,8 @@ const NO_METHODS = new AuthMethods([])
 
 const FIRST_BACKOFF_MS = 1_000
 const MAX_BACKOFF_MS = 60_000
+/** Where a certificate is the proof, a connection that ends sooner counts as a failed attempt: the peer need not have done anything. */
+const STEADY_MS = 10_000
 
 export interface DiallerOptions {
   readonly clock: Clock
@@ -79,6 +81,8 @@ class OutboundTarget {
   push: ChannelConnection | undefined
   /** The last attempt was refused here, which is recorded once. */
   isRefused = false
+  /** When such a connection took the channel. */
+  attachedMs = 0
   /** Failed attempts since the last successful one. */
   failures = 0
   /** All attempts; they use the addresses of a name in rotation. */
@@ -193,8 +197,11 @@ export class Dialler implements ChannelDialler {
   /** A connection took or left the channel, or the channel was deleted. */
   #connectionChanged(target: OutboundTarget): void {
     const { channel } = target
+    const nowMs = this.#options.clock.monotonicMs()
     this.#cancel(target)
+    if (target.isAttached && nowMs - target.attachedMs >= STEADY_MS) target.failures = 0
     target.isAttached = target.willAttach && channel.connection !== undefined
+    if (target.isAttached) target.attachedMs = nowMs
     target.willAttach = false
     if (channel.deleted) target.push?.end()
     if (channel.deleted) this.#targets.delete(channel.id)
@@ -265,7 +272,7 @@ export class Dialler implements ChannelDialler {
       target.isRefused = false
       if (destination.isPush) await this.#openPush(target, address, signal)
       else await this.#openSession(target, address, signal, () => clock.clear(timer))
-      target.failures = 0
+      target.failures = target.isByCertificate ? target.failures + 1 : 0
       this.#record(target, address, 'ok')
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error)

@@ -2,7 +2,6 @@
  * Connects to an address that was checked, and to no other: names are not resolved again here, and redirects are not
  * followed. Certificates are verified against the name with which the channel was defined.
  */
-import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
@@ -10,6 +9,7 @@ import type { AuthPeer } from '../../../auth/mechanism.ts'
 import { isLoopback } from '../../../auth/network.ts'
 import { StreamLink } from '../../../protocol/link/stream.ts'
 import type { Clock } from '../../core/clock.ts'
+import { WatchedFile } from '../../core/watched-file.ts'
 import type { IncomingConnection } from '../../sessions/incoming-connection.ts'
 import { peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, MESSAGE_LIMITS, SUBPROTOCOLS } from '../websocket.ts'
@@ -44,12 +44,13 @@ export async function openConnection(
 ): Promise<OpenedConnection> {
   const { scheme, port } = destination
   const isTls = scheme === 'tls' || scheme === 'wss'
-  const ca = isTls && options.ca !== undefined ? await readFile(options.ca) : undefined
+  const ca = isTls && options.ca !== undefined ? new WatchedFile(options.ca, 'dial.ca').text() : undefined
   signal.throwIfAborted()
   const tcp = { host: address, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
+  // `rejectUnauthorized` is said, because an environment variable could switch it off: it may be the only proof.
   // Half open, so that a peer that sends commands and closes its side still gets its responses.
   const socket = isTls
-    ? connectTls({ ...tcp, ...nameOf(destination), ca, minVersion: 'TLSv1.2' })
+    ? connectTls({ ...tcp, ...nameOf(destination), ca, rejectUnauthorized: true, minVersion: 'TLSv1.2' })
     : connect({ ...tcp, allowHalfOpen: true })
   const abort = (): void => void socket.destroy()
   signal.addEventListener('abort', abort, { once: true })

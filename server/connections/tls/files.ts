@@ -1,6 +1,7 @@
 /**
  * The certificates in force. When the files change, new handshakes use the new ones and open connections stay as they are. A
- * file that cannot be used is reported, and the previous ones stay in force.
+ * file that cannot be used is reported, and the previous ones stay in force. A certificate that is not valid never replaces
+ * one that is: it is kept back until that has changed.
  */
 import type { Duplex } from 'node:stream'
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
@@ -10,7 +11,7 @@ import type { Clock } from '../../core/clock.ts'
 import { type FileChange, readAgain, WatchedFile } from '../../core/watched-file.ts'
 import type { SensorStatus } from '../../metrics/metric.ts'
 import type { TlsSection } from '../config.ts'
-import { type Material, type MaterialFiles, readMaterial } from './material.ts'
+import { type Material, type MaterialFiles, type OwnCertificate, optionsOf, readMaterial } from './material.ts'
 
 /** Servers of Node's that are kept for the next handshake. */
 const MAX_IDLE_SERVERS = 64
@@ -21,6 +22,9 @@ export class TlsFiles implements Certificates {
   readonly #files: MaterialFiles
   readonly #listeners: ((options: TlsOptions) => void)[] = []
   #material: Material
+  /** What was read last. Its certificate differs from the one in force only while it is kept back. */
+  #latest: Material
+  #options: TlsOptions
   #handshakes: Handshakes
   #problem: string | undefined
   #counters = { read: 1, refused: 0 }
@@ -29,7 +33,9 @@ export class TlsFiles implements Certificates {
     this.#files = files
     this.#clock = clock
     this.#material = readMaterial(files)
-    this.#handshakes = new Handshakes(this.#material.options)
+    this.#latest = this.#material
+    this.#options = optionsOf(this.#material)
+    this.#handshakes = new Handshakes(this.#options)
   }
 
   /** Returns undefined if `[tls]` names no certificate. Throws FileError if a file cannot be used. */
@@ -48,19 +54,23 @@ export class TlsFiles implements Certificates {
   /** Reports files that can be used but should be corrected. */
   warnings(): string[] {
     const { key, cert } = this.#files
+    const invalidity = this.#invalidity(this.#material.own)
     return [
       ...(key.isPublic ? [`everybody on this machine can read the private key ${key.path}; run chmod 600 on it`] : []),
-      ...(this.#isExpired ? [`the certificate in ${cert.path} has expired: clients will refuse it`] : []),
+      ...(invalidity ? [`the certificate in ${cert.path} ${invalidity}: clients will refuse it`] : []),
     ]
   }
 
-  get #isExpired(): boolean {
-    return this.#clock.wallMs() >= this.#material.validUntil
+  /** Why a certificate is not valid now; undefined if it is. */
+  #invalidity({ validFrom, validUntil }: OwnCertificate): string | undefined {
+    const nowMs = this.#clock.wallMs()
+    if (nowMs >= validUntil) return 'has expired'
+    return nowMs < validFrom ? `is not valid before ${new Date(validFrom).toISOString()}` : undefined
   }
 
   /** The options of new handshakes. */
   get options(): TlsOptions {
-    return this.#material.options
+    return this.#options
   }
 
   /** Calls `listener` whenever new files come into force. */
@@ -73,7 +83,7 @@ export class TlsFiles implements Certificates {
 
   /** Whether the server's own certificate is for a host name. */
   isFor(name: string): boolean {
-    return this.#material.own.checkHost(name) !== undefined
+    return this.#material.own.certificate.checkHost(name) !== undefined
   }
 
   isTrusted(certificate: PeerCertificate): boolean {
@@ -84,25 +94,38 @@ export class TlsFiles implements Certificates {
   reloadIfChanged(): FileChange | undefined {
     const { cert, key, clientCa, clientRevoked } = this.#files
     const watched = [cert, key, clientCa, clientRevoked].filter((file) => file !== undefined)
-    const change = readAgain(watched, () => {
-      this.#material = readMaterial(this.#files)
+    const read = readAgain(watched, () => {
+      this.#latest = readMaterial(this.#files, this.#material)
     })
-    if (change?.severity === 'info') this.#renew()
-    if (change?.severity === 'error') this.#counters.refused++
-    if (change) this.#problem = change.severity === 'error' ? change.detail : undefined
+    const change = read?.severity === 'error' ? read : this.#renewed(read)
+    if (change === undefined) return undefined
+    const isRefused = change.severity === 'error'
+    this.#counters[isRefused ? 'refused' : 'read']++
+    this.#problem = isRefused ? change.detail : undefined
     return change
   }
 
-  #renew(): void {
-    this.#counters.read++
-    this.#handshakes = new Handshakes(this.#material.options)
-    for (const listener of this.#listeners) listener(this.#material.options)
+  /** Puts into force what was read last, after a change of files or of the validity of certificates. */
+  #renewed(read: FileChange | undefined): FileChange | undefined {
+    const [latest, { own }] = [this.#latest, this.#material]
+    const { cert } = this.#files
+    const invalidity = this.#invalidity(latest.own)
+    const isKeptBack = invalidity !== undefined && this.#invalidity(own) === undefined
+    if (read === undefined && (isKeptBack || latest.own === own)) return undefined
+    this.#material = isKeptBack ? { ...latest, own } : latest
+    this.#options = optionsOf(this.#material)
+    this.#handshakes = new Handshakes(this.#options)
+    for (const listener of this.#listeners) listener(this.#options)
+    if (!isKeptBack) return read ?? { severity: 'info', detail: `${cert.path}: its certificate is in force now` }
+    const { message } = cert.error(`contains a certificate that ${invalidity}`)
+    return { severity: 'error', detail: `${message}; the previous certificate stays in force while it is valid` }
   }
 
   /** The status for `producer.sensors`. */
   status(): SensorStatus {
-    const until = `the certificate is valid until ${new Date(this.#material.validUntil).toISOString()}`
-    const isValid = this.#problem === undefined && !this.#isExpired
+    const { own } = this.#material
+    const until = `the certificate is valid until ${new Date(own.validUntil).toISOString()}`
+    const isValid = this.#problem === undefined && this.#invalidity(own) === undefined
     return { name: 'tls', state: isValid ? 'ok' : 'failed', detail: this.#problem ?? until, counters: this.#counters }
   }
 }

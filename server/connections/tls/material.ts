@@ -4,7 +4,9 @@ import { createSecureContext, type TlsOptions } from 'node:tls'
 import type { PeerCertificate } from '../../../auth/mechanism.ts'
 import type { WatchedFile } from '../../core/watched-file.ts'
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
+const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----(?:(?!-----)[\s\S])+-----END \1-----/g
+/** A part of a block that is cut off; cut within its last line, a file ends with a dash. */
+const CUT_BLOCK = /-----|-$/
 
 /** Those of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325 section 4.2). */
 const SUITES = [
@@ -27,29 +29,43 @@ export interface MaterialFiles {
 }
 
 export interface Material {
-  readonly options: TlsOptions
-  /** The server's own certificate. */
-  readonly own: X509Certificate
+  readonly own: OwnCertificate
+  /** The authorities of client certificates, in PEM. */
+  readonly ca: string | undefined
   readonly trust: ClientTrust
-  /** When the server's own certificate expires, milliseconds since 1970. */
+}
+
+/** The server's own certificate with its key. Times are milliseconds since 1970. */
+export interface OwnCertificate {
+  readonly cert: string
+  readonly key: string
+  readonly certificate: X509Certificate
+  readonly validFrom: number
   readonly validUntil: number
 }
 
-/** Throws FileError for the first file that cannot be used. */
-export function readMaterial({ cert, key, clientCa, clientRevoked }: MaterialFiles): Material {
-  const certPem = cert.text()
-  const own = certificatesOf(cert, certPem)[0]
-  const keyPem = key.text()
-  if (own?.checkPrivateKey(keyOf(key, keyPem)) !== true) {
-    throw key.error(`does not belong to the certificate in ${cert.path}; install the key with which it was made`)
+/** `previous` is in force now. Throws FileError for the first file that cannot be used. */
+export function readMaterial(files: MaterialFiles, previous?: Material): Material {
+  const { cert, clientCa, clientRevoked } = files
+  const own = readOwn(files)
+  const ca = clientCa?.text()
+  const authorities = clientCa && ca !== undefined ? readCertificates(clientCa, ca) : []
+  const revoked = clientRevoked ? revokedOf(clientRevoked, previous) : new Set<string>()
+  const material = { own, ca, trust: new ClientTrust(authorities, revoked) }
+  try {
+    createSecureContext(optionsOf(material))
+  } catch (error) {
+    throw cert.error('cannot be used for TLS, although it is a certificate: its key may be too short', error)
   }
-  const caPem = clientCa?.text()
-  const authorities = clientCa && caPem !== undefined ? certificatesOf(clientCa, caPem) : []
-  const revoked = clientRevoked ? revokedOf(clientRevoked) : new Set<string>()
-  const options: TlsOptions = {
-    cert: certPem,
-    key: keyPem,
-    ...(caPem === undefined ? {} : { ca: caPem, requestCert: true }),
+  return material
+}
+
+/** The options of new handshakes. */
+export function optionsOf({ own, ca }: Pick<Material, 'own' | 'ca'>): TlsOptions {
+  return {
+    cert: own.cert,
+    key: own.key,
+    ...(ca === undefined ? {} : { ca, requestCert: true }),
     // A client without a certificate, or with an unknown one, may still log in by another method.
     rejectUnauthorized: false,
     minVersion: 'TLSv1.2',
@@ -57,23 +73,31 @@ export function readMaterial({ cert, key, clientCa, clientRevoked }: MaterialFil
     // No tickets: a resumed session would present a certificate that was not checked again.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   }
-  try {
-    createSecureContext(options)
-  } catch (error) {
-    throw cert.error('cannot be used for TLS, although it is a certificate: its key may be too short', error)
-  }
-  return { options, own, trust: new ClientTrust(authorities, revoked), validUntil: Date.parse(own.validTo) }
 }
 
-function certificatesOf(file: WatchedFile, pem: string): X509Certificate[] {
-  let found: X509Certificate[]
-  try {
-    found = readCertificates(pem)
-  } catch (error) {
-    throw file.error('contains a damaged certificate; write it again', error)
+function readOwn(files: Pick<MaterialFiles, 'cert' | 'key'>): OwnCertificate {
+  const [cert, key] = [files.cert.text(), files.key.text()]
+  const certificate = readCertificates(files.cert, cert)[0] as X509Certificate
+  if (!certificate.checkPrivateKey(keyOf(files.key, key))) {
+    throw files.key.error(
+      `does not belong to the certificate in ${files.cert.path}; install the key with which it was made`,
+    )
   }
-  if (found.length === 0) throw file.error('contains no certificate; a PEM file is needed')
-  return found
+  const { validFrom, validTo } = certificate
+  return { cert, key, certificate, validFrom: Date.parse(validFrom), validUntil: Date.parse(validTo) }
+}
+
+/** Reads the certificates of a PEM file, at least one. Throws FileError, also if the file is cut off. */
+export function readCertificates(file: WatchedFile, pem: string): X509Certificate[] {
+  const damaged = 'contains a damaged certificate, or a part of one; write it again'
+  if (CUT_BLOCK.test(pem.replace(PEM_BLOCK, ''))) throw file.error(damaged)
+  const blocks = [...pem.matchAll(PEM_BLOCK)].filter(([, label]) => label === 'CERTIFICATE')
+  if (blocks.length === 0) throw file.error('contains no certificate; a PEM file is needed')
+  try {
+    return blocks.map(([block]) => new X509Certificate(block))
+  } catch (error) {
+    throw file.error(damaged, error)
+  }
 }
 
 function keyOf(file: WatchedFile, pem: string): KeyObject {
@@ -84,8 +108,14 @@ function keyOf(file: WatchedFile, pem: string): KeyObject {
   }
 }
 
-function revokedOf(file: WatchedFile): Set<string> {
-  const read = readRevoked(file.text())
+/** A file that is being written may be cut off anywhere: what it does not revoke yet would be trusted again. */
+function revokedOf(file: WatchedFile, previous: Material | undefined): Set<string> {
+  const text = file.text()
+  if (text === '' && previous?.trust.hasRevoked === true) {
+    throw file.error('is empty; if nothing is to be revoked any more, write a comment (`# none`)')
+  }
+  if (text !== '' && !text.endsWith('\n')) throw file.error('is cut off: its last line does not end with a newline')
+  const read = readRevoked(text)
   if (typeof read !== 'number') return read
   throw file.error(`contains no serial number or SHA-256 fingerprint in line ${read}; hexadecimal is needed`)
 }
@@ -102,6 +132,10 @@ export class ClientTrust {
   constructor(authorities: readonly X509Certificate[], revoked: ReadonlySet<string>) {
     this.#authorities = authorities
     this.#revoked = revoked
+  }
+
+  get hasRevoked(): boolean {
+    return this.#revoked.size > 0
   }
 
   isTrusted(certificate: PeerCertificate, nowMs: number): boolean {
@@ -121,11 +155,6 @@ export class ClientTrust {
       (authority) => certificate.checkIssued(authority) && certificate.verify(authority.publicKey),
     )
   }
-}
-
-/** Reads the certificates of a PEM file. Throws if one cannot be parsed. */
-export function readCertificates(pem: string): X509Certificate[] {
-  return (pem.match(CERTIFICATE) ?? []).map((text) => new X509Certificate(text))
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Certificates } from '../../../auth/mechanism.ts'
 import { JwtKeys } from '../../../auth/token/jwt-keys.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
-import { type FileChange, FileError, readAgain, WatchedFile } from '../../core/watched-file.ts'
+import { type FileChange, readAgain, WatchedFile } from '../../core/watched-file.ts'
 import type { Notices } from '../../sources/producer/notices.ts'
 import type { DialSection, JwtSection, TlsSection } from '../config.ts'
 import { TlsFiles } from './files.ts'
@@ -40,24 +40,23 @@ export class OperatorFiles {
 
   /** Reads changed files again and reports the result. */
   reloadChanged(notices: Pick<Notices, 'emit'>): void {
-    for (const file of [this.tls, this.#jwt]) {
-      const change = file?.reloadIfChanged()
+    const [tls, jwt] = [this.tls?.reloadIfChanged(), this.#jwt?.reloadIfChanged()]
+    for (const change of [tls, jwt]) {
       if (change === undefined) continue
       this.#log[change.severity](change.detail)
       notices.emit({ ...change, subject: 'files' })
+    }
+    if (tls?.severity !== 'info') return
+    for (const detail of this.tls?.warnings() ?? []) {
+      this.#log.warn(detail)
+      notices.emit({ severity: 'warning', subject: 'files', detail })
     }
   }
 }
 
 /** Each outbound connection reads the file again, but a file that cannot be used from the start is a mistake. */
 function checkAuthorities(file: WatchedFile): void {
-  try {
-    if (readCertificates(file.text()).length > 0) return
-  } catch (error) {
-    if (error instanceof FileError) throw error
-    throw file.error('contains a certificate that cannot be read', error)
-  }
-  throw file.error('contains no certificate in PEM form')
+  readCertificates(file, file.text())
 }
 
 /** The file of `jwt.keys`. A file that cannot be used is reported, and the previous keys stay in force. */

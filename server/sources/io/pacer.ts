@@ -4,6 +4,7 @@
  * microsecond or, with 1,000 channels, a millisecond: so pieces are measured by the time that they take.
  */
 import type { Clock } from '../../core/clock.ts'
+import type { Steps } from '../../core/fair-work.ts'
 import type { FaultySensor, SensorFaults } from '../../metrics/sensor-faults.ts'
 
 /**
@@ -12,7 +13,7 @@ import type { FaultySensor, SensorFaults } from '../../metrics/sensor-faults.ts'
  */
 const TURN_MS = 10
 
-/** The time that a piece of a stream is to take: the backlog is checked, and other feeds have their turn, after each. */
+/** The time that a piece of a stream, or some datagrams, are to take: the backlog is checked, and other feeds have their turn, after each. */
 const PIECE_MS = 1
 
 /** Bytes of a piece: of the first of a stream, then up to twice as many as before. 2 are a value of smon: a millisecond, with 1,000 channels. */
@@ -26,8 +27,6 @@ const PENDING_BYTES = 64 << 10
 /** Datagrams of one socket that may wait here: more than this, and they are dropped as the kernel would. */
 const PENDING_DATAGRAMS = 4096
 const PENDING_DATAGRAM_BYTES = 4 << 20
-/** Datagrams processed before the clock is read again. */
-const DATAGRAMS_A_STEP = 8
 
 /** The backlog of the storage. */
 export interface StorageBacklog {
@@ -39,7 +38,13 @@ export interface StorageBacklog {
 
 /** Takes the bytes of a stream. */
 export interface StreamTaker {
-  push(bytes: Uint8Array): void
+  /** Takes bytes: all, or as many as it returns, at least one. It is given the others again, later. */
+  readonly push: ((bytes: Uint8Array) => void) | ((bytes: Uint8Array) => number)
+  /**
+   * Does a step of what the bytes led to. Returns whether more is left: then it is called again, before any other bytes and
+   * before the end. For bytes that may lead to much more work than others.
+   */
+  work?(): boolean
   /** The stream has ended, and all its bytes were pushed. */
   end(): void
 }
@@ -68,13 +73,13 @@ interface Feed {
 
 /** The turns of all feeds of the server. */
 export class FeedTurns {
-  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
   /** Feeds with something to process, in their order. */
   readonly #feeds: Feed[] = []
   #isScheduled = false
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
-    this.#clock = clock
+    this.clock = clock
   }
 
   /** `feed` has something to process now, and is not waiting for its turn yet. */
@@ -94,10 +99,10 @@ export class FeedTurns {
   }
 
   #run(): void {
-    const endMs = this.#clock.monotonicMs() + TURN_MS
+    const endMs = this.clock.monotonicMs() + TURN_MS
     for (let feed = this.#feeds.shift(); feed !== undefined; feed = this.#feeds.shift()) {
       if (feed.step()) this.#feeds.push(feed)
-      if (this.#clock.monotonicMs() >= endMs) return
+      if (this.clock.monotonicMs() >= endMs) return
     }
   }
 }
@@ -193,17 +198,20 @@ interface Datagram {
 /** The datagrams of a socket, which cannot be paused: what comes faster than it is processed waits here. */
 export class DatagramFeed implements Feed {
   readonly #turns: FeedTurns
-  readonly #take: (datagram: Datagram) => void
+  readonly #take: (datagram: Datagram) => Steps<void> | undefined | void
   #waiting: Datagram[] = []
+  /** The rest of the one that was begun. */
+  #begun: Steps<void> | undefined
   /** The index of the next one, and the bytes of those that wait. */
   #next = 0
   #bytes = 0
   #isEnded = false
+  #isQueued = false
   /** Datagrams that found no room. */
   dropped = 0
 
-  /** `take` never throws. */
-  constructor(turns: FeedTurns, take: (datagram: Datagram) => void) {
+  /** `take` returns the steps that are left to do of a datagram, if any. Neither it nor they ever throw. */
+  constructor(turns: FeedTurns, take: (datagram: Datagram) => Steps<void> | undefined | void) {
     this.#turns = turns
     this.#take = take
   }
@@ -216,28 +224,36 @@ export class DatagramFeed implements Feed {
     }
     this.#waiting.push(datagram)
     this.#bytes += datagram.bytes.length
-    if (count === 0) this.#turns.enqueue(this)
+    if (this.#isQueued) return
+    this.#isQueued = true
+    this.#turns.enqueue(this)
   }
 
   step(): boolean {
-    for (let left = DATAGRAMS_A_STEP; left > 0; left--) {
+    const { clock } = this.#turns
+    const endMs = clock.monotonicMs() + PIECE_MS
+    do this.#isQueued = this.#proceed()
+    while (this.#isQueued && clock.monotonicMs() < endMs)
+    // While more keeps coming it is never empty: what was processed must not stay in memory.
+    if (!this.#isQueued || this.#next >= PENDING_DATAGRAMS) {
+      this.#waiting = this.#waiting.slice(this.#next)
+      this.#next = 0
+    }
+    return this.#isQueued
+  }
+
+  /** Does a step of the datagram that was begun, or begins the next. Returns whether there is more to do. */
+  #proceed(): boolean {
+    if (this.#begun !== undefined) {
+      if (this.#begun.next().done === true) this.#begun = undefined
+    } else {
       const datagram = this.#waiting[this.#next]
-      if (datagram === undefined) break
+      if (datagram === undefined) return false
       this.#next++
       this.#bytes -= datagram.bytes.length
-      this.#take(datagram)
+      this.#begun = this.#take(datagram) ?? undefined
     }
-    if (this.#next < this.#waiting.length) {
-      // While more keeps coming it is never empty: what was processed must not stay in memory.
-      if (this.#next >= PENDING_DATAGRAMS) {
-        this.#waiting = this.#waiting.slice(this.#next)
-        this.#next = 0
-      }
-      return true
-    }
-    this.#waiting = []
-    this.#next = 0
-    return false
+    return this.#begun !== undefined || this.#next < this.#waiting.length
   }
 
   end(): void {
@@ -262,6 +278,8 @@ class Stream implements PacedStream {
   #ended = false
   /** Whether it is in the queue of the pacer. */
   #isQueued = false
+  /** Whether the bytes that were taken have led to work that is left. */
+  #isWorking = false
 
   constructor(
     taker: StreamTaker,
@@ -303,14 +321,18 @@ class Stream implements PacedStream {
     const most = this.#pieceBytes
     const beganMs = clock.monotonicMs()
     try {
-      const taken = this.#take(most)
-      const tookMs = clock.monotonicMs() - beganMs
-      if (tookMs > PIECE_MS) this.#pieceBytes = Math.max(MIN_PIECE_BYTES, Math.floor((taken * PIECE_MS) / tookMs))
-      else if (taken === most) this.#pieceBytes = Math.min(MAX_PIECE_BYTES, most * 2)
+      if (!this.#isWorking) {
+        const taken = this.#take(most)
+        const tookMs = clock.monotonicMs() - beganMs
+        if (tookMs > PIECE_MS) this.#pieceBytes = Math.max(MIN_PIECE_BYTES, Math.floor((taken * PIECE_MS) / tookMs))
+        else if (taken === most) this.#pieceBytes = Math.min(MAX_PIECE_BYTES, most * 2)
+      }
+      do this.#isWorking = this.#taker.work?.() === true
+      while (this.#isWorking && clock.monotonicMs() - beganMs < PIECE_MS)
     } catch (error) {
       this.#fail(error)
     }
-    this.#isQueued = this.#pending > 0
+    this.#isQueued = this.#pending > 0 || this.#isWorking
     if (this.#paused && this.#pending < PENDING_BYTES) {
       this.#paused = false
       this.#reading.resume()
@@ -318,15 +340,19 @@ class Stream implements PacedStream {
     this.#finish()
   }
 
-  /** Hands over up to `most` bytes; returns how many. */
+  /** Hands over up to `most` bytes, or as many as the taker wants now; returns how many. */
   #take(most: number): number {
     let taken = 0
     for (let chunk = this.#chunks[0]; chunk !== undefined && taken < most; chunk = this.#chunks[0]) {
-      const end = Math.min(chunk.length, this.#offset + most - taken)
-      this.#taker.push(chunk.subarray(this.#offset, end))
-      taken += end - this.#offset
-      this.#offset = end === chunk.length ? 0 : end
-      if (this.#offset === 0) this.#chunks.shift()
+      const piece = chunk.subarray(this.#offset, this.#offset + most - taken)
+      const count = this.#taker.push(piece) ?? piece.length
+      taken += count
+      this.#offset += count
+      if (this.#offset === chunk.length) {
+        this.#offset = 0
+        this.#chunks.shift()
+      }
+      if (count < piece.length) break
     }
     this.#pending -= taken
     return taken
@@ -336,13 +362,14 @@ class Stream implements PacedStream {
   #fail(error: unknown): void {
     this.#chunks = []
     this.#pending = 0
+    this.#isWorking = false
     this.#ending = true
     this.#options.failed(error)
     this.#reading.destroy()
   }
 
   #finish(): void {
-    if (!this.#ending || this.#ended || this.#pending > 0) return
+    if (!this.#ending || this.#ended || this.#pending > 0 || this.#isWorking) return
     this.#ended = true
     try {
       this.#taker.end()

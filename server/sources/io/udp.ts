@@ -7,6 +7,7 @@ import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import type { Address } from '../../core/address.ts'
+import type { Steps } from '../../core/fair-work.ts'
 import { listenError } from '../../core/listen.ts'
 import { DatagramFeed, type FeedTurns } from './pacer.ts'
 
@@ -22,8 +23,9 @@ export interface UdpOptions {
   /** The program that usually uses this port, for the error. */
   readonly rival: string
   readonly turns: FeedTurns
-  readonly packet: (bytes: Uint8Array, source: string, port: number) => void
-  /** Takes what `packet` has thrown for a datagram, which is dropped. */
+  /** Returns the steps that are left to do, if a datagram asks for much. */
+  readonly packet: (bytes: Uint8Array, source: string, port: number) => Steps<void> | undefined | void
+  /** Takes what `packet`, or one of its steps, has thrown for a datagram, which is dropped. */
   readonly packetFailed: (error: unknown, source: string) => void
   /** Called if the socket fails after it was bound; it is already closed. */
   readonly failed: (error: Error) => void
@@ -60,7 +62,8 @@ export async function listenUdp(options: UdpOptions): Promise<UdpListening> {
   let open = true
   const feed = new DatagramFeed(turns, ({ bytes, address: source, port }) => {
     try {
-      packet(bytes, source, port)
+      const steps = packet(bytes, source, port)
+      if (steps) return guarded(steps, (error) => packetFailed(error, source))
     } catch (error) {
       packetFailed(error, source)
     }
@@ -95,6 +98,14 @@ export async function listenUdp(options: UdpOptions): Promise<UdpListening> {
       return drops === undefined ? undefined : drops + feed.dropped
     },
     close,
+  }
+}
+
+function* guarded(steps: Steps<void>, failed: (error: unknown) => void): Steps<void> {
+  try {
+    yield* steps
+  } catch (error) {
+    failed(error)
   }
 }
 

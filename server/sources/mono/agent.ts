@@ -338,9 +338,16 @@ class MonoRequests {
   /** Completes the oldest request of a kind; returns the counter that it was about. Throws ProtocolError like `expect`. */
   answer<K extends MonoRequestKind>(kind: K, answer: MonoResponses[K]): MonoName | undefined {
     this.expect(kind)
-    const request = this.#asked[kind].shift()
-    request?.answered(answer)
-    return request?.counter
+    const asked = this.#asked[kind]
+    const request = asked.shift() as Request<K>
+    try {
+      request.answered(answer)
+    } catch (error) {
+      // The answer breaks the protocol: the request ends with the connection, as one without an answer.
+      asked.unshift(request)
+      throw error
+    }
+    return request.counter
   }
 
   /** Completes all requests with undefined, after the connection has ended. */

@@ -64,7 +64,7 @@ const type = z
       'Agents of other tenants, by the networks they connect from; the first match counts. Only in the file.',
     ),
     allow: key(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which agents may connect.'),
-    max_agents: key(integer(1, 100_000), 1_000n, 'The largest number of connected agents.'),
+    max_agents: key(integer(1, 100_000), 1_000n, 'The largest number of connected agents; files do not count.'),
     max_counters: key(
       integer(1, 32_767),
       4_096n,

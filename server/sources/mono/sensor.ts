@@ -76,6 +76,8 @@ export class MonoSensor extends ReceivingSensor<MonoSeries> implements MonoRecei
   readonly #config: MonoConfig
   readonly #hub: MonoHub
   readonly #agents = new Map<string, Connected>()
+  /** How many of the agents are connections, and not files. */
+  #connected = 0
   #lastError = ''
 
   constructor(
@@ -114,11 +116,15 @@ export class MonoSensor extends ReceivingSensor<MonoSeries> implements MonoRecei
       this.counters.refusedSource++
       return undefined
     }
+    if (this.#connected >= this.#config.maxAgents) {
+      this.counters.agentsFull++
+      return undefined
+    }
     return this.#open(through.agent ?? address, through.dialect, back)
   }
 
-  /** Opens a file that an agent wrote, which cannot be sent requests; returns undefined like `open`. */
-  openFile(name: string): StreamTaker | undefined {
+  /** Opens a file that an agent wrote, which cannot be sent requests. The configuration bounds the number of files. */
+  openFile(name: string): StreamTaker {
     return this.#open(name, 'gist', undefined)
   }
 
@@ -159,11 +165,7 @@ export class MonoSensor extends ReceivingSensor<MonoSeries> implements MonoRecei
     this.#hub.emit(series, value, time)
   }
 
-  #open(wanted: string, dialect: MonoDialect, back: StreamReply | undefined): StreamTaker | undefined {
-    if (this.#agents.size >= this.#config.maxAgents) {
-      this.counters.agentsFull++
-      return undefined
-    }
+  #open(wanted: string, dialect: MonoDialect, back: StreamReply | undefined): StreamTaker {
     this.counters.connections++
     const number = this.#free(wanted)
     const name = numbered(wanted, number)
@@ -182,6 +184,7 @@ export class MonoSensor extends ReceivingSensor<MonoSeries> implements MonoRecei
     }
     const connected: Connected = { agent, breakOff, wanted, sinceMs: this.clock.monotonicMs(), number }
     this.#agents.set(name, connected)
+    if (!agent.isFile) this.#connected++
     return {
       push: (bytes) => {
         if (isOver) return
@@ -209,8 +212,9 @@ export class MonoSensor extends ReceivingSensor<MonoSeries> implements MonoRecei
   }
 
   /** Frees the name of an agent. If the agent had already reconnected, the new connection takes over the name. */
-  #leave({ agent: { name }, wanted, number }: Connected): void {
+  #leave({ agent: { name, isFile }, wanted, number }: Connected): void {
     this.#agents.delete(name)
+    if (!isFile) this.#connected--
     const since = this.clock.monotonicMs() - OVERLAP_MS
     const again = [...this.#agents.values()].find((other) => {
       return other.wanted === wanted && other.number > number && other.sinceMs >= since

@@ -11,6 +11,7 @@ import type { BackupProgress } from '../../../storage/store.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
+import type { QueueStatus } from '../../channels/queue-status.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Fences } from '../../metrics/fences.ts'
@@ -93,8 +94,8 @@ export interface Stats {
     /** Passwords that found no place in the queue of those to be checked so far. */
     readonly refusedPasswords: number
   }
-  /** Only for admins, while a backup is made. */
-  readonly backup?: BackupProgress | undefined
+  /** Only for admins: the backup that is being made. */
+  readonly backup?: BackupProgress
 }
 
 export interface StatsOptions {
@@ -115,6 +116,8 @@ export interface StatsOptions {
   readonly faults: { readonly count: number }
 }
 
+const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
+
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
   const { software, name, generation, clock, quotas, registry, sessions, hasher, host, storage, backups, faults } =
@@ -127,7 +130,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   const ofAll = () => {
     const { unauthenticated, evicted, refused } = sessions.admission
     const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
-    return { connections: sessions.count, channels: registry.count, admission, backup: backups.progress }
+    return { connections: sessions.count, channels: registry.count, admission, backup: backups.progress ?? NO_BACKUP }
   }
   return ({ tenant, role }) => ({
     software,
@@ -229,15 +232,16 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
       const records = new RecordList()
       for (const channel of shown.sort((a, b) => a.id - b.id)) {
         yield
-        if (!channel.deleted && !records.add(describe(channel))) break
+        if (channel.deleted) continue
+        const status = yield* channel.queue.measure()
+        if (!channel.deleted && !records.add(describe(channel, status))) break
       }
       return records.value()
     },
   }
 }
 
-function describe(channel: Channel): Field[] {
-  const status = channel.queue.status()
+function describe(channel: Channel, status: QueueStatus): Field[] {
   const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
   const items: Field[][] = []
   for (const { instance, mode } of channel.bindings.values()) {

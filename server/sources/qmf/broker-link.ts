@@ -11,7 +11,7 @@ import type { Clock, Timer } from '../../core/clock.ts'
 import { guarded } from '../../core/faults.ts'
 import type { Logger } from '../../core/log.ts'
 import type { SensorFaults } from '../../metrics/sensor-faults.ts'
-import type { PausableReader } from '../io/pacer.ts'
+import type { PausableReader, StreamTaker } from '../io/pacer.ts'
 import type { QmfTable } from './config.ts'
 
 /** The limit for making a connection; afterwards AMQP has its own. */
@@ -32,6 +32,8 @@ const NOTHING: Uint8Array = new Uint8Array(0)
 /** Handles the bytes of one connection. It reports the end by `down`, once. */
 export interface BrokerHandler {
   push(bytes: Uint8Array): void
+  /** Does a step of what was pushed, if that is not done at once. Returns whether more is left. */
+  work?(): boolean
   /** Called every second with the monotonic time. */
   tick(nowMs: number): void
   /** Closes the connection in order. */
@@ -57,10 +59,7 @@ export interface BrokerHandlerFactory {
   readonly session: string
   open(connection: BrokerConnection): BrokerHandler
   /** Wraps the handler, for example to slow down the reading. */
-  readonly feed?: (
-    handler: Pick<BrokerHandler, 'push' | 'end'>,
-    reading: PausableReader,
-  ) => Pick<BrokerHandler, 'push' | 'end'>
+  readonly feed?: (handler: StreamTaker, reading: PausableReader) => Pick<StreamTaker, 'push' | 'end'>
   /** The connection was lost, or could not be made. */
   down(reason: string): void
 }
@@ -123,7 +122,14 @@ export class BrokerLink {
       if (this.#isClosed) return
       const to = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
       const socket = isTls
-        ? connectTls({ ...to, ...files, ...(isIP(host) === 0 && { servername: host }), minVersion: 'TLSv1.2' })
+        ? connectTls({
+            ...to,
+            ...files,
+            ...(isIP(host) === 0 && { servername: host }),
+            // Otherwise an environment variable could switch it off.
+            rejectUnauthorized: true,
+            minVersion: 'TLSv1.2',
+          })
         : connect(to)
       this.#open(socket, isTls ? 'secureConnect' : 'connect')
     } catch (error) {
@@ -191,14 +197,15 @@ export class BrokerLink {
       this.#isBehind = () => waiting > 0
       const push = (bytes: Uint8Array): void => {
         waiting -= bytes.length
-        handler.push(bytes)
+        if (this.#handler === handler) handler.push(bytes)
       }
       const reading = {
         pause: () => socket.pause(),
         resume: () => socket.resume(),
         destroy: () => this.#lost(UNEXPECTED),
       }
-      const feed = this.#factory.feed?.({ push, end }, reading) ?? { push, end }
+      const work = (): boolean => this.#handler === handler && handler.work?.() === true
+      const feed = this.#factory.feed?.({ push, work, end }, reading) ?? { push, end }
       const failed = (error: unknown): void => this.#failed(error)
       const arrived = (chunk: Uint8Array): void => {
         waiting += chunk.length

@@ -46,7 +46,7 @@ export interface BrokerContext {
 }
 
 /** The part of a console that a broker uses while it is connected. */
-export type ConnectedConsole = Pick<Console, 'want' | 'refresh' | 'call' | 'remarks'>
+export type ConnectedConsole = Pick<Console, 'want' | 'refresh' | 'call' | 'problemOf' | 'remarks'>
 
 interface BrokerClass<K extends KnownClass> {
   readonly known: K
@@ -79,7 +79,7 @@ export class QmfBroker implements ConsoleEvents {
   readonly #tables = new Map<string, BrokerTable>()
   readonly #events = new Map<string, BrokerEvent>()
   readonly #objects = new Map<ObjectId, BrokerTable>()
-  readonly #labelOf = (id: ObjectId): string | undefined => this.#objects.get(id)?.objects.get(id)?.label
+  readonly #other = (id: ObjectId): QmfObject | undefined => this.#objects.get(id)?.objects.get(id)
   /** Classes that are new on this connection, until all of them are known. */
   readonly #new = new Set<string>()
   #console: ConnectedConsole | undefined
@@ -223,10 +223,15 @@ export class QmfBroker implements ConsoleEvents {
 
   /** The series of objects that do not exist yet, of one metric or of all. */
   *expected(name?: string): Generator<ClassSeries> {
-    for (const table of this.#tables.values()) {
-      for (const field of table.known.fields) {
-        if (name === undefined || field.name === name) yield this.#expectedOf(table, field)
+    if (name === undefined) {
+      for (const table of this.#tables.values()) {
+        for (const field of table.known.fields) yield this.#expectedOf(table, field)
       }
+      return
+    }
+    for (const [known, field] of this.#context.catalogue.fields(name)) {
+      const table = this.#tables.get(keyText(known.schema.key))
+      if (table?.known === known) yield this.#expectedOf(table, field)
     }
   }
 
@@ -248,6 +253,11 @@ export class QmfBroker implements ConsoleEvents {
     timeoutMs?: number,
   ): Promise<CallResult> {
     return this.#console?.call(object.id, object.known.schema.key, method, args, timeoutMs)
+  }
+
+  /** Why a call cannot be sent, for people; undefined if it can. */
+  problemOf(object: QmfObject, method: SchemaMethod, args: readonly QmfValue[]): string | undefined {
+    return this.#console?.problemOf(object.id, object.known.schema.key, method, args)
   }
 
   #addTable(key: string, known: KnownTable): void {
@@ -282,7 +292,7 @@ export class QmfBroker implements ConsoleEvents {
     // An object that was made anew before the end of the old one was reported keeps the name.
     if (other?.isReplacedBy({ known, id, created }, properties)) this.gone(other.id)
     const label = labelOf(name, id, labels)
-    const identity = { known, id, label, broker: this.name, created, endedAt: ends.get(label), labelOf: this.#labelOf }
+    const identity = { known, id, label, broker: this.name, created, endedAt: ends.get(label), other: this.#other }
     const object = new QmfObject(identity, (isWanted) => {
       this.#want(table, isWanted ? 1 : -1)
     })

@@ -3,11 +3,13 @@
  * one version is kept once, and a fact about which the versions of a class disagree is left open. A name belongs either
  * to fields or to events, whichever came first.
  */
+import { createHash } from 'node:crypto'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../../protocol/monitor/value.ts'
 import {
   type ClassKey,
   type EventSchema,
+  type ObjectId,
   type Properties,
   QmfType,
   type Schema,
@@ -16,6 +18,7 @@ import {
 } from '../../../protocol/qmf/types.ts'
 import type { Metric, Parameter } from '../../metrics/metric.ts'
 import { SortedNames } from '../../metrics/sorted-names.ts'
+import { shownId } from './addresses.ts'
 import { basicTypeOf, unitOf } from './values.ts'
 
 export const QMF_PREFIX = 'qmf.'
@@ -45,7 +48,7 @@ const UP: Metric = {
   parameters: [brokerParameter],
 }
 
-/** The limit for the name of an object, in UTF-16 units: it stands in every value of a pattern. */
+/** The limit for the name of an object, and for an object id in it, in UTF-16 units: it stands in every value of a pattern. */
 const MAX_LABEL = 255
 /** Every object refers to these, so its name does not need them. */
 const COMMON_REFERENCES: readonly string[] = ['vhostRef', 'brokerRef', 'systemRef']
@@ -269,15 +272,17 @@ export function nameOfObject(schema: TableSchema, properties: Properties): { nam
 }
 
 /**
- * The name, with the object id if the name alone is not enough. `taken` has the labels of the other objects of the
- * class.
+ * The name, with the object id if the name alone is not enough, or with a hash of the id if that is too long. `taken` has the
+ * labels of the other objects of the class.
  */
 export function labelOf(
   { name, isUnique }: { name: string; isUnique: boolean },
-  id: string,
+  id: ObjectId,
   taken: Pick<ReadonlyMap<string, unknown>, 'has'>,
 ): string {
-  let label = name === '' ? id : isUnique ? name : `${name}@${id}`
-  while (taken.has(label)) label += `@${id}`
+  const shown = shownId(id)
+  const suffix = shown.length > MAX_LABEL ? createHash('sha256').update(shown).digest('hex').slice(0, 32) : shown
+  let label = name === '' ? suffix : isUnique ? name : `${name}@${suffix}`
+  while (taken.has(label)) label += `@${suffix}`
   return label
 }

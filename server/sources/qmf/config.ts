@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
 import { integer, key, needed, pathOrOff, tenant, toggle, wireName } from '../../config/value-types.ts'
 import { formatAddress, parseAddress } from '../../core/address.ts'
+import type { QmfVersion } from './wire.ts'
 
 const url = () => ({
   type: z.string().transform((text, context): BrokerUrl => {
@@ -15,6 +16,13 @@ const url = () => ({
     'a URL like "amqp://user:password@127.0.0.1:5672/vhost", or amqps://, with everything but the address optional and ' +
     'odd characters as %40',
   isSecret: true,
+})
+
+const version = () => ({
+  type: z
+    .union([z.literal('auto'), z.literal(1n), z.literal(2n)])
+    .transform((text): QmfVersion | 'auto' => (text === 'auto' ? text : text === 1n ? 1 : 2)),
+  expected: '"auto", 1 or 2',
 })
 
 const qmfTable = z
@@ -32,6 +40,11 @@ const qmfTable = z
       'A client certificate with its chain, a PEM file, for an `amqps://` URL; read at each connect, like `key`.',
     ),
     key: key(pathOrOff(), '', 'The private key of `cert`, a PEM file without a passphrase.'),
+    version: key(
+      version(),
+      'auto',
+      'The version of QMF that is spoken with the broker; `"auto"`: 2 if the broker answers and broadcasts by it, otherwise 1 if it broadcasts by that, otherwise 2.',
+    ),
     interval_ms: key(
       integer(1_000, 86_400_000),
       5_000n,
@@ -51,13 +64,14 @@ const qmfTable = z
     if (cert !== undefined && !isTls) say('`cert` is for an `amqps://` url')
     if ((cert === undefined) !== (key === undefined)) say('`cert` and `key` are needed together')
   })
-  .transform(({ name, url, password_file, ca, cert, key, interval_ms, tenant, max_objects, agent }) => ({
+  .transform(({ name, url, password_file, ca, cert, key, version, interval_ms, tenant, max_objects, agent }) => ({
     name,
     ...url,
     passwordFile: password_file,
     ca,
     cert,
     key,
+    version,
     intervalMs: interval_ms,
     tenant,
     maxObjects: max_objects,

@@ -5,20 +5,35 @@ import type {
   ObjectHeader,
   ObjectId,
   Properties,
-  QmfValue,
   Schema,
   Statistics,
 } from '../../../protocol/qmf/types.ts'
 
 export interface ConsoleLimits {
   readonly objects: number
+  /** About as many bytes as the values of all objects may take. */
+  readonly objectBytes: number
   readonly schemas: number
+  /** About as many bytes as the texts of all schemas may take. */
+  readonly schemaBytes: number
   readonly packages: number
   readonly agents: number
   /** Calls without a reply yet. */
   readonly calls: number
 }
-export const consoleLimits: ConsoleLimits = { objects: 20_000, schemas: 1_000, packages: 200, agents: 64, calls: 64 }
+export const consoleLimits: ConsoleLimits = {
+  ...objectLimits(20_000),
+  schemas: 1_000,
+  schemaBytes: 32 << 20,
+  packages: 200,
+  agents: 64,
+  calls: 64,
+}
+
+/** So many objects, with values of 4 KiB each on average. */
+export function objectLimits(objects: number): Pick<ConsoleLimits, 'objects' | 'objectBytes'> {
+  return { objects, objectBytes: objects * 4_096 }
+}
 
 export interface ConsoleEvents {
   /** Called once for each class. */
@@ -46,13 +61,13 @@ export interface QmfEvent {
   /** Nanoseconds since 1970. */
   readonly time: bigint
   readonly severity: number
-  readonly arguments: readonly QmfValue[]
+  readonly arguments: Statistics
 }
 export interface MethodReply {
   readonly status: number
   readonly text: string
   /** The arguments with direction O or IO. */
-  readonly arguments: readonly QmfValue[]
+  readonly arguments: Statistics
 }
 /** `unreadable`: the answer cannot be decoded; `full`: too many calls are pending; undefined: the connection ended. */
 export type CallResult = MethodReply | 'timeout' | 'unreadable' | 'full' | undefined
@@ -65,7 +80,7 @@ export function newCounters() {
     /** Transfers of brokers, and the QMF messages in them. */
     transfers: 0,
     messages: 0,
-    /** Transfers of QMF v2, which is another protocol. */
+    /** Transfers of QMF v2 to a console that speaks v1. */
     qmf2: 0,
     /** Bodies whose rest was dropped, by reason. */
     malformed: 0,
@@ -80,6 +95,8 @@ export function newCounters() {
     unanswered: 0,
     /** Objects, schemas, packages, agents and requests beyond the limits. */
     objectsFull: 0,
+    /** Objects whose values are too large, together with those of all others. */
+    bytesFull: 0,
     schemasFull: 0,
     packagesFull: 0,
     agentsFull: 0,

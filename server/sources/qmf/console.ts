@@ -4,10 +4,11 @@
  * exists. After it has reported `down` it is of no use: a new connection needs a new console.
  */
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
+import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import type { AmqpDelivery, AmqpRefusal } from '../../../protocol/amqp/session.ts'
-import { decodeBody, encodeMessage, MANAGEMENT_EXCHANGE, REPLY_EXCHANGE } from '../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
+  DecodeSteps,
   ObjectId,
   QmfMessage,
   QmfValue,
@@ -16,6 +17,8 @@ import type {
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { Steps } from '../../core/fair-work.ts'
+import { ConsoleBindings } from './bindings.ts'
 import {
   type CallResult,
   type ConsoleEvents,
@@ -26,9 +29,12 @@ import {
   type QmfCounters,
 } from './console-events.ts'
 import { classText, Discovery, type SchemaCache } from './discovery.ts'
-import { BROKER_PACKAGE, KnownObjects } from './objects.ts'
-import { BROKER_BANKS, Polling } from './polling.ts'
+import { MapWire } from './map-wire.ts'
+import { KnownObjects } from './objects.ts'
+import { Polling } from './polling.ts'
 import { QmfRequests, REQUEST_TIMEOUT_MS } from './requests.ts'
+import type { VersionChoice } from './version-choice.ts'
+import { type AgentSign, BytesWire, type QmfWire } from './wire.ts'
 
 /** The part of an AmqpClient that a console uses. */
 export type AmqpLink = Pick<
@@ -39,6 +45,8 @@ export type AmqpLink = Pick<
 export interface ConsoleOptions {
   /** The name of the AMQP session, unique at the broker; the queues are named after it. */
   readonly session: string
+  /** The version to speak, kept over connections. */
+  readonly choice: VersionChoice
   /** The interval of requests for wanted classes if the broker does not broadcast. */
   readonly intervalMs: number
   /** The schemas of this broker only. */
@@ -47,12 +55,11 @@ export interface ConsoleOptions {
   readonly refusedClasses: Set<string>
   readonly limits?: ConsoleLimits
   readonly counters: QmfCounters
-  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly events: ConsoleEvents
   readonly connect: (events: AmqpEvents) => AmqpLink
 }
 
-const CONTENT_TYPE = 'x-application/qmf'
 /** The limit for the time from connecting to an open session. */
 const OPEN_TIMEOUT_MS = 10_000
 /** The interval of rounds, which look for new classes and for objects that nobody wants. */
@@ -70,7 +77,8 @@ export class Console {
   readonly #counters: QmfCounters
   readonly #link: AmqpLink
   readonly #bindings: ConsoleBindings
-  readonly #lookup: SchemaLookup
+  readonly #choice: VersionChoice
+  readonly #wire: QmfWire
   readonly #requests: QmfRequests
   readonly #discovery: Discovery
   readonly #objects: KnownObjects
@@ -78,6 +86,8 @@ export class Console {
   readonly #refusedClasses: ReadonlySet<string>
   /** The classes that have objects, as `classText` gives them. */
   readonly #classes = new Set<string>()
+  /** What was pushed and is not handled yet: messages of AMQP, and perhaps the end of the connection. */
+  readonly #arrived: Steps<void>[] = []
   #state: 'opening' | 'open' | 'discovered' | 'ready' | 'closed' = 'opening'
   /** The monotonic time when the session has to be open. */
   readonly #openByMs: number
@@ -88,7 +98,8 @@ export class Console {
 
   constructor(options: ConsoleOptions) {
     const { session, intervalMs, cache, refusedClasses, limits = consoleLimits } = options
-    const { counters, clock, events, connect } = options
+    const { choice, counters, clock, events, connect } = options
+    this.#choice = choice
     this.#refusedClasses = refusedClasses
     this.#clock = clock
     this.#events = events
@@ -96,18 +107,29 @@ export class Console {
     this.#bindings = new ConsoleBindings(session)
     this.#openByMs = clock.monotonicMs() + OPEN_TIMEOUT_MS
     const schema = (key: ClassKey) => this.#discovery.schema(key)
-    this.#lookup = { schema, method: (sequence) => this.#requests.calledMethod(sequence, schema) }
+    const lookup: SchemaLookup = { schema, method: (sequence) => this.#requests.calledMethod(sequence, schema) }
+    const { replies, topics } = this.#bindings
+    const nowNs = (): bigint => BigInt(clock.microseconds()) * 1_000n
+    const wire = choice.version === 2 ? new MapWire({ lookup, replies, nowNs }) : new BytesWire(lookup, replies)
+    this.#wire = wire
     const requests = new QmfRequests({
-      encode: (message) => encodeMessage(message, this.#lookup),
-      send: (routingKey, body) => this.#send(routingKey, body),
+      wire,
+      send: ({ transfer, body }) => this.#link.transfer(transfer, body),
       counters,
       maxCalls: limits.calls,
     })
     this.#requests = requests
-    this.#discovery = new Discovery({ requests, cache, limits, counters, learned: (schema) => this.#learned(schema) })
+    this.#discovery = new Discovery({
+      requests,
+      cache,
+      limits,
+      counters,
+      learned: (schema) => events.learned(schema),
+      offered: (agent, schema) => this.#offered(agent, schema),
+    })
     this.#objects = new KnownObjects({
-      own: { session, queues: [this.#bindings.replies, this.#bindings.topics] },
-      limit: limits.objects,
+      own: { session, queues: [replies, topics] },
+      limits,
       counters,
       sampled: (sample, schema) => {
         this.#events.object(sample)
@@ -128,17 +150,28 @@ export class Console {
       classes: this.#classes,
       refused: refusedClasses,
       nowMs: () => clock.monotonicMs(),
+      broker: wire.broker,
     })
     this.#link = connect({
-      opened: () => this.#opened(),
-      delivered: (delivery) => this.#delivered(delivery),
-      closed: (reason, refusal) => this.#closed(reason, refusal),
+      opened: ({ serverProperties }) => this.#opened(serverProperties),
+      delivered: (delivery) => this.#arrived.push(this.#delivered(delivery)),
+      closed: (reason, refusal) => {
+        if (this.#arrived.length === 0) this.#closed(reason, refusal)
+        else this.#arrived.push(this.#lastly(() => this.#closed(reason, refusal)))
+      },
     })
     this.#link.start()
   }
 
   push(bytes: Uint8Array): void {
     if (!this.#isClosed) this.#link.push(bytes)
+  }
+
+  /** Handles the next QMF message of what was pushed. Returns whether there are more. */
+  work(): boolean {
+    const [next] = this.#arrived
+    if (next?.next().done === true) this.#arrived.shift()
+    return this.#arrived.length > 0
   }
 
   /** Call it every second. */
@@ -158,7 +191,8 @@ export class Console {
 
   /** Says whether values of a class, or events, are wanted. */
   want(schema: Schema, isWanted: boolean): void {
-    if (this.#isClosed || !this.#bindings.want(schema, isWanted) || schema.kind !== 'table') return
+    if (this.#isClosed || !this.#bindings.want(this.#wire.bindingsOf(schema), isWanted)) return
+    if (schema.kind !== 'table') return
     this.#polling.want(classText(schema.key), isWanted)
     this.#flush()
   }
@@ -180,7 +214,7 @@ export class Console {
       ...(names.length === 0 ? [] : [`its access control refuses queries of ${shown}${more}`]),
       ...(this.#polling.mayBroadcast(this.#clock.monotonicMs())
         ? []
-        : ['it does not broadcast by QMF v1: there are no events, and changes are polled']),
+        : [`it does not broadcast by QMF v${this.#wire.version}: there are no events, and changes are polled`]),
     ]
   }
 
@@ -206,19 +240,32 @@ export class Console {
     return reply
   }
 
+  /** Why a call cannot be sent, for people; undefined if it can. */
+  problemOf(id: ObjectId, key: ClassKey, method: SchemaMethod, args: readonly QmfValue[]): string | undefined {
+    return this.#requests.problemOf({ id, key, method: method.name, arguments: args })
+  }
+
   get #isClosed(): boolean {
     return this.#state === 'closed'
   }
 
-  #opened(): void {
+  #opened(serverProperties: FieldTable): void {
     if (this.#state !== 'opening') return
     this.#state = 'open'
-    this.#bindings.open(this.#link)
-    this.#requests.ask({ to: 'broker', message: (sequence) => ({ op: 'B', sequence }), ended: () => {} })
+    this.#wire.opened(serverProperties)
+    this.#bindings.open(this.#link, this.#wire)
+    this.#requests.ask({
+      to: 'broker',
+      message: (sequence) => ({ op: 'B', sequence }),
+      ended: (outcome) => {
+        if (outcome === 'timeout') this.#speakOther(this.#choice.isSilent(), 'it does not answer by QMF v2')
+      },
+    })
     this.#discovery.startRound(() => {
       this.#state = 'discovered'
       this.#polling.startRound(() => {
         this.#state = 'ready'
+        this.#choice.worked()
         this.#roundBegins(this.#clock.monotonicMs())
         this.#events.ready()
       })
@@ -227,8 +274,12 @@ export class Console {
   }
 
   #poll(nowMs: number): void {
-    if (nowMs - this.#tickedMs <= LATE_TICK_MS) this.#requests.tick(nowMs)
+    if (nowMs - this.#tickedMs <= LATE_TICK_MS) {
+      this.#requests.tick(nowMs)
+      for (const agent of this.#polling.removeSilent(nowMs)) this.#discovery.removeAgent(agent)
+    }
     this.#tickedMs = nowMs
+    if (this.#isClosed || this.#speakOther(this.#choice.tick(nowMs), 'it broadcasts by QMF v1 only')) return
     this.#polling.tick(nowMs)
     if (nowMs >= this.#roundDueMs) {
       this.#roundBegins(nowMs)
@@ -242,29 +293,44 @@ export class Console {
     this.#roundDueMs = nowMs + ROUND_INTERVAL_MS
   }
 
-  #delivered({ appId, routingKey, body }: AmqpDelivery): void {
+  *#lastly(end: () => void): Steps<void> {
+    yield
+    end()
+  }
+
+  *#delivered(delivery: AmqpDelivery): Steps<void> {
     this.#counters.transfers++
-    if (appId === 'qmf2') {
+    const received = this.#wire.receive(delivery)
+    if (received === undefined) {
       this.#counters.qmf2++
       return
     }
     const nowMs = this.#clock.monotonicMs()
-    const { messages, stopped } = decodeBody(body, this.#lookup)
-    this.#counters.messages += messages.length
-    for (const message of deletionsLast(messages)) {
-      if (this.#isClosed) return
-      this.#receive(message, routingKey, nowMs)
+    const { from, sign } = received
+    if (sign?.isHeartbeat) this.#choice.heard(sign.agent, nowMs)
+    if (sign?.run !== undefined && this.#polling.heard(sign.agent, sign.run, nowMs)) {
+      this.#discovery.addAgent(sign.agent)
     }
-    if (this.#isClosed) return
+    const messages = deletionsLast(received.messages)
+    let next = messages.next()
+    for (; next.done !== true; next = messages.next()) {
+      this.#counters.messages++
+      this.#receive(next.value, sign, nowMs)
+      yield
+      if (this.#isClosed) return
+    }
+    const stopped = next.value
     if (stopped !== undefined) {
       countStop(this.#counters, stopped)
-      if (stopped.reason === 'unknown-class' && stopped.key !== undefined) this.#discovery.addClass(stopped.key)
+      if (stopped.reason === 'unknown-class' && stopped.key !== undefined) {
+        this.#discovery.addClass(stopped.key, from, stopped.op === 'e' ? 'event' : 'table')
+      }
       if (stopped.op !== undefined) this.#requests.answerUnreadable(stopped.sequence ?? 0, stopped.op)
     }
     this.#flush()
   }
 
-  #receive(message: QmfMessage, routingKey: string, nowMs: number): void {
+  #receive(message: QmfMessage, sign: AgentSign | undefined, nowMs: number): void {
     switch (message.op) {
       case 'g':
         if (this.#requests.answer(message, nowMs)) {
@@ -284,8 +350,9 @@ export class Console {
         break
       }
       case 'h':
-        if (this.#polling.heartbeat(routingKey, message.time, nowMs) === BROKER_BANKS)
-          this.#events.heartbeat(message.time)
+        if (sign === undefined) break
+        this.#polling.heartbeat(sign.agent, message.time, nowMs)
+        if (sign.agent === this.#wire.broker) this.#events.heartbeat(message.time)
         break
       default:
         if (message.op === 'p' && message.sequence === 0) this.#discovery.packageIndicated(message.packageName)
@@ -299,18 +366,14 @@ export class Console {
     if (schema?.kind === 'table') this.#objects.receive(sample, schema)
   }
 
-  #learned(schema: Schema): void {
-    const className = classText(schema.key)
-    if (schema.kind === 'table') this.#classes.add(className)
-    this.#events.learned(schema)
-    if (schema.kind === 'table' && (this.#state === 'discovered' || this.#state === 'ready')) {
-      this.#polling.requestClass(className)
+  #offered(agent: string, { kind, key }: Schema): void {
+    if (kind !== 'table') return
+    const className = classText(key)
+    if (agent !== 'broker') this.#polling.offered(agent, className)
+    else {
+      this.#classes.add(className)
+      if (this.#state === 'discovered' || this.#state === 'ready') this.#polling.requestClass(className)
     }
-  }
-
-  #send(routingKey: string, body: Uint8Array): void {
-    const replyTo = { exchange: REPLY_EXCHANGE, routingKey: this.#bindings.replies }
-    this.#link.transfer({ exchange: MANAGEMENT_EXCHANGE, routingKey, replyTo, contentType: CONTENT_TYPE }, body)
   }
 
   #flush(): void {
@@ -321,80 +384,50 @@ export class Console {
   #closed(reason: string, refusal: AmqpRefusal | undefined): void {
     const className = refusal && !this.#isClosed ? this.#polling.refuse(refusal) : undefined
     if (className === undefined) {
-      this.#down(reason)
+      const isOther = refusal !== undefined && !this.#isClosed && this.#choice.refused(refusal)
+      if (!this.#speakOther(isOther, reason)) this.#down(reason)
       return
     }
     this.#counters.refusedClasses++
     this.#down(`its access control refuses queries of ${className}, which are left out from now on`, true)
   }
 
+  /** Ends the connection if the next one is to speak the other version. Returns whether it does. */
+  #speakOther(isChosen: boolean, why: string): boolean {
+    if (!isChosen) return false
+    this.#link.close()
+    const { version, isProgress } = this.#choice
+    this.#down(`${why}; the next connection speaks QMF v${version}`, isProgress)
+    return true
+  }
+
   #down(reason: string, isProgress = false): void {
     if (this.#isClosed) return
+    this.#choice.ended()
     this.#state = 'closed'
+    this.#arrived.length = 0
     this.#requests.close()
     this.#events.down(reason, isProgress)
   }
-}
-
-/** These are always bound: new classes, heartbeats, and new agents, whose objects nobody could want before. */
-const ALWAYS_BOUND = ['schema.#', 'console.heartbeat.#', `console.obj.*.*.${BROKER_PACKAGE}.agent`]
-/** If we do not keep up, the broker is to drop the oldest message instead of refusing new ones. */
-const RING = new Map([['qpid.policy_type', 'ring']])
-/** The limit for a binding key. A class with a longer one cannot be broadcast either. */
-const MAX_KEY_BYTES = 255
-
-/** The two queues of a console, one for answers and one for broadcasts, and their bindings. */
-class ConsoleBindings {
-  readonly replies: string
-  readonly topics: string
-  /** The binding keys of wanted classes and events. */
-  readonly #wanted = new Set<string>()
-  #link: AmqpLink | undefined
-
-  constructor(session: string) {
-    this.replies = `reply-${session}`
-    this.topics = `topic-${session}`
-  }
-
-  open(link: AmqpLink): void {
-    this.#link = link
-    link.declareQueue(this.replies)
-    link.declareQueue(this.topics, RING)
-    link.bind(this.replies, REPLY_EXCHANGE, this.replies)
-    const keys = [...this.#wanted].filter(isBindable)
-    for (const key of new Set([...ALWAYS_BOUND, ...keys])) link.bind(this.topics, MANAGEMENT_EXCHANGE, key)
-    link.subscribe(this.replies, 'rdest')
-    link.subscribe(this.topics, 'tdest')
-  }
-
-  /** Returns false if it changes nothing. */
-  want({ kind, key: { packageName, className } }: Schema, isWanted: boolean): boolean {
-    const key = `console.${kind === 'table' ? 'obj' : 'event'}.*.*.${packageName}.${className}`
-    if (this.#wanted.has(key) === isWanted) return false
-    if (isWanted) this.#wanted.add(key)
-    else this.#wanted.delete(key)
-    if (ALWAYS_BOUND.includes(key) || !isBindable(key)) return true
-    if (isWanted) this.#link?.bind(this.topics, MANAGEMENT_EXCHANGE, key)
-    else this.#link?.unbind(this.topics, MANAGEMENT_EXCHANGE, key)
-    return true
-  }
-}
-
-function isBindable(key: string): boolean {
-  return Buffer.byteLength(key) <= MAX_KEY_BYTES
 }
 
 /**
  * Puts the last statistics of a deleted object before its last properties, which end it: brokers send them in the other
  * order. All other messages keep their places.
  */
-export function deletionsLast(messages: readonly QmfMessage[]): readonly QmfMessage[] {
-  const ordered = [...messages]
-  for (let at = 1; at < ordered.length; at++) {
-    const [end, last] = [ordered[at - 1], ordered[at]]
-    if (end?.op !== 'c' || last?.op !== 'i' || end.header.deleted === 0n || end.header.id !== last.header.id) continue
-    ordered[at - 1] = last
-    ordered[at] = end
+export function* deletionsLast(messages: DecodeSteps): DecodeSteps {
+  /** Properties of a deleted object. */
+  let end: Extract<QmfMessage, { op: 'c' }> | undefined
+  for (;;) {
+    const { done, value } = messages.next()
+    if (end !== undefined && done !== true && value.op === 'i' && value.header.id === end.header.id) {
+      yield value
+      continue
+    }
+    if (end !== undefined) yield end
+    end = undefined
+    if (done === true) return value
+    if (value.op === 'c' && value.header.deleted !== 0n) end = value
+    else yield value
   }
-  return ordered
 }

@@ -9,18 +9,21 @@ import type {
   Properties,
   QmfValue,
   SchemaItem,
+  Statistics,
   TableSchema,
 } from '../../../protocol/qmf/types.ts'
-import type { ObjectSample, QmfCounters } from './console-events.ts'
+import { agentOf, BROKER_PACKAGE } from './addresses.ts'
+import type { ConsoleLimits, ObjectSample, QmfCounters } from './console-events.ts'
 import { classText } from './discovery.ts'
-import { banksOf } from './requests.ts'
-
-/** The package of qpidd; classes of the same name in other packages are something else. */
-export const BROKER_PACKAGE = 'org.apache.qpid.broker'
+import { heldBytes } from './values.ts'
 
 /** Events that name a connection but nothing that it has. */
 const connectionEvents = ['clientConnect', 'clientDisconnect', 'unsubscribe']
-const MAX_OWN_PARTS = 10_000
+/** Limits for the console's queues, session and connection, and for their bindings and subscriptions. */
+const MAX_OWN = 100
+const MAX_OWN_PARTS = 4_096
+/** The console's own objects have shorter ids than this; longer ones are not compared. */
+const MAX_OWN_ID = 1_024
 /**
  * Answers and broadcasts come through two queues, each in its order, so a sample that is older than the last one by
  * less than this is dropped. If it is older by more, the clock of the broker was set back.
@@ -40,6 +43,9 @@ interface KnownObject {
   mark: number
   /** The time of the latest sample. */
   sampled: bigint
+  /** What the values of the latest samples take. */
+  propertyBytes: number
+  statisticBytes: number
 }
 
 export interface OwnNames {
@@ -49,7 +55,7 @@ export interface OwnNames {
 
 export interface ObjectsOptions {
   readonly own: OwnNames
-  readonly limit: number
+  readonly limits: Pick<ConsoleLimits, 'objects' | 'objectBytes'>
   readonly counters: QmfCounters
   readonly sampled: (sample: ObjectSample, schema: TableSchema) => void
   readonly gone: (id: ObjectId) => void
@@ -61,7 +67,12 @@ export class KnownObjects {
   readonly own: OwnObjects
   readonly #options: ObjectsOptions
   readonly #objects = new Map<ObjectId, KnownObject>()
-  readonly #byClass = new Map<string, Set<ObjectId>>()
+  /** By agent and class. */
+  readonly #byAgent = new Map<string, Map<string, Set<ObjectId>>>()
+  /** The objects that belong to each owner. */
+  readonly #parts = new Map<ObjectId, Set<ObjectId>>()
+  /** What the values of all objects take. */
+  #bytes = 0
   /** Creation times by id, since an id may be given again. */
   readonly #deleted = new Map<ObjectId, bigint>()
   #mark = 0
@@ -83,14 +94,14 @@ export class KnownObjects {
 
   /** Whether an agent has objects of a class, as `classText` gives it. */
   has(agent: string, className: string): boolean {
-    return this.#byClass.has(`${agent} ${className}`)
+    return this.#byAgent.get(agent)?.has(className) === true
   }
 
   receive(sample: ObjectSample, schema: TableSchema): void {
     const { header, properties, statistics } = sample
     if (properties !== undefined) {
-      const { isOwn, hasLearned } = this.own.classify(header.id, schema, properties)
-      if (hasLearned) this.#removeOwn()
+      const { isOwn, learned } = this.own.classify(header.id, schema, properties)
+      for (const id of learned) this.#removeOwn(id)
       if (isOwn) return
     } else if (this.own.has(header.id)) return
     if (header.deleted !== 0n) {
@@ -98,40 +109,45 @@ export class KnownObjects {
       const isKnown = this.#objects.get(header.id)?.created === header.created
       if (isKnown && statistics !== undefined) this.#options.sampled(sample, schema)
       this.#delete(header)
-    } else if (this.#accept(header, schema, properties)) this.#options.sampled(sample, schema)
+    } else if (this.#accept(sample, schema)) this.#options.sampled(sample, schema)
   }
 
   /** Removes the objects of a class that an agent's answer did not contain; `mark` is that of the time it began. */
   removeMissing(agent: string, className: string, mark: number): void {
-    for (const id of [...(this.#byClass.get(`${agent} ${className}`) ?? [])]) {
+    for (const id of [...(this.#byAgent.get(agent)?.get(className) ?? [])]) {
       if ((this.#objects.get(id)?.mark ?? mark) <= mark) this.#remove(id)
     }
   }
 
   removeAgent(agent: string): void {
-    for (const [id, object] of [...this.#objects]) if (object.agent === agent) this.#remove(id)
+    for (const ids of [...(this.#byAgent.get(agent)?.values() ?? [])]) for (const id of [...ids]) this.#remove(id)
   }
 
   /** Returns false if the sample is not to be passed on. */
-  #accept(
-    { id, created, sampled, key }: ObjectHeader,
-    schema: TableSchema,
-    properties: Properties | undefined,
-  ): boolean {
-    const { counters, limit, unknown } = this.#options
-    const known = this.#objects.get(id)
+  #accept({ header, properties, statistics }: ObjectSample, schema: TableSchema): boolean {
+    const { id, created, sampled, key } = header
+    const { counters, limits, unknown } = this.#options
+    let known = this.#objects.get(id)
+    if (known !== undefined && created > known.created) {
+      // In v2 an object that was made again has the same id.
+      this.#remove(id)
+      known = undefined
+    }
     if (known !== undefined) {
       known.mark = ++this.#mark
       const isOld = sampled < known.sampled && sampled > known.sampled - MAX_REORDERED_NS
-      if (!isOld) known.sampled = sampled
-      return !isOld
+      if (isOld) return false
+      known.sampled = sampled
+      if (this.#hold(known, properties, statistics)) return true
+      this.#remove(id)
+      return false
     }
     if (this.#deleted.get(id) === created) return false
-    if (this.#objects.size >= limit) {
+    if (this.#objects.size >= limits.objects) {
       counters.objectsFull++
       return false
     }
-    const agent = banksOf(id)
+    const agent = agentOf(id)
     const className = classText(key)
     if (properties === undefined) {
       counters.unknownObjects++
@@ -139,9 +155,31 @@ export class KnownObjects {
       return false
     }
     const owners = ownersOf(schema, properties)
-    this.#objects.set(id, { agent, className, created, owners, mark: ++this.#mark, sampled })
-    const ids = this.#byClass.get(`${agent} ${className}`) ?? new Set()
-    this.#byClass.set(`${agent} ${className}`, ids.add(id))
+    const times = { created, mark: ++this.#mark, sampled }
+    const object: KnownObject = { agent, className, owners, ...times, propertyBytes: 0, statisticBytes: 0 }
+    if (!this.#hold(object, properties, statistics)) return false
+    this.#objects.set(id, object)
+    const classes = this.#byAgent.get(agent) ?? new Map<string, Set<ObjectId>>()
+    this.#byAgent.set(agent, classes)
+    addTo(classes, className, id)
+    for (const owner of owners) addTo(this.#parts, owner, id)
+    return true
+  }
+
+  /** Counts what the values of an object take, in place of those before. Returns false if there is no room for them. */
+  #hold(object: KnownObject, properties: Properties | undefined, statistics: Statistics | undefined): boolean {
+    const { propertyBytes, statisticBytes } = object
+    const next = {
+      propertyBytes: properties === undefined ? propertyBytes : heldBytes(properties),
+      statisticBytes: statistics === undefined ? statisticBytes : heldBytes(statistics),
+    }
+    const more = next.propertyBytes - propertyBytes + next.statisticBytes - statisticBytes
+    if (more > 0 && this.#bytes + more > this.#options.limits.objectBytes) {
+      this.#options.counters.bytesFull++
+      return false
+    }
+    this.#bytes += more
+    Object.assign(object, next)
     return true
   }
 
@@ -149,26 +187,37 @@ export class KnownObjects {
     this.#deleted.set(id, created)
     const [oldest] = this.#deleted.keys()
     if (this.#deleted.size > MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest)
-    this.#remove(id)
+    if ((this.#objects.get(id)?.created ?? 0n) <= created) this.#remove(id)
   }
 
-  /** Removes objects that turned out to be the console's own only after they were accepted. */
-  #removeOwn(): void {
-    for (const [id, { owners }] of [...this.#objects]) {
-      if (this.own.has(id) || owners.some((owner) => this.own.has(owner))) this.#remove(id)
-    }
+  /** Removes an object that turned out to be the console's own only after it was accepted, and what belongs to it. */
+  #removeOwn(id: ObjectId): void {
+    this.#remove(id)
+    for (const part of [...(this.#parts.get(id) ?? [])]) this.#remove(part)
   }
 
   #remove(id: ObjectId): void {
     const object = this.#objects.get(id)
     if (object === undefined) return
+    const { agent, className, owners, propertyBytes, statisticBytes } = object
     this.#objects.delete(id)
-    const place = `${object.agent} ${object.className}`
-    const ids = this.#byClass.get(place)
-    ids?.delete(id)
-    if (ids?.size === 0) this.#byClass.delete(place)
+    this.#bytes -= propertyBytes + statisticBytes
+    const classes = this.#byAgent.get(agent)
+    if (classes !== undefined) removeFrom(classes, className, id)
+    if (classes?.size === 0) this.#byAgent.delete(agent)
+    for (const owner of owners) removeFrom(this.#parts, owner, id)
     this.#options.gone(id)
   }
+}
+
+function addTo(sets: Map<string, Set<ObjectId>>, key: string, id: ObjectId): void {
+  sets.set(key, (sets.get(key) ?? new Set()).add(id))
+}
+
+function removeFrom(sets: Map<string, Set<ObjectId>>, key: string, id: ObjectId): void {
+  const ids = sets.get(key)
+  ids?.delete(id)
+  if (ids?.size === 0) sets.delete(key)
 }
 
 /**
@@ -193,49 +242,50 @@ export class OwnObjects {
     return this.#ids.has(id) || this.#parts.has(id)
   }
 
-  /** `hasLearned`: other objects turned out to be the console's own. */
+  /** `learned`: the objects that turned out to be the console's own, this one perhaps among them. */
   classify(
     id: ObjectId,
     schema: TableSchema,
     properties: Properties,
-  ): { readonly isOwn: boolean; readonly hasLearned: boolean } {
-    const known = this.#ids.size
+  ): { readonly isOwn: boolean; readonly learned: readonly ObjectId[] } {
     if (ownersOf(schema, properties).some((owner) => this.#ids.has(owner))) this.#addPart(id)
-    else if (this.#isOwn(id, schema, properties)) this.#ids.add(id)
-    return { isOwn: this.has(id), hasLearned: this.#ids.size > known }
+    if (schema.key.className === 'connection' && this.#ids.has(id)) {
+      this.#address = itemValue(schema.properties, properties, 'address')
+    }
+    const own = this.has(id) ? [] : this.#ownOf(id, schema, properties)
+    const learned = own.filter((one) => this.#learn(one))
+    return { isOwn: this.has(id), learned }
   }
 
-  isOwnEvent({ key, arguments: items }: EventSchema, values: readonly QmfValue[]): boolean {
+  isOwnEvent({ key, arguments: items }: EventSchema, values: Statistics): boolean {
     if (key.packageName !== BROKER_PACKAGE) return false
     if (this.#isOwnQueue(itemValue(items, values, 'qName'))) return true
     if (this.#address === undefined || !connectionEvents.includes(key.className)) return false
     return itemValue(items, values, 'rhost') === this.#address
   }
 
-  #isOwn(id: ObjectId, schema: TableSchema, properties: Properties): boolean {
-    if (schema.key.packageName !== BROKER_PACKAGE) return false
+  /** The console's own objects, as far as this one tells. */
+  #ownOf(id: ObjectId, schema: TableSchema, properties: Properties): readonly ObjectId[] {
+    if (schema.key.packageName !== BROKER_PACKAGE) return []
     const property = (name: string): QmfValue | undefined => itemValue(schema.properties, properties, name)
-    switch (schema.key.className) {
-      case 'queue':
-        return this.#isOwnQueue(property('name'))
-      case 'session': {
-        if (!this.#isOwnSession(property('name')) && !this.#isOwnSession(property('fullName'))) return false
-        const connection = property('connectionRef')
-        if (typeof connection === 'string') this.#ids.add(connection)
-        return true
-      }
-      case 'connection':
-        if (this.#ids.has(id)) this.#address = property('address')
-        return this.#ids.has(id)
-      default:
-        return false
-    }
+    if (schema.key.className === 'queue') return this.#isOwnQueue(property('name')) ? [id] : []
+    if (schema.key.className !== 'session') return []
+    if (!this.#isOwnSession(property('name')) && !this.#isOwnSession(property('fullName'))) return []
+    const connection = property('connectionRef')
+    return typeof connection === 'string' ? [id, connection] : [id]
+  }
+
+  /** Returns whether it is new. A connection has one of each; so beyond the limit something else has their names. */
+  #learn(id: ObjectId): boolean {
+    if (this.#ids.has(id) || this.#ids.size >= MAX_OWN || id.length > MAX_OWN_ID) return false
+    this.#ids.add(id)
+    return true
   }
 
   /** Bindings come and go with what is wanted, and without broadcasts their end is never reported. */
   #addPart(id: ObjectId): void {
     if (this.#parts.size >= MAX_OWN_PARTS) this.#parts.clear()
-    this.#parts.add(id)
+    if (id.length <= MAX_OWN_ID) this.#parts.add(id)
   }
 
   #isOwnQueue(name: QmfValue | undefined): boolean {

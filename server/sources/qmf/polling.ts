@@ -5,13 +5,13 @@
  */
 import type { AmqpRefusal } from '../../../protocol/amqp/session.ts'
 import type { ObjectHeader, TableSchema } from '../../../protocol/qmf/types.ts'
+import { addressOfBanks, agentOf, BROKER_PACKAGE } from './addresses.ts'
 import type { ConsoleLimits, ObjectSample, QmfCounters } from './console-events.ts'
 import { classText } from './discovery.ts'
-import { BROKER_PACKAGE, itemValue, type KnownObjects } from './objects.ts'
-import { banksOf, type QmfRequests } from './requests.ts'
+import { itemValue, type KnownObjects } from './objects.ts'
+import type { QmfRequests } from './requests.ts'
+import type { AgentRun } from './wire.ts'
 
-/** The broker's own banks. */
-export const BROKER_BANKS = '1.0'
 /** These classes come first: they tell the console's own objects from others, and reveal other agents. */
 const FIRST = ofBroker('session', 'queue', 'agent', 'connection')
 /** Often most objects are of these classes. They come last, so that only they are left out if there are too many. */
@@ -35,41 +35,63 @@ const MISSING_HEARTBEATS = 3
 const FIRST_SILENCE_MS = 30_000
 const MIN_SILENCE_MS = 10_000
 const MAX_SILENCE_MS = 600_000
+/** The limit for remembered classes that a broker refuses. */
+const MAX_REFUSED = 1_000
 
 /**
- * An agent of the broker; the broker itself is the one with agent bank 0. If heartbeats come, changes are broadcast too
- * and nothing has to be requested; qpidd broadcasts only if configured to.
+ * An agent of the broker, or the broker itself. If heartbeats come, changes are broadcast too and nothing has to be
+ * requested; qpidd broadcasts by v1 only if configured to.
  */
 class RemoteAgent {
-  /** `1.0` */
-  readonly banks: string
+  /** See `QmfWire`. */
+  readonly address: string
+  readonly isBroker: boolean
+  /** Of an agent that speaks v2 only; undefined for others. */
+  readonly run: AgentRun | undefined
+  /** The classes that it has: those of the broker, or those that it was asked for itself. */
+  readonly classes: ReadonlySet<string>
+  readonly offered = new Set<string>()
+  /** By class. */
+  readonly polled = new Map<string, PolledClass>()
   /** True after a request without an answer. */
   isSilent = false
-  /** False if it is known not to broadcast; qpidd sends heartbeats in that case too. */
-  publishes = true
+  /** False if it is known not to broadcast; qpidd sends heartbeats in that case too, and agents of v2 always do. */
+  publishes: boolean
   /** The time of the last heartbeat, in nanoseconds since 1970. Everything that had changed was broadcast before it. */
   broadcastUntil = 0n
   #lastMs = Number.NEGATIVE_INFINITY
-  #periodMs = FIRST_SILENCE_MS / MISSING_HEARTBEATS
+  #periodMs: number
 
-  constructor(banks: string) {
-    this.banks = banks
-  }
-
-  get isBroker(): boolean {
-    return this.banks.endsWith('.0')
+  constructor(address: string, { classes, isBroker = false, run }: AgentFacts) {
+    this.address = address
+    this.isBroker = isBroker
+    this.run = run
+    this.classes = classes ?? this.offered
+    this.publishes = run === undefined
+    this.#periodMs = run?.intervalMs ?? FIRST_SILENCE_MS / MISSING_HEARTBEATS
   }
 
   heartbeat(time: bigint, nowMs: number): void {
     this.broadcastUntil = time
-    if (this.#lastMs !== Number.NEGATIVE_INFINITY) this.#periodMs = nowMs - this.#lastMs
+    // Agents of v2 say how often they send one.
+    if (this.run === undefined && this.#lastMs !== Number.NEGATIVE_INFINITY) this.#periodMs = nowMs - this.#lastMs
     this.#lastMs = nowMs
   }
 
   isBroadcasting(nowMs: number): boolean {
-    const silenceMs = Math.min(Math.max(this.#periodMs * MISSING_HEARTBEATS, MIN_SILENCE_MS), MAX_SILENCE_MS)
-    return this.publishes && nowMs - this.#lastMs <= silenceMs
+    return this.publishes && this.isHeard(nowMs)
   }
+
+  isHeard(nowMs: number): boolean {
+    const silenceMs = Math.min(Math.max(this.#periodMs * MISSING_HEARTBEATS, MIN_SILENCE_MS), MAX_SILENCE_MS)
+    return nowMs - this.#lastMs <= silenceMs
+  }
+}
+
+interface AgentFacts {
+  readonly classes?: ReadonlySet<string>
+  readonly isBroker?: boolean
+  readonly run?: AgentRun
 }
 
 /** A class of an agent that was requested at least once. */
@@ -91,20 +113,23 @@ export interface PollingOptions {
   readonly intervalMs: number
   readonly limits: Pick<ConsoleLimits, 'agents'>
   readonly counters: QmfCounters
-  /** The classes that have objects. */
+  /** The classes of the broker that have objects. */
   readonly classes: ReadonlySet<string>
   /** The names of classes that the broker refuses to send, whatever their package: they are not requested. */
   readonly refused: Set<string>
   readonly nowMs: () => number
+  /** The address of the broker. */
+  readonly broker: string
 }
 
 export class Polling {
   readonly #options: PollingOptions
-  readonly #agents = new Map([[BROKER_BANKS, new RemoteAgent(BROKER_BANKS)]])
-  /** The banks of agents by the ids of the objects that represent them. */
+  readonly #broker: RemoteAgent
+  /** By address. */
+  readonly #agents = new Map<string, RemoteAgent>()
+  /** The addresses of agents by the ids of the objects that represent them. */
   readonly #agentObjects = new Map<string, string>()
   readonly #wanted = new Set<string>()
-  readonly #polled = new Map<string, PolledClass>()
   /** When the first round began; undefined before. */
   #startedMs: number | undefined
   #open = 0
@@ -112,14 +137,16 @@ export class Polling {
 
   constructor(options: PollingOptions) {
     this.#options = options
+    this.#broker = new RemoteAgent(options.broker, { classes: options.classes, isBroker: true })
+    this.#agents.set(options.broker, this.#broker)
   }
 
   /** A wanted class is requested now (but not before the first round) and at every interval. */
   want(className: string, isWanted: boolean): void {
     if (!isWanted) {
       this.#wanted.delete(className)
-      for (const banks of this.#agents.keys()) {
-        const polled = this.#polled.get(`${banks} ${className}`)
+      for (const agent of this.#agents.values()) {
+        const polled = agent.polled.get(className)
         if (polled !== undefined) Object.assign(polled, { isFollowed: false, isContested: false })
       }
     } else if (!this.#wanted.has(className)) {
@@ -128,19 +155,41 @@ export class Polling {
     }
   }
 
-  /** The routing key of a heartbeat names its agent; without a name it is the broker's. Returns the banks. */
-  heartbeat(routingKey: string, time: bigint, nowMs: number): string {
-    const banks = /^console\.heartbeat\.(\d+\.\d+)/.exec(routingKey)?.[1] ?? BROKER_BANKS
-    this.#agents.get(banks)?.heartbeat(time, nowMs)
-    return banks
+  heartbeat(address: string, time: bigint, nowMs: number): void {
+    this.#agents.get(address)?.heartbeat(time, nowMs)
+  }
+
+  /** An agent that speaks v2 only gave a sign of life. Returns whether it is new, or runs anew: its classes are unknown. */
+  heard(address: string, run: AgentRun, nowMs: number): boolean {
+    const known = this.#agents.get(address)
+    if (known !== undefined && known.run?.epoch === run.epoch) return false
+    if (known !== undefined && known.run === undefined) return false
+    this.#removeAgent(address)
+    const agent = this.#addAgent(address, { run })
+    agent?.heartbeat(0n, nowMs)
+    return agent !== undefined
+  }
+
+  /** The agent has a class, which is requested from now on. */
+  offered(address: string, className: string): void {
+    const agent = this.#agents.get(address)
+    if (agent?.run === undefined || agent.offered.has(className)) return
+    agent.offered.add(className)
+    this.#request(agent, className, this.#done !== undefined)
+  }
+
+  /** Removes the agents that speak v2 only and are silent, and returns their addresses. */
+  removeSilent(nowMs: number): readonly string[] {
+    const silent = [...this.#agents.values()].filter((agent) => agent.run !== undefined && !agent.isHeard(nowMs))
+    for (const { address } of silent) this.#removeAgent(address)
+    return silent.map(({ address }) => address)
   }
 
   /** False if the broker has sent no heartbeat for so long that it does not broadcast, and sends no events either. */
   mayBroadcast(nowMs: number): boolean {
-    const broker = this.#agents.get(BROKER_BANKS)
-    if (broker?.publishes === false) return false
+    if (!this.#broker.publishes) return false
     const isYoung = this.#startedMs === undefined || nowMs - this.#startedMs <= FIRST_SILENCE_MS
-    return isYoung || broker?.isBroadcasting(nowMs) === true
+    return isYoung || this.#broker.isBroadcasting(nowMs)
   }
 
   /**
@@ -149,8 +198,8 @@ export class Polling {
    * from now on.
    */
   compare({ id, key, sampled }: ObjectHeader, latest: bigint | undefined): void {
-    const agent = this.#agents.get(banksOf(id))
-    const polled = this.#polled.get(`${banksOf(id)} ${classText(key)}`)
+    const agent = this.#agents.get(agentOf(id))
+    const polled = agent?.polled.get(classText(key))
     if (agent === undefined || latest === undefined || polled?.isFollowed !== true) return
     if (sampled > latest && sampled < agent.broadcastUntil) polled.isContested = true
   }
@@ -162,8 +211,10 @@ export class Polling {
   refuse({ code, text }: AmqpRefusal): string | undefined {
     const { refused } = this.#options
     const className = code === UNAUTHORIZED ? REFUSED_QUERY.exec(text)?.[1] : undefined
-    if (className === undefined || refused.has(className)) return undefined
-    const isPending = [...this.#polled].some(([key, { isRequested }]) => isRequested && key.endsWith(`\0${className}`))
+    if (className === undefined || refused.has(className) || refused.size >= MAX_REFUSED) return undefined
+    const isPending = [...this.#agents.values()].some(({ polled }) => {
+      return [...polled].some(([name, { isRequested }]) => isRequested && name.endsWith(`\0${className}`))
+    })
     if (!isPending) return undefined
     refused.add(className)
     return className
@@ -178,9 +229,9 @@ export class Polling {
     const { nowMs, objects } = this.#options
     const isWanted = this.#wanted.has(className)
     return [...this.#agents.values()].flatMap((agent) => {
-      if (!agent.isBroker && (agent.isSilent || !objects.has(agent.banks, className))) return []
+      if (!agent.isBroker && (agent.isSilent || !objects.has(agent.address, className))) return []
       if (!isWanted && this.#isDue(agent, className, nowMs(), REFRESHED_MS)) this.#request(agent, className)
-      const polled = this.#polled.get(`${agent.banks} ${className}`)
+      const polled = agent.polled.get(className)
       return polled?.isRequested && !polled.isFollowed
         ? new Promise<void>((resolve) => polled.readers.push(resolve))
         : []
@@ -192,23 +243,22 @@ export class Polling {
     if (properties === undefined || key.packageName !== BROKER_PACKAGE) return
     if (key.className === 'broker') {
       const publishes = itemValue(items, properties, 'mgmtPublish')
-      const agent = this.#agents.get(banksOf(header.id))
+      const agent = this.#agents.get(agentOf(header.id))
       if (agent !== undefined && typeof publishes === 'boolean') agent.publishes = publishes
     } else if (key.className === 'agent') {
       const [brokerBank, agentBank] = ['brokerBank', 'agentBank'].map((bank) => itemValue(items, properties, bank))
       if (typeof brokerBank !== 'number' || typeof agentBank !== 'number') return
-      this.#agentObjects.set(header.id, `${brokerBank}.${agentBank}`)
-      this.#addAgent(`${brokerBank}.${agentBank}`)
+      const address = addressOfBanks(`${brokerBank}.${agentBank}`)
+      this.#agentObjects.set(header.id, address)
+      this.#addAgent(address, { classes: this.#options.classes })
     }
   }
 
   /** The object of this id is gone, and if it represented an agent the agent is gone too. */
   objectGone(id: string): void {
-    const banks = this.#agentObjects.get(id)
+    const address = this.#agentObjects.get(id)
     this.#agentObjects.delete(id)
-    if (banks === undefined || banks === BROKER_BANKS || !this.#agents.delete(banks)) return
-    for (const key of [...this.#polled.keys()]) if (key.startsWith(`${banks} `)) this.#polled.delete(key)
-    this.#options.objects.removeAgent(banks)
+    if (address !== undefined) this.#removeAgent(address)
   }
 
   requestClass(className: string): void {
@@ -216,10 +266,10 @@ export class Polling {
   }
 
   /** Requests a class of an agent that has an unknown object of it, as often as if the class were polled. */
-  requestUnknown(banks: string, className: string): void {
-    const { nowMs, classes, intervalMs } = this.#options
-    const agent = this.#agents.get(banks)
-    if (agent !== undefined && classes.has(className) && this.#isDue(agent, className, nowMs(), intervalMs)) {
+  requestUnknown(address: string, className: string): void {
+    const { nowMs, intervalMs } = this.#options
+    const agent = this.#agents.get(address)
+    if (agent?.classes.has(className) === true && this.#isDue(agent, className, nowMs(), intervalMs)) {
       this.#request(agent, className)
     }
   }
@@ -236,12 +286,10 @@ export class Polling {
       if (FIRST.includes(name)) return FIRST.indexOf(name)
       return LAST.includes(name) ? FIRST.length + 1 : FIRST.length
     }
-    const classes = [...this.#options.classes].sort((a, b) => rank(a) - rank(b))
     this.#open++
     for (const agent of [...this.#agents.values()]) {
-      const missing = classes.filter(
-        (name) => !this.#polled.has(`${agent.banks} ${name}`) || !this.#isPolled(agent, name),
-      )
+      const classes = [...agent.classes].sort((a, b) => rank(a) - rank(b))
+      const missing = classes.filter((name) => !agent.polled.has(name) || !this.#isPolled(agent, name))
       const requested = agent.isSilent && !agent.isBroker ? missing.slice(0, 1) : missing
       for (const name of requested) this.#request(agent, name, true)
     }
@@ -251,11 +299,13 @@ export class Polling {
   /** Call it about every second. */
   tick(nowMs: number): void {
     const { intervalMs } = this.#options
-    for (const polled of this.#polled.values()) if (nowMs >= polled.requestedMs + MAX_REFRESH_MS) answerReaders(polled)
     for (const agent of this.#agents.values()) {
+      for (const polled of agent.polled.values()) {
+        if (nowMs >= polled.requestedMs + MAX_REFRESH_MS) answerReaders(polled)
+      }
       const isBroadcasting = agent.isBroadcasting(nowMs)
       for (const className of this.#wanted) {
-        const isContested = this.#polled.get(`${agent.banks} ${className}`)?.isContested === true
+        const isContested = agent.polled.get(className)?.isContested === true
         const everyMs = isBroadcasting && !isContested ? TRUSTED_MS : intervalMs
         if (this.#isPolled(agent, className) && this.#isDue(agent, className, nowMs, everyMs)) {
           this.#request(agent, className)
@@ -264,25 +314,36 @@ export class Polling {
     }
   }
 
-  #addAgent(banks: string): void {
-    const { counters, limits, classes } = this.#options
-    if (this.#agents.has(banks)) return
+  /** Returns undefined if the agent is known, or there is no room for it. */
+  #addAgent(address: string, facts: AgentFacts): RemoteAgent | undefined {
+    const { counters, limits } = this.#options
+    if (this.#agents.has(address)) return undefined
     if (this.#agents.size >= limits.agents) {
       counters.agentsFull++
-      return
+      return undefined
     }
-    const agent = new RemoteAgent(banks)
-    this.#agents.set(banks, agent)
-    for (const className of classes) this.#request(agent, className, this.#done !== undefined)
+    const agent = new RemoteAgent(address, facts)
+    this.#agents.set(address, agent)
+    for (const className of agent.classes) this.#request(agent, className, this.#done !== undefined)
+    return agent
+  }
+
+  #removeAgent(address: string): void {
+    const agent = this.#agents.get(address)
+    if (agent === undefined || agent.isBroker) return
+    this.#agents.delete(address)
+    this.#options.requests.drop(address)
+    for (const polled of agent.polled.values()) answerReaders(polled)
+    this.#options.objects.removeAgent(address)
   }
 
   /** Whether the class is requested again and again because somebody wants it. */
   #isPolled(agent: RemoteAgent, className: string): boolean {
-    return this.#wanted.has(className) && (agent.isBroker || this.#options.objects.has(agent.banks, className))
+    return this.#wanted.has(className) && (agent.isBroker || this.#options.objects.has(agent.address, className))
   }
 
   #isDue(agent: RemoteAgent, className: string, nowMs: number, everyMs: number): boolean {
-    const polled = this.#polled.get(`${agent.banks} ${className}`)
+    const polled = agent.polled.get(className)
     return polled === undefined || nowMs >= polled.requestedMs + everyMs
   }
 
@@ -290,10 +351,9 @@ export class Polling {
     const { requests, objects, refused, nowMs } = this.#options
     const [packageName = '', name = ''] = className.split('\0')
     // The first round comes before everything else: it tells the console's own objects from others.
-    if (this.#startedMs === undefined || refused.has(name)) return
-    const key = `${agent.banks} ${className}`
-    const polled = this.#polled.get(key) ?? newPolled()
-    this.#polled.set(key, polled)
+    if (this.#startedMs === undefined || refused.has(name) || !agent.classes.has(className)) return
+    const polled = agent.polled.get(className) ?? newPolled()
+    agent.polled.set(className, polled)
     if (polled.isRequested) return
     polled.requestedMs = nowMs()
     const { mark } = objects
@@ -301,7 +361,7 @@ export class Polling {
     polled.isRequested = true
     if (isOfRound) this.#open++
     const refusal = requests.ask({
-      to: `agent.${agent.banks}`,
+      to: agent.address,
       message: (sequence) => {
         const query = new Map([
           ['_class', name],
@@ -312,7 +372,7 @@ export class Polling {
       ended: (outcome) => {
         polled.isRequested = false
         if (outcome === 'done') {
-          objects.removeMissing(agent.banks, className, mark)
+          objects.removeMissing(agent.address, className, mark)
           polled.isFollowed = isWanted && this.#wanted.has(className)
         }
         answerReaders(polled)

@@ -14,13 +14,15 @@ import {
   type Schema,
   type SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
+import { agentOf } from './addresses.ts'
 import { type CallResult, consoleLimits, type QmfCounters } from './console-events.ts'
+import type { QmfWire, WireRequest } from './wire.ts'
 
 /** `incomplete`: part of the answer could not be read; `refused`: an error; `closed`: the connection ended. */
 export type RequestOutcome = 'done' | 'incomplete' | 'refused' | 'timeout' | 'closed'
 
 export interface QmfRequest {
-  /** The routing key: `broker`, or `agent.<brokerBank>.<agentBank>`. */
+  /** `broker`, or the address of an agent: see `QmfWire`. */
   readonly to: string
   message(sequence: number): QmfMessage
   /** Called for every answer but z. */
@@ -45,7 +47,8 @@ export interface MethodCall {
 interface Pending {
   readonly request: QmfRequest
   readonly message: QmfMessage
-  readonly bytes: Uint8Array
+  /** Undefined until it is sent. */
+  encoded: WireRequest | undefined
   deadlineMs: number
   isIncomplete: boolean
 }
@@ -55,8 +58,8 @@ interface AddressQueue {
 }
 
 export interface RequestsOptions {
-  readonly encode: (message: QmfMessage) => Uint8Array
-  readonly send: (routingKey: string, body: Uint8Array) => void
+  readonly wire: Pick<QmfWire, 'encode'>
+  readonly send: (request: Pick<WireRequest, 'transfer' | 'body'>) => void
   readonly counters: QmfCounters
   readonly maxCalls?: number
 }
@@ -71,8 +74,8 @@ const answersTo: Partial<Record<QmfMessage['op'], string>> = { B: 'b', P: 'pz', 
 const partialAnswers = 'pqg'
 
 export class QmfRequests {
-  readonly #encode: (message: QmfMessage) => Uint8Array
-  readonly #send: (routingKey: string, body: Uint8Array) => void
+  readonly #wire: Pick<QmfWire, 'encode'>
+  readonly #send: RequestsOptions['send']
   readonly #counters: QmfCounters
   readonly #maxCalls: number
   readonly #queues = new Map<string, AddressQueue>()
@@ -81,32 +84,30 @@ export class QmfRequests {
   #calls = 0
   #sequence = 0
 
-  constructor({ encode, send, counters, maxCalls = consoleLimits.calls }: RequestsOptions) {
-    this.#encode = encode
+  constructor({ wire, send, counters, maxCalls = consoleLimits.calls }: RequestsOptions) {
+    this.#wire = wire
     this.#send = send
     this.#counters = counters
     this.#maxCalls = maxCalls
   }
 
   /**
-   * Queues a request for the next `flush`. Returns the reason, for people, if it cannot; `ended` is not called then.
+   * Queues a request for the next `flush`. Returns the reason, for people, if it cannot; `ended` is not called then. Only
+   * an urgent one is encoded at once, so that very many cost little before they are sent.
    */
   ask(request: QmfRequest): string | undefined {
-    // 0 is the sequence of unsolicited messages.
-    this.#sequence = (this.#sequence % 0xffff_ffff) + 1
-    const message = request.message(this.#sequence)
-    const bytes = this.#encoded(message)
-    if (typeof bytes === 'string') {
-      // The caller of a method is informed; all other messages consist of names that the broker itself gave.
-      if (!request.isUrgent) this.#counters.malformed++
-      return bytes
-    }
     if (this.#waiting >= MAX_WAITING && !request.isUrgent) {
       this.#counters.requestsFull++
       return 'too many requests are waiting to be sent'
     }
+    // 0 is the sequence of unsolicited messages.
+    this.#sequence = (this.#sequence % 0xffff_ffff) + 1
+    const message = request.message(this.#sequence)
+    const encoded = request.isUrgent ? this.#encoded(message, request.to) : undefined
+    // The caller of a method is informed.
+    if (typeof encoded === 'string') return encoded
     const { waiting } = this.#queueOf(request.to)
-    const pending: Pending = { request, message, bytes, deadlineMs: 0, isIncomplete: false }
+    const pending: Pending = { request, message, encoded, deadlineMs: 0, isIncomplete: false }
     if (request.isUrgent) waiting.unshift(pending)
     else waiting.push(pending)
     this.#waiting++
@@ -119,7 +120,7 @@ export class QmfRequests {
     return new Promise((resolve) => {
       let reply: CallResult = 'unreadable'
       const refusal = this.ask({
-        to: `agent.${banksOf(id)}`,
+        to: agentOf(id),
         isUrgent: true,
         timeoutMs,
         message: (sequence) => ({ op: 'M', sequence, id, key, method, arguments: values }),
@@ -145,19 +146,37 @@ export class QmfRequests {
   }
 
   flush(nowMs: number): void {
-    for (const [to, queue] of this.#queues) {
-      const sent: Pending[] = []
-      while (queue.waiting[0]?.request.isUrgent || queue.sent + sent.length < MAX_SENT) {
+    for (const [address, queue] of this.#queues) {
+      const sent: WireRequest[] = []
+      while (queue.waiting[0]?.request.isUrgent || queue.sent < MAX_SENT) {
         const pending = queue.waiting.shift()
         if (pending === undefined) break
         this.#waiting--
+        const encoded = pending.encoded ?? this.#encoded(pending.message, address)
+        if (typeof encoded === 'string') {
+          // It consists of names that the broker itself gave.
+          this.#counters.malformed++
+          pending.request.ended('refused')
+          continue
+        }
         this.#extend(pending, nowMs)
         this.#sent.set(pending.message.sequence, pending)
-        sent.push(pending)
+        queue.sent++
+        sent.push(encoded)
       }
-      queue.sent += sent.length
-      for (const body of bodiesOf(to, sent)) this.#send(to, body)
+      for (const request of joined(sent)) this.#send(request)
+      if (queue.sent === 0 && queue.waiting.length === 0) this.#queues.delete(address)
     }
+  }
+
+  /** Refuses the requests to an address that were not sent yet. */
+  drop(address: string): void {
+    const queue = this.#queues.get(address)
+    if (queue === undefined) return
+    const dropped = queue.waiting.splice(0)
+    this.#waiting -= dropped.length
+    if (queue.sent === 0) this.#queues.delete(address)
+    for (const { request } of dropped) request.ended('refused')
   }
 
   /** Returns false if the message answers no pending request. */
@@ -215,10 +234,18 @@ export class QmfRequests {
     pending.deadlineMs = nowMs + (pending.request.timeoutMs ?? REQUEST_TIMEOUT_MS)
   }
 
-  #encoded(message: QmfMessage): Uint8Array | string {
+  /** Why a call cannot be sent, for people; undefined if it can. */
+  problemOf({ id, key, method, arguments: values }: Omit<MethodCall, 'timeoutMs'>): string | undefined {
+    const message = { op: 'M', sequence: 0, id, key, method, arguments: values } as const
+    const encoded = this.#encoded(message, agentOf(id))
+    return typeof encoded === 'string' ? encoded : undefined
+  }
+
+  #encoded(message: QmfMessage, to: string): WireRequest | string {
     try {
-      const bytes = this.#encode(message)
-      return bytes.length > MAX_BODY_BYTES ? `${bytes.length} bytes, where a broker takes ${MAX_BODY_BYTES}` : bytes
+      const encoded = this.#wire.encode(message, to)
+      const { length } = encoded.body
+      return length > MAX_BODY_BYTES ? `a request of ${length} bytes, where a broker takes ${MAX_BODY_BYTES}` : encoded
     } catch (error) {
       if (error instanceof ProtocolError) return error.message
       throw error
@@ -239,19 +266,20 @@ export class QmfRequests {
   }
 }
 
-/** The banks of an object's agent: `1.0` of `0-0-1-0-2`. */
-export function banksOf(id: ObjectId): string {
-  const [, , brokerBank, agentBank] = id.split('-')
-  return `${brokerBank}.${agentBank}`
-}
-
-/**
- * A broker reads many requests from one body; other agents may not. A call stands alone: qpidd takes everything after
- * it for its arguments.
- */
-function bodiesOf(to: string, pending: readonly Pending[]): readonly Uint8Array[] {
-  const isBroker = to === 'broker' || to.endsWith('.0')
+/** Puts requests to one address into as few bodies as it can read. */
+function joined(encoded: readonly WireRequest[]): readonly Pick<WireRequest, 'transfer' | 'body'>[] {
   const packer = new BodyPacker()
-  const all = pending.map(({ bytes, message }) => (isBroker && message.op !== 'M' ? packer.add(bytes) : bytes))
-  return [...all, packer.rest()].filter((body) => body !== undefined)
+  const requests: Pick<WireRequest, 'transfer' | 'body'>[] = []
+  let joinable: WireRequest | undefined
+  const push = (body: Uint8Array | undefined): void => {
+    if (body !== undefined && joinable !== undefined) requests.push({ transfer: joinable.transfer, body })
+  }
+  for (const request of encoded) {
+    if (request.isJoinable) {
+      push(packer.add(request.body))
+      joinable = request
+    } else requests.push(request)
+  }
+  push(packer.rest())
+  return requests
 }

@@ -5,11 +5,15 @@
  */
 import type { Value } from '../../../protocol/monitor/value.ts'
 import { type ObjectId, type Properties, QmfType, type QmfValue, type SchemaItem } from '../../../protocol/qmf/types.ts'
+import { MAX_OBJECT_NAME } from '../../../protocol/qmf/v2/messages.ts'
 import type { LabelName, Labels, Measurement, Series, Subscription } from '../../metrics/metric.ts'
+import { agentOf, shownId } from './addresses.ts'
 import type { KnownTable, QmfField } from './catalogue.ts'
 import type { ObjectSample } from './console-events.ts'
-import { banksOf } from './requests.ts'
 import { isSame, toValue } from './values.ts'
+
+/** References in the name of an object lead to objects whose names have references, and so on, so far. */
+const MAX_REFERENCES = 4
 
 interface ObjectIdentity {
   readonly known: KnownTable
@@ -22,8 +26,8 @@ interface ObjectIdentity {
   readonly created: bigint
   /** When subscribers of an earlier object with this label were sent VOID, microseconds since 1970; 0 if they were not. */
   readonly endedAt: number
-  /** The label of another object of the broker; undefined if it is unknown. */
-  readonly labelOf: (id: ObjectId) => string | undefined
+  /** Another object of the broker; undefined if it is unknown. */
+  readonly other: (id: ObjectId) => QmfObject | undefined
 }
 interface TimedValues {
   readonly values: readonly (QmfValue | undefined)[]
@@ -39,17 +43,19 @@ export class QmfObject {
   readonly #created: bigint
   /** The latest time that was not the broker's, microseconds since 1970. */
   #endedAt: number
-  readonly #labelOf: (id: ObjectId) => string | undefined
+  readonly #other: (id: ObjectId) => QmfObject | undefined
   readonly #wanted: (isWanted: boolean) => void
   readonly #series = new Map<QmfField, ObjectSeries>()
   #properties: TimedValues | undefined
   #statistics: TimedValues | undefined
   /** The time of the statistics' sample, in the broker's time. */
   #sampled: bigint | undefined
+  /** Once it is known; index properties never change. */
+  #mapName: string | undefined
 
   /** `wanted` is called when a series of the object becomes wanted or unwanted. */
   constructor(
-    { known, id, label, broker, created, endedAt, labelOf }: ObjectIdentity,
+    { known, id, label, broker, created, endedAt, other }: ObjectIdentity,
     wanted: (isWanted: boolean) => void,
   ) {
     this.known = known
@@ -58,7 +64,7 @@ export class QmfObject {
     this.broker = broker
     this.#created = created
     this.#endedAt = endedAt
-    this.#labelOf = labelOf
+    this.#other = other
     this.#wanted = wanted
   }
 
@@ -69,6 +75,36 @@ export class QmfObject {
 
   get wantedSeries(): readonly ObjectSeries[] {
     return [...this.#series.values()]
+  }
+
+  /**
+   * The name that qpidd gives it in QMF v2: package, class and index properties, references as such names. Undefined if an
+   * object that it refers to is unknown.
+   */
+  mapName(depth = 0): string | undefined {
+    if (this.#mapName !== undefined) return this.#mapName
+    const { key, properties } = this.known.schema
+    const parts: string[] = []
+    for (const [at, { name, type, isIndex }] of properties.entries()) {
+      // There is only one vhost, so a broker leaves it out.
+      if (!isIndex || name === 'vhostRef') continue
+      const value = this.#properties?.values[at]
+      const isReference = type === QmfType.REFERENCE && typeof value === 'string'
+      const part = isReference ? depth < MAX_REFERENCES && this.#other(value)?.mapName(depth + 1) : String(value ?? '')
+      if (typeof part !== 'string') return undefined
+      parts.push(part)
+    }
+    const mapName = `${key.packageName}:${key.className}:${parts.join(',')}`
+    if (mapName.length > MAX_OBJECT_NAME) return undefined
+    this.#mapName = mapName
+    return mapName
+  }
+
+  /** Whether one of its names matches: its label, its object id, or its name in QMF v2. */
+  matches(matcher: (text: string) => boolean): boolean {
+    if (matcher(this.label) || matcher(shownId(this.id))) return true
+    const mapName = this.mapName()
+    return mapName !== undefined && matcher(mapName)
   }
 
   want(series: ObjectSeries, isWanted: boolean): void {
@@ -82,7 +118,7 @@ export class QmfObject {
     { known, id, created }: Pick<ObjectIdentity, 'known' | 'id' | 'created'>,
     properties: Properties,
   ): boolean {
-    if (known !== this.known || created <= this.#created || banksOf(id) !== banksOf(this.id)) return false
+    if (known !== this.known || created <= this.#created || agentOf(id) !== agentOf(this.id)) return false
     return known.schema.properties.every(({ isIndex }, at) => {
       return !isIndex || isSame(this.#properties?.values[at], properties[at])
     })
@@ -135,7 +171,7 @@ export class QmfObject {
 
   /** A reference becomes the name of the object, as the parameter `object` has it; the id, if the object is unknown. */
   #toValue({ type }: SchemaItem, value: QmfValue | undefined): Value {
-    const label = type === QmfType.REFERENCE && typeof value === 'string' ? this.#labelOf(value) : undefined
+    const label = type === QmfType.REFERENCE && typeof value === 'string' ? this.#other(value)?.label : undefined
     return toValue(type, label ?? value)
   }
 }
@@ -172,9 +208,8 @@ export class ObjectSeries implements Series {
   }
 
   matches(label: LabelName, matcher: (text: string) => boolean): boolean {
-    const { broker, label: name, id } = this.#object
-    if (label === 'broker') return matcher(broker)
-    return label === 'object' && (matcher(name) || matcher(id))
+    if (label === 'broker') return matcher(this.#object.broker)
+    return label === 'object' && this.#object.matches(matcher)
   }
 }
 

@@ -12,10 +12,11 @@ import type { QmfBroker } from './broker.ts'
 import { type BrokerHandlerFactory, BrokerLink, type BrokerLinkOptions } from './broker-link.ts'
 import { formatBroker, type QmfTable, type qmfSection } from './config.ts'
 import { Console } from './console.ts'
-import { consoleLimits } from './console-events.ts'
+import { consoleLimits, objectLimits } from './console-events.ts'
 import { QmfControls } from './controls/controls.ts'
 import { SchemaCache } from './discovery.ts'
 import { QmfSensor } from './sensor.ts'
+import { VersionChoice } from './version-choice.ts'
 
 export const qmf: Source<typeof qmfSection> = {
   open(context, tables) {
@@ -103,6 +104,7 @@ function consoleFactory(
   const broker = sensor.broker(table.name) as QmfBroker
   const cache = new SchemaCache()
   const refusedClasses = new Set<string>()
+  const choice = new VersionChoice(table.version)
   return {
     messages: { ready: 'broker connected', lost: 'broker not connected' },
     session: `${prefix}-console`,
@@ -112,10 +114,11 @@ function consoleFactory(
       broker.state = `connected to ${formatBroker(table)}, learning its classes and objects`
       const console = new Console({
         session,
+        choice,
         intervalMs: table.intervalMs,
         cache,
         refusedClasses,
-        limits: { ...consoleLimits, objects: table.maxObjects },
+        limits: { ...consoleLimits, ...objectLimits(table.maxObjects) },
         counters: sensor.counters,
         clock,
         connect,
@@ -123,7 +126,7 @@ function consoleFactory(
           learned: (schema) => broker.learned(schema),
           ready: () => {
             ready()
-            broker.state = `connected to ${formatBroker(table)}`
+            broker.state = `connected to ${formatBroker(table)} by QMF v${choice.version}`
             broker.ready()
           },
           object: (sample) => broker.object(sample),

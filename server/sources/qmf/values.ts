@@ -72,6 +72,23 @@ export function eventValue(schema: EventSchema, { severity, arguments: values }:
   return { type: BasicType.REC, value: fields }
 }
 
+/** About as many bytes as values take in memory. */
+export function heldBytes(values: readonly (QmfValue | undefined)[]): number {
+  let bytes = 32
+  for (const value of values) bytes += 8 + (typeof value === 'number' ? 16 : bytesOf(value))
+  return bytes
+}
+
+function bytesOf(value: QmfValue | FieldValue | undefined): number {
+  if (typeof value === 'string') return 24 + 2 * value.length
+  if (typeof value !== 'object' || value === null) return 24
+  if (value instanceof Uint8Array) return 100 + value.length
+  if (Array.isArray(value)) return heldBytes(value)
+  let bytes = 200
+  for (const [key, one] of value as FieldTable) bytes += 48 + 2 * key.length + bytesOf(one)
+  return bytes
+}
+
 /** Whether two values of one type are the same. */
 export function isSame(one: QmfValue | undefined, other: QmfValue | undefined): boolean {
   if (Object.is(one, other)) return true

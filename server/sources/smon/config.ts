@@ -17,7 +17,7 @@ const type = z
     max_sources: key(
       integer(1, 100_000),
       1_000n,
-      'The largest number of sources: open streams and senders of datagrams.',
+      'The largest number of open streams and senders of datagrams together.',
     ),
     max_tokens: key(integer(1, 1_000_000), 10_000n, 'The largest number of tokens that one stream may define.'),
     max_metrics: key(integer(1, 16_777_216), 100_000n, 'The largest number of metrics of all sources together.'),

@@ -8,25 +8,35 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { SmonLimits } from '../../../protocol/smon/decode.ts'
 import { formatAddress } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { Steps } from '../../core/fair-work.ts'
 import { Catalogue } from '../../metrics/catalogue.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Measurement, Parameter, Series } from '../../metrics/metric.ts'
 import type { TenantFeed } from '../by-tenant.ts'
 import type { StreamTaker } from '../io/pacer.ts'
 import { ReceivingSensor, type SourceReport } from '../receiving-sensor.ts'
+import { SmonBudget } from './budget.ts'
 import type { SmonSection } from './config.ts'
 import { SMON_PREFIX, type SmonReceiver, SmonSeries, SmonSource, SmonStream } from './stream.ts'
 
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'died'>
+export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'died' | 'run'>
 
 /** A sender of datagrams is removed after this silence: four times the usual minute, as in gmetric. */
 const DATAGRAM_SOURCE_MS = 240_000
 const MAX_STRING_BYTES = 65_536
 /** The limit for the names and texts of one stream together. */
 const MAX_STREAM_BYTES = 1 << 20
+/** The limit for the names and texts of the tokens of all streams together. */
+const MAX_TOKEN_BYTES = 64 << 20
+/** The limit for last values that are text: those of all metrics, and those of one source. */
+const MAX_TEXT_BYTES = 64 << 20
+const MAX_SOURCE_TEXT_BYTES = 16 << 20
+/** For each metric that there may be, the tokens and the indexes that all streams together may have. */
+const TOKENS_A_METRIC = 2
+const INDEXES_A_METRIC = 2
 const MAX_INDEX_DEPTH = 16
 /** The limit for a metric name [MON 1]. A name that exceeds it with the prefix `smon.` is ignored, and its stream stays valid. */
 const MAX_NAME_BYTES = 1_024
@@ -59,14 +69,24 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     refusedSource: 0,
     sourcesFull: 0,
     metricsFull: 0,
+    tokensFull: 0,
+    tokenBytesFull: 0,
+    textBytesFull: 0,
+    indexesFull: 0,
     overQuota: 0,
   }
+  readonly indexes: SmonBudget
   readonly #hub: SmonHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #config: SmonConfig
   readonly #limits: SmonLimits
   readonly #sources = new Map<string, SmonSource>()
   readonly #streams = new Set<SmonStream>()
+  readonly #tokens: SmonBudget
+  readonly #tokenBytes: SmonBudget
+  readonly #textBytes: SmonBudget
+  /** The number of sources that send datagrams. */
+  #datagramSources = 0
   #lastError = ''
 
   constructor(
@@ -81,12 +101,19 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     this.#config = config
     this.#hub = hub
     this.#clock = clock
+    const { counters } = this
+    const { maxTokens, maxMetrics } = config
+    this.#tokens = new SmonBudget(Math.max(maxTokens, TOKENS_A_METRIC * maxMetrics), () => counters.tokensFull++)
+    this.#tokenBytes = new SmonBudget(MAX_TOKEN_BYTES, () => counters.tokenBytesFull++)
+    this.#textBytes = new SmonBudget(MAX_TEXT_BYTES, () => counters.textBytesFull++)
+    this.indexes = new SmonBudget(INDEXES_A_METRIC * maxMetrics, () => counters.indexesFull++)
     this.#limits = {
-      maxTokens: config.maxTokens,
+      maxTokens,
       maxNameBytes: MAX_NAME_BYTES,
       maxStringBytes: MAX_STRING_BYTES,
       maxBytes: MAX_STREAM_BYTES,
       maxIndexDepth: MAX_INDEX_DEPTH,
+      shared: { tokens: this.#tokens, bytes: this.#tokenBytes },
     }
   }
 
@@ -97,11 +124,11 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
 
   /** Opens a connection from an address; returns undefined if it is refused, which is counted. Never throws, whatever the bytes. */
   open(address: string, port: number): StreamTaker | undefined {
-    const source = this.#source(address, port)
-    if (source === undefined) return undefined
-    source.streams++
+    const name = this.#nameIfAllowed(address, port)
+    if (name === undefined || !this.#hasPlace()) return undefined
+    const source = this.#source(name)
     this.counters.streams++
-    const stream = new SmonStream(source, this, this.#limits)
+    const stream = this.#stream(source)
     this.#streams.add(stream)
     return {
       push: (bytes) => stream.push(bytes, this.#clock.microseconds()),
@@ -109,19 +136,34 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     }
   }
 
-  /** Takes a datagram, which is a complete stream. */
-  datagram(bytes: Uint8Array, address: string, port: number): void {
+  /** Takes a datagram, which is a complete stream: at once if it asks for little, as most do, or else the rest in steps. */
+  datagram(bytes: Uint8Array, address: string, port: number): Steps<void> | undefined {
     this.counters.datagrams++
-    const source = this.#source(address, port)
-    if (source === undefined) return
+    const name = this.#nameIfAllowed(address, port)
+    if (name === undefined) return undefined
+    const isKnown = this.#sources.get(name)?.datagramMs !== undefined
+    if (!isKnown && !this.#hasPlace()) return undefined
+    if (!isKnown) this.#datagramSources++
+    const source = this.#source(name)
     source.datagramMs = this.#clock.monotonicMs()
     if (this.meter.waitMs > 0) {
       this.counters.overQuota++
-      return
+      return undefined
     }
-    const stream = new SmonStream(source, this, this.#limits)
-    stream.push(bytes, this.#clock.microseconds())
-    this.#count(stream)
+    const steps = this.#take(bytes, this.#stream(source))
+    return steps.next().done === true ? undefined : steps
+  }
+
+  *#take(datagram: Uint8Array, stream: SmonStream): Steps<void> {
+    const time = this.#clock.microseconds()
+    try {
+      for (let taken = stream.push(datagram, time); taken < datagram.length; ) {
+        yield
+        taken += stream.push(datagram.subarray(taken), time)
+      }
+    } finally {
+      this.#ended(stream)
+    }
   }
 
   /** Removes senders of datagrams that were silent for too long; call this about once a second. */
@@ -130,6 +172,7 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     for (const source of this.#sources.values()) {
       if (source.datagramMs === undefined || now - source.datagramMs <= DATAGRAM_SOURCE_MS) continue
       source.datagramMs = undefined
+      this.#datagramSources--
       this.#leave(source)
     }
   }
@@ -145,6 +188,10 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
         openStreams: this.#streams.size,
         sources: this.#sources.size,
         metrics: this.seriesCount,
+        tokens: this.#tokens.used,
+        tokenBytes: this.#tokenBytes.used,
+        textBytes: this.#textBytes.used,
+        indexes: this.indexes.used,
       },
     }
   }
@@ -159,10 +206,10 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     this.catalogue.update(series, { type, unit: undefined, description: undefined })
   }
 
-  received(series: SmonSeries): void {
+  received(series: SmonSeries, tail: Uint8Array, time: number): void {
     this.counters.values++
     this.meter.take()
-    this.#hub.emitEncoded(series, series.tail, series.time)
+    this.#hub.emitEncoded(series, tail, time)
   }
 
   invalid(source: SmonSource, error: ProtocolError): void {
@@ -170,20 +217,27 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     this.#lastError = `last error: ${source.name}: ${error.message}`
   }
 
-  #source(from: string, port: number): SmonSource | undefined {
+  #nameIfAllowed(from: string, port: number): string | undefined {
     const { address, allowed } = this.senders.check(from)
     if (!allowed) {
       this.counters.refusedSource++
       return undefined
     }
-    const name = this.#nameOf(address, port)
+    return this.#nameOf(address, port)
+  }
+
+  /** Whether there may be one more stream or sender of datagrams; counts it if not. */
+  #hasPlace(): boolean {
+    if (this.#streams.size + this.#datagramSources < this.#config.maxSources) return true
+    this.counters.sourcesFull++
+    return false
+  }
+
+  #source(name: string): SmonSource {
     const known = this.#sources.get(name)
     if (known !== undefined) return known
-    if (this.#sources.size >= this.#config.maxSources) {
-      this.counters.sourcesFull++
-      return undefined
-    }
-    const source = new SmonSource(name)
+    const texts = new SmonBudget(MAX_SOURCE_TEXT_BYTES, () => this.counters.textBytesFull++, this.#textBytes)
+    const source = new SmonSource(name, texts)
     this.#sources.set(name, source)
     return source
   }
@@ -196,20 +250,35 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
 
   #close(stream: SmonStream): void {
     if (!this.#streams.delete(stream)) return
-    this.#count(stream)
+    this.#ended(stream)
+  }
+
+  #stream(source: SmonSource): SmonStream {
+    source.streams++
+    return new SmonStream(source, this, this.#limits)
+  }
+
+  #ended(stream: SmonStream): void {
+    this.counters.skippedBytes += stream.skipped
+    if (stream.valid && !stream.complete) this.counters.cutOff++
+    stream.end()
     stream.source.streams--
     this.#leave(stream.source)
   }
 
-  /** Adds the counters of a stream that has ended to those of the sensor. */
-  #count(stream: SmonStream): void {
-    this.counters.skippedBytes += stream.skipped
-    if (stream.valid && !stream.complete) this.counters.cutOff++
+  /** Ends the series of a source that is not used any more. */
+  #leave(source: SmonSource): void {
+    if (source.isUsed || source.isEnding) return
+    source.isEnding = true
+    this.#hub.run(this, this.#end(source))
   }
 
-  #leave(source: SmonSource): void {
-    if (source.streams > 0 || source.datagramMs !== undefined) return
-    this.#sources.delete(source.name)
-    for (const series of source.series()) this.died(series)
+  /** If the source is used again meanwhile, the series that are left live on, as if it had been used all the time. */
+  *#end(source: SmonSource): Steps<void> {
+    for (const series of source.end()) {
+      this.died(series)
+      yield
+    }
+    if (!source.isUsed) this.#sources.delete(source.name)
   }
 }

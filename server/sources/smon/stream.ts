@@ -11,9 +11,20 @@ import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/s
 import type { SmonToken } from '../../../protocol/smon/stream-state.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../metrics/catalogue.ts'
 import type { LabelName, Labels, Subscription } from '../../metrics/metric.ts'
+import type { SmonBudget } from './budget.ts'
 
 const { UINT64, STRING } = BasicType
 const UINT64_BYTES = 12
+
+/**
+ * The work that is done at once, about a millisecond: a value counts 1, and 1 for each subscription to it. What costs more
+ * counts more, because a sender chooses what its bytes ask for: two of them may be a text of 64 KiB.
+ */
+const WORK_AT_ONCE = 2_048
+/** The bytes of a text that cost as much as a value. */
+const TEXT_BYTES_A_VALUE = 256
+/** The work of a definition, of a value whose series is searched for, or created, by name, and of an error. */
+const WORK_BY_NAME = 64
 
 /**
  * A metric of a source, optionally with an index. Its last value is kept as it is sent (basic type and value in XDR), so that
@@ -28,21 +39,20 @@ export class SmonSeries implements CataloguedSeries {
   time = 0
   /** The last value: basic type and value. Valid until the next one. */
   tail = new Uint8Array(UINT64_BYTES)
+  readonly #texts: SmonBudget
   #view = new DataView(this.tail.buffer)
+  /** The bytes of `tail` if it is that of a text, which are taken of the budget; 0 if it is that of a number. */
+  #textBytes = 0
 
-  /** `index` has numbers separated by commas, or is '' for none. */
-  constructor(name: string, source: string, index: string) {
+  /** `index` has numbers separated by commas, or is '' for none. `texts` has the bytes of last values that are text. */
+  constructor(name: string, source: string, index: string, texts: SmonBudget) {
     this.name = name
     this.labels = { name, source, index }
-  }
-
-  /** Whether the last value is text; only then may its tail have any length. */
-  get isText(): boolean {
-    return this.#view.getUint32(0) === STRING
+    this.#texts = texts
   }
 
   number(value: number | bigint, time: number): void {
-    if (this.isText) this.#resize(UINT64_BYTES)
+    if (this.#textBytes > 0) this.forget()
     const view = this.#view
     view.setUint32(0, UINT64)
     if (typeof value === 'bigint') {
@@ -55,15 +65,28 @@ export class SmonSeries implements CataloguedSeries {
     this.time = time
   }
 
-  text(bytes: Uint8Array, time: number): void {
-    const padded = (bytes.length + 3) & ~3
-    if (this.tail.length !== 8 + padded) this.#resize(8 + padded)
-    const { tail } = this
-    this.#view.setUint32(0, STRING)
-    this.#view.setUint32(4, bytes.length)
-    tail.set(bytes, 8)
-    tail.fill(0, 8 + bytes.length)
+  /** Returns the value as it is sent. It is not kept if the budget is not sufficient: then there is no last value. */
+  text(bytes: Uint8Array, time: number): Uint8Array {
+    const length = 8 + ((bytes.length + 3) & ~3)
+    if (length !== this.#textBytes && !this.#texts.take(length - this.#textBytes)) {
+      this.forget()
+      const tail = new Uint8Array(length)
+      writeText(tail, new DataView(tail.buffer), bytes)
+      return tail
+    }
+    this.#textBytes = length
+    if (this.tail.length !== length) this.#resize(length)
+    writeText(this.tail, this.#view, bytes)
     this.time = time
+    return this.tail
+  }
+
+  /** Forgets the last value, and gives back what it took. */
+  forget(): void {
+    this.#texts.take(-this.#textBytes)
+    this.#textBytes = 0
+    this.time = 0
+    if (this.tail.length !== UINT64_BYTES) this.#resize(UINT64_BYTES)
   }
 
   value(): Value {
@@ -81,20 +104,37 @@ export class SmonSeries implements CataloguedSeries {
   }
 }
 
+function writeText(tail: Uint8Array, view: DataView, bytes: Uint8Array): void {
+  view.setUint32(0, STRING)
+  view.setUint32(4, bytes.length)
+  tail.set(bytes, 8)
+  tail.fill(0, 8 + bytes.length)
+}
+
 /**
  * A source of smon streams and its series. It exists while one of its streams is open or, if it sends datagrams, for some
  * minutes after the last one. Its series survive a resynchronisation, after which they are found by name.
  */
 export class SmonSource {
   readonly name: string
-  /** Open streams. */
+  /** Open streams, and datagrams under way. */
   streams = 0
   /** When its last datagram came, monotonic ms; undefined if it sends none. */
   datagramMs: number | undefined
+  /** Whether its series are being removed, because it is not used any more. */
+  isEnding = false
+  readonly #texts: SmonBudget
   readonly #series = new Map<string, SmonSeries>()
 
-  constructor(name: string) {
+  /** `texts` has the bytes of last values that are text. */
+  constructor(name: string, texts: SmonBudget) {
     this.name = name
+    this.#texts = texts
+  }
+
+  /** Whether it has an open stream, or sends datagrams. */
+  get isUsed(): boolean {
+    return this.streams > 0 || this.datagramMs !== undefined
   }
 
   find(name: string, index: string): SmonSeries | undefined {
@@ -102,13 +142,23 @@ export class SmonSource {
   }
 
   add(name: string, index: string): SmonSeries {
-    const series = new SmonSeries(name, this.name, index)
+    const series = new SmonSeries(name, this.name, index, this.#texts)
     this.#series.set(keyOf(name, index), series)
     return series
   }
 
-  series(): Iterable<SmonSeries> {
-    return this.#series.values()
+  /** Takes its series out, one after the other, as long as it is not used. */
+  *end(): Generator<SmonSeries, void, void> {
+    try {
+      for (const [key, series] of this.#series) {
+        if (this.isUsed) return
+        this.#series.delete(key)
+        series.forget()
+        yield series
+      }
+    } finally {
+      this.isEnding = false
+    }
   }
 }
 
@@ -120,7 +170,7 @@ function keyOf(name: string, index: string): string {
 /** The series of a token under one index, and those under longer indexes. */
 interface Node {
   series: SmonSeries | undefined
-  readonly longer: Map<number, Node>
+  longer: Map<number, Node> | undefined
 }
 
 /** A defined token; `name` is undefined if it cannot be the name of a metric. */
@@ -135,7 +185,10 @@ export interface SmonReceiver {
   born(series: SmonSeries): void
   /** A series has got a value of another type than before. */
   typed(series: SmonSeries, type: BasicType): void
-  received(series: SmonSeries): void
+  /** A series has got a value; `tail` has its basic type and the value. */
+  received(series: SmonSeries, tail: Uint8Array, time: number): void
+  /** For the indexes that streams keep. */
+  readonly indexes: SmonBudget
   readonly counters: { badName: number; invalid: number; resets: number }
   invalid(source: SmonSource, error: ProtocolError): void
 }
@@ -149,7 +202,11 @@ export class SmonStream implements SmonSink {
   readonly #decoder: SmonDecoder
   /** By token number. */
   #tokens: (DefinedToken | undefined)[] = []
+  /** The number of indexes in the trees of the tokens. */
+  #indexes = 0
   #time = 0
+  /** What may still be done of WORK_AT_ONCE. */
+  #workLeft = 0
 
   constructor(source: SmonSource, receiver: SmonReceiver, limits: SmonLimits) {
     this.source = source
@@ -171,47 +228,74 @@ export class SmonStream implements SmonSink {
     return this.#decoder.complete
   }
 
-  /** Takes the next bytes; `time` is that of their values, in microseconds since 1970. Never throws, whatever the bytes. */
-  push(bytes: Uint8Array, time: number): void {
+  /**
+   * Takes the next bytes, as many as it can in about a millisecond; returns how many. `time` is that of their values, in
+   * microseconds since 1970. Never throws, whatever the bytes.
+   */
+  push(bytes: Uint8Array, time: number): number {
     this.#time = time
-    this.#decoder.decode(bytes)
+    this.#workLeft = WORK_AT_ONCE
+    return this.#decoder.decode(bytes)
+  }
+
+  /** The stream has ended: gives back what it holds. */
+  end(): void {
+    this.#decoder.reset()
+    this.#forget()
   }
 
   defined({ number, name }: SmonToken): void {
-    this.#tokens[number] = { name: metricName(name), series: undefined, longer: new Map() }
+    this.#spend(WORK_BY_NAME)
+    this.#tokens[number] = { name: metricName(name), series: undefined, longer: undefined }
   }
 
   number(token: SmonToken, index: readonly number[], value: number | bigint): void {
     const series = this.#series(token, index)
     if (series === undefined) return
     series.number(value, this.#time)
-    this.#receiver.received(series)
+    this.#receiver.received(series, series.tail, this.#time)
+    this.#spend(1 + series.subscriptions.length)
   }
 
   text(token: SmonToken, index: readonly number[], value: Uint8Array): void {
     const series = this.#series(token, index)
     if (series === undefined) return
-    series.text(value, this.#time)
-    this.#receiver.received(series)
+    this.#receiver.received(series, series.text(value, this.#time), this.#time)
+    this.#spend((1 + series.subscriptions.length) * (1 + value.length / TEXT_BYTES_A_VALUE))
   }
 
   reset(): void {
-    this.#tokens = []
+    this.#spend(WORK_BY_NAME)
+    this.#forget()
     this.#receiver.counters.resets++
   }
 
   invalid(error: ProtocolError): void {
+    this.#spend(WORK_BY_NAME)
+    this.#forget()
     this.#receiver.invalid(this.source, error)
+  }
+
+  #forget(): void {
+    this.#tokens = []
+    this.#receiver.indexes.take(-this.#indexes)
+    this.#indexes = 0
+  }
+
+  #spend(work: number): void {
+    this.#workLeft -= work
+    if (this.#workLeft <= 0) this.#decoder.pause()
   }
 
   #series(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
     let node: Node | undefined = this.#tokens[token.number]
-    for (let depth = 0; depth < index.length && node !== undefined; depth++) node = node.longer.get(index[depth]!)
+    for (let depth = 0; depth < index.length && node !== undefined; depth++) node = node.longer?.get(index[depth]!)
     return node?.series ?? this.#findOrCreate(token, index)
   }
 
-  /** Finds or creates the series, for the first value of a token under an index or while there is no room for the series. */
+  /** Finds or creates the series, for the first value of a token under an index or while there is no room for series or index. */
   #findOrCreate(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
+    this.#spend(WORK_BY_NAME)
     const known = this.#tokens[token.number]
     const receiver = this.#receiver
     if (known?.name === undefined) {
@@ -226,14 +310,26 @@ export class SmonStream implements SmonSink {
       receiver.born(series)
     }
     receiver.typed(series, token.type === 'u' ? BasicType.UINT64 : BasicType.STRING)
-    let node: Node = known
+    const node = this.#grow(known, index)
+    if (node !== undefined) node.series = series
+    return series
+  }
+
+  /** The node of an index in the tree of a token; undefined if there is no room for it. */
+  #grow(token: DefinedToken, index: readonly number[]): Node | undefined {
+    let node: Node = token
     for (const number of index) {
-      const longer = node.longer.get(number) ?? { series: undefined, longer: new Map() }
-      node.longer.set(number, longer)
+      let longer = node.longer?.get(number)
+      if (longer === undefined) {
+        if (!this.#receiver.indexes.take(1)) return undefined
+        this.#indexes++
+        longer = { series: undefined, longer: undefined }
+        node.longer ??= new Map()
+        node.longer.set(number, longer)
+      }
       node = longer
     }
-    node.series = series
-    return series
+    return node
   }
 }
 

@@ -1,4 +1,4 @@
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, exportPKCS8, exportSPKI, generateKeyPair } from 'jose'
 import { expect, test } from 'vitest'
 import { AuthError } from '../../../auth/errors.ts'
@@ -69,6 +69,11 @@ test('a PEM file is one public key or certificate', async () => {
   expect(read(pem).find('ES384', undefined)?.id).toBe(await calculateJwkThumbprint(await exportJWK(p384!.publicKey)))
   expect(refusal(pem + pem)).toMatch(/one public key or certificate; several keys need a JWKS file/)
   expect(refusal(pem.replace(/\n.+\n/, '\nAAAA\n'))).toMatch(/cannot be read as a public key/)
+})
+
+test.each(['brainpoolP256r1', 'secp224r1', 'secp256k1'])('a PEM key of the curve %s is refused', (namedCurve) => {
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve })
+  expect(refusal(publicKey.export({ type: 'spki', format: 'pem' }) as string)).toMatch(/its type is none of RSA, P-256/)
 })
 
 test('secrets are not taken, and not repeated in the message', async () => {

@@ -22,4 +22,7 @@ export const cases: Readonly<Record<string, string>> = {
     complete 240 165 95, crash 36 12 16, emit 221 43 114`,
   'an answer to GET on a channel with limits, where the GET may have released a GAP': `
     hoard 0 0 0, defChannel 0 53 0, buffer 0 0 103, get 0 0 229`,
+  'a loss of a channel that is not durable, reported before a restart': `
+    follow 0 0 0, defChannel 0 186 0, configure 0 169 182, subscribe 0 0 21, emit 0 0 0, tick 34 0 0,
+    setChannel 0 37 0, restart 0 0 0, setChannel 0 0 0`,
 }

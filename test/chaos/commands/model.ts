@@ -329,4 +329,5 @@ function emptied(queue: QueueModel): void {
   queue.waiting.clear()
   queue.latest.clear()
   queue.base = 0
+  queue.reported = 0
 }

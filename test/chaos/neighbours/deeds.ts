@@ -37,6 +37,9 @@ const BATCH = 1_000
 /** Open at once, and of these being opened. */
 const MOST_SOCKETS = 10_000
 const OPENING = 512
+/** Connections that get values, and of these being opened. */
+const SUBSCRIBERS = 300
+const OPENING_AT_ONCE = 50
 const GUESSERS = 100
 /** Each may have its challenge before the others have failed, and whether its proof is looked at is not seen from outside. */
 export const SCRAM_GUESSERS = 50
@@ -206,6 +209,29 @@ async function gets(attacker: Attacker): Promise<DeedTally> {
   stream.resume()
   const chunk = join(...Array.from({ length: IN_ONE_WRITE }, (_, seq) => command.get(seq, id)))
   return { done: (await attacker.flood(stream, chunk)) * IN_ONE_WRITE, refused: 0 }
+}
+
+/** Values to hundreds of channels at once, a hundred times a second, and each is taken. */
+async function subscribers(attacker: Attacker): Promise<DeedTally> {
+  const often = args(['interval_ms', type.uint32, u32(10)])
+  const tally = { done: 0, refused: 0, bytes: 0 }
+  const open = async (): Promise<void> => {
+    const seat = await attacker.seat()
+    const id = await seat.collect('host.load.one', often)
+    await seat.ok((seq) => command.subscribe(seq, id))
+    const { stream } = seat.peer
+    stream.removeAllListeners('data')
+    stream.on('data', (chunk: Buffer) => {
+      tally.bytes += chunk.length
+    })
+    tally.done++
+  }
+  for (let opened = 0; opened < SUBSCRIBERS; opened += OPENING_AT_ONCE) {
+    await Promise.all(Array.from({ length: OPENING_AT_ONCE }, open))
+  }
+  attacker.begin()
+  while (!attacker.isOver) await setTimeout(LOOK_MS)
+  return tally
 }
 
 /** Passwords of names that nobody has, from a hundred connections: `done` are those that were looked at. */
@@ -390,6 +416,7 @@ export const deeds = {
   patterns,
   bindings,
   gets,
+  subscribers,
   passwords,
   proofs,
   connections,

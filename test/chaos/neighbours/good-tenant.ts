@@ -1,7 +1,7 @@
 /**
  * The tenant that has to be served, whatever its neighbour does. It sends a NOP every 10 ms, whether the last one was
- * answered or not, so that a stop counts for as long as it lasts; it logs in again and again; and it follows its own feed,
- * in which old metrics get values and new ones appear, and commits each value.
+ * answered or not, so that a stop counts for as long as it lasts; it QUERYs a metric, one QUERY at a time; it logs in again
+ * and again; and it follows its own feed, in which old metrics get values and new ones appear, and commits each value.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { setInterval, setTimeout } from 'node:timers/promises'
@@ -15,6 +15,7 @@ import { connectAs, type LoginMethod, type Reach, type TenantUser, within } from
 export const GOOD_FEED = '127.0.1.1'
 
 const NOP_EVERY_MS = 10
+const QUERY_EVERY_MS = 10
 const VALUE_EVERY_MS = 20
 const LOGIN_EVERY_MS = 250
 /** Every fifth value is the first of a new metric. */
@@ -27,10 +28,17 @@ const LOOK_MS = 10
 /** Values that are left uncommitted when the server is killed. */
 const HELD = 5
 
+/** How long answers took. */
+export interface Delays {
+  readonly p99Ms: number
+  readonly worstMs: number
+}
+
 /** What the tenant saw in one stretch of time. */
 export interface Stretch {
-  readonly nopP99Ms: number
-  readonly nopWorstMs: number
+  readonly nop: Delays
+  /** Until the answer, not the response. */
+  readonly query: Delays
   readonly logins: number
   /** Why logins failed. */
   readonly loginsFailed: readonly string[]
@@ -41,7 +49,7 @@ export class GoodTenant {
   readonly #udpPort: number
   readonly #udp: Socket
   #reach: Reach
-  /** Three connections, so that nothing of its own is before a NOP: for values and COMMITs, NOPs, and its ledger. */
+  /** Three connections, so that nothing of its own is before a NOP: for values and COMMITs, NOPs, and QUERYs. */
   #values: Link
   #probe: Link
   #desk: Seat
@@ -114,17 +122,17 @@ export class GoodTenant {
     const over = new AbortController()
     void end.finally(() => over.abort())
     const failed: string[] = []
-    const [delays, , ...logins] = await Promise.all([
+    const [nops, queries, , ...logins] = await Promise.all([
       this.#probed(over.signal),
+      this.#queried(over.signal),
       this.#feed(over.signal),
       this.#loginsUntil(over.signal, 'password', failed),
       this.#loginsUntil(over.signal, 'scram-sha-256', failed),
     ])
     await this.#settled()
-    delays.sort((a, b) => a - b)
     return {
-      nopP99Ms: delays[Math.floor(delays.length * 0.99)] ?? 0,
-      nopWorstMs: delays.at(-1) ?? 0,
+      nop: delaysOf(nops),
+      query: delaysOf(queries),
       logins: logins.reduce((sum, count) => sum + count, 0),
       loginsFailed: failed,
     }
@@ -211,6 +219,23 @@ export class GoodTenant {
     return [...delays, ...[...waiting].map((at) => performance.now() - at)]
   }
 
+  /** QUERYs, one at a time; gives how long each took. One that is not answered took until now, and is the last. */
+  async #queried(signal: AbortSignal): Promise<number[]> {
+    const delays: number[] = []
+    while (!signal.aborted) {
+      const at = performance.now()
+      try {
+        await within(PATIENCE_MS, 'no answer to a QUERY', this.#desk.query('gmetric.tick'))
+      } catch (error) {
+        this.wrong.push(error instanceof Error ? error.message : String(error))
+        return [...delays, performance.now() - at]
+      }
+      delays.push(performance.now() - at)
+      await setTimeout(QUERY_EVERY_MS)
+    }
+    return delays
+  }
+
   /** Gives the number of logins that succeeded. */
   async #loginsUntil(signal: AbortSignal, method: LoginMethod, failed: string[]): Promise<number> {
     let count = 0
@@ -279,6 +304,11 @@ async function connections(reach: Reach, login: TenantUser): Promise<Connections
     probe: Link.over((await open()).peer),
     desk: new Seat(desk.peer, desk.channel),
   }
+}
+
+function delaysOf(delays: number[]): Delays {
+  delays.sort((a, b) => a - b)
+  return { p99Ms: delays[Math.floor(delays.length * 0.99)] ?? 0, worstMs: delays.at(-1) ?? 0 }
 }
 
 function numberIn(value: Buffer): number {

@@ -11,6 +11,7 @@ import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import { numberRows } from '../../../server/channels/registry.ts'
 import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import { type Batch, BLOCK_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
@@ -84,7 +85,7 @@ export class Queues {
   remove(id: number): void {
     const queue = this.byId.get(id)
     if (queue === undefined) return
-    queue.discard()
+    finish(queue.discard())
     this.journal.forget(queue)
     this.journal.change({ remove: 'channel', id })
     this.byId.delete(id)

@@ -5,6 +5,7 @@ import {
   type FieldValue,
   MAX_DEPTH,
   MAX_EMPTY_ITEMS,
+  MAX_NESTED,
   readFieldTable,
   writeFieldTable,
 } from '../../../protocol/amqp/field-table.ts'
@@ -145,6 +146,16 @@ describe('a table', () => {
       depth === 0 ? table(0) : table(1, join(entry('a', 'a8'), nested(depth - 1)))
     expect(refusal(nested(MAX_DEPTH - 1))).toBeUndefined()
     expect(refusal(nested(MAX_DEPTH))).toBe('TOO_DEEP')
+  })
+
+  test('holds so many tables and lists, each of which may be empty, and no more', () => {
+    const maps = (count: number) => {
+      const items = join(...Array.from({ length: count }, () => hex('a8 00000000')))
+      return join(hex('a9'), u32(4 + items.length), u32(count), items)
+    }
+    const of = (count: number) => table(1, join(entry('a', ''), maps(count)))
+    expect(read(of(MAX_NESTED - 1)).get('a')).toHaveLength(MAX_NESTED - 1)
+    expect(refusal(of(MAX_NESTED))).toBe('BAD_COUNT')
   })
 
   test('holds so many items without bytes and no more, over all its arrays', () => {

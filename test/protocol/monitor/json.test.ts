@@ -280,7 +280,8 @@ describe('messages', () => {
     [4, 'purged'],
     [5, 'restart'],
     [6, 'full'],
-    [7, 7],
+    [7, 'restored'],
+    [9, 9],
   ])('the GAP reason %i shows as %s', (reason, shown) => {
     const gap: Message = { kind: 'gap', transaction: 1, metric: 0, count: 0, from: 0, to: 0, reason }
     expect(messageToJson(gap)['reason']).toBe(shown)

@@ -18,10 +18,11 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import {
   jsonCommandArguments,
   jsonCommandName,
+  messageText,
   messageToJson,
   parseJsonCommands,
 } from '../../../protocol/monitor/json.ts'
-import { readMessage } from '../../../protocol/monitor/message.ts'
+import { readMessage, readMessageInSteps } from '../../../protocol/monitor/message.ts'
 import { readTyped, writeTyped } from '../../../protocol/monitor/value.ts'
 import * as arbitrary from './arbitraries.ts'
 import { encodeMessage } from './encode-message.ts'
@@ -46,6 +47,14 @@ const decoders: Record<string, (payload: Uint8Array) => unknown> = {
 }
 
 /** The refusal, undefined if there was none; anything but a ProtocolError is thrown on. */
+/** What is worked out in steps. */
+function allOf<T>(steps: Generator<void, T, void>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
 function refusalOf(decode: () => unknown): ProtocolError | undefined {
   try {
     decode()
@@ -75,6 +84,7 @@ describe('a round trip gives the same again', () => {
         expect(new DataView(frame.buffer).getUint32(0)).toBe(frame.length - 4)
         expect(frame.length % 4).toBe(0)
         expect(readMessage(new XdrReader(frame.subarray(4)))).toEqual(message)
+        expect(allOf(readMessageInSteps(new XdrReader(frame.subarray(4))))).toEqual(message)
       }),
       { numRuns: 500 },
     )
@@ -180,6 +190,7 @@ describe('JSON', () => {
       fc.property(arbitrary.message, (message) => {
         const json = messageToJson(message)
         expect(JSON.parse(JSON.stringify(json))).toMatchObject({ type: message.kind })
+        expect(allOf(messageText(message))).toBe(JSON.stringify(json))
       }),
     )
   })

@@ -91,7 +91,7 @@ const property = fc.record(
   { noNullPrototype: true, requiredKeys: [...always, 'access', 'isIndex', 'isOptional'] },
 )
 const argument = fc.record(
-  { ...itemModel, direction: fc.constantFrom('I', 'O', 'IO'), default: fieldValue },
+  { ...itemModel, direction: fc.constantFrom('I', 'O', 'IO'), default: fc.constantFrom(0, -7, 5n, true, 'text') },
   { noNullPrototype: true, requiredKeys: [...always, 'direction'] },
 )
 export const method: fc.Arbitrary<SchemaMethod> = fc.record(

@@ -18,6 +18,21 @@ const values = (stream: string): string[] =>
 
 const error = (stream: string, bounds = limits) => say(stream, [], bounds).at(-1)
 
+class Share {
+  used = 0
+  readonly limit: number
+
+  constructor(limit: number) {
+    this.limit = limit
+  }
+
+  take(amount: number): boolean {
+    if (amount > 0 && this.used + amount > this.limit) return false
+    this.used += amount
+    return true
+  }
+}
+
 describe('a number', () => {
   test.each([
     ['00', '0'],
@@ -284,6 +299,51 @@ describe('a length that left out the type byte', () => {
   })
 })
 
+describe('what streams share', () => {
+  const share = (tokens: number, bytes: number) => ({ tokens: new Share(tokens), bytes: new Share(bytes) })
+
+  test('is taken by each of them; the one that finds no token left is invalid, and holds nothing', () => {
+    const shared = share(3, 1_000)
+    const [first, second] = [listen({ ...limits, shared }), listen({ ...limits, shared })]
+    first.decoder.decode(hex(`${u}00 f000 04 75616264 02 00`))
+    second.decoder.decode(hex(`${u}00`))
+    expect(shared.tokens.used).toBe(3)
+    second.decoder.decode(hex('f000 04 75616264 02 00'))
+    expect(second.events.at(-1)).toEqual(['invalid', 'BAD_COUNT', 15])
+    expect(second.messages).toEqual(['more than 3 tokens of all streams together'])
+    expect(shared.tokens.used).toBe(2)
+    expect(shared.bytes.used).toBe(6 + 16)
+    first.decoder.reset()
+    expect([shared.tokens.used, shared.bytes.used]).toEqual([0, 0])
+  })
+
+  test('has the buffers of strings, as far as bytes have come', () => {
+    const shared = share(10, 100)
+    const { decoder, events, messages } = listen({ ...limits, shared })
+    // The definition needs 16 bytes to read the name, 3 for the name.
+    decoder.decode(hex(`${s}e020`))
+    expect(shared.bytes.used).toBe(19)
+    decoder.decode(Buffer.alloc(64, 0x41))
+    expect([decoder.valid, shared.bytes.used]).toEqual([true, 83])
+    decoder.decode(Buffer.from('A'))
+    expect([decoder.valid, shared.bytes.used]).toEqual([false, 0])
+    expect(events.at(-1)?.slice(0, 2)).toEqual(['invalid', 'TOO_LONG'])
+    expect(messages).toEqual(['names and strings of all streams exceed 100 bytes together'])
+  })
+
+  test('gets back the buffer of a long string that is replaced by a short one', () => {
+    const shared = share(10, 10_000)
+    const { decoder } = listen({ ...limits, shared })
+    for (let number = 1; number <= 9; number++) {
+      decoder.decode(hex(`f000 04 73616263 0${number} f1 0300`))
+      decoder.decode(Buffer.alloc(0x300, 0x41))
+      expect(shared.bytes.used).toBe(16 + 3 * number + 1024)
+      decoder.decode(hex('00 f0 00'))
+      expect(shared.bytes.used).toBe(16 + 3 * number)
+    }
+  })
+})
+
 describe('a decoder', () => {
   test('is complete between items only', () => {
     const stream = hex(`${u}05 fa01 f000 fd fa02 00 05 7361626364 02 02 4141 00 f00142`)
@@ -330,6 +390,38 @@ describe('a decoder', () => {
         expect(sayByteByByte(bytes)).toEqual(whole)
         const sorted = cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b)
         expect(say(bytes, sorted)).toEqual(whole)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('says the same if it is paused after everything that it says', () => {
+    fc.assert(
+      fc.property(anything, (bytes) => {
+        const { decoder, events } = listen(limits, (said) => said.pause())
+        for (let taken = 0; taken < bytes.length; ) {
+          const before = events.length
+          const isPausing = ([kind]: Event) => kind !== 'invalid' && kind !== 'reset'
+          const count = decoder.decode(bytes.subarray(taken))
+          expect(count).toBeGreaterThan(0)
+          expect(events.slice(before).filter(isPausing).length).toBeLessThanOrEqual(1)
+          taken += count
+        }
+        expect(events).toEqual(say(bytes))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('gives back what it took of what streams share, whatever comes', () => {
+    fc.assert(
+      fc.property(anything, (bytes) => {
+        const [tokens, ofBytes] = [new Share(2), new Share(40)]
+        const { decoder } = listen({ ...limits, shared: { tokens, bytes: ofBytes } })
+        decoder.decode(bytes)
+        if (!decoder.valid) expect([tokens.used, ofBytes.used]).toEqual([0, 0])
+        decoder.reset()
+        expect([tokens.used, ofBytes.used]).toEqual([0, 0])
       }),
       { numRuns: 1000 },
     )

@@ -39,8 +39,14 @@ export const limits: SmonLimits = {
   maxIndexDepth: 4,
 }
 
-/** A decoder with the list of what it said. Tokens are told apart as objects: each must have been defined before. */
-export function listen(bounds: SmonLimits = limits): { decoder: SmonDecoder; events: Event[]; messages: string[] } {
+/**
+ * A decoder with the list of what it said. Tokens are told apart as objects: each must have been defined before. `said` is
+ * called for each definition and value.
+ */
+export function listen(
+  bounds: SmonLimits = limits,
+  said: (decoder: SmonDecoder) => void = () => {},
+): { decoder: SmonDecoder; events: Event[]; messages: string[] } {
   const events: Event[] = []
   const messages: string[] = []
   let alive = new Set<SmonToken>()
@@ -48,18 +54,23 @@ export function listen(bounds: SmonLimits = limits): { decoder: SmonDecoder; eve
     if (!alive.has(token)) throw new Error(`token ${token.number} was used and never defined`)
     return token.number
   }
-  const decoder = new SmonDecoder(
+  const decoder: SmonDecoder = new SmonDecoder(
     {
       defined: (token) => {
         alive.add(token)
         events.push(['defined', token.number, token.type, Buffer.from(token.name).toString('latin1'), token.prefix])
+        said(decoder)
       },
       number: (token, index, value) => {
         if ((typeof value === 'bigint') !== value > Number.MAX_SAFE_INTEGER)
           throw new Error(`${value} as ${typeof value}`)
         events.push(['number', known(token), index.slice(), String(value)])
+        said(decoder)
       },
-      text: (token, index, value) => events.push(['text', known(token), index.slice(), toHex(value)]),
+      text: (token, index, value) => {
+        events.push(['text', known(token), index.slice(), toHex(value)])
+        said(decoder)
+      },
       reset: () => {
         alive = new Set()
         events.push(['reset'])

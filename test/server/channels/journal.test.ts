@@ -100,13 +100,13 @@ describe('the journal', () => {
     journal.touch(new Source())
     journal.touch(new Source())
     journal.atTurnEnd()
-    expect(journal.written).toBe(2)
+    expect(journal.channelsWritten).toBe(2)
     journal.touch(new Source())
     journal.atTurnEnd()
-    expect(journal.written).toBe(0)
+    expect(journal.channelsWritten).toBe(0)
     journal.onDurable(1)
     journal.atTurnEnd()
-    expect(journal.written).toBe(1)
+    expect(journal.channelsWritten).toBe(1)
   })
 
   it('writes nothing when nothing changed', () => {

@@ -312,6 +312,35 @@ describe('old values', () => {
   })
 })
 
+describe('values that are not old enough', () => {
+  it('are looked at once, until the oldest may be, or those in flight are queued again', async () => {
+    const rig = await Rig.connected({ maxAgeMs: 1_000, window: 2 })
+    rig.append(7, 2)
+    rig.persist()
+    await rig.send()
+    rig.queue.seal(7)
+    rig.host.now = 500
+    rig.append(7, 3)
+    const looks = vi.spyOn(Lane.prototype, 'unsentIndex')
+    const looked = (now: number): boolean => {
+      looks.mockClear()
+      rig.host.now = now
+      rig.queue.expire()
+      return looks.mock.calls.length > 0
+    }
+    try {
+      expect([looked(600), looked(1_200), looked(1_500)]).toEqual([true, false, false])
+      rig.queue.detach()
+      expect(looked(1_500)).toBe(true)
+      expect(rig.queue.status().dropped.expired).toBe(2)
+      expect([looked(1_500), looked(1_501)]).toEqual([false, true])
+      expect(rig.queue.status().dropped.expired).toBe(5)
+    } finally {
+      looks.mockRestore()
+    }
+  })
+})
+
 describe('a full disk', () => {
   it('drops what arrives, tells it when there is room, and lets the rest be committed [MON 8 Full disk]', async () => {
     const rig = await Rig.connected()

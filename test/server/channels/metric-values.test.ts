@@ -102,7 +102,9 @@ describe('purge', () => {
 
 async function copied(copies: MetricCopies): Promise<Uint8Array[]> {
   await copies.load()
-  return (copies.now() ?? []).map(({ frame }) => frame)
+  const found = copies.now()
+  if (found === undefined) throw new Error('frames are missing after they were loaded')
+  return found.map(({ frame }) => frame)
 }
 
 describe('the copies of SUBSCRIBE', () => {

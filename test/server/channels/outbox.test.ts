@@ -1,12 +1,16 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Block } from '../../../server/channels/block.ts'
 import { type ChannelConnection, Outbox } from '../../../server/channels/outbox.ts'
-import { TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
+import { type Phase, TurnScheduler } from '../../../server/channels/turn-scheduler.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { describeFrames, Rig } from './rig.ts'
 
 class HandTurn extends TurnScheduler {
-  override schedule(): void {}
+  readonly scheduled: Phase[] = []
+  override schedule(phase: Phase): void {
+    this.scheduled.push(phase)
+  }
 }
 
 /** A link that drains on demand. */
@@ -61,7 +65,7 @@ async function open(settings = {}): Promise<Link> {
   await rig.open()
   const { queue } = rig
   const failed = (error: unknown): void => void failures.push(String(error))
-  outbox = new Outbox({ queue, turn, clock, read, standstill: () => standstills++, failed })
+  outbox = new Outbox({ tenant: 'acme', queue, turn, clock, read, standstill: () => standstills++, failed })
   const link = new Link()
   outbox.attach(link)
   rig.append(7, 1)
@@ -89,6 +93,21 @@ describe('the outbox', () => {
     expect(link.frames).toEqual(['VALUE 9 0 @5', 'VALUE 7 101 @2'])
     outbox.detach()
     expect(outbox.answer(() => {})).toBe(false)
+  })
+
+  it('has answers sent at the end of the turn, whatever values wait for', async () => {
+    await open()
+    const answer = () => outbox.answer((writer) => writer.uint32(24).uint32(9).uint53(0).uint53(5).uint32(11))
+    turn.scheduled.length = 0
+    answer()
+    answer()
+    expect(turn.scheduled).toEqual(['answer'])
+    outbox.detach()
+    outbox.attach(new Link(), true)
+    answer()
+    expect(turn.scheduled).toEqual(['answer'])
+    outbox.resume()
+    expect(turn.scheduled).toEqual(['answer', 'answer', 'send'])
   })
 
   it('forgets answers of an id that was stopped, and no others', async () => {
@@ -119,7 +138,7 @@ describe('the outbox', () => {
     rig.append(7, 10)
     outbox.atTurnEnd()
     outbox.detach()
-    rig.queue.discard()
+    finish(rig.queue.discard())
     expect(rig.host.pool.used).toBeGreaterThan(0)
     link.drain()
     expect(rig.host.pool.used).toBe(0)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { finish } from '../../../server/core/fair-work.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH } from '../../../storage/store.ts'
 import { ORIGIN, Rig } from './rig.ts'
 
@@ -55,7 +56,7 @@ describe('a batch', () => {
     rig.append(7, 2)
     rig.queue.commit(103, false)
     expect(rig.queue.status()).toMatchObject({ stored: 103, unstored: 1 })
-    rig.queue.discard()
+    finish(rig.queue.discard())
     expect(rig.host.unstored).toBe(0)
     expect(rig.host.pool.used).toBe(0)
   })
@@ -264,7 +265,7 @@ describe('memory', () => {
     for (let i = 0; i < 100; i++) rig.append(7, 1_000)
     expect(rig.queue.resident).toBeLessThan(2 << 20)
     await rig.send(1 << 22)
-    rig.queue.discard()
+    finish(rig.queue.discard())
     expect(rig.host.pool.used).toBe(0)
   })
 })

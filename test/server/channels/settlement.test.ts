@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueSettings } from '../../../server/channels/queue-host.ts'
+import { finish } from '../../../server/core/fair-work.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
 import { Rig } from './rig.ts'
 
@@ -67,7 +68,7 @@ describe('channels that share a limit', () => {
     one.persist()
     await one.send()
     if (how === 'commit') one.queue.commit(109, true)
-    if (how === 'discard') one.queue.discard()
+    if (how === 'discard') finish(one.queue.discard())
     if (how === 'stop') await one.queue.stop(7, one.read)
     expect(share.bytes).toBe(0)
   })

@@ -5,10 +5,10 @@ import { FakeClock } from '../../support/fake-clock.ts'
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('the end of a turn', () => {
-  it('has three phases, whatever the order of entering; each task runs once', async () => {
+  it('has four phases, whatever the order of entering; each task runs once', async () => {
     const turn = new TurnScheduler(new FakeClock())
     const ran: Phase[] = []
-    const tasks = (['store', 'send', 'respond'] as const).map((phase) => {
+    const tasks = (['store', 'send', 'answer', 'respond'] as const).map((phase) => {
       const task = { atTurnEnd: () => ran.push(phase) }
       turn.schedule(phase, task)
       turn.schedule(phase, task)
@@ -16,8 +16,8 @@ describe('the end of a turn', () => {
     })
     expect(ran).toEqual([])
     await nextTurn()
-    expect(ran).toEqual(['respond', 'send', 'store'])
-    expect(tasks).toHaveLength(3)
+    expect(ran).toEqual(['respond', 'answer', 'send', 'store'])
+    expect(tasks).toHaveLength(4)
   })
 
   it('goes on to what was entered for a later phase, and leaves the rest to the next turn', async () => {
@@ -89,14 +89,39 @@ describe('sending', () => {
     await nextTurn()
     expect(ran.slice(4)).toEqual(['d', 'e'])
   })
+
+  it('is the turn of each tenant in turn, a task each, and goes on where it stopped', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const ran: string[] = []
+    const send = (name: string) => ({
+      tenant: name.charAt(0),
+      atTurnEnd: () => {
+        ran.push(name)
+        clock.advance(1)
+      },
+    })
+    for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2']) turn.schedule('send', send(name))
+    turn.run()
+    expect(ran).toEqual(['a1', 'b1', 'a2'])
+    turn.run()
+    expect(ran.slice(3)).toEqual(['b2', 'a3', 'a4'])
+  })
 })
 
 describe('the pause after a round of writes', () => {
   /** Connections that always have something to send, each for `tookMs`, and how often each was written to. */
-  function busyConnections(turn: TurnScheduler, clock: FakeClock, count: number, tookMs: number): number[] {
+  function busyConnections(
+    turn: TurnScheduler,
+    clock: FakeClock,
+    count: number,
+    tookMs = 0,
+    tenant = 'acme',
+  ): number[] {
     const written = new Array<number>(count).fill(0)
     for (const index of written.keys()) {
       const task = {
+        tenant,
         atTurnEnd: () => {
           written[index] = (written[index] as number) + 1
           clock.advance(tookMs)
@@ -107,81 +132,116 @@ describe('the pause after a round of writes', () => {
     }
     return written
   }
+  const times = (count: number, written: number) => new Array<number>(count).fill(written)
 
-  it('is none if the round took a millisecond', () => {
-    const clock = new FakeClock()
-    const turn = new TurnScheduler(clock)
-    const written = busyConnections(turn, clock, 8, 0.125)
-    for (let n = 0; n < 3; n++) turn.run()
-    expect(written).toEqual(new Array(8).fill(3))
+  it('is none if 20 were written to, however long it took', () => {
+    for (const [count, tookMs] of [
+      [20, 0.125],
+      [1, 60],
+    ] as const) {
+      const clock = new FakeClock()
+      const turn = new TurnScheduler(clock)
+      const written = busyConnections(turn, clock, count, tookMs)
+      for (let n = 0; n < 3; n++) turn.run()
+      expect(written).toEqual(times(count, 3))
+    }
   })
 
-  it('is ten times what more it took, and ends by itself', async () => {
+  it('is half a millisecond for each of the others, and ends by itself', async () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
-    const written = busyConnections(turn, clock, 24, 0.125)
+    const written = busyConnections(turn, clock, 60)
     for (let n = 0; n < 3; n++) turn.run()
-    expect(written).toEqual(new Array(24).fill(1))
+    expect(written).toEqual(times(60, 1))
     clock.advance(19)
     await nextTurn()
-    expect(written).toEqual(new Array(24).fill(1))
+    expect(written).toEqual(times(60, 1))
     clock.advance(1)
     await nextTurn()
-    expect(written).toEqual(new Array(24).fill(2))
+    expect(written).toEqual(times(60, 2))
   })
 
   it('comes after everybody was written to, in however many turns', async () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
-    const written = busyConnections(turn, clock, 5, 1)
+    const written = busyConnections(turn, clock, 24, 0.25)
     turn.run()
-    expect(written).toEqual([1, 1, 1, 0, 0])
+    expect(written).toEqual([...times(12, 1), ...times(12, 0)])
     turn.run()
     turn.run()
-    expect(written).toEqual([1, 1, 1, 1, 1])
-    clock.advance(40)
+    expect(written).toEqual(times(24, 1))
+    clock.advance(2)
     turn.run()
-    expect(written).toEqual([2, 2, 2, 1, 1])
+    expect(written).toEqual([...times(12, 2), ...times(12, 1)])
   })
 
   it('is half a second at most', async () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
-    const written = busyConnections(turn, clock, 1, 100)
+    const written = busyConnections(turn, clock, 5000)
     turn.run()
     clock.advance(499)
     await nextTurn()
-    expect(written).toEqual([1])
+    expect(written).toEqual(times(5000, 1))
     clock.advance(1)
     await nextTurn()
-    expect(written).toEqual([2])
+    expect(written).toEqual(times(5000, 2))
   })
 
   it('does not hold up who was not written to', async () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
-    const written = busyConnections(turn, clock, 24, 0.125)
+    const written = busyConnections(turn, clock, 60)
     turn.run()
     let isWritten = false
-    turn.schedule('send', { atTurnEnd: () => (isWritten = true) })
+    turn.schedule('send', { tenant: 'acme', atTurnEnd: () => (isWritten = true) })
     await nextTurn()
     expect(isWritten).toBe(true)
-    expect(written).toEqual(new Array(24).fill(1))
+    expect(written).toEqual(times(60, 1))
   })
 
   it('is followed by those who were not in the round, before all others', async () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
-    const written = busyConnections(turn, clock, 9, 1)
+    const written = busyConnections(turn, clock, 36, 0.25)
     for (let n = 0; n < 3; n++) turn.run()
-    clock.advance(80)
+    clock.advance(8)
     turn.run()
-    expect(written).toEqual([2, 2, 2, 1, 1, 1, 1, 1, 1])
+    expect(written).toEqual([...times(12, 2), ...times(24, 1)])
     let isWritten = false
-    turn.schedule('send', { atTurnEnd: () => (isWritten = true) })
+    turn.schedule('send', {
+      tenant: 'acme',
+      atTurnEnd: () => {
+        isWritten = true
+        clock.advance(0.25)
+      },
+    })
     turn.run()
     expect(isWritten).toBe(true)
-    expect(written).toEqual([2, 2, 2, 2, 2, 2, 1, 1, 1])
+    expect(written).toEqual([...times(23, 2), ...times(13, 1)])
+  })
+
+  it('holds up only the tenant whose connections were many', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    const many = busyConnections(turn, clock, 1000)
+    const one = busyConnections(turn, clock, 1, 0, 'globex')
+    for (let n = 0; n < 5; n++) turn.run()
+    expect(many).toEqual(times(1000, 1))
+    expect(one).toEqual([5])
+  })
+
+  it('holds up no answer', async () => {
+    const clock = new FakeClock()
+    const turn = new TurnScheduler(clock)
+    busyConnections(turn, clock, 1000)
+    turn.run()
+    let answered = 0
+    for (let n = 0; n < 3; n++) {
+      turn.schedule('answer', { atTurnEnd: () => answered++ })
+      await nextTurn()
+    }
+    expect(answered).toBe(3)
   })
 
   it('is 0.2 ms for each channel of a batch but 20, and 200 ms at most', async () => {
@@ -193,7 +253,7 @@ describe('the pause after a round of writes', () => {
       const clock = new FakeClock()
       const turn = new TurnScheduler(clock)
       let batches = 0
-      const store = { written: channels, atTurnEnd: () => batches++ }
+      const store = { channelsWritten: channels, atTurnEnd: () => batches++ }
       turn.schedule('store', store)
       turn.run()
       turn.schedule('store', store)

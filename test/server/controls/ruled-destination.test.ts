@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { splitUrl } from '../../../auth/url-pattern.ts'
 import { parseDestination } from '../../../server/connections/outbound/destination.ts'
-import { ruledDestination } from '../../../server/controls/ruled-destination.ts'
+import { ruledDestination, ruledOrigin } from '../../../server/controls/ruled-destination.ts'
 
 const spelled = (text: string): string => ruledDestination(text, parseDestination)
 
@@ -48,4 +48,12 @@ test.each([
   ['ws://*:80/?x', 'it has a query'],
 ])('%s is refused with a sentence', (text, why) => {
   expect(() => spelled(text)).toThrow(`no rule can be about this destination: ${why}`)
+})
+
+test('of a connection it is scheme, host and port', () => {
+  expect(ruledOrigin('TLS://NOC.example.org', parseDestination)).toBe('tls://noc.example.org:7650')
+  expect(ruledOrigin('wss://*.Example.org:*', parseDestination)).toBe('wss://*.example.org:*')
+  for (const path of ['/', '/monitor', '/*']) {
+    expect(() => ruledOrigin(`wss://noc.example.org:443${path}`, parseDestination)).toThrow('has no path')
+  }
 })

@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { Count } from '../../../server/accounts/quotas.ts'
+import type { Rights } from '../../../server/accounts/rights.ts'
 import { FairWork, finish } from '../../../server/core/fair-work.ts'
 import { Fences } from '../../../server/metrics/fences.ts'
 import { Hub } from '../../../server/metrics/hub.ts'
@@ -7,7 +9,7 @@ import { MetricInstance } from '../../../server/metrics/instance.ts'
 import type { Series } from '../../../server/metrics/metric.ts'
 import { Selection } from '../../../server/metrics/selection.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { PushSensor, SlowSensor } from '../../support/test-sensor.ts'
+import { PushSensor, SlowSensor, ThingSensor } from '../../support/test-sensor.ts'
 import { abroad, Kept, Metrics, rights, tester, text } from './fixture.ts'
 
 let metrics: Metrics
@@ -156,31 +158,80 @@ test('closing ends all taps', () => {
   expect([sink.frames.length, metrics.clock.timers]).toEqual([0, 0])
 })
 
-describe('a birth', () => {
-  /** Looks at the clock make it later, so that little is done at once; turns of the event loop come when the test says so. */
-  function slow() {
-    const clock = new FakeClock()
-    const turns: (() => void)[] = []
-    let nowMs = 0
-    const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
-    const hub = new Hub(clock, new Fences(), undefined, undefined, work)
-    const push = new PushSensor(hub)
-    const select = (identity = tester) =>
-      finish(Selection.of(hub.sensors, identity, 'test.*', [], { intervalMs: 1000, rights }))
-    let id = 0
-    const bind = (identity = tester) => {
-      const kept = new Kept()
-      const instance = new MetricInstance(++id, select(identity))
-      hub.bind(instance, kept)
-      return { kept, instance }
+test.each(['slow.value', 'test.a'])(
+  'that %s is no longer allowed is noticed, whenever a metric is tried again that had no room',
+  (denied) => {
+    for (let after = 0, isOver = false; !isOver; after++) {
+      const count = new Count('metrics', () => limit)
+      let [limit, isAllowed] = [1, true]
+      const rights = { mayRead: (...[, , name]: string[]) => isAllowed || name !== denied, mayReadSome: () => true }
+      const clock = new FakeClock()
+      const hub = new Hub(clock, new Fences(), () => count)
+      if (denied === 'test.a') new PushSensor(hub).push('test.a', { type: 2, value: 1 }, 1)
+      else hub.add(new SlowSensor())
+      hub.add(new ThingSensor())
+      const defaults = { intervalMs: 1000, rights: rights as unknown as Rights }
+      const instance = new MetricInstance(1, finish(Selection.of(hub.sensors, tester, '*', [], defaults)))
+      hub.bind(instance, sink)
+      expect([count.used, count.refused]).toEqual([1, 1])
+      isAllowed = false
+      const rematch = hub.rematch(instance)
+      for (let step = 0; step < after; step++) isOver = rematch.next().done === true
+      if (isOver) break
+      limit = 2
+      hub.sweep()
+      expect(finish(rematch), `after ${after} steps`).toBe('some')
+      hub.sweep()
+      expect([count.used, count.refused]).toEqual([1, 1])
     }
-    const settle = () => {
-      for (let next = turns.shift(); next !== undefined; next = turns.shift()) next()
-    }
-    const emit = (value: number) => push.push('test.a', { type: 2, value }, value)
-    return { push, bind, settle, emit }
-  }
+  },
+)
 
+test('work of a sensor is done in steps, over several turns; what a step throws is a fault of the sensor', () => {
+  const clock = new FakeClock()
+  const turns: (() => void)[] = []
+  let nowMs = 0
+  const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
+  const hub = new Hub(clock, new Fences(), undefined, undefined, work)
+  const sensor = new PushSensor(hub)
+  let done = 0
+  function* steps() {
+    for (; done < 20; done++) yield
+    throw new Error('broken')
+  }
+  hub.run(sensor, steps())
+  expect(done).toBeLessThan(20)
+  for (let next = turns.shift(); next !== undefined; next = turns.shift()) next()
+  expect(done).toBe(20)
+  const status = { name: 'test', state: 'listening', detail: '', counters: {} } as const
+  expect(hub.faults.shown(sensor, status)).toMatchObject({ state: 'failed', counters: { faults: 1 } })
+})
+
+/** Looks at the clock make it later, so that little is done at once; turns of the event loop come when the test says so. */
+function slow() {
+  const clock = new FakeClock()
+  const turns: (() => void)[] = []
+  let nowMs = 0
+  const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
+  const hub = new Hub(clock, new Fences(), undefined, undefined, work)
+  const push = new PushSensor(hub)
+  const select = (identity = tester) =>
+    finish(Selection.of(hub.sensors, identity, 'test.*', [], { intervalMs: 1000, rights }))
+  let id = 0
+  const bind = (identity = tester) => {
+    const kept = new Kept()
+    const instance = new MetricInstance(++id, select(identity))
+    hub.bind(instance, kept)
+    return { kept, instance }
+  }
+  const settle = () => {
+    for (let next = turns.shift(); next !== undefined; next = turns.shift()) next()
+  }
+  const emit = (value: number) => push.push('test.a', { type: 2, value }, value)
+  return { hub, push, turns, bind, settle, emit }
+}
+
+describe('a birth', () => {
   test('asks no pattern of another tenant', () => {
     const { bind, settle, emit } = slow()
     const { instance, kept } = bind(abroad)
@@ -240,5 +291,49 @@ describe('a birth', () => {
     expect(all.filter(({ kept }) => kept.numbers.includes(1)).length).toBeLessThan(500)
     settle()
     for (const { kept } of all) expect(kept.numbers.filter((value) => value === 1)).toEqual([1])
+  })
+})
+
+describe('a fence with many subscriptions', () => {
+  const voids = (all: readonly { readonly kept: Kept }[]) => all.map(({ kept }) => kept.frames.length)
+
+  test('ends them over several turns, each with one VOID, and tells when the last has ended', async () => {
+    const { hub, push, turns, bind, settle, emit } = slow()
+    emit(1)
+    const bound = Array.from({ length: 50 }, () => bind())
+    settle()
+    let isFenced = false
+    const fenced = Promise.resolve(hub.fence(push)).then(() => {
+      isFenced = true
+    })
+    await Promise.resolve()
+    expect(isFenced).toBe(false)
+    let most = 0
+    for (let next = turns.shift(), before = 0; next !== undefined; next = turns.shift()) {
+      next()
+      const done = voids(bound).filter((count) => count > 0).length
+      most = Math.max(most, done - before)
+      before = done
+    }
+    await fenced
+    expect(most).toBeLessThan(10)
+    emit(2)
+    expect(voids(bound)).toEqual(bound.map(() => 1))
+  })
+
+  test('that is resumed meanwhile leaves those that have not ended, and gives back the others', async () => {
+    const { hub, push, turns, bind, settle, emit } = slow()
+    emit(1)
+    const bound = Array.from({ length: 50 }, () => bind())
+    settle()
+    void hub.fence(push)
+    turns.shift()?.()
+    const had = voids(bound)
+    expect(had).toContain(0)
+    expect(had).toContain(1)
+    void hub.resume(push)
+    settle()
+    emit(2)
+    expect(voids(bound)).toEqual(had.map((count) => count + 1))
   })
 })

@@ -4,15 +4,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { command, join, status, str } from '../../support/bytes.ts'
 import { times } from '../../support/long.ts'
 import { mixedCommands, pieces, prepareMix } from '../../support/mixed-commands.ts'
-import { TestProducer } from '../../support/producer.ts'
+import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { RawPeer } from '../../support/raw-peer.ts'
 import { Seat } from '../../support/seat.ts'
+import { PushSensor } from '../../support/test-sensor.ts'
 
 let producer: TestProducer
 beforeEach(async () => {
   producer = await TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port: 0 } } } })
 })
-afterEach(() => producer.stop())
+afterEach(() => meanwhile(producer.stop()))
 
 async function overTcp(): Promise<Seat> {
   const { host, port } = producer.server.tcp as { host: string; port: number }
@@ -78,6 +79,19 @@ async function write(stream: Duplex, chunks: Iterable<Uint8Array>): Promise<void
   }
 }
 
+/** Lets a millisecond pass in each turn: after a batch of many channels the next one waits. */
+async function meanwhile(done: Promise<unknown>): Promise<void> {
+  let isDone = false
+  const over = done.finally(() => {
+    isDone = true
+  })
+  while (!isDone) {
+    producer.clock.advance(1)
+    await Promise.race([over, new Promise((resolve) => setImmediate(resolve))])
+  }
+  await over
+}
+
 describe('the same commands', () => {
   it('get the same answers, in one piece or byte by byte', async () => {
     const count = times({ short: 2_000, long: 4_000 })
@@ -86,11 +100,8 @@ describe('the same commands', () => {
       const seat = await producer.seat(`cut${most}`)
       const frames = mixedCommands(count, 3, await prepareMix(seat))
       const from = seat.peer.log.length
-      // After a batch of many channels the next one waits: time has to go on.
-      const passing = setInterval(() => producer.clock.advance(10), 1)
       const chunks = most === 1 ? pieces(frames, most, 2) : [join(...frames)]
-      await Promise.all([write(seat.peer.stream, chunks), answersTo(seat, count)])
-      clearInterval(passing)
+      await meanwhile(Promise.all([write(seat.peer.stream, chunks), answersTo(seat, count)]))
       const answers = new Array<string>(count)
       for (const message of seat.peer.log.slice(from)) {
         if (message.kind === 'response') answers[message.seq] = `${message.status} ${message.detail}`
@@ -99,5 +110,37 @@ describe('the same commands', () => {
     }
     expect(reported[1]).toEqual(reported[0])
     expect(new Set(reported[0]?.map((answer) => answer.split(' ')[0])).size).toBeGreaterThan(8)
+  })
+})
+
+describe('while the values of many connections wait for the next round', () => {
+  it('every answer comes, and the values of other tenants do', async () => {
+    const seats: Seat[] = []
+    for (let n = 0; n < 40; n++) seats.push(await producer.seat('many'))
+    for (const seat of seats) await seat.follow('test.a')
+    const push = new PushSensor(producer.server.parts.hub, 'other.', { tenant: 'globex' })
+    const other = await producer.seat('one', 'globex')
+    push.push('other.tick', { type: 2, value: 0 }, EPOCH)
+    const tick = await other.collect('other.tick')
+    await other.ok((seq) => command.subscribe(seq, tick))
+    const came = () =>
+      seats.map(({ peer }) => {
+        return peer.log.filter((message) => message.kind === 'value' && message.transaction > 0).length
+      })
+    // The first value of a channel waits for the disk.
+    producer.emit(0)
+    await meanwhile(Promise.all(seats.map((seat) => seat.value())))
+    producer.clock.advance(10)
+    for (let n = 1; n <= 3; n++) {
+      producer.emit(n)
+      push.push('other.tick', { type: 2, value: n }, EPOCH + n)
+      await other.value()
+      for (const seat of [other, seats[0] as Seat]) await seat.query('producer.channels')
+    }
+    await producer.settle()
+    expect(came()).toEqual(new Array(40).fill(2))
+    producer.clock.advance(10)
+    await producer.settle()
+    expect(came()).toEqual(new Array(40).fill(4))
   })
 })

@@ -177,3 +177,70 @@ describe('a peer that takes no answers', () => {
     deaf.destroy()
   })
 })
+
+describe('the end of a channel with much on it', () => {
+  const BOUND = 400
+  const WAITING = 400
+  /** With 50 looks at the clock a turn is over. */
+  const MOST_ENDED_A_TURN = 60
+
+  it('is in the store at once, takes its share of each turn, and is answered when nothing is left', async () => {
+    const [eve, bob] = [await producer.seat('eve', 'globex'), await producer.seat('bob')]
+    const { parts } = producer.server
+    const { registry, instances, accounts, quotas } = parts.producer
+    const user = accounts.find('globex', 'eve')?.id as number
+    const channel = registry.byId(eve.channel)
+    for (let count = 0; count < BOUND; count++) {
+      const id = await eve.collect('crowd.m0')
+      await eve.ok((seq) => (count < WAITING ? command.buffer(seq, id) : command.subscribe(seq, id)))
+    }
+    crowd.push('crowd.m0', { type: 2, value: 2 }, 2)
+    expect(channel?.queue.counts.queued).toBe(WAITING)
+    clock.lookMs = LOOK_MS
+    const ended = eve.send((seq) => command.delChannel(seq, eve.channel))
+    const nop = bob.send((seq) => command.nop(seq))
+    const left = () => instances.of(user).length + (channel?.queue.counts.queued ?? 0)
+    const isAnswered = ({ peer }: Seat, of: number) =>
+      peer.log.some((message) => message.kind === 'response' && message.seq === of)
+    let [most, before, nopTurns, turns] = [0, left(), 0, 0]
+    for (; left() > 0 && turns < 1_000; turns++) {
+      await turn()
+      most = Math.max(most, before - left())
+      before = left()
+      if (!isAnswered(bob, nop)) nopTurns++
+      if (before > 0) expect(isAnswered(eve, ended)).toBe(false)
+      // A value that comes meanwhile enters nothing.
+      crowd.push('crowd.m0', { type: 2, value: 3 }, 3)
+      expect(registry.byId(eve.channel)).toBeUndefined()
+    }
+    clock.lookMs = 0
+    await eve.peer.until('notice')
+    expect(isAnswered(eve, ended)).toBe(true)
+    expect([left(), quotas.of('globex').queued.bytes, parts.producer.host.unstored]).toEqual([0, 0, 0])
+    expect(most).toBeLessThanOrEqual(MOST_ENDED_A_TURN)
+    expect(nopTurns).toBeLessThanOrEqual(NOP_TURNS)
+    expect(turns).toBeGreaterThan(5)
+  })
+})
+
+it('the metric ids of a connection that ends, and that it never bound, take their share of each turn', async () => {
+  const IDS = 400
+  const [eve, bob] = [await producer.seat('eve', 'globex'), await producer.seat('bob')]
+  const { instances, accounts } = producer.server.parts.producer
+  const user = accounts.find('globex', 'eve')?.id as number
+  for (let count = 0; count < IDS; count++) await eve.collect('crowd.m0')
+  clock.lookMs = LOOK_MS
+  eve.peer.destroy()
+  let [most, before] = [0, instances.of(user).length]
+  expect(before).toBe(IDS)
+  for (let turns = 0; before > 0 && turns < 1_000; turns++) {
+    await turn()
+    const left = instances.of(user).length
+    most = Math.max(most, before - left)
+    before = left
+  }
+  clock.lookMs = 0
+  expect(before).toBe(0)
+  expect(most).toBeLessThanOrEqual(60)
+  await bob.ok((seq) => command.nop(seq))
+})

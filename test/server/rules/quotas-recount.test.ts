@@ -243,7 +243,7 @@ class Walk {
   async #fence(): Promise<string> {
     const { hub } = this.#producer.server.parts
     if (hub.fences.has(this.#acme)) await hub.resume(this.#acme)
-    else hub.fence(this.#acme)
+    else await hub.fence(this.#acme)
     return 'fence'
   }
 

@@ -262,6 +262,31 @@ describe('a channel without a secret', () => {
     expect(numberOf(await new Seat(peer, channel).value())).toBe(5)
   })
 
+  it('is called at growing intervals while its connections do not last', async () => {
+    const phone = await secured()
+    const { producer, boss } = await start()
+    const { result: channel } = await plainly(boss, `tls://localhost:${phone.port}`)
+    const connection = (): unknown => producer.server.parts.producer.registry.byId(channel)?.connection
+    /** How long after the end of a connection that lasted `ms` the next call comes. */
+    const calledAfter = async (ms: number): Promise<number> => {
+      const peer = await phone.call()
+      await until(() => connection() !== undefined)
+      producer.clock.advance(ms)
+      peer.destroy()
+      await until(() => connection() === undefined)
+      return redialled(producer)
+    }
+    const waits: number[] = []
+    for (let n = 0; n < 7; n++) waits.push(await calledAfter(0))
+    // Jitter takes up to a half.
+    for (const [index, wait] of waits.entries()) {
+      const most = Math.min(60_000, 2_000 * 2 ** index)
+      expect(wait).toBeGreaterThanOrEqual(most / 2)
+      expect(wait).toBeLessThanOrEqual(most + 100)
+    }
+    expect(await calledAfter(10_000)).toBeLessThanOrEqual(1_100)
+  })
+
   it('needs TLS, and authorities of the operator: else there is no channel without a secret', async () => {
     const { boss } = await start()
     for (const scheme of ['tcp', 'ws']) {

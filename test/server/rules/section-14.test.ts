@@ -265,6 +265,14 @@ describe('on a connection that was dialled', () => {
         const asked = { user: name, command: 'EXECUTE', object: 'channel.purge', where: `destination=${at}` }
         expect(await done(boss, 'role.explain', asked)).toMatchObject({ allowed })
       }
+      // One destination has many spellings.
+      const spelled = url.replace('tcp://127.0.0.1', 'TCP://0x7f.1')
+      const asked = { user: name, command: 'EXECUTE', object: 'channel.purge', where: `destination=${spelled}` }
+      expect(await done(boss, 'role.explain', asked)).toMatchObject({ allowed: true })
+      if (role !== 'admin') {
+        await done(boss, 'role.deny', { ...rule, where: `destination=${spelled}` })
+        expect((await purge(seat)).status).toBe(status.PERMISSION_DENIED)
+      }
       // It is about this destination alone, and about this control.
       const configure = args(['channel', type.uint32, u32(channel)], ['window', type.uint32, u32(9)])
       const other = await seat.ask((seq) => command.execute(seq, 'channel.configure', configure))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Admission, type AdmissionLimits, type Place } from '../../../server/sessions/admission.ts'
+import { Admission, type AdmissionLimits, type ConnectionPlace } from '../../../server/sessions/admission.ts'
 
 const EVE = '192.0.2.1'
 const BOB = '198.51.100.1'
@@ -15,7 +15,7 @@ class Door {
     this.admission = new Admission({ connections: 1000, unauthenticatedPerNetwork: 1000, ...limits })
   }
 
-  enter(address: string, name = address): Place | undefined {
+  enter(address: string, name = address): ConnectionPlace | undefined {
     return this.admission.enter(address, () => this.evicted.push(name))
   }
 
@@ -27,7 +27,7 @@ class Door {
     return refused
   }
 
-  logIn(address: string, isAdmin = false): Place {
+  logIn(address: string, isAdmin = false): ConnectionPlace {
     const place = this.enter(address, 'authenticated')
     if (place === undefined) throw new Error('there was no place')
     this.admission.authenticated(place, isAdmin)
@@ -61,7 +61,7 @@ describe('connections of one network before AUTH', () => {
   it('make room when they have logged in or ended', () => {
     const door = new Door({ unauthenticatedPerNetwork: 2 })
     door.logIn(EVE)
-    const place = door.enter(EVE) as Place
+    const place = door.enter(EVE) as ConnectionPlace
     door.admission.leave(place)
     door.admission.leave(place)
     door.flood(EVE, 2)
@@ -114,6 +114,20 @@ describe('a full server', () => {
     door.admission.leave(door.logIn('203.0.113.1'))
     for (let n = 0; n < 45; n++) door.logIn(EVE)
     expect([door.flood('203.0.113.1', 1), door.flood('198.51.100.7', 5)]).toEqual([1, 0])
+  })
+
+  it('keeps it from insiders who are no admins: one for whom there is no other place is closed', () => {
+    const door = new Door({ connections: 100 })
+    for (let n = 0; n < 90; n++) expect(door.logIn(LOCAL).isOpen).toBe(true)
+    expect(door.logIn(LOCAL).isOpen).toBe(false)
+    expect([door.evicted, door.admission.refused, door.admission.open]).toEqual([['authenticated'], 1, 90])
+    for (let n = 0; n < 10; n++) expect(door.logIn(LOCAL, true).isOpen).toBe(true)
+    expect(door.admission.open).toBe(100)
+    // Who has not logged in gives way first.
+    const other = new Door({ connections: 100 })
+    other.flood(EVE, 90)
+    expect(other.logIn(LOCAL).isOpen).toBe(true)
+    expect([other.evicted, other.admission.open]).toEqual([[`${EVE} 0`], 90])
   })
 
   it('lets an insider in beside a flood on loopback, and leaves outsiders the rest', () => {

@@ -232,6 +232,24 @@ test('a database of format 4 keeps its users, who were added at no known time', 
   rmSync(directory, { recursive: true, force: true })
 })
 
+test.each(['salt', 'iterations', 'stored_key', 'server_key'])(
+  'a dial has no row at all if the %s of its verifier is lost: a certificate is not enough then',
+  async (lost) => {
+    const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
+    const old = new Database(join(directory, 'cinnabar.db'))
+    old.exec(readFileSync(new URL('format-6.sql', import.meta.url), 'utf8'))
+    const row = 'select count(*) from dial where scram_salt is not null'
+    expect(old.prepare(row).pluck().get()).toBe(1)
+    old.exec(`update dial set scram_${lost} = null`)
+    old.close()
+    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const { dials } = await store.open(new EventLog())
+    expect(dials.map(({ scram }) => scram)).toEqual([undefined])
+    await store.close()
+    rmSync(directory, { recursive: true, force: true })
+  },
+)
+
 describe('a database of format 5', () => {
   test('keeps everything, and has nothing to remove', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'migrations-'))

@@ -5,6 +5,7 @@
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { capturedChunks } from './capture.ts'
+import { type MapAnswer, mapAnswersTo, mapBroadcasts, mapHeartbeats, mapRequestOf } from './map-recording.ts'
 import { answersTo, broadcasts, matches, type Request, requestsIn, sampledLater } from './recording.ts'
 import {
   type Args,
@@ -27,11 +28,14 @@ import {
 /** What the broker says next. `completed`: before each command is told to be done; `answers`: before each request's. */
 export type Stage = 'header' | 'tune' | 'open-ok' | 'attached' | 'completed' | 'answers'
 
-const START = Buffer.from(
-  capturedChunks()
-    .find(({ from }) => from === 'broker')!
-    .bytes.subarray(8),
-)
+const startOf = (...recording: Parameters<typeof capturedChunks>) =>
+  Buffer.from(
+    capturedChunks(...recording)
+      .find(({ from }) => from === 'broker')!
+      .bytes.subarray(8),
+  )
+const START = startOf()
+const MAP_START = startOf('v2-console')
 
 export class ScriptedBroker {
   port = 0
@@ -39,10 +43,16 @@ export class ScriptedBroker {
   instead: (stage: Stage, peer: BrokerPeer) => boolean = () => false
   /** Other bodies than those recorded. */
   answers: (bodies: readonly Buffer[], request: Request) => readonly Buffer[] = (bodies) => bodies
+  /** Whether it speaks QMF v2 too, as recorded in a session of its own. */
+  speaksMaps = false
+  /** Other answers of v2 than those recorded. */
+  mapAnswers: (answers: readonly MapAnswer[], request: string) => readonly MapAnswer[] = (answers) => answers
   /** How what is written is cut. */
   cut: (bytes: Buffer) => readonly Buffer[] = (bytes) => [bytes]
   /** Where in the recording it is: how G is answered. Later ones as they are played. */
   ms = 0
+  /** The number of the last transfer in the recording of v2 that was told, or passed over. */
+  mapsTold = 0
   /** Of the frames that it writes. */
   frameBytes = 65_535
   /** Most seconds between heartbeats that it offers; 0: none. */
@@ -86,7 +96,11 @@ export class ScriptedBroker {
 
   /** Binding keys of the topic exchange, of all connections. */
   get bound(): string[] {
-    return [...this.peers].flatMap(({ bound }) => bound)
+    return this.boundTo('qpid.management')
+  }
+
+  boundTo(exchange: string): string[] {
+    return [...this.peers].flatMap((peer) => peer.boundTo(exchange))
   }
 
   /** Tells what was reported in that part of the recording, in order, of what is bound; as if it were so much later. */
@@ -97,6 +111,21 @@ export class ScriptedBroker {
         this.publish(routingKey, sampledLater(body, laterMs))
     }
     this.ms = Math.min(untilMs, broadcasts.at(-1)!.ms)
+  }
+
+  /** Tells what was reported in the recording of v2, up to a transfer, of what is bound. */
+  playMaps(until = Number.POSITIVE_INFINITY): void {
+    for (const { n, routingKey, body, properties } of mapBroadcasts) {
+      if (n <= this.mapsTold || n > until) continue
+      for (const peer of this.peers) peer.publish('qmf.default.topic', routingKey, body, properties)
+    }
+    this.mapsTold = until
+  }
+
+  /** One heartbeat of v2. */
+  beatMaps(of: keyof typeof mapHeartbeats = 'broker'): void {
+    const { routingKey, body, properties } = mapHeartbeats[of]
+    for (const peer of this.peers) peer.publish('qmf.default.topic', routingKey, body, properties)
   }
 
   publish(routingKey: string, body: Buffer): void {
@@ -117,7 +146,7 @@ export class ScriptedBroker {
 interface Subscription {
   readonly destination: string
   credit: number
-  readonly waiting: [routingKey: string, body: Buffer][]
+  readonly waiting: [routingKey: string, body: Buffer, properties: Buffer | undefined][]
 }
 
 export class BrokerPeer {
@@ -144,17 +173,17 @@ export class BrokerPeer {
     socket.on('data', (chunk: Uint8Array) => this.#read(chunk))
   }
 
-  get bound(): string[] {
-    return [...this.#bindings.values()].filter(({ exchange }) => exchange === 'qpid.management').map(({ key }) => key)
+  boundTo(wanted: string): string[] {
+    return [...this.#bindings.values()].filter(({ exchange }) => exchange === wanted).map(({ key }) => key)
   }
 
-  publish(exchange: string, routingKey: string, body: Buffer): void {
+  publish(exchange: string, routingKey: string, body: Buffer, properties?: Buffer): void {
     for (const [queue, subscription] of this.#subscriptions) {
       const isBound = [...this.#bindings.values()].some((binding) => {
-        const isMatch = exchange === 'amq.direct' ? binding.key === routingKey : matches(binding.key, routingKey)
+        const isMatch = exchange.endsWith('direct') ? binding.key === routingKey : matches(binding.key, routingKey)
         return binding.queue === queue && binding.exchange === exchange && isMatch
       })
-      if (isBound) subscription.waiting.push([routingKey, body])
+      if (isBound) subscription.waiting.push([routingKey, body, properties])
       this.#send(subscription)
     }
   }
@@ -170,9 +199,9 @@ export class BrokerPeer {
   }
 
   /** With a message that nobody asked for, whatever is bound and however much credit there is. */
-  deliver(destination: string, routingKey: string, body: Buffer): void {
+  deliver(destination: string, routingKey: string, body: Buffer, properties?: Buffer): void {
     this.#sent.push(destination)
-    this.write(transfer(destination, routingKey, body, this.broker.frameBytes))
+    this.write(transfer(destination, routingKey, body, this.broker.frameBytes, properties))
   }
 
   /** Only when what waits was written. */
@@ -209,7 +238,7 @@ export class BrokerPeer {
     const came = this.#reader.push(chunk)
     let next = came.next()
     if (!isGreeted && this.#reader.header !== undefined && !this.broker.instead('header', this)) {
-      this.write(Buffer.concat([HEADER, START]))
+      this.write(Buffer.concat([HEADER, this.broker.speaksMaps ? MAP_START : START]))
     }
     for (; !next.done; next = came.next()) {
       if (next.value.isControl) this.#take(next.value)
@@ -285,8 +314,12 @@ export class BrokerPeer {
   }
 
   #request(exchange: string, header: Buffer, body: Buffer): void {
-    const replyKey = replyKeyOf(header)
     const to = routingKeyOf(header)
+    if (exchange.startsWith('qmf.default.')) {
+      if (this.broker.speaksMaps && body.length <= 65_536) this.#mapRequest(to, header, body)
+      return
+    }
+    const replyKey = replyKeyOf(header)
     // As qpidd: dropped without a word [QMF 5.7].
     if (exchange !== 'qpid.management' || replyKey === '' || body.length > 65_536) return
     for (const request of requestsIn(body)) {
@@ -295,6 +328,17 @@ export class BrokerPeer {
       if (this.broker.instead('answers', this)) continue
       const bodies = this.broker.answers(answersTo(request, this.broker.ms), request)
       for (const answer of bodies) this.publish('amq.direct', replyKey, answer)
+    }
+  }
+
+  #mapRequest(to: string, header: Buffer, body: Buffer): void {
+    const { broker } = this
+    const request = mapRequestOf(to, header, body)
+    if (request === undefined) return
+    broker.asked.push(request.text)
+    if (broker.instead('answers', this)) return
+    for (const { exchange, body, properties } of broker.mapAnswers(mapAnswersTo(request), request.text)) {
+      this.publish(exchange, request.replyKey, body, properties)
     }
   }
 

@@ -88,6 +88,10 @@ export class Args {
     return this.#bytes.readUIntBE(this.#at - bytes, bytes)
   }
 
+  skip(bytes: number): void {
+    if (this.#isThere()) this.#at += bytes
+  }
+
   /** Of a bit there is nothing but its flag. */
   bit(): boolean {
     return this.#isThere()
@@ -172,17 +176,24 @@ export function command(code: number, packing: number, ...fields: readonly Buffe
   return frames(1, 12, 1, Buffer.concat([u16(code), Buffer.of(1, 0), u16(packing), ...fields]))
 }
 
-/** A message to a subscription, with the header that qpidd sends: its properties before those of its delivery. */
-export function transfer(destination: string, routingKey: string, body: Buffer, most?: number): Buffer {
-  const struct = (...parts: readonly Buffer[]): Buffer => {
-    const bytes = Buffer.concat(parts)
-    return Buffer.concat([u32(bytes.length), bytes])
-  }
+export function struct(...parts: readonly Buffer[]): Buffer {
+  const bytes = Buffer.concat(parts)
+  return Buffer.concat([u32(bytes.length), bytes])
+}
+
+/**
+ * A message to a subscription, with the header that qpidd sends: its properties, from the packing flags on, before those
+ * of its delivery.
+ */
+export function transfer(
+  destination: string,
+  routingKey: string,
+  body: Buffer,
+  most?: number,
+  properties: Buffer = Buffer.concat([u16(0x0100), u32(0), u32(body.length)]),
+): Buffer {
   const method = [u16(code.transfer), Buffer.of(1, 0), u16(0x0700), str8(destination), Buffer.of(1, 0)]
-  const header = [
-    struct(u16(0x0403), u16(0x0100), u32(0), u32(body.length)),
-    struct(u16(0x0401), u16(0x0002), str8(routingKey)),
-  ]
+  const header = [struct(u16(0x0403), properties), struct(u16(0x0401), u16(0x0002), str8(routingKey))]
   return Buffer.concat([
     frames(1, 8, 1, Buffer.concat(method), most),
     frames(2, 0, 1, Buffer.concat(header), most),
@@ -190,16 +201,16 @@ export function transfer(destination: string, routingKey: string, body: Buffer, 
   ])
 }
 
-/** Where an answer is to go: the routing key of reply-to in the header of a transfer; '' if there is none. */
-export function replyKeyOf(header: Buffer): string {
+/** Where an answer is to go: the routing key of reply-to in the header of a transfer; '' if there is none, or to another exchange. */
+export function replyKeyOf(header: Buffer, exchange = 'amq.direct'): string {
   for (let at = 0; at + 6 <= header.length; at += 4 + header.readUInt32BE(at)) {
     if (header.readUInt16BE(at + 4) !== 0x0403) continue
     const args = new Args(header, at + 6)
-    args.number(8)
-    if (args.bit()) throw new Error('a message id was not expected')
-    if (args.bit()) throw new Error('a correlation id was not expected')
+    args.skip(8)
+    args.skip(16)
+    args.sized16()
     const reply = new Args(args.sized16())
-    return reply.str8() === 'amq.direct' ? reply.str8() : ''
+    return reply.str8() === exchange ? reply.str8() : ''
   }
   return ''
 }
@@ -209,7 +220,8 @@ export function routingKeyOf(header: Buffer): string {
   for (let at = 0; at + 6 <= header.length; at += 4 + header.readUInt32BE(at)) {
     if (header.readUInt16BE(at + 4) !== 0x0401) continue
     const args = new Args(header, at + 6)
-    for (let bit = 0; bit < 8; bit++) if (args.bit()) throw new Error('only exchange and routing key were expected')
+    // Three bits, then priority, delivery mode, and three times.
+    for (const bytes of [0, 0, 0, 1, 1, 8, 8, 8]) args.skip(bytes)
     args.str8()
     return args.str8()
   }

@@ -136,7 +136,7 @@ function producerValues({ name, software, storage, ...stats }: Stats): ObjectVal
 }
 
 function channelValues({ id, owner, row, state, queue }: Channel): ObjectValues {
-  const { queued, inFlight, accepted, committed, dropped, queuedBytes } = queue.status()
+  const { queued, inFlight, accepted, committed, dropped, queuedBytes } = queue.counts
   const allDropped = dropCauses.reduce((sum, cause) => sum + dropped[cause], 0)
   return {
     properties: [id, formatIdentity(owner), row.durable, state],

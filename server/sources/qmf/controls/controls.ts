@@ -29,7 +29,6 @@ import { QmfSensor } from '../sensor.ts'
 import type { QmfObject } from '../series.ts'
 import {
   BROKER_PARAMETER,
-  checkFits,
   isCallable,
   methodParameters,
   OBJECT_PARAMETER,
@@ -123,7 +122,8 @@ function controlOf(name: string, versions: readonly SchemaMethod[], brokers: rea
         return given.has(name) ? [{ name, type, value: given.get(name) } as Argument] : []
       })
       const values = toQmfArguments(method, convertArguments(list, own, `${name} of ${broker.name}`))
-      checkFits(object, method, values)
+      const problem = broker.problemOf(object, method, values)
+      if (problem !== undefined) throw new StatusError('INVALID_ARGUMENT', problem)
       const secrets = own.filter(({ secret }) => secret).map(({ name }) => String(given.get(name) ?? ''))
       return async (signal) => withoutSecrets(await call(target, values, signal), secrets)
     },
@@ -207,8 +207,16 @@ function completeTarget(brokers: readonly QmfBroker[], control: string, given: M
   const object =
     wanted === undefined
       ? countOf(tables) === 1 && tables.flatMap(({ objects }) => [...objects.values()])[0]
-      : tables.map(({ objects }) => objects.get(wanted as string)).find((found) => found !== undefined)
+      : tables.flatMap((table) => objectIn(table, wanted as string) ?? [])[0]
   if (object) given.set(OBJECT_PARAMETER, object.label)
+}
+
+/** The object of that id, which may be its name in QMF v2 too. */
+function objectIn({ objects }: Pick<BrokerTable, 'objects'>, id: string): QmfObject | undefined {
+  const found = objects.get(id)
+  if (found !== undefined || !id.includes(':')) return found
+  for (const object of objects.values()) if (object.matches((text) => text === id)) return object
+  return undefined
 }
 
 /** Throws StatusError: INVALID_ARGUMENT for no object or several, BUSY while the broker is not connected. */

@@ -4,12 +4,16 @@
  * method is `argument_object` here: `object` names the object on which the method is called.
  */
 import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-table.ts'
-import { ProtocolError } from '../../../../protocol/errors.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem, type Value, VOID } from '../../../../protocol/monitor/value.ts'
-import { encodeMessage, MAX_BODY_BYTES } from '../../../../protocol/qmf/messages.ts'
 import { inputsOf, outputsOf } from '../../../../protocol/qmf/schema.ts'
-import { QmfType, type QmfValue, type SchemaArgument, type SchemaMethod } from '../../../../protocol/qmf/types.ts'
+import {
+  QmfType,
+  type QmfValue,
+  type SchemaArgument,
+  type SchemaMethod,
+  type Statistics,
+} from '../../../../protocol/qmf/types.ts'
 import { parseObjectId } from '../../../../protocol/qmf/values.ts'
 import {
   type ControlArguments,
@@ -20,7 +24,6 @@ import {
 } from '../../../controls/control.ts'
 import { StatusError } from '../../../core/errors.ts'
 import { integers } from '../../../metrics/arguments.ts'
-import type { QmfObject } from '../series.ts'
 import { basicTypeOf, MAX_TEXT, toValue, unitOf } from '../values.ts'
 
 export const BROKER_PARAMETER = 'broker'
@@ -193,25 +196,8 @@ export function toQmfArguments(method: SchemaMethod, given: ControlArguments): Q
   })
 }
 
-/** Checks that a call can be sent. Throws StatusError INVALID_ARGUMENT. */
-export function checkFits({ id, known: { schema } }: QmfObject, method: SchemaMethod, values: QmfValue[]): void {
-  const message = { op: 'M', sequence: 0, id, key: schema.key, method: method.name, arguments: values } as const
-  let bytes: number
-  try {
-    bytes = encodeMessage(message, { schema: () => schema, method: () => undefined }).length
-  } catch (error) {
-    if (error instanceof ProtocolError) throw new StatusError('INVALID_ARGUMENT', error.message)
-    throw error
-  }
-  if (bytes <= MAX_BODY_BYTES) return
-  throw new StatusError(
-    'INVALID_ARGUMENT',
-    `all arguments together: ${bytes} bytes, where a broker takes ${MAX_BODY_BYTES}`,
-  )
-}
-
 /** Converts the output arguments to a REC. A value that does not fit a frame becomes VOID. */
-export function toRecord(method: SchemaMethod, values: readonly QmfValue[]): Value {
+export function toRecord(method: SchemaMethod, values: Statistics): Value {
   const fields: Field[] = []
   let length = 0
   for (const [at, { name, type }] of outputsOf(method).entries()) {
@@ -236,10 +222,8 @@ function number({ type, min, max }: SchemaArgument, value: number | bigint, refu
 function text(argument: SchemaArgument, value: string, refuse: Refuse): QmfValue {
   const { type, maxLength = LONG_BYTES } = argument
   // The text is not repeated in errors: it may be a secret.
-  if (type === QmfType.REFERENCE) {
-    if (parseObjectId(value) === undefined) throw refuse('not an object id like 0-0-1-0-2')
-    return value
-  }
+  // Which form an object id has is known to the connection.
+  if (type === QmfType.REFERENCE) return value
   if (type === QmfType.UUID) {
     if (!isUuid(value)) throw refuse('not a UUID like 01234567-89ab-cdef-0123-456789abcdef')
     return value.toLowerCase()

@@ -3,13 +3,14 @@ import { describe, expect, test } from 'vitest'
 import type { FieldTable } from '../../../../protocol/amqp/field-table.ts'
 import { outputsOf } from '../../../../protocol/qmf/schema.ts'
 import { QmfType, type SchemaItem } from '../../../../protocol/qmf/types.ts'
-import { decodeMapMessage, type MapMessage, type MapObject } from '../../../../protocol/qmf/v2/messages.ts'
+import type { MapMessage, MapObject } from '../../../../protocol/qmf/v2/messages.ts'
 import { mapValues, sampleOf } from '../../../../protocol/qmf/v2/values.ts'
 import { toHex } from '../../../support/bytes.ts'
 import { Random } from '../../../support/random.ts'
 import {
   brokerStream,
   concluded,
+  decodeWhole,
   deliveries,
   frameBorders,
   type Heard,
@@ -19,14 +20,15 @@ import {
   replay,
   schemas,
   titleOf,
+  type WholeMessage,
   whole,
 } from './recording.ts'
 
-type Message<Op extends MapMessage['op']> = Extract<MapMessage, { op: Op }>
+type Message<Op extends MapMessage['op']> = Extract<WholeMessage, { op: Op }>
 
-const messages = ofV2.map((delivery) => decodeMapMessage(delivery))
+const messages = ofV2.map((delivery) => decodeWhole(delivery))
 function all<Op extends MapMessage['op']>(...ops: readonly Op[]): Message<Op>[] {
-  const isOp = (message: MapMessage | undefined): message is Message<Op> => ops.some((op) => op === message?.op)
+  const isOp = (message: WholeMessage | undefined): message is Message<Op> => ops.some((op) => op === message?.op)
   return messages.filter(isOp)
 }
 

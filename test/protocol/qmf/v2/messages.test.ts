@@ -4,13 +4,13 @@ import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-tab
 import { ProtocolError } from '../../../../protocol/errors.ts'
 import { MAX_MESSAGES } from '../../../../protocol/qmf/messages.ts'
 import { MAX_SCHEMA_ITEMS, MAX_SCHEMA_TEXT } from '../../../../protocol/qmf/schema.ts'
-import { decodeMapMessage, MAX_OBJECT_NAME, type MapMessage } from '../../../../protocol/qmf/v2/messages.ts'
+import { MAX_OBJECT_NAME } from '../../../../protocol/qmf/v2/messages.ts'
 import { hex, join, u32 } from '../../../support/bytes.ts'
 import { isLong } from '../../../support/long.ts'
 import { str8, str16 } from '../../../support/qmf/wire.ts'
 import { Random } from '../../../support/random.ts'
 import * as any from '../arbitraries.ts'
-import { ofV2 } from './recording.ts'
+import { decodeWhole, ofV2, type WholeMessage } from './recording.ts'
 
 /** A map and a list as a sender writes them: each value is its type code and its bytes. */
 const mapOf = (entries: Readonly<Record<string, Uint8Array>>): Uint8Array => {
@@ -44,7 +44,7 @@ const EVENT = headersOf('_data_indication', '_event')
 const SCHEMAS = headersOf('_query_response', '_schema')
 const EXCEPTION = headersOf('_exception')
 const HEARTBEAT = headersOf('_agent_heartbeat_indication')
-const decode = (headers: FieldTable, body: Uint8Array) => decodeMapMessage({ headers, body })
+const decode = (headers: FieldTable, body: Uint8Array) => decodeWhole({ headers, body })
 
 function errorOf(read: () => unknown): Pick<ProtocolError, 'code' | 'offset'> | undefined {
   try {
@@ -85,7 +85,7 @@ describe('lists', () => {
 
   test('may hold an object without an id or times', () => {
     const { _object_id: _, ...rest } = object
-    const [read] = (decode(DATA, listOf(map(rest))) as Extract<MapMessage, { op: 'data' }>).objects
+    const [read] = (decode(DATA, listOf(map(rest))) as Extract<WholeMessage, { op: 'data' }>).objects
     expect(Object.keys(read!).toSorted()).toEqual(['deleted', 'key', 'values'])
     expect(read?.deleted).toBe(0n)
   })

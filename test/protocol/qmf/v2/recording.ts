@@ -5,6 +5,12 @@ import { decodeCommand, decodeHeader, type MessageHeader } from '../../../../pro
 import type { AmqpDelivery } from '../../../../protocol/amqp/session.ts'
 import { decodeBody } from '../../../../protocol/qmf/messages.ts'
 import type { ClassKey, Schema } from '../../../../protocol/qmf/types.ts'
+import {
+  decodeMapMessage,
+  type MapEvent,
+  type MapMessage,
+  type MapObject,
+} from '../../../../protocol/qmf/v2/messages.ts'
 import { join } from '../../../support/bytes.ts'
 import { capturedChunks, capturedConclusions } from '../../../support/qmf/capture.ts'
 
@@ -66,6 +72,19 @@ export function frameBorders(): readonly number[] {
 export const whole = replay([])
 export const { deliveries } = whole
 export const ofV2 = deliveries.filter(({ appId }) => appId === 'qmf2')
+
+/** A message with all its objects and events. */
+export type WholeMessage =
+  | Exclude<MapMessage, { op: 'data' | 'event' | 'objects' }>
+  | (Extract<MapMessage, { op: 'data' | 'objects' }> & { readonly objects: readonly MapObject[] })
+  | (Extract<MapMessage, { op: 'event' }> & { readonly events: readonly MapEvent[] })
+
+export function decodeWhole(delivery: Parameters<typeof decodeMapMessage>[0]): WholeMessage | undefined {
+  const message = decodeMapMessage(delivery)
+  if (message?.op === 'event') return { ...message, events: [...message.events] }
+  if (message?.op === 'data' || message?.op === 'objects') return { ...message, objects: [...message.objects] }
+  return message
+}
 
 /** The conclusions of a kind, in the order of the wire. */
 export function concluded(kind: string): readonly Record<string, unknown>[] {

@@ -8,7 +8,8 @@ import type { Block } from '../../../../server/channels/block.ts'
 import type { GapEntry } from '../../../../server/channels/gap.ts'
 import type { Lane } from '../../../../server/channels/lane.ts'
 import type { DropCause } from '../../../../server/channels/ledger.ts'
-import type { Queue, QueueStatus } from '../../../../server/channels/queue.ts'
+import type { Queue } from '../../../../server/channels/queue.ts'
+import type { QueueStatus } from '../../../../server/channels/queue-status.ts'
 
 /** A value as the test made it. `time` is unique. */
 export interface Value {

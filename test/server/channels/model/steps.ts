@@ -150,7 +150,9 @@ export class Steps {
     const metric = this.#random.pick(METRICS)
     const copies = from.queue.copiesOf(metric, this.#world.read)
     await copies.load()
-    const frames = (copies.now() ?? []).map(({ frame }) => frame)
+    const found = copies.now()
+    if (found === undefined) throw new Error('frames are missing after they were loaded')
+    const frames = found.map(({ frame }) => frame)
     const through = from.queue.stops.get(metric) ?? 0
     const isCopied = ({ value, block, lane, ordinal }: Place): boolean =>
       value.metric === metric &&

@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { parseDestination } from '../../../../server/connections/outbound/destination.ts'
 import { openConnection } from '../../../../server/connections/outbound/open-connection.ts'
 import { hex } from '../../../support/bytes.ts'
+import { Authority } from '../../../support/certificates.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+import { Callee } from './callee.ts'
+
+afterEach(() => void vi.unstubAllEnvs())
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
@@ -39,4 +43,15 @@ it('a consumer that answers with a broken frame right after the handshake loses 
   await closed
   expect(reached.socket.destroyed).toBe(true)
   await new Promise((resolve) => server.close(resolve))
+})
+
+it.each(['tls', 'wss'])('no environment variable makes %s accept a certificate of somebody else', async (scheme) => {
+  vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+  const stranger = await (await Authority.make()).server()
+  const callee = await Callee.listen('127.0.0.1', 0, stranger)
+  const destination = parseDestination(`${scheme}://127.0.0.1:${callee.port}`)
+  const caller = { clock: new FakeClock(), ca: undefined }
+  const attempt = openConnection(destination, '127.0.0.1', caller, new AbortController().signal)
+  await expect(attempt).rejects.toThrow('unable to verify the first certificate')
+  await callee.close()
 })

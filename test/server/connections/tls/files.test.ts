@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { chmodSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -19,6 +20,7 @@ beforeEach(() => {
   const clientCa = directory.write('ca.pem', authority.cert)
   paths = { ...directory.server(first), clientCa, clientRevoked: directory.write('revoked.txt', '') }
 })
+const cut = (text: string) => text.slice(0, -100)
 const open = (changed: Partial<typeof paths> = {}) => TlsFiles.open({ ...paths, ...changed }, clock) as TlsFiles
 
 function shown({ cert }: Issued): PeerCertificate {
@@ -31,16 +33,42 @@ describe('files that are no good at the start', () => {
   it.each<[string, keyof typeof paths, string | undefined, RegExp]>([
     ['no certificate', 'cert', 'nothing', /server.pem contains no certificate; a PEM file is needed .*`tls.cert`/],
     ['a damaged one', 'cert', first.cert.replace(/\n.{10}/, '\n----------'), /contains a damaged certificate/],
+    ['a chain that is cut off', 'cert', cut(first.cert + authority.cert), /server.pem contains .*a part of one/],
     ['no key', 'key', 'nothing', /contains no usable private key.*`tls.key`/],
     ['the key of another', 'key', second.key, /does not belong to the certificate in .*server.pem.*`tls.key`/],
     ['a public key', 'key', first.cert, /contains no usable private key/],
+    [
+      'authorities that are cut off',
+      'clientCa',
+      cut(authority.cert + authority.cert),
+      /ca.pem contains .*a part of one/,
+    ],
+    ['a block that is cut off in its first line', 'clientCa', `${authority.cert}-----BEG`, /a part of one/],
+    ['a block that is cut off in its last dash', 'clientCa', authority.cert.trim().slice(0, -1), /a part of one/],
     ['no authority', 'clientCa', '', /contains no certificate.*`tls.client_ca`/],
     ['no numbers', 'clientRevoked', '01\n# fine\n\nxyz\n', /line 4; hexadecimal is needed .*`tls.client_revoked`/],
+    ['a number that is cut off', 'clientRevoked', '01\n02', /revoked.txt is cut off.*`tls.client_revoked`/],
+    [
+      'a file that is too large',
+      'clientRevoked',
+      '# \n'.repeat(400_000),
+      /more than 1048576 bytes.*`tls.client_revoked`/,
+    ],
     ['a file that is not there', 'key', undefined, /cannot be read: ENOENT.*`tls.key`/],
   ])('(%s: %s) are named, with what to do', (_, which, text, message) => {
     if (text === undefined) rmSync(paths[which])
     else writeFileSync(paths[which], text)
     expect(() => open()).toThrow(message)
+  })
+
+  it('may be no pipes and no devices', () => {
+    rmSync(paths.clientRevoked)
+    execFileSync('mkfifo', [paths.clientRevoked])
+    expect(() => open()).toThrow(/revoked.txt cannot be read: it is not a regular file .*`tls.client_revoked`/)
+    rmSync(paths.clientRevoked)
+    symlinkSync('/dev/zero', paths.clientRevoked)
+    expect(() => open()).toThrow(/not a regular file/)
+    rmSync(paths.clientRevoked)
   })
 
   it('show nothing of what is in them', () => {
@@ -121,6 +149,75 @@ describe('a change', () => {
       detail: expect.stringContaining('cannot be read'),
     })
     expect(readFileSync(paths.cert, 'utf8')).toBe(inForce(files))
+  })
+})
+
+it('a list of revocations that is cut off, also to nothing, revokes what it did before', async () => {
+  const bad = shown(await authority.client('a'))
+  directory.write('revoked.txt', `${bad.serial}\n`)
+  const files = open()
+  for (const text of ['', bad.serial.slice(0, 10)]) {
+    directory.write('revoked.txt', text)
+    expect(files.reloadIfChanged()).toMatchObject({ severity: 'error', detail: expect.stringContaining('revoked.txt') })
+    expect(files.isTrusted(bad)).toBe(false)
+  }
+  directory.write('revoked.txt', '# none\n')
+  expect(files.reloadIfChanged()).toMatchObject({ severity: 'info' })
+  expect(files.isTrusted(bad)).toBe(true)
+})
+
+describe('a new certificate that is not valid', () => {
+  const HOUR_MS = 3_600_000
+  const later = (hours: number) => new Date(Date.now() + hours * HOUR_MS)
+  const renewed = async (from: number, until: number) => {
+    const made = await authority.server(['localhost'], { from: later(from), until: later(until) })
+    directory.server(made)
+    return made
+  }
+
+  it('does not replace one that is, as long as that is valid; changes of other files come into force', async () => {
+    const files = open()
+    const expired = await renewed(-2, -1)
+    const bad = shown(await authority.client('a'))
+    directory.write('revoked.txt', `${bad.serial}\n`)
+    expect(files.reloadIfChanged()).toEqual({
+      severity: 'error',
+      detail: expect.stringMatching(
+        /server\.pem contains a certificate that has expired .*`tls.cert`.*previous .*in force/,
+      ),
+    })
+    expect([files.options.cert, files.options.key]).toEqual([first.cert, first.key])
+    expect(files.isTrusted(bad)).toBe(false)
+    expect(files.reloadIfChanged()).toBeUndefined()
+    expect(files.status()).toMatchObject({ state: 'failed', counters: { read: 1, refused: 1 } })
+    clock.advance(25 * HOUR_MS)
+    expect(files.reloadIfChanged()).toMatchObject({ severity: 'info' })
+    expect(files.options.cert).toBe(expired.cert)
+    expect(files.warnings()).toEqual([expect.stringContaining('has expired')])
+  })
+
+  it('comes into force when it becomes valid', async () => {
+    const files = open()
+    const early = await renewed(2, 48)
+    expect(files.reloadIfChanged()).toMatchObject({
+      severity: 'error',
+      detail: expect.stringContaining('contains a certificate that is not valid before 20'),
+    })
+    expect(files.options.cert).toBe(first.cert)
+    clock.advance(2 * HOUR_MS)
+    expect(files.reloadIfChanged()).toMatchObject({ severity: 'info' })
+    expect(files.options.cert).toBe(early.cert)
+    expect(files.reloadIfChanged()).toBeUndefined()
+    expect(files.status()).toMatchObject({ state: 'ok', counters: { read: 2, refused: 1 } })
+  })
+
+  it('replaces one that has expired too', async () => {
+    const files = open()
+    clock.advance(25 * HOUR_MS)
+    const expired = await renewed(-2, -1)
+    expect(files.reloadIfChanged()).toMatchObject({ severity: 'info' })
+    expect(files.options.cert).toBe(expired.cert)
+    expect(files.warnings()).toEqual([expect.stringContaining('has expired')])
   })
 })
 

@@ -96,6 +96,29 @@ describe('feeds', () => {
     expect(Math.max(...pieces)).toBeLessThanOrEqual(2048)
   })
 
+  it('give a taker no bytes and no end while those before still make work for it', async () => {
+    const bench = new Bench()
+    let steps = 0
+    const taken: string[] = []
+    const taker = {
+      push: (bytes: Uint8Array) => void taken.push(`${bytes.length}`),
+      work: () => {
+        bench.clock.advance(0.5)
+        return ++steps % 30 !== 0
+      },
+      end: () => void taken.push('end'),
+    }
+    const feed = bench.pacer.feed(taker, { pause: () => {}, resume: () => {}, destroy: () => {} })
+    feed.push(new Uint8Array(40))
+    feed.end()
+    await turn()
+    expect([taken, steps]).toEqual([['16'], 20])
+    await turn()
+    expect(taken).toEqual(['16', '24'])
+    for (let n = 0; n < 3; n++) await turn()
+    expect([taken, steps]).toEqual([['16', '24', 'end'], 60])
+  })
+
   it('are not taken while too much waits to be stored, not even the rest of a slice', async () => {
     const bench = new Bench()
     const a = bench.feed('a', () => {
@@ -124,6 +147,24 @@ describe('feeds', () => {
     expect(reading.paused).toBe(true)
     await turn()
     expect(reading.paused).toBe(false)
+  })
+
+  it('are given again what they have not taken', async () => {
+    const bench = new Bench()
+    const bytes: number[] = []
+    const reading = { pause() {}, resume() {}, destroy() {} }
+    const push = (chunk: Uint8Array): number => {
+      bench.taken.push(`${chunk.length}`)
+      bytes.push(...chunk.subarray(0, 3))
+      return Math.min(3, chunk.length)
+    }
+    const feed = bench.pacer.feed({ push, end: () => bench.taken.push('end') }, reading)
+    feed.push(Uint8Array.of(1, 2, 3, 4))
+    feed.push(Uint8Array.of(5, 6, 7, 8))
+    feed.end()
+    await turn()
+    expect(bytes).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+    expect(bench.taken).toEqual(['4', '1', '4', '1', 'end'])
   })
 
   it('end when everything was taken, in whatever pieces it came', async () => {
@@ -178,15 +219,59 @@ describe('datagrams', () => {
     for (let port = 1; port <= 20; port++) feed.push(datagram(port))
     expect(taken).toEqual([])
     await turn()
-    expect(taken).toHaveLength(8)
+    expect(taken).toHaveLength(5)
     while (taken.length < 20) await turn()
     expect(taken).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+  })
+
+  it('are taken for 1 ms before other feeds have their turn, however many that are', async () => {
+    const bench = new Bench()
+    const feed = new DatagramFeed(bench.turns, () => {
+      bench.taken.push('datagram')
+      bench.clock.advance(1 / 8)
+    })
+    const stream = bench.feed('a', bench.costs(16))
+    for (let port = 1; port <= 20; port++) feed.push(datagram(port))
+    stream.feed.push(new Uint8Array(16))
+    await turn()
+    const cheap = Array.from({ length: 20 }, () => 'datagram')
+    expect(bench.taken).toEqual([...cheap.slice(0, 8), 'a16', ...cheap.slice(8)])
+  })
+
+  it('that ask for much are taken in steps, each before the next datagram, and others have their turns between', async () => {
+    const bench = new Bench()
+    function* rest(port: number) {
+      for (let step = 2; step <= 4; step++) {
+        yield
+        bench.clock.advance(4)
+        bench.taken.push(`${port}.${step}`)
+      }
+    }
+    const feed = new DatagramFeed(bench.turns, ({ port }) => {
+      bench.clock.advance(4)
+      bench.taken.push(`${port}.1`)
+      const steps = rest(port)
+      steps.next()
+      return steps
+    })
+    const stream = bench.feed('a', bench.costs(4))
+    for (const port of [1, 2]) feed.push(datagram(port))
+    stream.feed.push(new Uint8Array(16))
+    await turn()
+    expect(bench.taken).toEqual(['1.1', 'a16', '1.2'])
+    // One that comes while nothing but a begun one is left does not bring the feed into the row twice.
+    await turn()
+    await turn()
+    feed.push(datagram(3))
+    while (bench.taken.length < 13) await turn()
+    const expected = [1, 2, 3].flatMap((port) => [1, 2, 3, 4].map((step) => `${port}.${step}`))
+    expect(bench.taken.filter((line) => line !== 'a16')).toEqual(expected)
   })
 
   it('that find no room are dropped and counted', async () => {
     const bench = new Bench()
     let taken = 0
-    const feed = new DatagramFeed(bench.turns, () => taken++)
+    const feed = new DatagramFeed(bench.turns, () => void taken++)
     for (let n = 0; n < 5000; n++) feed.push(datagram(n))
     expect(feed.dropped).toBe(5000 - 4096)
     await turn()

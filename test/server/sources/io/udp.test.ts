@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../../server/core/clock.ts'
+import type { Steps } from '../../../../server/core/fair-work.ts'
 import { ListenError } from '../../../../server/core/listen.ts'
 import { FeedTurns } from '../../../../server/sources/io/pacer.ts'
 import { dropsIn, listenUdp, type UdpListening, type UdpOptions } from '../../../../server/sources/io/udp.ts'
@@ -21,7 +22,7 @@ async function listen(host: string, options: Partial<UdpOptions> = {}) {
     key: 'gmetric.listen',
     rival: 'gmond or another server',
     turns: new FeedTurns(systemClock()),
-    packet: (bytes, source) => received.push({ text: Buffer.from(bytes).toString(), source }),
+    packet: (bytes, source) => void received.push({ text: Buffer.from(bytes).toString(), source }),
     packetFailed: (error) => expect.unreachable(String(error)),
     failed: (error) => expect.unreachable(String(error)),
     ...options,
@@ -51,6 +52,11 @@ function flood(port: number, count: number, bytes: number): void {
 
 const ipv6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'))
 
+function* failing(): Steps<void> {
+  yield
+  throw new Error('broken later')
+}
+
 describe('a UDP listener', () => {
   test('drops a datagram that cannot be handled, and takes the next one', async () => {
     const taken: string[] = []
@@ -60,12 +66,16 @@ describe('a UDP listener', () => {
         const text = Buffer.from(bytes).toString()
         if (text === 'bad') throw new Error('broken')
         taken.push(text)
+        return text === 'one' ? failing() : undefined
       },
       packetFailed: (error, source) => failures.push(`${(error as Error).message} ${source}`),
     })
     for (const text of ['one', 'bad', 'two']) await send(listening, text)
     await vi.waitFor(() => expect(taken).toHaveLength(2))
-    expect([taken, failures]).toEqual([['one', 'two'], ['broken 127.0.0.1']])
+    expect([taken, failures]).toEqual([
+      ['one', 'two'],
+      ['broken later 127.0.0.1', 'broken 127.0.0.1'],
+    ])
   })
 
   test('hands on each datagram with the address it came from', async () => {
@@ -155,7 +165,7 @@ describe('datagrams that the kernel threw away', () => {
   // Only Linux tells.
   test.skipIf(!existsSync('/proc/net/udp'))('and those that arrived are together what was sent', async () => {
     let received = 0
-    const { listening } = await listen('127.0.0.1', { packet: () => received++ })
+    const { listening } = await listen('127.0.0.1', { packet: () => void received++ })
     expect(listening.kernelDrops()).toBe(0)
     // Nothing is read while the program runs, and 80 MB are more than any usual buffer.
     const sent = 2000

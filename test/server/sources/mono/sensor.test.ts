@@ -348,6 +348,29 @@ describe('a hostile agent', () => {
     expect(counters()).toMatchObject({ refusedSource: 1, agentsFull: 1, metricsFull: 1, unserved: 1, agents: 2 })
   })
 
+  test('takes no place of a file, and a file none of an agent', () => {
+    const { sensor, connect, counters } = makeSensor({ maxAgents: 1 })
+    sensor.openFile('first')
+    const agent = connect()
+    expect(agent).toBeDefined()
+    expect(connect('192.0.2.8')).toBeUndefined()
+    sensor.openFile('second').end()
+    expect(connect('192.0.2.8')).toBeUndefined()
+    agent?.feed.end()
+    expect(connect('192.0.2.8')).toBeDefined()
+    expect(counters()).toMatchObject({ agentsFull: 2, agents: 2 })
+  })
+
+  test('that answers a request with what breaks the protocol has not answered it', () => {
+    const { sensor, agent } = open()
+    const answers: unknown[] = []
+    sensor.agent('192.0.2.7')?.add({ category: 'my', name: 'load' }, (status) => answers.push(status))
+    expect(agent.asked()).toEqual([ADD])
+    // The index of the collections.
+    agent.feed.push(join(ADDED.subarray(0, -2), hex('0000')))
+    expect([answers, agent.isClosed()]).toEqual([[undefined], true])
+  })
+
   test('that ends in the middle of a message is counted', () => {
     const { agent, counters } = open()
     agent.feed.push(SAMPLED.subarray(0, 5))

@@ -44,6 +44,18 @@ describe('an object', () => {
     expect(label(properties, values)).toMatch(typeof expected === 'string' ? new RegExp(`^${expected}$`) : expected)
   })
 
+  test('has a hash of a long object id with it, and the id of an agent of v2 without its run', () => {
+    const of = (id: string) => labelOf({ name: 'k', isUnique: false }, id, new Set())
+    expect(of('p:c:'.padEnd(255, 'x'))).toHaveLength(257)
+    const long = of('p:c:'.padEnd(256, 'x'))
+    expect(long).toMatch(/^k@[0-9a-f]{32}$/)
+    expect([of('p:c:'.padEnd(256, 'x')), of('p:c:'.padEnd(256, 'y'))]).toEqual([
+      long,
+      expect.not.stringContaining(long),
+    ])
+    expect(of('vendor:product:1\x0012\0pump 1')).toBe('k@vendor:product:1:pump 1')
+  })
+
   test('has its object id with it where another is called the same, or the name is cut', () => {
     expect(label([index('name')], ['q1'], 'q1')).toBe('q1@0-1-1-0-7')
     expect(label([index('name')], ['q1'], 'q1', 'q1@0-1-1-0-7')).toBe('q1@0-1-1-0-7@0-1-1-0-7')

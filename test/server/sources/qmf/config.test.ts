@@ -28,6 +28,7 @@ describe('a table', () => {
         ca: undefined,
         cert: undefined,
         key: undefined,
+        version: 'auto',
         intervalMs: 5_000,
         tenant: 'default',
         maxObjects: 20_000,

@@ -1,9 +1,9 @@
 /** A broker that says too much, or what nobody asked for: it is counted, and costs a bounded amount of memory. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ClassKey, Schema } from '../../../../protocol/qmf/types.ts'
+import type { ClassKey, QmfMessage, Schema } from '../../../../protocol/qmf/types.ts'
 import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
-import { ConsolePeer, done, queue } from './console-peer.ts'
+import { ConsolePeer, done, headerOf, plain, queue } from './console-peer.ts'
 import { recordedBroadcasts, schemaOf, tableOf } from './recorded.ts'
 
 function keyOf(className: string, packageName = 'x'): ClassKey {
@@ -142,6 +142,80 @@ describe('a flood', () => {
     expect(peer.counters.objectsFull).toBeGreaterThanOrEqual(70)
   })
 
+  it('of bytes stops at the limit: an object that does not fit is left out, or ends if it was known', () => {
+    const peer = new ConsolePeer({ limits: { objectBytes: 250_000 } }).ready()
+    peer.console.want(tableOf('queue'), true)
+    const sequence = peer.take()[0]?.message.sequence ?? 0
+    const large = (id: string, length: number, sampled: bigint): QmfMessage => {
+      const one = queue(sequence, id, `q${id}`, { sampled }) as Extract<QmfMessage, { op: 'g' }>
+      return { ...one, properties: one.properties.with(5, new Map([['a', 'x'.repeat(length)]])) }
+    }
+    peer.tell(large('0-1-1-0-2000', 20_000, 10n))
+    peer.tell(large('0-1-1-0-2001', 1, 10n))
+    expect(peer.counters.bytesFull).toBe(0)
+    peer.tell(large('0-1-1-0-2001', 60_000, 11n))
+    peer.tell(large('0-1-1-0-2001', 65_000, 12n))
+    const before = peer.counters.bytesFull
+    peer.tell(large('0-1-1-0-2002', 65_000, 10n))
+    expect([peer.counters.bytesFull - before, peer.gone]).toEqual([1, []])
+    peer.tell(large('0-1-1-0-2000', 65_500, 11n))
+    expect([peer.counters.bytesFull - before, peer.gone]).toEqual([2, ['0-1-1-0-2000']])
+    // There is room again.
+    peer.tell(large('0-1-1-0-2002', 30_000, 10n))
+    expect(peer.objects.at(-1)?.header.id).toBe('0-1-1-0-2002')
+    expect(peer.counters.bytesFull - before).toBe(2)
+  })
+
+  it('of bytes in schemas stops at the limit: the class is left out', () => {
+    const peer = new ConsolePeer({ limits: { schemaBytes: 300_000 } }).ready()
+    const learned = peer.learned.length
+    for (const name of ['a', 'b', 'c', 'd']) {
+      const argument = { name: 'x', type: 7, description: 'd'.repeat(4_000) } as const
+      const schema: Schema = { kind: 'event', key: keyOf(name), arguments: Array.from({ length: 14 }, () => argument) }
+      peer.teach(schema)
+    }
+    expect(peer.learned.length - learned).toBeLessThan(3)
+    expect(peer.counters.schemasFull).toBeGreaterThan(1)
+  })
+
+  it('of sessions with the name of its own leaves the others what they are', () => {
+    const peer = new ConsolePeer().ready()
+    const { key } = tableOf('session')
+    const { properties: items } = tableOf('session')
+    for (let i = 0; i < 150; i++) {
+      const properties = items.map(({ name, type }) => (name === 'name' ? 'anonymous.me' : plain(type)))
+      peer.tell({ op: 'c', sequence: 0, header: { ...headerOf('session', `0-1-1-0-${3_000 + i}`), key }, properties })
+    }
+    expect(peer.objects.filter(({ header }) => header.key.className === 'session').length).toBeGreaterThanOrEqual(50)
+  })
+
+  it('of refused classes is remembered up to a limit; beyond it, the next connection gets no further', () => {
+    const refusal = { code: 403, text: 'unauthorized-access: ACL denied QMF query of object class queue from me' }
+    const down = [998, 1_000].map((known) => {
+      const refusedClasses = new Set(Array.from({ length: known }, (_, at) => `c${at}`))
+      const peer = new ConsolePeer({ refusedClasses }).ready()
+      peer.console.want(tableOf('queue'), true)
+      peer.closed('refused', refusal)
+      return [refusedClasses.size, peer.down[0]?.endsWith('(progress)')]
+    })
+    expect(down).toEqual([
+      [999, true],
+      [1_000, false],
+    ])
+  })
+
+  it('of agents that come and go leaves no requests that wait for them', () => {
+    const peer = new ConsolePeer().ready()
+    const { key } = tableOf('agent')
+    const properties = ['0-0-0-0-1', '', '0-0-0-0-1', '00000000-0000-0000-0000-000000000000', 1, 7]
+    const told = (deleted: bigint) => {
+      const header = { key, sampled: 1n, created: 1n, deleted, id: '0-1-1-0-1007' }
+      return { op: 'c', sequence: 0, header, properties } as const
+    }
+    peer.tell(told(0n), told(5n))
+    expect(peer.asked()).toEqual([])
+  })
+
   it('of packages and classes stops at the limit', () => {
     const peer = new ConsolePeer({ limits: { packages: 5, schemas: 60 } }).ready()
     for (let i = 0; i < 100; i++) peer.tell({ op: 'p', sequence: 0, packageName: `p${i}` })
@@ -173,12 +247,37 @@ describe('a flood', () => {
   })
 
   it('of schemas leaves the cache as large as it may be', () => {
-    const cache = new SchemaCache(2)
+    const cache = new SchemaCache({ schemas: 2, schemaBytes: 1 << 20 })
     for (const name of ['a', 'b', 'c']) cache.add(event(name))
     expect(['a', 'b', 'c'].map((name) => cache.get(keyOf(name)) && keyText(keyOf(name)))).toEqual([
       undefined,
       keyText(keyOf('b')),
       keyText(keyOf('c')),
     ])
+  })
+})
+
+describe('one body', () => {
+  const { key } = schemaOf('event', 'queueDelete')
+  const one = { op: 'e', sequence: 0, key, time: 1n, severity: 6, arguments: ['h', 'u', 'q'] } as const
+
+  it('is many steps: a message each', () => {
+    const peer = new ConsolePeer().ready()
+    peer.arrive(peer.bodyOf(...Array.from({ length: 100 }, () => one)))
+    expect(peer.events).toHaveLength(0)
+    for (let count = 1; count <= 100; count++) {
+      expect(peer.console.work()).toBe(true)
+      expect(peer.events).toHaveLength(count)
+    }
+    expect([peer.console.work(), peer.console.work()]).toEqual([false, false])
+  })
+
+  it('is handled before the end of the connection that came after it', () => {
+    const peer = new ConsolePeer().ready()
+    peer.arrive(peer.bodyOf(one, one))
+    peer.closed('over')
+    expect(peer.down).toEqual([])
+    while (peer.console.work());
+    expect([peer.events.length, peer.down]).toEqual([2, ['over']])
   })
 })

@@ -1,5 +1,6 @@
 /** A console with what it stands between: an AMQP link that a test is the broker of, and the sensor that it tells. */
 import type { AmqpEvents } from '../../../../protocol/amqp/client.ts'
+import type { AmqpRefusal } from '../../../../protocol/amqp/session.ts'
 import { decodeBody, encodeMessage } from '../../../../protocol/qmf/messages.ts'
 import type {
   ClassKey,
@@ -14,6 +15,7 @@ import { Console } from '../../../../server/sources/qmf/console.ts'
 import type { ObjectSample, QmfEvent } from '../../../../server/sources/qmf/console-events.ts'
 import { type ConsoleLimits, consoleLimits, newCounters } from '../../../../server/sources/qmf/console-events.ts'
 import { keyText, SchemaCache } from '../../../../server/sources/qmf/discovery.ts'
+import { VersionChoice } from '../../../../server/sources/qmf/version-choice.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { recordedAnswers, recordedKnown, tableOf } from './recorded.ts'
 
@@ -25,6 +27,7 @@ export interface PeerOptions {
   readonly session?: string
   readonly cache?: SchemaCache
   readonly refusedClasses?: Set<string>
+  readonly choice?: VersionChoice
   readonly limits?: Partial<ConsoleLimits>
   /** Every class, as soon as it is learned. */
   readonly wantsAll?: boolean
@@ -57,9 +60,11 @@ export class ConsolePeer {
     refusedClasses = new Set(),
     limits = {},
     wantsAll = false,
+    choice = new VersionChoice(1),
   }: PeerOptions = {}) {
     this.console = new Console({
       session,
+      choice,
       intervalMs: 5_000,
       cache,
       refusedClasses,
@@ -80,7 +85,7 @@ export class ConsolePeer {
           this.onEvent()
         },
         heartbeat: (time) => this.reported.push(`heartbeat ${time}`),
-        down: (reason) => this.down.push(reason),
+        down: (reason, isProgress) => this.down.push(isProgress ? `${reason} (progress)` : reason),
       },
     })
   }
@@ -99,6 +104,16 @@ export class ConsolePeer {
   /** A class that was not recorded: from now on its messages can be written. */
   has(schema: Schema): void {
     this.#known.set(keyText(schema.key), schema)
+  }
+
+  /** The broker has this class too, and no objects of it. */
+  teach(schema: Schema): void {
+    this.has(schema)
+    this.tell({ op: 'q', sequence: 0, kind: schema.kind, key: schema.key })
+    const [asked] = this.take()
+    this.tell({ op: 's', sequence: asked?.message.sequence ?? 0, schema })
+    for (const { message } of this.take()) this.tell(done(message.sequence))
+    this.commands.length = 0
   }
 
   open(): this {
@@ -135,9 +150,19 @@ export class ConsolePeer {
     })
   }
 
-  deliver(body: Uint8Array, { routingKey = 'reply-me', appId }: { routingKey?: string; appId?: string } = {}): void {
+  deliver(body: Uint8Array, more: { routingKey?: string; appId?: string } = {}): void {
+    this.arrive(body, more)
+    while (this.console.work());
+  }
+
+  /** The messages of the body wait to be worked on. */
+  arrive(body: Uint8Array, { routingKey = 'reply-me', appId }: { routingKey?: string; appId?: string } = {}): void {
     const rest = { destination: 'rdest', exchange: '', headers: new Map(), ...(appId !== undefined && { appId }) }
     this.#link?.delivered({ ...rest, routingKey, body })
+  }
+
+  bodyOf(...messages: readonly QmfMessage[]): Uint8Array {
+    return Buffer.concat(messages.map((message) => encodeMessage(message, this.known)))
   }
 
   /** Messages in one body. */
@@ -146,15 +171,15 @@ export class ConsolePeer {
   }
 
   tellAs(routingKey: string, ...messages: readonly QmfMessage[]): void {
-    this.deliver(Buffer.concat(messages.map((message) => encodeMessage(message, this.known))), { routingKey })
+    this.deliver(this.bodyOf(...messages), { routingKey })
   }
 
   heartbeat(banks = '1.0', time = 1n): void {
     this.tellAs(`console.heartbeat.${banks}`, { op: 'h', sequence: 0, time })
   }
 
-  closed(reason: string): void {
-    this.#link?.closed(reason)
+  closed(reason: string, refusal?: AmqpRefusal): void {
+    this.#link?.closed(reason, refusal)
   }
 
   /** Time goes on by so many seconds, with a tick each. */

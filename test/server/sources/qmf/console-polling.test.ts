@@ -56,6 +56,7 @@ describe('a wanted class', () => {
   it('is asked for with its package, of each package that has such a class', () => {
     const peer = new ConsolePeer().ready()
     const other = { ...tableOf('queue'), key: { ...tableOf('queue').key, packageName: 'other' } }
+    peer.teach(other)
     peer.console.want(tableOf('queue'), true)
     peer.console.want(other, true)
     const queries = peer.take().map(({ message }) => message.op === 'G' && Object.fromEntries(message.query))
@@ -137,7 +138,9 @@ describe('a wanted class', () => {
   it('is polled where its name is too long for a binding key', () => {
     const peer = new ConsolePeer().ready()
     const key = { ...tableOf('queue').key, packageName: 'p'.repeat(235) }
-    peer.console.want({ ...tableOf('queue'), key }, true)
+    const schema = { ...tableOf('queue'), key }
+    peer.teach(schema)
+    peer.console.want(schema, true)
     expect([peer.commands, peer.asked()]).toEqual([[], ['agent.1.0 G queue']])
   })
 

@@ -1,6 +1,6 @@
 /** What an object was worth when it was deleted: nothing that happened since the last sample is lost. */
 import { describe, expect, it, test } from 'vitest'
-import type { QmfMessage } from '../../../../protocol/qmf/types.ts'
+import type { DecodeSteps, QmfMessage } from '../../../../protocol/qmf/types.ts'
 import { deletionsLast } from '../../../../server/sources/qmf/console.ts'
 import { ConsolePeer } from './console-peer.ts'
 import { DEPTH, makeSensor, queue, queueDelete, START } from './sensor-fixture.ts'
@@ -21,9 +21,14 @@ const i = (id: string, deleted: bigint): QmfMessage => ({
   statistics: [3, 3n, 3n],
 })
 
+function* stepsOf(messages: readonly QmfMessage[]): DecodeSteps {
+  yield* messages
+  return undefined
+}
+
 test('the statistics of what is deleted come before its end, and nothing else changes its place', () => {
   const messages = [c('a', 0n), i('a', 0n), c('b', 5n), i('b', 5n), c('c', 5n), c('d', 5n), i('e', 5n)]
-  expect(deletionsLast(messages)).toEqual([
+  expect([...deletionsLast(stepsOf(messages))]).toEqual([
     c('a', 0n),
     i('a', 0n),
     i('b', 5n),
@@ -32,7 +37,7 @@ test('the statistics of what is deleted come before its end, and nothing else ch
     c('d', 5n),
     i('e', 5n),
   ])
-  expect(deletionsLast([])).toEqual([])
+  expect([...deletionsLast(stepsOf([]))]).toEqual([])
 })
 
 describe('a console', () => {
@@ -53,6 +58,25 @@ describe('a console', () => {
       [known, 7n],
     ])
     expect(peer.gone).toEqual([known])
+  })
+
+  it('tells apart an object and a later one with its id', () => {
+    const peer = new ConsolePeer().ready()
+    const sample = peer.objects.find(({ properties }) => properties !== undefined)
+    if (sample?.properties === undefined) throw new Error('no such object')
+    const { properties } = sample
+    const told = (created: bigint, deleted = 0n): void => {
+      const header = { key: sample.header.key, sampled: created, created, deleted, id: '0-1-1-0-500' }
+      peer.tell({ op: 'c', sequence: 0, header, properties })
+    }
+    told(1n)
+    told(8n)
+    expect(peer.gone).toEqual(['0-1-1-0-500'])
+    expect(peer.objects.slice(-2).map(({ header }) => header.created)).toEqual([1n, 8n])
+    told(1n, 7n)
+    expect(peer.gone).toHaveLength(1)
+    told(8n, 9n)
+    expect(peer.gone).toHaveLength(2)
   })
 })
 

@@ -39,7 +39,7 @@ export class Neighbours {
   /** Both are configured; the good one is there, and a consumer has its queues and the other metric. */
   async start(more = ''): Promise<void> {
     this.#server = await QmfServer.start({ bad: this.bad.port, good: this.good.port }, more)
-    await eventually(() => expect(this.server.status().detail).toMatch(/good: connected to [^ ,]*$/))
+    await eventually(() => expect(this.server.status().detail).toMatch(/good: connected to [^ ,]* by QMF v1$/))
     const depth = await this.server.subscribe(DEPTH, { broker: 'good', object: '*' })
     this.#followed = [depth, await this.server.root.follow('test.a')]
     await eventually(() => expect(this.good.bound).toContain(QUEUES))

@@ -1,9 +1,10 @@
 /** The contents of one body: a broker reads on after most requests, but not after a call. */
 import { expect, it } from 'vitest'
-import { decodeBody, encodeMessage } from '../../../../protocol/qmf/messages.ts'
+import { decodeBody } from '../../../../protocol/qmf/messages.ts'
 import type { QmfMessage, SchemaLookup } from '../../../../protocol/qmf/types.ts'
 import { newCounters } from '../../../../server/sources/qmf/console-events.ts'
 import { QmfRequests } from '../../../../server/sources/qmf/requests.ts'
+import { BytesWire } from '../../../../server/sources/qmf/wire.ts'
 import { recordedKnown, tableOf } from './recorded.ts'
 
 const known: SchemaLookup = recordedKnown
@@ -12,8 +13,8 @@ const { key } = tableOf('broker')
 it('requests to a broker share a body, but each call has its own', () => {
   const bodies: string[] = []
   const requests = new QmfRequests({
-    encode: (message) => encodeMessage(message, known),
-    send: (to, body) => {
+    wire: new BytesWire(known, 'replies'),
+    send: ({ transfer: { routingKey: to }, body }) => {
       const { messages } = decodeBody(body, known)
       bodies.push(`${to} ${messages.map(({ op }) => op).join('')}`)
     },

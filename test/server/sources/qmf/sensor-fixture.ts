@@ -120,6 +120,7 @@ class Said {
       want: ({ key }: Schema, isWanted: boolean) => void this.#wanted.push(`${isWanted ? '+' : '-'}${key.className}`),
       refresh: () => undefined,
       remarks: () => [],
+      problemOf: () => undefined,
       call: (id, key, method, args) =>
         Promise.resolve({ status: 0, text: `${id} ${key.className}.${method.name}(${args})`, arguments: [] }),
     })

@@ -150,7 +150,8 @@ describe('objects', () => {
   test('are found by name and by object id', () => {
     const { depth } = open()
     expect(depth.labels).toEqual({ name: DEPTH, broker: 'b1', object: 'q1' })
-    for (const name of ['q1', id(1)]) expect(depth.matches('object', (text) => text === name)).toBe(true)
+    for (const name of ['q1', id(1), 'org.apache.qpid.broker:queue:q1'])
+      expect(depth.matches('object', (text) => text === name)).toBe(true)
     expect(depth.matches('object', (text) => text === 'b1')).toBe(false)
     expect(depth.matches('broker', (text) => text === 'b1')).toBe(true)
     expect(depth.matches('host', () => true)).toBe(false)

@@ -25,11 +25,12 @@ export class QmfServer {
     this.root = root
   }
 
-  /** `brokers`: name -> port, or URL. `more`: keys for each. */
+  /** `brokers`: name -> port, or URL. `more`: keys for each; without a version, QMF v1 is spoken. */
   static async start(brokers: Readonly<Record<string, number | string>>, more = ''): Promise<QmfServer> {
+    const keys = more.includes('version =') ? more : `version = 1\n${more}`
     const tables = Object.entries(brokers).map(([name, at]) => {
       const url = typeof at === 'string' ? at : `amqp://127.0.0.1:${at}`
-      return `[[qmf]]\nname = "${name}"\nurl = "${url}"\n${more}\n`
+      return `[[qmf]]\nname = "${name}"\nurl = "${url}"\n${keys}\n`
     })
     const readFile = () => new TextEncoder().encode(tables.join(''))
     const { qmf }: Config = loadConfig({ file: 'c.toml', env: {}, readFile })

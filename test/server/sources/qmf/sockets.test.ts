@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { SensorStatus } from '../../../../server/metrics/metric.ts'
 import { loadConfig } from '../../../../server/start/config.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
@@ -24,7 +24,7 @@ let producer: TestProducer
 let root: Seat
 
 async function start(more = '', url = `amqp://127.0.0.1:${broker.port}`): Promise<void> {
-  const text = `[[qmf]]\nname = "b1"\nurl = "${url}"\n${more}`
+  const text = `[[qmf]]\nname = "b1"\nurl = "${url}"\nversion = 1\n${more}`
   const { qmf } = loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) })
   producer = await TestProducer.start({ config: { qmf } })
   await producer.addUser('root', { role: 'admin' })
@@ -192,7 +192,8 @@ describe('a login', () => {
 })
 
 describe('amqps', () => {
-  it('takes a broker whose certificate names it and is signed by `ca`, and no other', async () => {
+  it('takes a broker whose certificate names it and is signed by `ca`, and no other, whatever the environment', async () => {
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
     await broker.close()
     const authority = await Authority.make()
     broker = await LoopbackBroker.listen(await authority.server())
@@ -205,6 +206,7 @@ describe('amqps', () => {
     producer.clock.advance(1_000)
     await up()
     directory.remove()
+    vi.unstubAllEnvs()
   })
 })
 

@@ -1,5 +1,6 @@
 /** An smon sensor behind a hub that writes down what is reported to it, and streams made by hand. */
 import { parseNetwork } from '../../../../server/core/address.ts'
+import type { Steps } from '../../../../server/core/fair-work.ts'
 import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
 import { type SmonConfig, type SmonHub, SmonSensor } from '../../../../server/sources/smon/sensor.ts'
 import { hex } from '../../../support/bytes.ts'
@@ -19,6 +20,9 @@ const CONFIG: SmonConfig = {
 
 /** `born smon.a@192.0.2.7:1[3,0]`, `smon.a@192.0.2.7:1 = 42`, `died ...` */
 export class FakeHub implements SmonHub {
+  /** The steps of work that are done at once. */
+  stepsAtOnce = Number.POSITIVE_INFINITY
+  readonly #work: Steps<void>[] = []
   #reported: string[] = []
 
   born(_sensor: ListeningSensor, series: Series): void {
@@ -38,6 +42,17 @@ export class FakeHub implements SmonHub {
 
   died(series: Series): void {
     this.#reported.push(`died ${nameOf(series)}`)
+  }
+
+  run(_sensor: ListeningSensor, steps: Steps<void>): void {
+    this.#work.push(steps)
+    for (let left = this.stepsAtOnce; left > 0 && this.step(); left--);
+  }
+
+  /** Does a step of the work that waits longest; returns whether there is more. */
+  step(): boolean {
+    if (this.#work[0]?.next().done === true) this.#work.shift()
+    return this.#work.length > 0
   }
 
   /** What was reported since the last look. */

@@ -1,5 +1,9 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { finish, type Steps } from '../../../../server/core/fair-work.ts'
+import type { StreamTaker } from '../../../../server/sources/io/pacer.ts'
+import { times } from '../../../support/long.ts'
 import { DEFINE_A, FakeHub, makeSensor, RESYNC, stream } from './fixture.ts'
 
 const A = 'smon.aaaa@192.0.2.7:1'
@@ -9,6 +13,43 @@ function open(config = {}) {
   const feed = made.sensor.open('192.0.2.7', 1)!
   return { ...made, feed, counters: () => made.sensor.status().counters }
 }
+
+/** A hub that keeps nothing of the values. */
+class CountingHub extends FakeHub {
+  values = 0
+
+  override emitEncoded(): void {
+    this.values++
+  }
+}
+
+/** Gives a stream all bytes, as many at once as it takes. */
+function pushAll(feed: StreamTaker, bytes: Uint8Array): void {
+  for (let taken = 0; taken < bytes.length; ) taken += feed.push(bytes.subarray(taken)) ?? bytes.length
+}
+
+const finishAll = (steps: Steps<void> | undefined) => steps && finish(steps)
+
+const NOTHING = { tokens: 0, tokenBytes: 0, textBytes: 0, indexes: 0 }
+
+/** Parts of streams that fit together often enough: definitions of both types, long and short texts, indexes, numbers. */
+const PIECES = [
+  stream('f0 00 04', "'smsg'", '01 03', "'abc'"),
+  stream('f0 00 04', "'umsg'", '01 05'),
+  stream('f0 00 04', "'umsg'", '02 05'),
+  stream('f0 00 04', "'smsg'", '02 02', "'ab'"),
+  stream('f0 00 fd 01 01 00'),
+  stream('f0 00 fd fa 01 01 01 02'),
+  stream('f0 01 e0 20', `'${'x'.repeat(256)}'`),
+  stream('f0 01 f0 00'),
+  stream('f0 02 f0 00'),
+  stream('00 01', "'y'"),
+  stream('f0 02 07'),
+  stream('fa 00'),
+  stream('fb 01'),
+  stream('fd'),
+  RESYNC,
+]
 
 const only = <T>(items: Iterable<T>): T => {
   const [item, ...others] = items
@@ -103,6 +144,16 @@ describe('a stream', () => {
     feed.push(DEFINE_A)
     expect(hub.news()).toEqual([`${A} = 100`])
   })
+
+  test('gives back the room of a text when a number follows', () => {
+    const { sensor, feed, counters } = open()
+    feed.push(stream('00 05', "'saaaa'", '01 09', "'nine char'"))
+    expect(counters()).toMatchObject({ textBytes: 8 + 12 })
+    feed.push(RESYNC)
+    feed.push(DEFINE_A)
+    expect(counters()).toMatchObject({ textBytes: 0 })
+    expect(sensor.last(only(sensor.series('smon.aaaa')))?.value).toEqual({ type: BasicType.UINT64, value: 100n })
+  })
 })
 
 describe('a source', () => {
@@ -136,6 +187,45 @@ describe('a source', () => {
     expect(hub.news()).toEqual(['died smon.aaaa@db1'])
   })
 
+  test('of many series ends in steps', () => {
+    const { sensor, hub } = makeSensor(new FakeHub())
+    const feed = sensor.open('192.0.2.9', 1)!
+    feed.push(stream('00 05', "'uaaaa'", '01 64 fa00 00 01 fb01 00 01'))
+    hub.news()
+    hub.stepsAtOnce = 1
+    feed.end()
+    expect(hub.news()).toEqual(['died smon.aaaa@db1'])
+    expect(sensor.status().counters).toMatchObject({ sources: 1, metrics: 2 })
+    while (hub.step());
+    expect(hub.news()).toEqual(['died smon.aaaa@db1[0]', 'died smon.aaaa@db1[1]'])
+    expect(sensor.status().counters).toMatchObject({ sources: 0, metrics: 0 })
+  })
+
+  test('that comes back while it ends keeps the series that are left, until it ends again', () => {
+    const { sensor, hub } = makeSensor(new FakeHub())
+    const feed = sensor.open('192.0.2.9', 1)!
+    feed.push(stream('00 05', "'uaaaa'", '01 64 fa00 00 01 fb01 00 01'))
+    hub.news()
+    hub.stepsAtOnce = 1
+    feed.end()
+    const again = sensor.open('192.0.2.9', 2)!
+    while (hub.step());
+    expect(sensor.status().counters).toMatchObject({ sources: 1, metrics: 2 })
+    again.push(stream('00 05', "'uaaaa'", '01 64 fa01 00 01'))
+    const name = 'smon.aaaa@db1'
+    expect(hub.news()).toEqual([`died ${name}`, `born ${name}`, `${name} = 100`, `${name}[1] = 101`])
+    hub.stepsAtOnce = 0
+    again.end()
+    const third = sensor.open('192.0.2.9', 3)!
+    third.end()
+    let steps = 1
+    while (hub.step()) steps++
+    // One for each series, and one that finds no other.
+    expect(steps).toBe(4)
+    expect(hub.news()).toEqual([`died ${name}[0]`, `died ${name}[1]`, `died ${name}`])
+    expect(sensor.status().counters).toMatchObject({ sources: 0, metrics: 0 })
+  })
+
   test('from where nothing is taken, or one too many, is refused and counted', () => {
     const { sensor } = makeSensor(new FakeHub(), { maxSources: 1 })
     expect(sensor.open('198.51.100.1', 1)).toBeUndefined()
@@ -143,6 +233,17 @@ describe('a source', () => {
     expect(sensor.open('192.0.2.1', 2)).toBeUndefined()
     sensor.datagram(DEFINE_A, '192.0.2.1', 3)
     expect(sensor.status().counters).toMatchObject({ refusedSource: 1, sourcesFull: 2, sources: 1, values: 0 })
+  })
+
+  test('counts once for each of its streams', () => {
+    const { sensor } = makeSensor(new FakeHub(), { maxSources: 3 })
+    const [first] = [1, 2].map((port) => sensor.open('192.0.2.9', port))
+    sensor.datagram(DEFINE_A, '192.0.2.9', 3)
+    sensor.datagram(DEFINE_A, '192.0.2.9', 4)
+    expect(sensor.open('192.0.2.9', 5)).toBeUndefined()
+    expect(sensor.status().counters).toMatchObject({ sourcesFull: 1, sources: 1, openStreams: 2, datagrams: 2 })
+    first?.end()
+    expect(sensor.open('192.0.2.9', 5)).toBeDefined()
   })
 })
 
@@ -162,6 +263,51 @@ describe('a datagram', () => {
     clock.advance(1)
     sensor.sweep()
     expect(hub.news()).toEqual([`died ${A}`])
+  })
+
+  test('counts as a source until its sender is silent', () => {
+    const { sensor, clock } = makeSensor(new FakeHub(), { maxSources: 1 })
+    sensor.datagram(DEFINE_A, '192.0.2.7', 1)
+    expect(sensor.open('192.0.2.7', 2)).toBeUndefined()
+    clock.advance(240_001)
+    sensor.sweep()
+    expect(sensor.open('192.0.2.7', 2)).toBeDefined()
+  })
+
+  test('that asks for much is taken in steps, and holds nothing in the end', () => {
+    const { sensor, hub } = makeSensor(new FakeHub())
+    const text = 'x'.repeat(0x6000)
+    const repeats = 1_000
+    const steps = sensor.datagram(
+      stream('00 04', "'smsg'", '01 f2 006000', `'${text}'`, '0000'.repeat(repeats)),
+      '192.0.2.7',
+      1,
+    )
+    const values = () => hub.news().filter((line) => line.includes(' = ')).length
+    // A text of 24 KiB counts for 97 values, of which 2,048 are taken at once.
+    const atOnce = Math.ceil(2_048 / 97)
+    let taken = values()
+    expect(taken).toBeLessThanOrEqual(atOnce)
+    while (steps?.next().done === false) {
+      const more = values()
+      expect(more).toBeLessThanOrEqual(atOnce)
+      taken += more
+    }
+    expect(taken + values()).toBe(1 + repeats)
+    expect(sensor.status().counters).toMatchObject({ tokens: 0, tokenBytes: 0, cutOff: 0 })
+  })
+
+  test('that takes longer than the silence after which its source ends is taken to its end', () => {
+    const { sensor, hub, clock } = makeSensor(new FakeHub())
+    const many = stream('00 05', "'uaaaa'", '01 64', '0001'.repeat(3_000))
+    const steps = sensor.datagram(many, '192.0.2.7', 1)!
+    hub.news()
+    clock.advance(240_001)
+    sensor.sweep()
+    expect(sensor.status().counters).toMatchObject({ sources: 1 })
+    finish(steps)
+    expect(hub.news().slice(-2)).toEqual([`${A} = 3100`, `died ${A}`])
+    expect(sensor.status().counters).toMatchObject({ sources: 0, metrics: 0, tokens: 0, values: 3_001 })
   })
 
   test('that is cut or wrong is counted and harms no other', () => {
@@ -194,5 +340,109 @@ describe('limits', () => {
     feed.push(stream('00 05 75', "'a'", '01', "'bc'", '01 64 f0 00 05', "'ubbbb'", '02 01'))
     expect(hub.news()).toEqual(['born smon.bbbb@192.0.2.7:1', 'smon.bbbb@192.0.2.7:1 = 1'])
     expect(sensor.status().counters).toMatchObject({ badName: 1, values: 1 })
+  })
+
+  test('tokens of all streams together are bounded; a stream that defines one more is invalid, and holds none', () => {
+    const { sensor, feed, counters } = open({ maxMetrics: 2, maxTokens: 2 })
+    const other = sensor.open('192.0.2.8', 2)!
+    const two = stream('00 04', "'uaaa'", '01 00 f0 00 04', "'ubbb'", '02 00')
+    feed.push(two)
+    other.push(two)
+    expect(counters()).toMatchObject({ tokens: 4, tokensFull: 0, invalid: 0 })
+    const third = sensor.open('192.0.2.6', 3)!
+    third.push(DEFINE_A)
+    expect(counters()).toMatchObject({ tokens: 4, tokensFull: 1, invalid: 1 })
+    expect(sensor.status().detail).toMatch(/192\.0\.2\.6:3: more than 4 tokens of all streams together/)
+    feed.push(stream('fe'))
+    expect(counters()).toMatchObject({ tokens: 2, invalid: 2 })
+    third.push(RESYNC)
+    third.push(DEFINE_A)
+    expect(counters()).toMatchObject({ tokens: 3, tokensFull: 1 })
+    for (const each of [feed, other, third]) each.end()
+    expect(counters()).toMatchObject({ tokens: 0, tokenBytes: 0 })
+  })
+
+  test('indexes that are kept are bounded; values beyond them are taken all the same', () => {
+    const { hub, feed, counters } = open({ maxMetrics: 4 })
+    feed.push(stream('00 04', "'uaaa'", '01 00'))
+    // Four tokens of one name with each of three indexes.
+    for (const step of ['01', '02', '03']) feed.push(stream('f0 00 fd 01', step, '00'))
+    for (const index of ['00', '01', '02']) {
+      feed.push(stream('fd fa', index, 'f0 01 01 01 01 01 01 01 01'))
+    }
+    hub.news()
+    expect(counters()).toMatchObject({ metrics: 4, indexes: 8, indexesFull: 4 })
+    feed.push(stream('f0 04 07'))
+    expect(hub.news()).toEqual(['smon.aaa@192.0.2.7:1[2] = 10'])
+    expect(counters()).toMatchObject({ indexes: 8, indexesFull: 5 })
+    feed.push(stream('fe'))
+    expect(counters()).toMatchObject({ metrics: 4, indexes: 0 })
+  })
+
+  test('texts that are kept for GET are bounded, for each source and together; values beyond them are passed on', () => {
+    const { sensor, hub } = makeSensor(new CountingHub(), { maxMetrics: 10_000 })
+    const KIB_64 = 65_536 + 8
+    const ofSource = Math.floor((16 << 20) / KIB_64)
+    const feeds = [1, 2, 3, 4, 5].map((port) => sensor.open('192.0.2.7', port)!)
+    const counters = () => sensor.status().counters
+    const send = (feed: StreamTaker) => {
+      pushAll(feed, stream('00 04', "'smsg'", '01 f2 010000', `'${'x'.repeat(65_536)}'`, 'fa00'))
+      for (let index = 1; index < ofSource + 10; index++) {
+        pushAll(feed, stream('fb f1', index.toString(16).padStart(4, '0'), '00 00'))
+      }
+    }
+    send(feeds[0]!)
+    expect(counters()).toMatchObject({ textBytes: ofSource * KIB_64, textBytesFull: 10, values: ofSource + 10 })
+    const [kept, unkept] = ['1', String(ofSource + 9)].map((index) => {
+      return only([...sensor.series('smon.msg')].filter(({ labels }) => labels.index === index))
+    })
+    expect([sensor.last(kept!)?.value.type, sensor.last(unkept!)]).toEqual([BasicType.STRING, undefined])
+    for (const feed of feeds.slice(1)) send(feed)
+    const together = Math.floor((64 << 20) / KIB_64)
+    expect(counters()).toMatchObject({ textBytes: together * KIB_64, values: 5 * (ofSource + 10) })
+    expect(hub.values).toBe(5 * (ofSource + 10))
+    // A shorter text gives room to others.
+    pushAll(feeds[0]!, stream('fb 01 00 f0 00'))
+    expect(counters()['textBytes']).toBe((together - 1) * KIB_64 + 8)
+    for (const feed of feeds) feed.end()
+    expect(counters()).toMatchObject({ textBytes: 0, tokenBytes: 0, indexes: 0, metrics: 0 })
+  })
+
+  test('hold nothing when all streams have ended, whatever came', () => {
+    const pieces = fc.oneof(
+      { weight: 8, arbitrary: fc.constantFrom(...PIECES) },
+      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 12 }) },
+    )
+    const actions = fc.array(
+      fc.tuple(fc.constantFrom('push', 'push', 'push', 'push', 'datagram', 'end', 'step', 'sweep'), fc.nat(4), pieces),
+      { maxLength: 80 },
+    )
+    fc.assert(
+      fc.property(actions, (all) => {
+        const { sensor, hub, clock } = makeSensor(new FakeHub(), { maxMetrics: 4, maxTokens: 6, maxSources: 4 })
+        hub.stepsAtOnce = 1
+        const feeds = new Map<number, StreamTaker>()
+        for (const [action, which, bytes] of all) {
+          const feed = feeds.get(which) ?? sensor.open('192.0.2.9', which < 2 ? 77 : which)
+          if (feed !== undefined) feeds.set(which, feed)
+          if (action === 'push' && feed !== undefined) pushAll(feed, bytes)
+          else if (action === 'datagram') finishAll(sensor.datagram(bytes, '192.0.2.7', which))
+          else if (action === 'step') hub.step()
+          else if (action === 'sweep') {
+            clock.advance(120_001)
+            sensor.sweep()
+          } else if (action === 'end') {
+            feed?.end()
+            feeds.delete(which)
+          }
+        }
+        for (const feed of feeds.values()) feed.end()
+        clock.advance(240_001)
+        sensor.sweep()
+        while (hub.step());
+        expect(sensor.status().counters).toMatchObject({ ...NOTHING, sources: 0, openStreams: 0, metrics: 0 })
+      }),
+      { numRuns: times({ short: 300, long: 20_000 }) },
+    )
   })
 })

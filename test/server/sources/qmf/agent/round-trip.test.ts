@@ -9,6 +9,7 @@ import { Console } from '../../../../../server/sources/qmf/console.ts'
 import type { ObjectSample } from '../../../../../server/sources/qmf/console-events.ts'
 import { newCounters } from '../../../../../server/sources/qmf/console-events.ts'
 import { SchemaCache } from '../../../../../server/sources/qmf/discovery.ts'
+import { VersionChoice } from '../../../../../server/sources/qmf/version-choice.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 import { FakeProducer } from './fixture.ts'
 import { MemoryBroker } from './memory-broker.ts'
@@ -24,12 +25,20 @@ class Watcher {
   constructor(broker: MemoryBroker, clock: FakeClock) {
     this.console = new Console({
       session: 'watcher',
+      choice: new VersionChoice(1),
       intervalMs: 5_000,
       cache: new SchemaCache(),
       refusedClasses: new Set(),
       counters: newCounters(),
       clock,
-      connect: (events) => broker.connect(events),
+      connect: (events) =>
+        broker.connect({
+          ...events,
+          delivered: (delivery) => {
+            events.delivered(delivery)
+            while (this.console.work());
+          },
+        }),
       events: {
         learned: ({ key }) => this.learned.push(`${key.packageName}.${key.className}`),
         ready: () => {},

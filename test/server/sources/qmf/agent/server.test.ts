@@ -83,7 +83,7 @@ describe('a broker with `agent`', () => {
   let producer: TestProducer
   beforeEach(async () => {
     broker = await LoopbackBroker.listen()
-    const text = `[[qmf]]\nname = "b1"\nurl = "amqp://127.0.0.1:${broker.port}"\nagent = true`
+    const text = `[[qmf]]\nname = "b1"\nurl = "amqp://127.0.0.1:${broker.port}"\nversion = 1\nagent = true`
     const { qmf } = loadConfig({ file: 'c.toml', env: {}, readFile: () => new TextEncoder().encode(text) })
     producer = await TestProducer.start({ config: { qmf } })
   })

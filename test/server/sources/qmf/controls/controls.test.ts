@@ -89,6 +89,14 @@ describe('the object', () => {
     await fleet.run(PURGE, { object: '0-1-1-0-11', request: 0, filter: '{}' })
     expect(fleet.calls.map(({ object }) => object)).toEqual(['0-1-1-0-11'])
   })
+
+  it('may be named as QMF v2 does', () => {
+    const named = (object: string) => fleet.judge(PURGE, { object, request: 0, filter: '{}' }).given.get('object')
+    expect(named('org.apache.qpid.broker:queue:bills')).toBe('bills')
+    for (const other of ['broker:bills', 'queue:bills', ':bills', 'org.apache.qpid.broker:exchange:bills']) {
+      expect(() => named(other)).toThrow(/there is no object/)
+    }
+  })
 })
 
 describe('the broker', () => {
@@ -113,7 +121,7 @@ describe('the broker', () => {
 describe('arguments', () => {
   it.each([
     [{ sequence: 1, body: 'x'.repeat(65_536) }, 'argument body: 65536 bytes; at most 65535 are allowed'],
-    [{ sequence: 1, body: 'x'.repeat(65_500) }, /all arguments together: 65\d+ bytes, where a broker takes 65536/],
+    [{ sequence: 1, body: 'x'.repeat(65_500) }, /a request of 65\d+ bytes, where a broker takes 65536/],
     [{ body: 'hi' }, 'needs the argument sequence'],
   ])('that do not fit are refused %#', (given, message) => {
     expect(() => fleet.judge(ECHO, given)).toThrow(message)

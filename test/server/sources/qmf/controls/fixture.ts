@@ -2,12 +2,14 @@
 import type { Identity } from '../../../../../auth/permissions.ts'
 import { BasicType } from '../../../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../../../protocol/monitor/value.ts'
-import type { QmfValue, Schema, TableSchema } from '../../../../../protocol/qmf/types.ts'
+import type { ClassKey, QmfValue, Schema, TableSchema } from '../../../../../protocol/qmf/types.ts'
 import type { Control, ControlContext, ControlResult, ControlRun } from '../../../../../server/controls/control.ts'
 import { readInvocation } from '../../../../../server/controls/invocation.ts'
-import type { CallResult } from '../../../../../server/sources/qmf/console-events.ts'
+import { type CallResult, newCounters } from '../../../../../server/sources/qmf/console-events.ts'
 import { QmfControls } from '../../../../../server/sources/qmf/controls/controls.ts'
+import { QmfRequests } from '../../../../../server/sources/qmf/requests.ts'
 import { QmfSensor } from '../../../../../server/sources/qmf/sensor.ts'
+import { BytesWire } from '../../../../../server/sources/qmf/wire.ts'
 import { schemas } from '../../../../protocol/qmf/vectors.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 
@@ -44,10 +46,16 @@ export class Fleet {
   connect(broker: string, ...classes: readonly Schema[]): void {
     const one = this.sensor.broker(broker)
     if (one === undefined) throw new Error(`no broker ${broker}`)
+    const schemaOf = ({ className }: ClassKey) => classes.find(({ key }) => key.className === className)
+    const wire = new BytesWire({ schema: schemaOf, method: () => undefined }, 'replies')
+    const requests = new QmfRequests({ wire, send: () => {}, counters: newCounters() })
     one.connected({
       want() {},
       refresh: () => undefined,
       remarks: () => [],
+      problemOf: (id, key, { name: method }, args) => {
+        return requests.problemOf({ id, key, method, arguments: args })
+      },
       call: (object, _key, { name: method }, args) => {
         this.calls.push({ broker, object, method, args })
         return Promise.resolve(this.answer)
