@@ -2,6 +2,7 @@
  * The names of channels [MON 8.1]: each is unique among the channels of its identity. The name of a channel that was deleted, and
  * not by its owner, is remembered until the next channel of that name reports the loss.
  */
+import { nameProblem } from '../../protocol/monitor/value.ts'
 import type { Change, LostNameRow } from '../../storage/store.ts'
 import type { Channel } from './channel.ts'
 
@@ -10,6 +11,11 @@ export type LossOfChannel = LostNameRow['reason']
 
 /** The lost names that are remembered of one identity; beyond that the oldest is forgotten. */
 const MAX_LOST_NAMES = 1024
+
+/** The defect of a name, or undefined if there is none. One of digits only could be mistaken for an id. */
+export function channelNameProblem(name: string): string | undefined {
+  return /^\d+$/.test(name) ? 'a name that could be an id: add a letter' : nameProblem(name)
+}
 
 export class ChannelNames {
   readonly #change: (change: Change) => void

@@ -1,7 +1,7 @@
 /** DEF_CHANNEL, SET_CHANNEL, DEL_CHANNEL and COMMIT: channels and what they have delivered. */
 import { ALL_CHANNELS, BasicType, NoticeCode } from '../../protocol/monitor/constants.ts'
-import { nameProblem } from '../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
+import { channelNameProblem } from '../channels/names.ts'
 import type { ChannelSettings } from '../channels/queue-host.ts'
 import type { Registry } from '../channels/registry.ts'
 import { changedSettings, channelParameters, settingsOf } from '../controls/channels.ts'
@@ -142,11 +142,11 @@ function findNamed(
   throw new StatusError('INVALID_ARGUMENT', `the channel ${name} has ${has}: delete it first, or choose another name`)
 }
 
-/** Throws StatusError INVALID_ARGUMENT. No name consists of digits, so that it cannot be mistaken for an id. */
+/** Throws StatusError INVALID_ARGUMENT. */
 function nameOf(given: ControlArguments): string {
   const name = given.get('name') as string | undefined
   if (name === undefined) return ''
-  const problem = /^\d+$/.test(name) ? 'a name that could be an id: add a letter' : nameProblem(name)
+  const problem = channelNameProblem(name)
   if (problem !== undefined) throw new StatusError('INVALID_ARGUMENT', `\`name\` is ${problem}`)
   return name
 }

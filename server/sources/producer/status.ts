@@ -11,6 +11,7 @@ import type { BackupProgress } from '../../../storage/store.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
+import { channelNameProblem } from '../../channels/names.ts'
 import type { QueueStatus } from '../../channels/queue-status.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -18,7 +19,7 @@ import type { Fences } from '../../metrics/fences.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
-import type { FindChannel } from './bindings.ts'
+import { channelIdOf, type FindChannel } from './bindings.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { ARRAY, BOOLEAN, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
@@ -217,6 +218,11 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
         },
         { name: 'after', type: UINT32, description: 'Only channels with a higher id.' },
       ],
+    },
+    check(args) {
+      const only = args.get('channel') as string | undefined
+      if (only === undefined || channelNameProblem(only) === undefined) return
+      channelIdOf(only)
     },
     *show(identity, args) {
       const only = args.get('channel') as string | undefined
