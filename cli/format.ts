@@ -80,6 +80,14 @@ export function formatDuration(ms: number): string {
   return hours < 24 ? both(hours, 'h', minutes % 60, 'min') : both(Math.floor(hours / 24), 'd', hours % 24, 'h')
 }
 
+/** A value that is older than this is shown with its age. */
+const STALE_MS = 60_000
+
+/** Whether a value is so old that people have to be made aware of it. */
+export function isStale(ageMs: number): boolean {
+  return ageMs >= STALE_MS
+}
+
 /** Formats a duration in a single unit. */
 export function formatAge(ms: number): string {
   return formatDuration(ms).split(' ').slice(0, 2).join(' ')

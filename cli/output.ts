@@ -5,7 +5,7 @@
 
 import Table from 'cli-table3'
 import { BasicType, type Value, valueToJson } from '../client/index.ts'
-import { formatClock, formatTime, formatValue, printable } from './format.ts'
+import { formatAge, formatClock, formatTime, formatValue, isStale, printable } from './format.ts'
 import { type AnswerRecord, fieldText, findField, toRecords } from './records.ts'
 import type { Colors, Terminal } from './terminal.ts'
 
@@ -67,10 +67,19 @@ export function toLine(metric: string, { time, value }: TimedValue, colors: Colo
   return parts.join('  ')
 }
 
+/** How values are shown to people. */
+export interface Showing {
+  readonly unitOf: UnitOf
+  readonly colors: Colors
+  /** Milliseconds since 1970: values that are old by now show their age. */
+  readonly nowMs: number
+}
+
 /** A table for a list, a line for each field of a record, else one line. */
-export function toText(metric: string, { time, value }: TimedValue, unitOf: UnitOf, colors: Colors): string {
+export function toText(metric: string, { time, value }: TimedValue, showing: Showing): string {
+  const { unitOf, colors, nowMs } = showing
   const list = toRecords(value)
-  if (list) return toTable(list.records, { time, unitOf: (name) => unitOf(name || metric), colors })
+  if (list) return toTable(list.records, { time, unitOf: (name) => unitOf(name || metric), colors, nowMs })
   if (value.type === BasicType.REC) {
     const names = value.value.map(({ name }) => printable(name))
     const width = Math.max(...names.map((name) => name.length))
@@ -79,8 +88,15 @@ export function toText(metric: string, { time, value }: TimedValue, unitOf: Unit
   return [
     printable(metric),
     colors.bold(withUnit(formatValue(value), unitOf(metric))),
-    colors.dim(formatTime(time)),
+    whenText(time, nowMs, colors),
   ].join('  ')
+}
+
+/** A time, and if it is long ago, how long. */
+function whenText(time: number, nowMs: number, colors: Colors): string {
+  const ageMs = nowMs - time / 1000
+  if (!isStale(ageMs)) return colors.dim(formatTime(time))
+  return colors.yellow(`${formatTime(time)}  ${formatAge(ageMs)} ago`)
 }
 
 /**
@@ -90,7 +106,7 @@ export function toText(metric: string, { time, value }: TimedValue, unitOf: Unit
  */
 export function toTable(
   records: readonly AnswerRecord[],
-  { time, unitOf = () => '', colors }: { time?: number; unitOf?: UnitOf; colors: Colors },
+  { time, unitOf = () => '', colors, nowMs = 0 }: Pick<Showing, 'colors'> & Partial<Showing> & { time?: number },
 ): string {
   const all = [...new Set(records.flatMap((record) => record.map(({ name }) => name)))]
   const isTimedValue = time !== undefined && all.includes('value')
@@ -107,7 +123,7 @@ export function toTable(
       name === 'value' ? withUnit(fieldText(record, name), unit) : fieldText(record, name),
     )
     const at = times[index]
-    return isTimed ? [...cells, at === undefined ? '' : formatTime(at)] : cells
+    return isTimed ? [...cells, at === undefined ? '' : whenText(at, nowMs, colors)] : cells
   })
   const table = formatTable(isTimed ? [...columns, { head: 'time' }] : columns, rows, colors)
   return isTimedValue && !isTimed ? `${table}\n${colors.dim(`newest value: ${formatTime(time)}`)}` : table

@@ -9,7 +9,8 @@ import { metricParameters, toRecords, unitsOf } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
-export function addGet(program: Command, cli: Cli): void {
+/** `wallMs`: milliseconds since 1970. */
+export function addGet(program: Command, cli: Cli, wallMs: () => number = Date.now): void {
   const { terminal } = cli
   withLoginOptions(program.command('get'))
     .description('print the current value; exits with 1 if there is none, or if the answer is incomplete')
@@ -36,7 +37,7 @@ export function addGet(program: Command, cli: Cli): void {
         await terminal.print(
           options.json
             ? [...toJson(metric, message), ...lost].map((object) => JSON.stringify(object)).join('\n')
-            : toText(metric, message, unitOf, terminal.colors),
+            : toText(metric, message, { unitOf, colors: terminal.colors, nowMs: wallMs() }),
         )
         if (lost.length === 0) return
         const advice = 'query fewer metrics, hosts or objects at a time'

@@ -63,7 +63,15 @@ async function top(cli: Cli, clock: ClientClock, words: readonly string[], optio
   }
   const show = async (consumer: Consumer) => {
     const args = await toTypedArguments(assignments, () => metricParameters(consumer, patterns[0]!))
-    const feed = new TopFeed(consumer, { patterns, args, intervalMs, url, clock, changed: () => live?.changed() })
+    const feed = new TopFeed(consumer, {
+      patterns,
+      args,
+      intervalMs,
+      url,
+      clock,
+      wallMs: Date.now,
+      changed: () => live?.changed(),
+    })
     const live = screen && new LiveDisplay(feed, { screen, colors: terminal.colors, clock, url, patterns })
     if (!live) {
       const columns = terminal.screen?.size().columns ?? PIPE_COLUMNS

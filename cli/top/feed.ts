@@ -27,6 +27,8 @@ interface TopFeedOptions {
   readonly intervalMs: number
   readonly url: string
   readonly clock: Pick<ClientClock, 'monotonicMs'>
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number
   /** Called when there is something new to show. */
   readonly changed: () => void
 }
@@ -108,7 +110,7 @@ export class TopFeed {
 
   /** Queries the current values. If that fails, values appear as they arrive. */
   async #seed(): Promise<void> {
-    const { patterns, args, clock, changed } = this.#options
+    const { patterns, args, clock, wallMs, changed } = this.#options
     for (const name of patterns) {
       const queriedMs = clock.monotonicMs()
       const answer = await this.#consumer.query(name, args).catch(() => undefined)
@@ -117,7 +119,8 @@ export class TopFeed {
       const list = toRecords(value)
       const values = list?.records.map((record): Value => ({ type: BasicType.REC, value: record })) ?? [value]
       const arrivals = values.map((one) => ({ name, time, value: one }))
-      this.rows.seed(arrivals, name, list?.isCut ? undefined : queriedMs, clock.monotonicMs())
+      const at = { nowMs: clock.monotonicMs(), wallMs: wallMs() }
+      this.rows.seed(arrivals, name, list?.isCut ? undefined : queriedMs, at)
       changed()
     }
   }

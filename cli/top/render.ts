@@ -2,7 +2,7 @@
  * Renders the screen of `cinnabar top` as lines, each exactly as wide as the terminal. The functions are pure, so that only
  * lines that have changed need to be written.
  */ import { BasicType } from '../../client/index.ts'
-import { formatAge, formatBytes, formatDuration, formatValue, printable } from '../format.ts'
+import { formatAge, formatBytes, formatDuration, formatValue, isStale, printable } from '../format.ts'
 import type { Colors } from '../terminal.ts'
 import type { HostSummary, Space } from './host.ts'
 import { type Content, type SortKey, sortKeys, type TopRow } from './rows.ts'
@@ -113,7 +113,8 @@ function tableLines({ rows, view, ...picture }: Picture, columns: number, height
       ],
       columns,
     )
-    return row.goneMs === undefined ? shown : colors.dim(shown)
+    const isOld = row.arrivedMs !== undefined && isStale(picture.nowMs - row.arrivedMs)
+    return row.goneMs !== undefined || isOld ? colors.dim(shown) : shown
   })
 }
 

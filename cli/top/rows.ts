@@ -18,7 +18,7 @@ export interface TopRow {
   readonly content: Content
   /** By the producer's clock, microseconds since 1970. */
   readonly time: number
-  /** Undefined for a value that the server had already received before the subscription. */
+  /** For a value from an answer, when it has been new; undefined if the answer does not say it. */
   readonly arrivedMs: number | undefined
   readonly goneMs: number | undefined
 }
@@ -79,20 +79,28 @@ export class TopRows {
   }
 
   /**
-   * Takes the current values of a name or pattern from the answer to a QUERY; their age is unknown. `completeMs` is the time of
+   * Takes the current values of a name or pattern from the answer to a QUERY, with the time at which it came, in milliseconds of
+   * the monotonic clock and since 1970. `completeMs` is the time of
    * the query if the answer is complete: then a row that is not in it and has not changed since is gone, because its VOID was
    * sent while there was no connection.
    */
-  seed(arrivals: readonly ReceivedValue[], name: string, completeMs: number | undefined, nowMs: number): void {
+  seed(
+    arrivals: readonly ReceivedValue[],
+    name: string,
+    completeMs: number | undefined,
+    { nowMs, wallMs }: { readonly nowMs: number; readonly wallMs: number },
+  ): void {
     const present = new Set<string>()
     for (const { value, time: answeredAt } of arrivals) {
-      const { key, metric, where, measured, time = answeredAt } = identify(name, value)
+      const { key, metric, where, measured, time: ownTime } = identify(name, value)
+      const time = ownTime ?? answeredAt
       const content = contentOf(measured)
       if (content === undefined) continue
       present.add(key)
       const known = this.#rows.get(key)
       if (known && known.content === content && known.goneMs === undefined) continue
-      this.#set(key, { pattern: name, metric, where, content, time, arrivedMs: undefined, goneMs: undefined })
+      const arrivedMs = ownTime === undefined ? undefined : nowMs - Math.max(0, wallMs - ownTime / 1000)
+      this.#set(key, { pattern: name, metric, where, content, time, arrivedMs, goneMs: undefined })
     }
     if (completeMs === undefined) return
     for (const [key, { pattern, arrivedMs = 0 }] of this.#rows) {

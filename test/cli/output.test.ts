@@ -7,11 +7,12 @@ import type { Value } from '../../protocol/monitor/value.ts'
 import { double, list, MORE, rec, string, TIME, uint32, uint64 } from './fake-cli.ts'
 
 const plain = pc.createColors(false)
+const NOW_MS = TIME / 1000 + 59_990
 const message = (value: Value): ValueMessage => ({ kind: 'value', metric: 7, transaction: 0, time: TIME, value })
 const hosts = list([string('host', 'n1'), uint32('value', 42)], [string('host', 'node22'), uint32('value', 7)], MORE)
 
 test('a list without times of its own is a table with units; the time is only that of the newest', () => {
-  expect(toText('gmetric.foo', message(hosts), () => 'MB', plain)).toBe(
+  expect(toText('gmetric.foo', message(hosts), { unitOf: () => 'MB', colors: plain, nowMs: NOW_MS })).toBe(
     ['HOST    VALUE', 'n1      42 MB', 'node22   7 MB', 'newest value: 2023-11-14 22:13:20.005'].join('\n'),
   )
 })
@@ -23,7 +24,7 @@ const timed = list(
 )
 
 test('each value that has a time of its own shows it', () => {
-  expect(toText('gmetric.foo', message(timed), () => 'MB', plain)).toBe(
+  expect(toText('gmetric.foo', message(timed), { unitOf: () => 'MB', colors: plain, nowMs: NOW_MS })).toBe(
     [
       'HOST    VALUE  TIME',
       'n1      42 MB  2023-11-14 22:13:20.000',
@@ -38,9 +39,26 @@ test('each value that has a time of its own shows it', () => {
   ])
 })
 
+test('a value that is old says how old it is', () => {
+  const [nowMs, colors] = [TIME / 1000 + 60_000, pc.createColors(true)]
+  expect(toText('a', message(double(0.5)), { unitOf: () => '', colors: plain, nowMs })).toBe(
+    'a  0.5  2023-11-14 22:13:20.005  1 min ago',
+  )
+  const mixed = list(
+    [string('host', 'n1'), uint64('time', BigInt(TIME - 3_600_000_000)), uint32('value', 1)],
+    [string('host', 'n2'), uint64('time', BigInt(TIME + 1)), uint32('value', 2)],
+  )
+  expect(toText('a', message(mixed), { unitOf: () => '', colors: plain, nowMs })).toBe(
+    ['HOST  VALUE  TIME', 'n1        1  2023-11-14 21:13:20.005  1 h ago', 'n2        2  2023-11-14 22:13:20.005'].join(
+      '\n',
+    ),
+  )
+  expect(toText('a', message(double(0.5)), { unitOf: () => '', colors, nowMs })).toContain('\x1b[33m2023')
+})
+
 test('a list of one value shows its time in a column', () => {
   const one = list([string('host', 'n1'), uint32('value', 42)])
-  expect(toText('gmetric.foo', message(one), () => 'MB', plain)).toBe(
+  expect(toText('gmetric.foo', message(one), { unitOf: () => 'MB', colors: plain, nowMs: NOW_MS })).toBe(
     ['HOST  VALUE  TIME', 'n1    42 MB  2023-11-14 22:13:20.005'].join('\n'),
   )
 })
@@ -51,16 +69,22 @@ test('records that differ share one table', () => {
 })
 
 test('a single value is a line with unit and time, a record a line for each field', () => {
-  expect(toText('host.load.one', message(double(0.42)), () => '%', plain)).toBe(
+  expect(toText('host.load.one', message(double(0.42)), { unitOf: () => '%', colors: plain, nowMs: NOW_MS })).toBe(
     'host.load.one  0.42 %  2023-11-14 22:13:20.005',
   )
-  expect(toText('producer.stats', message(rec(string('name', 'n'), uint32('channels', 2))), () => '', plain)).toBe(
-    'name      n\nchannels  2',
-  )
+  expect(
+    toText('producer.stats', message(rec(string('name', 'n'), uint32('channels', 2))), {
+      unitOf: () => '',
+      colors: plain,
+      nowMs: NOW_MS,
+    }),
+  ).toBe('name      n\nchannels  2')
 })
 
 test('a plain number has no unit to show', () => {
-  expect(toText('a', message(double(0.5)), () => '1', plain)).toBe('a  0.5  2023-11-14 22:13:20.005')
+  expect(toText('a', message(double(0.5)), { unitOf: () => '1', colors: plain, nowMs: NOW_MS })).toBe(
+    'a  0.5  2023-11-14 22:13:20.005',
+  )
 })
 
 test('a line tells the time of day, who it is about, and the value', () => {
@@ -84,7 +108,9 @@ test('JSON has an object for each value, with exact numbers', () => {
 
 test('colours are used if the terminal has them', () => {
   expect(toLine('a', message(double(1)), pc.createColors(true))).toContain('\x1b[1m1\x1b[22m')
-  expect(toText('a', message(hosts), () => '', pc.createColors(true))).toContain('\x1b[1mHOST')
+  expect(toText('a', message(hosts), { unitOf: () => '', colors: pc.createColors(true), nowMs: NOW_MS })).toContain(
+    '\x1b[1mHOST',
+  )
 })
 
 test('the values of a pattern have each their own unit', () => {
@@ -98,6 +124,6 @@ test('the values of a pattern have each their own unit', () => {
       ],
     },
   })
-  const text = toText('*', list, (name) => (name === 'a' ? 'B' : ''), plain)
+  const text = toText('*', list, { unitOf: (name) => (name === 'a' ? 'B' : ''), colors: plain, nowMs: NOW_MS })
   expect(text.split('\n').slice(0, 3)).toEqual(['NAME  VALUE', 'a       1 B', 'b         2'])
 })

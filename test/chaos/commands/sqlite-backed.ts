@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Batch, BlockBytes, Recovered, StoreEvents } from '../../../storage/store.ts'
+import { forgetDirectory } from '../../support/forget-directory.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
 
 export class SqliteBacked extends MemoryStore {
@@ -23,7 +24,10 @@ export class SqliteBacked extends MemoryStore {
     this.#directory = mkdtempSync(join(tmpdir(), 'cinnabar-commands-'))
     this.#directories = directories
     directories.push(this.#directory)
-    if (from !== undefined) cpSync(from, this.#directory, { recursive: true })
+    if (from !== undefined) {
+      cpSync(from, this.#directory, { recursive: true })
+      forgetDirectory(this.#directory)
+    }
     this.#store = new SqliteStore({ directory: this.#directory })
   }
 

@@ -112,15 +112,16 @@ function addTo(account: Account, line: Extract<Line, { channel: number }>): void
 }
 
 /** A batch as a line of text and back. */
-export function batchToText({ data, dataLength, changes, number, age, wall, ...arrays }: Batch): string {
+export function batchToText({ data, dataLength, changes, reserves, number, age, wall, ...arrays }: Batch): string {
   const rows = Object.fromEntries(Object.entries(arrays).map(([name, array]) => [name, [...(array as Float64Array)]]))
   const bytes = Buffer.from(data, 0, dataLength).toString('base64')
-  return JSON.stringify({ ...rows, data: bytes, changes, number, age, wall })
+  return JSON.stringify({ ...rows, data: bytes, changes, reserves, number, age, wall })
 }
 
 export function batchFromText(text: string): Batch {
-  const { data, changes, number, age, wall, ...rows } = JSON.parse(text)
+  const { data, changes, reserves, number, age, wall, ...rows } = JSON.parse(text)
   const bytes = new Uint8Array(Buffer.from(data, 'base64'))
   const arrays = Object.entries(rows).map(([name, row]) => [name, Float64Array.from(row as number[])])
-  return { ...Object.fromEntries(arrays), data: bytes.buffer, dataLength: bytes.length, changes, number, age, wall }
+  const rest = { changes, reserves, number, age, wall }
+  return { ...Object.fromEntries(arrays), data: bytes.buffer, dataLength: bytes.length, ...rest }
 }

@@ -103,6 +103,17 @@ describe('a narrow screen', () => {
 })
 
 describe('the screen', () => {
+  test('dims a value that is old, and one that is gone', () => {
+    const rows = [
+      row('gmetric.new', 'web1', 1, { arrivedMs: 10_001 }),
+      row('gmetric.old', 'web1', 2, { arrivedMs: 10_000 }),
+      row('gmetric.gone', 'web1', 3, { arrivedMs: 69_000, goneMs: 70_000 }),
+    ]
+    const lines = render(picture(rows, { nowMs: 70_000 }), { columns: 80, rows: 14 }, pc.createColors(true))
+    const shown = ['new', 'old', 'gone'].map((name) => lines.find((line) => line.includes(`gmetric.${name}`)))
+    expect(shown.map((line) => line?.startsWith('\x1b[2m'))).toEqual([false, true, true])
+  })
+
   test('shows the host above the table', () => {
     const rows = [
       row('gmetric.foo', 'web1', 42),

@@ -12,6 +12,9 @@ const arrival = (name: string, host: string, value: Value): ReceivedValue => ({
 })
 const shown = (rows: TopRows) => [...rows.values()].map(({ metric, where, content }) => [metric, where, content])
 
+/** When an answer came. */
+const AT = { nowMs: 9, wallMs: 7 }
+
 describe('rows', () => {
   test('are the latest value of each series', () => {
     const rows = new TopRows()
@@ -76,14 +79,15 @@ describe('rows', () => {
     expect(rows.isFull).toBe(false)
   })
 
-  test('take the time that each value of an answer has for its own, and not for a place', () => {
+  test('take the time and age that each value of an answer has for its own, and not for a place', () => {
     const rows = new TopRows()
     const answered = arrival('gmetric.a', 'n1', double(1))
     if (answered.value.type !== BasicType.REC) throw new Error('not a record')
-    const time = { name: 'time', type: BasicType.UINT64, value: 77n } as const
+    const time = { name: 'time', type: BasicType.UINT64, value: 3_000n } as const
     const fields = answered.value.value.toSpliced(-1, 0, time)
-    rows.seed([{ ...answered, value: { ...answered.value, value: fields } }], 'gmetric.*', undefined, 9)
-    expect([...rows.values()].map((row) => [row.metric, row.where, row.time])).toEqual([['gmetric.a', 'n1', 77]])
+    rows.seed([{ ...answered, value: { ...answered.value, value: fields } }], 'gmetric.*', undefined, AT)
+    const shown = [...rows.values()].map(({ metric, where, time, arrivedMs }) => [metric, where, time, arrivedMs])
+    expect(shown).toEqual([['gmetric.a', 'n1', 3_000, 9 - 4]])
   })
 
   test('begin with what is there, whose age is not known', () => {
@@ -91,22 +95,22 @@ describe('rows', () => {
     rows.take(arrival('gmetric.a', 'n1', double(1)), 5)
     rows.take(arrival('gmetric.a', 'n2', double(1)), 5)
     const there = [arrival('gmetric.a', 'n1', double(1)), arrival('gmetric.a', 'n3', double(3))]
-    rows.seed(there, 'gmetric.*', undefined, 9)
+    rows.seed(there, 'gmetric.*', undefined, AT)
     expect([...rows.values()].map(({ where, arrivedMs, goneMs }) => [where, arrivedMs, goneMs])).toEqual([
       ['n1', 5, undefined],
       ['n2', 5, undefined],
       ['n3', undefined, undefined],
     ])
-    rows.seed(there, 'gmetric.*', 5, 9)
+    rows.seed(there, 'gmetric.*', 5, AT)
     expect([...rows.values()].map(({ goneMs }) => goneMs)).toEqual([undefined, undefined, undefined])
-    rows.seed(there, 'gmetric.*', 6, 9)
+    rows.seed(there, 'gmetric.*', 6, AT)
     expect([...rows.values()].map(({ goneMs }) => goneMs)).toEqual([undefined, 9, undefined])
   })
 
   test('of another pattern are not gone when they are not in its answer', () => {
     const rows = new TopRows()
     rows.take(arrival('gmetric.a', 'n1', double(1)), 0)
-    rows.seed([], 'smon.*', 9, 9)
+    rows.seed([], 'smon.*', 9, AT)
     expect([...rows.values()][0]?.goneMs).toBeUndefined()
   })
 })
@@ -118,7 +122,7 @@ describe('sortRows', () => {
   put('a', 'n2', double(Number.NaN), 4)
   put('a', 'n1', { type: BasicType.UINT64, value: 2n ** 60n }, 2)
   put('c', 'Web', string('', 'text'), 3)
-  rows.seed([arrival('d', 'n9', double(-1))], 'gmetric.*', undefined, 9)
+  rows.seed([arrival('d', 'n9', double(-1))], 'gmetric.*', undefined, AT)
   const order = (sort: 'metric' | 'host' | 'value' | 'age', isReversed = false, filter = '') =>
     sortRows(rows.values(), { sort, isReversed, filter }).map(({ metric, where }) => `${metric}@${where}`)
 
