@@ -72,6 +72,11 @@ export function wholeNumber(min: number, max: number, what: string): (text: stri
 export const positiveNumber = wholeNumber(1, 999_999_999_999_999, 'a whole number greater than 0')
 export const channelId = wholeNumber(1, 0x7fffffff, 'the id of a channel as listed by `cinnabar channels`')
 
+/** The id of a channel, or its name, which never consists of digits. */
+export function channelOrName(text: string): number | string {
+  return /^\d+$/.test(text) ? channelId(text) : text
+}
+
 function guess(text: string): ArgumentValue {
   if (text === 'true' || text === 'false') return text === 'true'
   if (/^-?\d+$/.test(text)) return fits64(BigInt(text)) ? BigInt(text) : text

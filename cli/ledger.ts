@@ -4,6 +4,8 @@ import { type AnswerRecord, fieldNumber, fieldText, findField, toRecords } from 
 
 export interface ChannelLedger {
   readonly channel: number
+  /** Empty if it has none. */
+  readonly name: string
   readonly identity: string
   readonly url: string
   /** connected, waiting or window-full. */
@@ -45,6 +47,7 @@ export function toLedger(record: AnswerRecord): ChannelLedger {
   const { records = [] } = (bindings && toRecords(bindings)) ?? {}
   return {
     channel: count('channel'),
+    name: text('name'),
     identity: text('identity'),
     url: text('url'),
     state: text('state'),

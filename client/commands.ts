@@ -59,7 +59,7 @@ export abstract class CommandMethods {
     await this.request('STOP', { metric, channel })
   }
 
-  /** Defines a channel that outlives every connection and returns its id. */
+  /** Defines a channel that outlives every connection, or finds the one of the argument `name`. Returns its id. */
   defChannel(url = '', args: Arguments = {}): Promise<number> {
     return this.request('DEF_CHANNEL', { url, args: toArgumentList(args) })
   }

@@ -4,7 +4,7 @@
  */
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
 import type { CommandArguments } from '../protocol/monitor/commands.ts'
-import { BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
+import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 import { type ClientClock, withinTime } from './clock.ts'
 import { type AskingCommand, AwaitedValues, CommandMethods, type SendCommand, type WaitOptions } from './commands.ts'
@@ -14,6 +14,7 @@ import { Mailbox, type Restored } from './mailbox.ts'
 import { NextConnection, Reconnect } from './reconnect.ts'
 import type { ClientSession, SessionSource } from './session.ts'
 import {
+  type BoundMetric,
   bindingsOf,
   type Followed,
   type FollowedMetric,
@@ -25,7 +26,7 @@ import { type Arguments, plainOf, type Sample, toArgumentList } from './values.t
 
 /** How long a closing consumer waits for the handler of a value. */
 const PATIENCE_MS = 1000
-const NOTHING_BOUND: ReadonlyMap<number, string> = new Map()
+const NOTHING_BOUND: ReadonlyMap<number, BoundMetric> = new Map()
 
 /** A place in the history of a producer: nothing up to it is handed out again. In another generation it means nothing. */
 export interface Place {
@@ -36,7 +37,12 @@ export interface Place {
 }
 
 export interface ChannelOptions {
-  /** The channel to take up; one of the consumer's own if it is not given. */
+  /**
+   * The name of the channel to take up. If the user has none of this name, it is made: a program that is started again continues where
+   * it was.
+   */
+  readonly name?: string | undefined
+  /** The id of the channel to take up. With `name`, the channel that `after` is about: that of the name may be another by now. */
   readonly channel?: number | undefined
   /** How far an earlier run has come. */
   readonly after?: Place | undefined
@@ -94,12 +100,15 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   /** The connection that has the channel. It becomes `#connection` when everything followed is bound to the channel again. */
   #carrier: ClientConnection | undefined
   #channel: number
+  /** The name of the channel, unless `setChannel` has left that. */
+  #name: string | undefined
   #isAttached = false
   #isConfidential = false
   #ended: { readonly error: Error | undefined } | undefined
 
-  /** Use `connect`. Throws ConnectionError, and StatusError if the channel cannot be taken up. */
+  /** Use `connect`. Throws ConnectionError, StatusError if the channel cannot be taken up, and RangeError. */
   static async open(options: ConsumerOptions, signal?: AbortSignal): Promise<Consumer> {
+    checkOptions(options)
     const consumer = new Consumer(options)
     await consumer.#establish(signal)
     return consumer
@@ -110,6 +119,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     const { clock, deadlineMs, sessions } = options
     this.#options = options
     this.#channel = options.channel ?? CURRENT_CHANNEL
+    this.#name = options.name
     this.#awaited = new AwaitedValues(clock)
     this.#next = new NextConnection(clock, deadlineMs, sessions.url)
     this.#mailbox = new Mailbox({
@@ -168,18 +178,33 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
 
   /**
    * Has the values of a metric come to `handler`, or to the loop if there is none, also after lost connections. A binding
-   * that the channel already has under this name is taken over with the arguments that it was made with.
+   * that the channel already has with this name and these arguments is taken over; otherwise a new one is made.
    */
   async follow(metric: string, args: Arguments = {}, handler?: Handler): Promise<Followed> {
     const followed: FollowedMetric = { metric, args, handler, id: 0, stop: () => this.#unfollow(followed) }
-    if (this.#subscriptions.adopt(followed)) return followed
+    const bound = this.#subscriptions.adopt(followed)
     try {
-      await this.#subscriptions.bind(this.request, followed)
+      if (bound === undefined) await this.#subscriptions.bind(this.request, followed)
+      else if (bound.mode !== 'subscribe') await this.subscribe(bound.id)
     } catch (error) {
       this.#subscriptions.delete(followed)
       throw error
     }
     return followed
+  }
+
+  /**
+   * The metrics that the channel binds and this program does not follow, such as those of an earlier version of it, or with other
+   * arguments. Their values come to the loop. `stop` ends them.
+   */
+  get unfollowed(): readonly BoundMetric[] {
+    return this.#subscriptions.unfollowed
+  }
+
+  override async stop(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
+    await super.stop(metric, channel)
+    const isHere = channel === CURRENT_CHANNEL || channel === ALL_CHANNELS || channel === this.#channel
+    if (isHere) this.#subscriptions.forget(metric)
   }
 
   /** Iterates over the values without a handler, for one reader at a time. A value left by `break` or an error was not handled. */
@@ -219,6 +244,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       const left = new ConnectionError('CLOSED', `channel ${this.#channel} was left: the result waits there`)
       this.#awaited.reject(left, false)
       this.#channel = channel
+      this.#name = undefined
       this.#mailbox.switchChannel()
       this.#subscriptions.clear()
       this.#subscriptions.reconcile(bound)
@@ -316,11 +342,13 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       this.#awaited.ask(send, 'QUERY', { metric, args: toArgumentList(args) }, { isKept: false })
     let missing: readonly FollowedMetric[] = []
     // Must run at once: values may follow directly after the response that made the channel current.
-    const switchTo = (id: number, bound?: ReadonlyMap<number, string>) => {
+    const switchTo = (id: number, bound?: ReadonlyMap<number, BoundMetric>) => {
       this.#became(connection, id)
       missing = this.#subscriptions.reconcile(bound)
     }
-    const channel = this.#channel
+    const name = this.#name
+    const named = name === undefined ? undefined : { url: '', args: toArgumentList({ name }) }
+    const channel = named === undefined ? this.#channel : await send('DEF_CHANNEL', named)
     if (release) {
       // The producer has connected to us for this channel [MON 14].
       switchTo(birth, await bindingsOf(birth, query))
@@ -359,7 +387,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     // Responses have come, and the capabilities before them.
     const isOther = before !== undefined && before !== this.generation
     if (channel === this.#channel || !this.#isDurable) this.#mailbox.reconnected()
-    else if (this.#isAttached) {
+    else if (this.#channel !== CURRENT_CHANNEL) {
       const gone = new ConnectionError('CHANNEL_GONE', `channel ${this.#channel} is gone, and the result with it`)
       this.#awaited.reject(gone, false)
       this.#mailbox.switchChannel()
@@ -398,6 +426,16 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     if (!this.#carrier) throw new ConnectionError('CLOSED', `${this.#options.sessions.url}: there is no connection`)
     await this.#carrier.request('COMMIT', { transaction, through })
   }
+}
+
+/** Throws RangeError. */
+function checkOptions({ name, channel, after, durable }: ChannelOptions): void {
+  if (name === undefined) return
+  if (durable === false) throw new RangeError('a channel with a name is durable: leave out `durable`, or `name`')
+  if (after === undefined || channel !== undefined) return
+  throw new RangeError(
+    'with `name`, `after` needs the `channel` that it is about: the name may have another one by now',
+  )
 }
 
 function checkDone({ value }: ValueMessage): void {

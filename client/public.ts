@@ -15,6 +15,6 @@ export type {
 } from './credentials.ts'
 export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
 export type { Restored } from './mailbox.ts'
-export type { Followed, Handler } from './subscriptions.ts'
+export type { BoundMetric, Followed, Handler } from './subscriptions.ts'
 export type { Layer, Security, TlsOptions, Transport, TransportListener } from './transport.ts'
 export { type Arguments, type ArgumentValue, type Plain, type PlainRecord, plainOf, type Sample } from './values.ts'

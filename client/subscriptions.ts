@@ -4,7 +4,7 @@ import type { ValueMessage } from '../protocol/monitor/message.ts'
 import type { Field, Value } from '../protocol/monitor/value.ts'
 import type { SendCommand } from './commands.ts'
 import { StatusError } from './errors.ts'
-import { type Arguments, type Sample, toArgumentList } from './values.ts'
+import { type Arguments, type PlainRecord, plainOf, type Sample, toArgumentList } from './values.ts'
 
 /** If it returns a promise, the next value waits for that. */
 export type Handler = (sample: Sample) => unknown
@@ -24,6 +24,16 @@ export interface FollowedMetric extends Followed {
   readonly handler: Handler | undefined
 }
 
+/** A metric that is bound to the channel. */
+export interface BoundMetric {
+  readonly id: number
+  readonly metric: string
+  /** As COLLECT took them: integers as numbers, or as bigints beyond 2^53. */
+  readonly args: Arguments
+  /** `subscribe`, or `buffer` if the values wait for `get`. */
+  readonly mode: string
+}
+
 /** The number of former ids that are remembered. */
 const MAX_FORMER = 1024
 
@@ -31,8 +41,8 @@ export class Subscriptions {
   readonly #byId = new Map<number, FollowedMetric>()
   /** Metrics by the ids that they had before: values with those may still wait to be handled. */
   readonly #former = new Map<number, FollowedMetric>()
-  /** The names of the other metrics that are bound to the channel, by id. */
-  #found = new Map<number, string>()
+  /** The other metrics that are bound to the channel, by id. */
+  #found = new Map<number, BoundMetric>()
 
   get size(): number {
     return this.#byId.size
@@ -43,23 +53,22 @@ export class Subscriptions {
   }
 
   nameOf(id: number): string {
-    return this.#byId.get(id)?.metric ?? this.#found.get(id) ?? ''
+    return this.#byId.get(id)?.metric ?? this.#found.get(id)?.metric ?? ''
   }
 
-  /**
-   * Takes over the binding that the channel already has under this name; false if it has none. Throws RangeError if it has
-   * several, since the producer does not report their arguments.
-   */
-  adopt(followed: FollowedMetric): boolean {
-    const { metric } = followed
-    const [id, ...others] = [...this.#found].flatMap(([id, name]) => (name === metric ? [id] : []))
-    if (id === undefined) return false
-    if (others.length > 0) {
-      const ids = [id, ...others].join(', ')
-      throw new RangeError(`the channel binds ${metric} more than once (ids ${ids}): stop all but one of them`)
+  /** The metrics that the channel binds and nobody follows. */
+  get unfollowed(): readonly BoundMetric[] {
+    return [...this.#found.values()]
+  }
+
+  /** Takes over the binding that the channel already has with this name and these arguments; undefined if it has none. */
+  adopt(followed: FollowedMetric): BoundMetric | undefined {
+    for (const bound of this.#found.values()) {
+      if (bound.metric !== followed.metric || !areEqual(bound.args, followed.args)) continue
+      this.#set(bound.id, followed)
+      return bound
     }
-    this.#set(id, followed)
-    return true
+    return undefined
   }
 
   /** Sends COLLECT and SUBSCRIBE. */
@@ -80,8 +89,13 @@ export class Subscriptions {
     this.#remember(followed.id, { ...followed, handler: () => {} })
   }
 
+  /** The channel does not bind this id any more. */
+  forget(id: number): void {
+    this.#found.delete(id)
+  }
+
   /** Takes note of what a new channel binds, if that is known. Returns the followed metrics that are missing there. */
-  reconcile(bound: ReadonlyMap<number, string> | undefined): FollowedMetric[] {
+  reconcile(bound: ReadonlyMap<number, BoundMetric> | undefined): FollowedMetric[] {
     if (!bound) return []
     this.#found = new Map([...bound].filter(([id]) => !this.#byId.has(id)))
     return [...this.#byId.values()].filter(({ id }) => !bound.has(id))
@@ -108,35 +122,42 @@ export class Subscriptions {
 
 export type SendQuery = (metric: string, args: Arguments) => Promise<ValueMessage>
 
-/** What a channel binds: names by id; undefined if the producer does not report it. */
-export async function bindingsOf(channel: number, query: SendQuery): Promise<ReadonlyMap<number, string> | undefined> {
+/** The types differ: the producer has converted what it was given to the types that the metric declares. */
+function areEqual(a: Arguments, b: Arguments): boolean {
+  const names = Object.keys(a)
+  return (
+    names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && String(a[name]) === String(b[name]))
+  )
+}
+
+/** What a channel binds, by id; undefined if the producer does not report it. */
+export async function bindingsOf(
+  channel: number,
+  query: SendQuery,
+): Promise<ReadonlyMap<number, BoundMetric> | undefined> {
+  const bound = new Map<number, BoundMetric>()
   try {
-    const { value } = await query('producer.channels', { channel: String(channel) })
-    const [ledger = []] = recordsOf(value)
-    const bindings = fieldOf(ledger, 'bindings')
-    if (bindings === undefined) return undefined
-    const first = recordsOf(bindings)
-    // A ledger has only the first bindings of a channel with very many.
-    const all = Number(fieldOf(ledger, 'bound')?.value ?? 0) > first.length ? await allBindings(channel, query) : first
-    return new Map(
-      all.map((binding) => [Number(fieldOf(binding, 'metric')?.value), String(fieldOf(binding, 'name')?.value)]),
-    )
+    for (let after = 0; ; ) {
+      const { value } = await query('producer.bindings', { channel: String(channel), ...(after > 0 && { after }) })
+      const page = recordsOf(value)
+      const isCut = fieldOf(page.at(-1) ?? [], 'more')?.value === true
+      for (const record of isCut ? page.slice(0, -1) : page) {
+        const binding = toBoundMetric(record)
+        bound.set(binding.id, binding)
+        after = binding.id
+      }
+      if (!isCut || page.length === 1) return bound
+    }
   } catch (error) {
     if (error instanceof StatusError) return undefined
     throw error
   }
 }
 
-async function allBindings(channel: number, query: SendQuery): Promise<readonly (readonly Field[])[]> {
-  const all: (readonly Field[])[] = []
-  for (let after = 0; ; ) {
-    const { value } = await query('producer.bindings', { channel: String(channel), after })
-    const page = recordsOf(value)
-    const isCut = fieldOf(page.at(-1) ?? [], 'more')?.value === true
-    all.push(...(isCut ? page.slice(0, -1) : page))
-    if (!isCut || page.length === 1) return all
-    after = Number(fieldOf(all.at(-1) ?? [], 'metric')?.value)
-  }
+function toBoundMetric(record: readonly Field[]): BoundMetric {
+  const { metric, name, mode, arguments: args } = plainOf({ type: BasicType.REC, value: record }) as PlainRecord
+  return { id: Number(metric), metric: String(name), args: (args ?? {}) as Arguments, mode: String(mode) }
 }
 
 function fieldOf(record: readonly Field[], name: string): Field | undefined {

@@ -92,6 +92,8 @@ export type Overflow = 'drop-oldest' | 'drop-newest' | 'keep-latest'
 export interface ChannelRow {
   readonly id: number
   readonly user: number
+  /** What its owner calls it; "" if it has no name. */
+  readonly name: string
   readonly url: string
   /** Made by DEF_CHANNEL. */
   readonly defined: boolean
@@ -108,6 +110,12 @@ export interface ChannelRow {
   readonly origin: number
   /** The time on the age clock (ms) at which a connection last used it. */
   readonly lastUsed: number
+}
+/** A name whose channel was deleted and not by its owner: the next channel of that name reports the loss. */
+export interface LostNameRow {
+  readonly user: number
+  readonly name: string
+  readonly reason: 'expired' | 'purged'
 }
 export interface InstanceRow {
   readonly id: number

@@ -12,6 +12,7 @@ import type {
   DialRow,
   ExecutionRow,
   InstanceRow,
+  LostNameRow,
   PlaceRow,
   ResultRow,
   RuleRow,
@@ -71,6 +72,7 @@ export type Change =
   | { readonly put: 'tenant'; readonly row: TenantRow }
   | { readonly put: 'user'; readonly row: UserRow }
   | { readonly put: 'channel'; readonly row: ChannelRow }
+  | { readonly put: 'lost name'; readonly row: LostNameRow }
   | { readonly put: 'instance'; readonly row: InstanceRow }
   | { readonly put: 'binding'; readonly row: BindingRow }
   | { readonly put: 'place'; readonly row: PlaceRow }
@@ -83,7 +85,7 @@ export type Change =
   | { readonly put: 'execution'; readonly row: ExecutionRow }
   /** A sensor whose values are discarded until an operator resumes it. */
   | { readonly put: 'fence'; readonly row: { readonly sensor: string } }
-  /** Removes its tokens and executions too. */
+  /** Removes its tokens, executions and lost names too. */
   | { readonly remove: 'user'; readonly id: number }
   | { readonly remove: 'tenant'; readonly name: string }
   | { readonly remove: 'rule'; readonly number: number }
@@ -98,6 +100,7 @@ export type Change =
    * batch removes, it is gone for good when the batch is durable, also if the store removes the rows later, in pieces.
    */
   | { readonly remove: 'channel'; readonly id: number }
+  | { readonly remove: 'lost name'; readonly user: number; readonly name: string }
   | { readonly remove: 'instance'; readonly id: number }
   /** Removes its place too. */
   | { readonly remove: 'binding'; readonly channel: number; readonly metric: number }
@@ -123,6 +126,8 @@ export interface Recovered {
   /** The last record of the audit log; undefined before the first. */
   readonly audited: Pick<AuditRow, 'number' | 'hash'> | undefined
   readonly channels: readonly ChannelRow[]
+  /** The oldest first. */
+  readonly lostNames: readonly LostNameRow[]
   /** CHANNEL_WIDTH numbers each. */
   readonly numbers: Float64Array
   readonly instances: readonly InstanceRow[]

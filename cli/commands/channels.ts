@@ -1,7 +1,7 @@
 /** `cinnabar channels`: which queues exist, what waits in them, and which consumers are slow and why. */
 import type { Command } from 'commander'
 import { BasicType, type Consumer, type Field, StatusError } from '../../client/index.ts'
-import { channelId, parseAssignments, toTypedArguments } from '../arguments.ts'
+import { channelOrName, parseAssignments, toTypedArguments } from '../arguments.ts'
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatAge, formatBytes, formatCount, formatDuration, formatTime, printable } from '../format.ts'
@@ -14,7 +14,6 @@ import { type Colors, withProgress } from '../terminal.ts'
 
 interface ChannelsOptions extends LoginOptions {
   readonly slow?: boolean
-  readonly delete?: boolean
   readonly json?: boolean
 }
 
@@ -30,26 +29,19 @@ const MIN_BINDINGS = 10
 /** Columns that a narrow terminal leaves out, in this order: the others show which consumers are slow and why. */
 const LEFT_OUT_FIRST = ['flight', 'committed', 'accepted', 'url', 'state', 'identity']
 const MAX_URL = 32
+const MAX_NAME = 24
 
 export function addChannels(program: Command, cli: Cli): void {
   const { terminal } = cli
   const channels = withLoginOptions(program.command('channels'))
     .description('list your channels, what waits in them and why; an admin sees all channels')
-    .argument('[channel]', 'show everything about this one', channelId)
+    .argument('[channel]', 'show everything about this one, by its id or name', channelOrName)
     .option('--slow', 'list only channels with values that have waited for at least a second, the slowest first')
-    .option('--delete', 'delete this channel and everything that waits in it; an admin may delete any channel')
     .option('--json', 'print one JSON object per line, with every counter and binding')
     .enablePositionalOptions()
     .helpCommand(false)
-    .action(async (channel: number | undefined, options: ChannelsOptions) => {
-      if (options.delete && channel === undefined) {
-        throw new Failure(ExitCode.USAGE, 'no channel is given: name the one to delete')
-      }
+    .action(async (channel: number | string | undefined, options: ChannelsOptions) => {
       await withConsumer(cli, options, async (consumer) => {
-        if (options.delete) {
-          await withProgress(terminal, 'deleting the channel', deleteChannel(consumer, channel as number))
-          return terminal.note(`channel ${channel} deleted`)
-        }
         const reading = query(consumer, channel)
         const { records, now } = await withProgress(terminal, 'reading the channels', reading)
         const chosen = options.slow ? slowest(records, now) : records
@@ -68,6 +60,57 @@ export function addChannels(program: Command, cli: Cli): void {
       })
     })
   addChannelsDefine(channels, cli)
+  const all = 'channels, by their ids or names; an admin may name those of any user'
+  withLoginOptions(channels.command('delete'))
+    .description('delete channels and everything that waits in them')
+    .argument('<channel...>', all, (text, before: (number | string)[] = []) => [...before, channelOrName(text)])
+    .action((names: readonly (number | string)[], options: LoginOptions) =>
+      withConsumer(cli, options, async (consumer) => {
+        for (const channel of await resolveAll(consumer, names)) {
+          await withProgress(terminal, 'deleting the channel', deleteChannel(consumer, channel.id))
+          terminal.note(`channel ${channel.label} deleted`)
+        }
+      }),
+    )
+  withLoginOptions(channels.command('purge'))
+    .description('drop everything that waits in channels, and keep them; a gap reports the loss')
+    .argument('<channel...>', all, (text, before: (number | string)[] = []) => [...before, channelOrName(text)])
+    .action((names: readonly (number | string)[], options: LoginOptions) =>
+      withConsumer(cli, options, async (consumer) => {
+        for (const channel of await resolveAll(consumer, names)) {
+          const purging = runControl(consumer, 'channel.purge', { channel: channel.id })
+          const result = await withProgress(terminal, 'purging the channel', purging)
+          checkOutcome('channel.purge', result)
+          terminal.note(`channel ${channel.label}: ${result.detail}`)
+        }
+      }),
+    )
+}
+
+interface KnownChannel {
+  readonly id: number
+  /** For messages. */
+  readonly label: string
+}
+
+/** All are found before anything is changed. Rejects with Failure if one does not exist, or if a name is not unique. */
+async function resolveAll(consumer: Consumer, names: readonly (number | string)[]): Promise<KnownChannel[]> {
+  const found: KnownChannel[] = []
+  for (const name of names) {
+    if (typeof name === 'number') {
+      found.push({ id: name, label: String(name) })
+      continue
+    }
+    const { records } = await query(consumer, name)
+    const ledgers = records.map(toLedger)
+    const [ledger, another] = ledgers
+    if (ledger === undefined || another !== undefined) {
+      const ids = ledgers.map(({ channel, identity }) => `${channel} of ${identity}`).join(', ')
+      throw new Failure(ExitCode.FAILED, `several channels have the name ${name} (${ids}): give the id of one of them`)
+    }
+    found.push({ id: ledger.channel, label: `${ledger.channel} (${name})` })
+  }
+  return found
 }
 
 /** Deletes one's own channel, which works on a full disk too, or else runs the control that lets an admin delete any channel. */
@@ -84,7 +127,7 @@ async function deleteChannel(consumer: Consumer, channel: number): Promise<void>
 }
 
 /** Rejects with Failure if the named channel does not exist. */
-async function query(consumer: Consumer, channel: number | undefined): Promise<Answer> {
+async function query(consumer: Consumer, channel: number | string | undefined): Promise<Answer> {
   let now = 0
   const timed: Pick<Consumer, 'query'> = {
     async query(...parameters) {
@@ -122,7 +165,7 @@ async function withAllBindings(consumer: Consumer, records: readonly AnswerRecor
 }
 
 /** The failure of commands that name a channel which does not exist. */
-export function missingChannel(channel: number, options?: ErrorOptions): Failure {
+export function missingChannel(channel: number | string, options?: ErrorOptions): Failure {
   const advice = '`cinnabar channels` lists your channels; a channel that nobody uses is deleted after some days'
   return new Failure(ExitCode.FAILED, `you have no channel ${channel}: ${advice}`, options)
 }
@@ -149,6 +192,7 @@ function overview(
 ): string {
   const all = (bindingsWidth: number): readonly OverviewColumn[] => [
     { head: 'channel', align: 'right', of: ({ channel }) => String(channel) },
+    { head: 'name', isOptional: true, of: ({ name }) => cut(printable(name), MAX_NAME) },
     { head: 'identity', of: ({ identity }) => cut(identity, 24) },
     { head: 'url', isOptional: true, of: ({ url }) => cut(url, MAX_URL) },
     { head: 'state', of: ({ state }) => state },
@@ -190,6 +234,7 @@ function details(ledger: ChannelLedger, now: number, colors: Colors): string {
   const lag = ledger.oldest === 0 ? '-' : `${lagText(ledger, now, formatDuration)}, since ${formatTime(ledger.oldest)}`
   const lines: readonly (readonly [string, string])[] = [
     ['channel', String(ledger.channel)],
+    ['name', printable(ledger.name) || '-'],
     ['identity', ledger.identity],
     ['url', ledger.url || '-'],
     ['state', `${ledger.state}: ${explainWait(ledger, now)}`],
@@ -243,6 +288,7 @@ function cut(text: string, width: number): string {
 
 interface DefineOptions extends LoginOptions {
   readonly dialSecretFile?: string
+  readonly name?: string
   readonly subscribe?: readonly string[]
 }
 
@@ -263,6 +309,10 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
       'file whose first line authenticates the consumer: at least 16 bytes; without it, its certificate does',
     )
     .option(
+      '--name <name>',
+      'name of the channel; if you have one of this name, it is that, with the settings given now',
+    )
+    .option(
       '--subscribe <metric>',
       'metric to send over the channel; may be repeated',
       (metric, before: string[] = []) => [...before, metric],
@@ -281,15 +331,20 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
       return withConsumer(cli, options, async (consumer) => {
         const typed = await toTypedArguments(settings, () => controlParameters(consumer, 'channel.configure'))
         const secret = await secretOf(options, consumer)
-        const defining = consumer.defChannel(destination, { ...typed, ...(secret ? { secret } : {}) })
+        const { name } = options
+        const defining = consumer.defChannel(destination, {
+          ...typed,
+          ...(name && { name }),
+          ...(secret && { secret }),
+        })
         const channel = await withProgress(terminal, 'defining the channel', defining)
         try {
           for (const metric of options.subscribe ?? []) {
             await consumer.subscribe(await consumer.collect(metric), channel)
           }
         } catch (error) {
-          // A misspelled name must not leave a channel that nobody knows of.
-          await consumer.delChannel(channel).catch(() => {})
+          // A misspelled metric must not leave a channel that nobody knows of.
+          if (name === undefined) await consumer.delChannel(channel).catch(() => {})
           throw error
         }
         await terminal.print(String(channel))

@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import { type ChannelOptions, type Consumer, type Gap, type Sample, StatusError } from '../../client/index.ts'
 import { type Assignments, channelId, positiveNumber, splitWords, toTypedArguments } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { describeGap, gapReason } from '../format.ts'
+import { describeGap, gapReason, printable } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { toJson, toLine } from '../output.ts'
 import { metricParameters } from '../records.ts'
@@ -43,32 +43,58 @@ export function addWatch(program: Command, cli: Cli): void {
 export function addTail(program: Command, cli: Cli): void {
   const { terminal } = cli
   withFollowOptions(program.command('tail'))
-    .description('print values without losing any, until Ctrl-C; continue later with --channel')
-    .argument('[metric...]', 'metrics, and arguments for all of them; those already on the channel stay as they are')
+    .description('print values without losing any, until Ctrl-C; continue later with --name or --channel')
+    .argument('[metric...]', 'metrics, and arguments for all of them; those already on the channel stay')
+    .option('--name <name>', 'name of the channel: continue with yours of this name, or make it')
     .option('--channel <id>', 'continue with this channel', channelId)
-    .action(async (words: string[], options: FollowOptions & { channel?: number }) => {
+    .action(async (words: string[], options: FollowOptions & { channel?: number; name?: string }) => {
       const request = splitWords(words)
-      const { channel } = options
-      if (request.names.length === 0 && channel === undefined) {
-        throw new Failure(ExitCode.USAGE, 'no metric is given: name one, or a --channel to continue with')
+      const { channel, name } = options
+      if (name !== undefined && channel !== undefined) {
+        throw new Failure(ExitCode.USAGE, 'a channel has one name and one id: give --name or --channel, not both')
+      }
+      if (request.names.length === 0 && channel === undefined && name === undefined) {
+        throw new Failure(ExitCode.USAGE, 'no metric is given: name one, or a --name or --channel to continue with')
       }
       const print = async (consumer: Consumer) => {
-        if (channel === undefined) await consumer.setChannel(await consumer.defChannel('', { window: WINDOW }))
+        if (channel === undefined) {
+          await consumer.setChannel(
+            await consumer.defChannel('', { window: WINDOW, ...(name !== undefined && { name }) }),
+          )
+        }
+        if (name !== undefined && request.names.length === 0 && consumer.unfollowed.length === 0) {
+          throw new Failure(ExitCode.FAILED, `no metric is bound on the channel ${name} yet: name one`)
+        }
         try {
           await subscribeAll(terminal, consumer, request)
         } catch (error) {
           // A misspelled name must not leave a channel that nobody knows of.
-          const isRefused = channel === undefined && error instanceof StatusError
+          const isRefused = channel === undefined && name === undefined && error instanceof StatusError
           if (isRefused) await consumer.delChannel().catch(() => {})
           throw error
         }
-        terminal.note(`channel ${consumer.channel}; continue later with: cinnabar tail --channel ${consumer.channel}`)
+        const place = name === undefined ? `--channel ${consumer.channel}` : `--name ${quoted(name)}`
+        terminal.note(`channel ${consumer.channel}; continue later with: cinnabar tail ${place}`)
+        if (request.names.length > 0) noteUnfollowed(terminal, consumer)
         await follow(terminal, consumer, options)
       }
       await withConsumer(cli, options, print, { channel }).catch((error: unknown) => {
         throw channel === undefined ? error : explainMissingChannel(error, channel)
       })
     })
+}
+
+/** What an earlier call has bound, perhaps with other arguments, comes too. */
+function noteUnfollowed(terminal: Terminal, { unfollowed }: Consumer): void {
+  for (const { id, metric, args } of unfollowed) {
+    const given = Object.entries(args).map(([name, value]) => ` ${name}=${value}`)
+    terminal.note(`also bound on this channel: ${printable(metric + given.join(''))} (metric id ${id})`)
+  }
+}
+
+/** A name as a word of a shell. */
+function quoted(name: string): string {
+  return /^[\w.,:@%+-]+$/.test(name) ? name : `'${printable(name).replaceAll("'", `'\\''`)}'`
 }
 
 function withFollowOptions(command: Command): Command {

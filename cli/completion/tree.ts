@@ -134,8 +134,9 @@ const NAMES: Readonly<Record<LookedUpKind, (consumer: Consumer, prefix: string) 
     return column((await consumer.query('producer.sensors')).value, 'name')
   },
   async channel(consumer) {
-    const ids = column((await consumer.query('producer.channels')).value, 'channel')
-    return ids.filter((id) => id !== String(consumer.channel))
+    const { value } = await consumer.query('producer.channels')
+    const ids = column(value, 'channel').filter((id) => id !== String(consumer.channel))
+    return [...ids, ...column(value, 'name')]
   },
 }
 

@@ -1,8 +1,6 @@
-"""Follows a metric of a Monitoring Protocol producer, over kills and cut connections, without loss or repetition.
-
-Usage: python3 consumer.py HOST:PORT USER SECRET_FILE METRIC JOURNAL [CA_FILE]
-The first line of JOURNAL is the channel. Each value becomes a line, and is committed once that line is on the disk. With
-CA_FILE the connection is TLS. Written from docs/protocol/monitoring.md, whose sections are named; passwords are ASCII.
+"""Follows a metric, without loss: python3 consumer.py HOST:PORT USER SECRET_FILE METRIC NAME [JOURNAL [CA_FILE]]
+The channel has the name NAME. Values become lines on stdout, then they are committed: after a kill one may come twice.
+In the file JOURNAL (- for stdout) each comes once. CA_FILE is for TLS. Numbers are sections of the protocol's page.
 """
 import base64, hashlib, hmac, os, secrets, socket, ssl, struct, sys, time
 
@@ -36,8 +34,7 @@ class Reader:  # takes one field after the other from a payload
         if kind == 9:
             return {self.text(): self.value(self.take("I")) for _ in range(self.take("I"))}
         if kind == 10:
-            kind, count = self.take("II")
-            return [self.value(kind) for _ in range(count)]
+            return [self.value(element) for element in [self.take("I")] for _ in range(self.take("I"))]
         return self.text() if kind in (7, 8) else None
 
 
@@ -52,9 +49,9 @@ class Connection:
     def send(self, command, arguments=b""):
         self.seq += 1
         self.socket.sendall(struct.pack(">III", 8 + len(arguments), command, self.seq) + arguments)
+        return self.seq
 
-    def message(self):
-        """Returns the next message: its number, and a reader of the rest."""
+    def message(self):  # the number of the next message, and a reader of the rest
         while not self.frames:
             try:
                 more = self.socket.recv(65536)
@@ -69,10 +66,8 @@ class Connection:
                 self.received = self.received[end:]
         return (reader := self.frames.pop(0)).take("I"), reader
 
-    def ask(self, command, arguments=b""):
-        """Returns the status and the result. What comes before the response is kept for `follow`."""
-        self.send(command, arguments)
-        seq = self.seq  # waiting may send a NOP
+    def ask(self, command, arguments=b""):  # the status and the result; what comes before them is kept for `follow`
+        seq = self.send(command, arguments)
         while True:
             number, reader = self.message()
             if number != RESPONSE:
@@ -102,50 +97,54 @@ class Connection:
 def response(reader):  # section 3.1
     seq, status, result = reader.take("III")
     if status not in (OK, AUTH_NEEDED):  # section 4
-        detail = f"the producer refused a command with status {status}: {reader.text()}"
-        raise ConnectionError(detail) if status in (BUSY, STORAGE_FULL) else SystemExit(detail)
+        raise (ConnectionError if status in (BUSY, STORAGE_FULL) else SystemExit)(f"status {status}: {reader.text()}")
     return seq, status, result
 
 
-def follow(connection, metric, journal):
-    journal.seek(0)
-    *lines, half = journal.read().split(b"\n")
-    journal.truncate(journal.tell() - len(half))  # half a line was not committed
-    if not lines:
-        lines = [b"%d" % connection.ask(DEF_CHANNEL, text("") + NO_ARGUMENTS)[1]]
-        journal.write(lines[0] + b"\n")
-    done, uncommitted = int(lines[-1].split()[0]) if len(lines) > 1 else 0, False
-    connection.ask(SET_CHANNEL, struct.pack(">I", int(lines[0])))  # section 8.1
+def opened(path, handled):
+    output = open(1, "wb", buffering=0, closefd=False) if path == "-" else open(path, "a+b", buffering=0)
+    if output.readable():
+        output.seek(0)
+        *lines, half = output.read().split(b"\n")
+        output.truncate(output.tell() - len(half))  # half a line was not committed
+        handled.update(map(int, line.split()[:2]) for line in lines)
+    return output
+
+
+def follow(connection, metric, name, output, handled):
+    _, channel = connection.ask(DEF_CHANNEL, text("") + b"\0\0\0\1" + text("name") + b"\0\0\0\7" + text(name))  # 8.1
+    connection.ask(SET_CHANNEL, struct.pack(">I", channel))
     _, bindings = connection.ask(QUERY, text("producer.bindings") + NO_ARGUMENTS)  # section 8.9
+    done, uncommitted = handled.get(channel, 0), False
     while True:
         if uncommitted and not connection.frames:
-            os.fsync(journal.fileno())
-            uncommitted = connection.send(COMMIT, struct.pack(">QI", done, 1))  # section 2: and all sent before it
+            output.readable() and os.fsync(output.fileno())
+            uncommitted = not connection.send(COMMIT, struct.pack(">QI", done, 1))  # section 2: through
         number, reader = connection.passed_over.pop(0) if connection.passed_over else connection.message()
         if number == RESPONSE:
             response(reader)
         elif number == NOTICE and (code := reader.take("II")[0]) in (2, 4, 5):  # section 3.5
             sys.exit(f"the producer ended the connection with notice {code}: {reader.text()}")
         elif number == bindings:  # section 3.6
-            _, _, kind = reader.take("QQI")
-            if not any(binding["name"] == metric for binding in reader.value(kind)):
-                _, id = connection.ask(COLLECT, text(metric) + NO_ARGUMENTS)
-                connection.ask(SUBSCRIBE, struct.pack(">II", id, CURRENT))
+            if (metric, {}) not in [(one["name"], one["arguments"]) for one in reader.value(reader.take("QQI")[2])]:
+                _, bound = connection.ask(COLLECT, text(metric) + NO_ARGUMENTS)
+                connection.ask(SUBSCRIBE, struct.pack(">II", bound, CURRENT))
         elif number < 0x80000000 or number == GAP:
             transaction, uncommitted = reader.take("Q"), True
             if transaction > done:  # section 5: what comes again has the id that it had
                 fields = reader.take("IQQQI") if number == GAP else (reader.take("Q"), reader.value(reader.take("I")))
-                journal.write(f"{transaction} {'GAP' if number == GAP else number} {fields}\n".encode())
-                done = transaction
+                output.write(f"{channel} {transaction} {'GAP' if number == GAP else number} {fields}\n".encode())
+                done = handled[channel] = transaction
 
 
-len(sys.argv) in (6, 7) or sys.exit(__doc__)
-address, user, secret_file, metric, journal, *ca = sys.argv[1:]
+len(sys.argv) in (6, 7, 8) or sys.exit(__doc__)
+address, user, secret_file, metric, name, journal, *ca = sys.argv[1:] + ["-"] * (len(sys.argv) == 6)
+handled = {}  # the last transaction id of each channel
 while True:
     try:
         connection = Connection(address, *ca)
         connection.login(user, open(secret_file, "rb").read().rstrip(b"\n"))
-        follow(connection, metric, open(journal, "a+b", buffering=0))
+        follow(connection, metric, name, opened(journal, handled), handled)
     except OSError as error:
         print(f"{address}: {error}; the next attempt follows in a second", file=sys.stderr)
         time.sleep(1)

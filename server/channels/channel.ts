@@ -45,6 +45,11 @@ export class Channel {
     this.outbox = outbox
   }
 
+  /** Its id, and its name if it has one, in texts for people. */
+  get label(): string {
+    return this.row.name === '' ? String(this.id) : `${this.id} (${this.row.name})`
+  }
+
   get connection(): ChannelConnection | undefined {
     return this.outbox.connection
   }

@@ -393,13 +393,16 @@ export class Queue implements Journaled {
       ledger.accepted -= missing
       return
     }
-    const sending = this.#sending
-    const unknown = { metric: 0, from: 0, to: 0 }
     if (missing > 0) {
       ledger.dropped.damaged += missing
-      this.#losses.add(sending, { ...unknown, count: missing, reason: GapReason.damaged })
+      this.#losses.add(this.#sending, { reason: GapReason.damaged, metric: 0, count: missing, from: 0, to: 0 })
     }
-    if (!clean) this.#losses.add(sending, { ...unknown, count: 0, reason: GapReason[reason] })
+    if (!clean) this.addGap(reason)
+  }
+
+  /** Reports the loss of an unknown number of values at the end of the sending order. */
+  addGap(reason: keyof typeof GapReason): void {
+    this.#losses.add(this.#sending, { reason: GapReason[reason], metric: 0, count: 0, from: 0, to: 0 })
   }
 
   /**

@@ -17,6 +17,7 @@ import type { MetricInstance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
 import { Channel } from './channel.ts'
 import type { Journal } from './journal.ts'
+import type { ChannelNames, LossOfChannel } from './names.ts'
 import { type ChannelConnection, Outbox } from './outbox.ts'
 import { Queue } from './queue.ts'
 import type { ChannelSettings, QueueHost, QueueListener } from './queue-host.ts'
@@ -31,6 +32,7 @@ export interface RegistryOptions {
   readonly faults: Faults
   readonly work: FairWork
   readonly ids: Ids
+  readonly names: ChannelNames
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
   /** The limits of a tenant, with what it uses of them. */
@@ -99,15 +101,19 @@ export class Registry {
     )
   }
 
-  /** A new channel. With a `url` the producer makes its connections [MON 14]. */
+  /**
+   * A new channel. With a `url` the producer makes its connections [MON 14]. With the `name` of a channel that the owner has lost, a
+   * GAP reports that.
+   */
   create(
     owner: Identity,
     defined: boolean,
-    settings: Partial<ChannelSettings & Pick<ChannelRow, 'url'>> = {},
+    settings: Partial<ChannelSettings & Pick<ChannelRow, 'url' | 'name'>> = {},
   ): Channel {
-    const { ids, host, defaults } = this.#options
+    const { ids, host, defaults, names } = this.#options
     const row: ChannelRow = {
       url: '',
+      name: '',
       ...defaults,
       ...settings,
       id: ids.take(),
@@ -119,6 +125,8 @@ export class Registry {
     }
     const channel = this.#make(row, owner)
     if (defined) this.store(channel)
+    const loss = row.name === '' ? undefined : names.takeLoss(owner.userId, row.name)
+    if (loss !== undefined) channel.queue.addGap(loss)
     return channel
   }
 
@@ -139,7 +147,7 @@ export class Registry {
   }
 
   #make(stored: ChannelRow, owner: Identity): Channel {
-    const { host, journal, turn, clock, faults, ids, quotas } = this.#options
+    const { host, journal, turn, clock, faults, ids, names, quotas } = this.#options
     const row = { ...stored, lastUsed: Math.min(stored.lastUsed, host.age()) }
     ids.claim(row.id)
     const listener: QueueListener = {
@@ -168,6 +176,7 @@ export class Registry {
     })
     const channel = new Channel(row, owner, queue, outbox)
     this.#channels.set(row.id, channel)
+    names.add(channel)
     const mine = this.#byUser.get(owner.userId)
     if (mine) mine.add(channel)
     else this.#byUser.set(owner.userId, new Set([channel]))
@@ -195,6 +204,11 @@ export class Registry {
 
   all(): IterableIterator<Channel> {
     return this.#channels.values()
+  }
+
+  /** The channel that a user has under a name. */
+  named(userId: number, name: string): Channel | undefined {
+    return this.#options.names.find(userId, name)
   }
 
   byId(id: number): Channel | undefined {
@@ -271,11 +285,14 @@ export class Registry {
     channel.onConnectionChange?.()
   }
 
-  /** Destroys a channel as `delete` does. Its connection gets a notice and is ended, unless it is `except`. */
-  deleteAndEnd(channel: Channel, except?: ChannelConnection): void | Promise<void> {
+  /**
+   * Destroys a channel as `delete` does. Its connection gets a notice and is ended, unless it is `by`, which deletes it. `loss` is for
+   * a channel that its owner did not delete.
+   */
+  deleteAndEnd(channel: Channel, by?: ChannelConnection, loss?: LossOfChannel): void | Promise<void> {
     const { connection } = channel
-    const deleted = this.delete(channel)
-    if (connection !== undefined && connection !== except) {
+    const deleted = this.delete(channel, loss)
+    if (connection !== undefined && connection !== by) {
       connection.notice(NoticeCode.CHANNEL_DELETED, channel.id, 'the channel was deleted')
       connection.end()
     }
@@ -284,17 +301,19 @@ export class Registry {
 
   /**
    * Destroys a channel, everything on it, and the instances bound to nothing else. It is gone from now on, also in the store;
-   * what is in memory ends in steps, and the promise settles after the last. The caller ends its connection.
+   * what is in memory ends in steps, and the promise settles after the last. The caller ends its connection. `loss` is for a
+   * channel that its owner did not delete: the next one of its name reports it.
    */
-  delete(channel: Channel): void | Promise<void> {
+  delete(channel: Channel, loss?: LossOfChannel): void | Promise<void> {
     if (channel.deleted) return
-    const { journal, work, faults } = this.#options
+    const { journal, work, faults, names } = this.#options
     channel.deleted = true
     channel.outbox.detach()
     journal.forget(channel.queue)
     if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
     this.#keep(channel, false)
     this.#channels.delete(channel.id)
+    names.remove(channel, loss)
     const { userId } = channel.owner
     const mine = this.#byUser.get(userId)
     mine?.delete(channel)

@@ -1,6 +1,11 @@
 /** DEF_CHANNEL, SET_CHANNEL, DEL_CHANNEL and COMMIT: channels and what they have delivered. */
 import { ALL_CHANNELS, BasicType, NoticeCode } from '../../protocol/monitor/constants.ts'
-import { channelParameters, settingsOf } from '../controls/channels.ts'
+import type { Channel } from '../channels/channel.ts'
+import { channelNameProblem } from '../channels/names.ts'
+import type { ChannelSettings } from '../channels/queue-host.ts'
+import type { Registry } from '../channels/registry.ts'
+import { changedSettings, channelParameters, settingsOf } from '../controls/channels.ts'
+import type { ControlArguments } from '../controls/control.ts'
 import { noSuchTransaction, StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
 import type { CommandHandler, CommandSession, Outcome, Reply } from '../sessions/handler.ts'
@@ -15,44 +20,53 @@ type DefChannelServices = Pick<
 const MIN_SECRET_BYTES = 16
 const MAX_SECRET_BYTES = 1024
 
-const parameters = [...channelParameters, { name: 'secret', type: BasicType.OPAQUE }]
+const parameters = [
+  ...channelParameters,
+  { name: 'name', type: BasicType.STRING },
+  { name: 'secret', type: BasicType.OPAQUE },
+]
 
 /**
- * DEF_CHANNEL makes a channel that outlives every connection [MON 14]. With an empty URL, SET_CHANNEL connects to it; with
- * another one, the producer connects.
+ * DEF_CHANNEL makes a channel that outlives every connection [MON 14], or finds that of a name. With an empty URL, SET_CHANNEL
+ * connects to it; with another one, the producer connects.
  */
 export function defChannel(services: DefChannelServices, lookup: Lookup): CommandHandler<'DEF_CHANNEL'> {
-  const { registry } = services
   return (session, { url, args }) => {
     if (session.destination !== undefined) {
       throw new StatusError('PERMISSION_DENIED', 'no channels are defined on a connection that the producer made')
     }
     const given = convertArguments(args, parameters, 'DEF_CHANNEL')
-    const settings = settingsOf(given, registry.defaults, registry.defaults)
-    const secret = given.get('secret') as Uint8Array | undefined
-    if (url !== '') return defOutbound(services, lookup, session, { url, settings, secret })
-    if (secret !== undefined) throw new StatusError('INVALID_ARGUMENT', '`secret` goes with a URL')
-    lookup.requireRoom(session)
-    return { result: registry.create(session.identity, true, settings).id, stored: true }
+    const definition = { url, name: nameOf(given), given, secret: given.get('secret') as Uint8Array | undefined }
+    if (url !== '') return defOutbound(services, lookup, session, definition)
+    if (definition.secret !== undefined) throw new StatusError('INVALID_ARGUMENT', '`secret` goes with a URL')
+    return { result: define(services, lookup, session, definition).id, stored: true }
   }
 }
 
-interface OutboundDefinition {
+interface ChannelDefinition {
   readonly url: string
-  readonly settings: ReturnType<typeof settingsOf>
+  /** Empty if it has none. */
+  readonly name: string
+  /** The arguments of the command. */
+  readonly given: ControlArguments
   readonly secret: Uint8Array | undefined
 }
 
 /** Checks the URL, the right and the operator's list. The name of the host is not resolved here. */
 async function defOutbound(
-  { registry, dialler, rights, limitedRecords, accounts, journal }: DefChannelServices,
+  services: DefChannelServices,
   lookup: Lookup,
   session: CommandSession,
-  { url: text, settings, secret }: OutboundDefinition,
+  definition: ChannelDefinition,
 ): Promise<Reply> {
+  const { dialler, rights, limitedRecords, accounts, journal, registry } = services
   const { identity, address } = session
-  const { url, isPush } = dialler.destination(text)
-  checkSecret(secret, isPush, secret === undefined && dialler.provesItself(url))
+  const { secret } = definition
+  const { url, isPush } = dialler.destination(definition.url)
+  const resolved = { ...definition, url }
+  const known = findNamed(registry, session, resolved)
+  const keepsProof = known !== undefined && secret === undefined
+  if (!keepsProof) checkSecret(secret, isPush, secret === undefined && dialler.provesItself(url))
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // All refusals have the same text: which rule, list or address it was is for the operator only.
   if (!isAllowed || !dialler.permits(url)) {
@@ -60,14 +74,81 @@ async function defOutbound(
     limitedRecords.record({ ...refused, identity, address, object: url })
     throw new StatusError('PERMISSION_DENIED', 'this destination may not be dialled')
   }
-  lookup.requireRoom(session)
+  checkDefinition(services, lookup, session, resolved)
   const scram = secret && (await dialler.verifierOf(secret))
-  // In the meantime the last room may have been taken, or the user removed.
-  lookup.requireRoom(session)
+  // In the meantime the last room or the name may have been taken, or the user removed.
   if (accounts.byId(identity.userId) === undefined) throw new StatusError('PERMISSION_DENIED', 'the user was removed')
-  const channel = registry.create(identity, true, { ...settings, url })
+  const channel = define(services, lookup, session, resolved)
+  if (keepsProof && channel === known) return { result: channel.id, stored: true }
   if (!isPush) journal.change({ put: 'dial', row: { channel: channel.id, scram } })
   return { result: channel.id, stored: true, onSent: () => dialler.watch(channel, scram ?? 'certificate') }
+}
+
+/** Makes the channel, or changes the settings of that with its name. Throws StatusError, and then nothing is changed. */
+function define(
+  services: Pick<DefChannelServices, 'registry'>,
+  lookup: Lookup,
+  session: CommandSession,
+  definition: ChannelDefinition,
+): Channel {
+  const { registry } = services
+  const { known, settings, isChanged } = checkDefinition(services, lookup, session, definition)
+  if (known === undefined) {
+    const { url, name } = definition
+    return registry.create(session.identity, true, { ...settings, url, name })
+  }
+  if (isChanged) registry.configure(known, settings)
+  return known
+}
+
+interface CheckedDefinition {
+  /** The channel that has the name. */
+  readonly known: Channel | undefined
+  readonly settings: ChannelSettings
+  /** Whether a known channel has other settings. */
+  readonly isChanged: boolean
+}
+
+function checkDefinition(
+  { registry }: Pick<DefChannelServices, 'registry'>,
+  lookup: Lookup,
+  session: CommandSession,
+  definition: ChannelDefinition,
+): CheckedDefinition {
+  const { given } = definition
+  const { defaults } = registry
+  const known = findNamed(registry, session, definition)
+  const settings = known ? changedSettings(given, known, defaults) : settingsOf(given, defaults, defaults)
+  const names = Object.keys(settings) as (keyof ChannelSettings)[]
+  const isChanged = known !== undefined && names.some((name) => settings[name] !== known.row[name])
+  if (known === undefined) lookup.requireRoom(session)
+  else if (isChanged) lookup.requireRoom(session, [known])
+  return { known, settings, isChanged }
+}
+
+/** The channel of a name. Throws StatusError if it has another URL, or binds what the credential may not read. */
+function findNamed(
+  registry: Pick<Registry, 'named'>,
+  { identity, credential }: CommandSession,
+  { name, url }: ChannelDefinition,
+): Channel | undefined {
+  const channel = registry.named(identity.userId, name)
+  if (channel === undefined) return undefined
+  if (!channel.isCoveredBy(credential.scope)) {
+    throw new StatusError('PERMISSION_DENIED', `the channel ${name} binds what this credential may not read`)
+  }
+  if (channel.row.url === url) return channel
+  const has = channel.row.url === '' ? 'no URL' : `the URL ${channel.row.url}`
+  throw new StatusError('INVALID_ARGUMENT', `the channel ${name} has ${has}: delete it first, or choose another name`)
+}
+
+/** Throws StatusError INVALID_ARGUMENT. */
+function nameOf(given: ControlArguments): string {
+  const name = given.get('name') as string | undefined
+  if (name === undefined) return ''
+  const problem = channelNameProblem(name)
+  if (problem !== undefined) throw new StatusError('INVALID_ARGUMENT', `\`name\` is ${problem}`)
+  return name
 }
 
 /** `isProven`: there is none, and the certificate of the consumer is enough of a proof. */

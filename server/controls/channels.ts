@@ -50,10 +50,7 @@ export function channelConfigure(registry: Registry): Control {
     isRecorded: (args, context) => isForeign(registry, args, context),
     prepare(args, context) {
       const channel = channelOf(registry, args, context)
-      const settings = settingsOf(args, channel.row, registry.defaults)
-      if (settings.durable !== channel.row.durable && !channel.queue.empty) {
-        throw new StatusError('BUSY', '`durable` can be changed only while nothing is queued or in flight')
-      }
+      const settings = changedSettings(args, channel, registry.defaults)
       // The result may go to another channel, for which there is room already.
       if (settings.durable && !channel.stored) registry.needsRoom(context.identity)
       return () => {
@@ -123,9 +120,9 @@ export function channelDelete(registry: Registry): Control {
         throw new StatusError('INVALID_ARGUMENT', 'the result comes on this channel: delete it with DEL_CHANNEL')
       }
       return async () => {
-        const { id, owner } = channel
-        await registry.deleteAndEnd(channel)
-        return ok(`channel ${id} of ${formatIdentity(owner)} deleted`)
+        const { label, owner } = channel
+        await registry.deleteAndEnd(channel, undefined, owner.userId === context.identity.userId ? undefined : 'purged')
+        return ok(`channel ${label} of ${formatIdentity(owner)} deleted`)
       }
     },
   }
@@ -140,6 +137,13 @@ function reachedChannel(registry: Registry, args: ControlArguments, context: Con
 function channelOf(registry: Registry, args: ControlArguments, context: ControlContext): Channel {
   const id = args.get('channel') as number
   return id === CURRENT_CHANNEL ? context.channel : registry.find(context, id)
+}
+
+/** The settings of a channel after a change. Throws StatusError as `settingsOf` does, and BUSY. */
+export function changedSettings(args: ControlArguments, channel: Channel, most: ChannelSettings): ChannelSettings {
+  const settings = settingsOf(args, channel.row, most)
+  if (settings.durable === channel.row.durable || channel.queue.empty) return settings
+  throw new StatusError('BUSY', '`durable` can be changed only while nothing is queued or in flight')
 }
 
 /**

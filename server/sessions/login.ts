@@ -11,7 +11,7 @@ import { StatusError } from '../core/errors.ts'
 import type { SessionContext } from './context.ts'
 import type { AuthProvider } from './incoming-connection.ts'
 
-const EXTENSIONS = ['commit-through', 'element-time', 'gap', 'notice']
+const EXTENSIONS = ['channel-name', 'commit-through', 'element-time', 'gap', 'notice']
 const MAX_FAILURES = 3
 /** Recorded in the audit log instead of a name that nobody has. */
 const UNKNOWN = 'unknown'

@@ -19,6 +19,7 @@ import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
 import { Journal } from '../channels/journal.ts'
+import { ChannelNames } from '../channels/names.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
 import { Registry } from '../channels/registry.ts'
@@ -204,6 +205,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       return storage.refusing(this.unstored + journal.unstored)
     },
   }
+  const names = new ChannelNames(recovered.lostNames, change)
   const registry = new Registry({
     host,
     journal,
@@ -213,6 +215,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     faults,
     work,
     ids,
+    names,
     get defaults() {
       return { durable: true, ...inForce().channels }
     },
@@ -348,6 +351,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const audienceOf = (control: string) => executor.audienceOf(control)
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
     sessions.dismiss(id, 'the user was removed')
+    names.forgetUser(id)
     tokens.forgetUser(id)
     executor.forget(id)
     const deleted = [...registry.of(id)].map((channel) => registry.delete(channel))

@@ -219,10 +219,14 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
       'a channel expired',
     )
     notices.emit(
-      { severity: 'warning', subject: 'channel', detail: `channel ${channel.id} expired: no connection for too long` },
+      {
+        severity: 'warning',
+        subject: 'channel',
+        detail: `channel ${channel.label} expired: no connection for too long`,
+      },
       channel.owner.userId,
     )
-    void producer.registry.delete(channel)
+    void producer.registry.delete(channel, 'expired')
   }
 }
 

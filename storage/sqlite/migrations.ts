@@ -21,6 +21,7 @@ export const MIGRATIONS: readonly Migration[] = [
   marks,
   bindingOrder,
   generations,
+  names,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -200,6 +201,16 @@ function generations(database: Database): void {
     alter table meta add column restored integer not null default 0;
   `)
   database.prepare('update meta set generation = ?').run(randomBytes(8).toString('hex'))
+}
+
+/** Names of channels, and those of channels that their owners have lost. These come back in the order of their `rowid`. */
+function names(database: Database): void {
+  database.exec(`
+    alter table channel add column name text not null default '';
+    create table lost_name (
+      user integer not null, name text not null, reason text not null, primary key (user, name)
+    ) strict;
+  `)
 }
 
 /** The last column is for the checksum of those before it. */

@@ -13,6 +13,7 @@ import {
   type ExecutionRow,
   GAP_WIDTH,
   type InstanceRow,
+  type LostNameRow,
   type Overflow,
   type PlaceRow,
   type Recovered,
@@ -52,7 +53,16 @@ interface StoredExecution extends Omit<ExecutionRow, 'result'> {
 }
 type Kept = Pick<
   Recovered,
-  'channels' | 'instances' | 'bindings' | 'places' | 'stops' | 'results' | 'dials' | 'executions' | 'fences'
+  | 'channels'
+  | 'lostNames'
+  | 'instances'
+  | 'bindings'
+  | 'places'
+  | 'stops'
+  | 'results'
+  | 'dials'
+  | 'executions'
+  | 'fences'
 >
 
 /** A change of these tables. */
@@ -77,6 +87,7 @@ export class StateTables {
   readonly numbers: NumbersTable
   readonly #database: Database
   readonly #putChannel: Statement<unknown[]>
+  readonly #putLostName: Statement<unknown[]>
   readonly #putInstance: Statement<unknown[]>
   readonly #putBinding: Statement<unknown[]>
   readonly #putPlace: Statement<unknown[]>
@@ -87,6 +98,7 @@ export class StateTables {
   readonly #putFence: Statement<unknown[]>
   readonly #putGap: Statement<unknown[]>
   readonly #removeChannel: readonly Statement<unknown[]>[]
+  readonly #removeLostName: Statement<unknown[]>
   readonly #removeBinding: Statement<unknown[]>
   readonly #removePlace: Statement<unknown[]>
   readonly #removeStop: Statement<unknown[]>
@@ -107,8 +119,9 @@ export class StateTables {
     this.#putChannel = put(
       'channel',
       `@id, @user, @url, @defined, @configured, @durable, @window, @windowBytes, @maxBytes,
-      @maxAgeMs, @expireMs, @overflow, @origin, @lastUsed`,
+      @maxAgeMs, @expireMs, @overflow, @origin, @lastUsed, @name`,
     )
+    this.#putLostName = put('lost_name', '@user, @name, @reason')
     this.#putInstance = put('instance', '@id, @user, @metric, @args')
     this.#putBinding = put('binding', '@channel, @metric, @mode, @since')
     this.#putPlace = put('place', '@channel, @metric, @reached')
@@ -122,6 +135,7 @@ export class StateTables {
       database.prepare('delete from channel where id = ?'),
       ...ONE_OF_CHANNEL.map((table) => database.prepare<unknown[]>(`delete from ${table} where channel = ?`)),
     ]
+    this.#removeLostName = database.prepare('delete from lost_name where user = ? and name = ?')
     this.#removeBinding = database.prepare('delete from binding where channel = ? and metric = ?')
     this.#removePlace = database.prepare('delete from place where channel = ? and metric = ?')
     this.#removeStop = database.prepare('delete from stop where channel = ? and metric = ?')
@@ -151,6 +165,9 @@ export class StateTables {
         this.numbers.putFirst(id, origin)
         return
       }
+      case 'lost name':
+        this.#putLostName.run(change.row)
+        return
       case 'instance':
         this.#putInstance.run(change.row)
         return
@@ -190,6 +207,9 @@ export class StateTables {
       case 'channel':
         for (const statement of this.#removeChannel) statement.run(change.id)
         return
+      case 'lost name':
+        this.#removeLostName.run(change.user, change.name)
+        return
       case 'binding':
         this.#removeBinding.run(change.channel, change.metric)
         this.#removePlace.run(change.channel, change.metric)
@@ -226,7 +246,8 @@ export class StateTables {
       from meta`)
     const channels = this.#all<StoredChannel>(`
       select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
-        max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, origin, last_used as lastUsed
+        max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, origin, last_used as lastUsed,
+        name
       from channel order by id`)
     return {
       ...meta.get()!,
@@ -236,6 +257,7 @@ export class StateTables {
         configured: row.configured === 1,
         durable: row.durable === 1,
       })),
+      lostNames: this.#all<LostNameRow>('select user, name, reason from lost_name order by rowid'),
       instances: this.#all<InstanceRow>('select * from instance order by id'),
       bindings: this.#all<BindingRow>(`select * from binding where ${HAS_CHANNEL} order by channel, metric`),
       places: this.#all<PlaceRow>(`select * from place where ${HAS_CHANNEL} order by channel, metric`),

@@ -34,6 +34,7 @@ export class UserTables {
     this.#removeUser = [
       database.prepare('delete from user where id = ?'),
       database.prepare('delete from token where user = ?'),
+      database.prepare('delete from lost_name where user = ?'),
     ]
     this.#nextUser = database.prepare('update meta set next_user = max(next_user, ? + 1)')
     this.#tenants = database.prepare('select * from tenant order by name')

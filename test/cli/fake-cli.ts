@@ -162,10 +162,10 @@ function screen(columns: number): Screen {
 }
 
 function connectTo(producer: FakeProducer, isOpenToOthers: boolean): Cli['connect'] {
-  return async (url, credentials, { channel, durable, reconnect }: ConnectOptions = {}) => {
+  return async (url, credentials, { channel, name, durable, reconnect }: ConnectOptions = {}) => {
     // A login by scram is tested elsewhere; here it would only take its time.
     const plain = 'identity' in credentials ? { ...credentials, methods: ['password' as const] } : credentials
-    const opening = connect(url, plain, { dial: () => Promise.resolve(producer), channel, durable, reconnect })
+    const opening = connect(url, plain, { dial: () => Promise.resolve(producer), channel, name, durable, reconnect })
     await producer.opened
     producer.say(caps('password', 'token', 'certificate'))
     const consumer = await opening

@@ -26,7 +26,7 @@ test('dialling and logging in have ten seconds together', async () => {
 
 test('taking up a channel is not part of these ten seconds', async () => {
   const { clock, producer, opening } = await connecting({ channel: 12 })
-  const { rest } = await producer.expect('QUERY producer.channels channel=12')
+  const { rest } = await producer.expect('QUERY producer.bindings channel=12')
   expect(rest.length).toBeGreaterThan(0)
   clock.advance(10_000)
   await settle()
@@ -73,7 +73,7 @@ test.each(['before the call', 'while it logs in', 'while it takes a channel up']
     await producer.opened
     if (when === 'while it takes a channel up') {
       await producer.admit()
-      await producer.expect('QUERY producer.channels channel=12')
+      await producer.expect('QUERY producer.bindings channel=12')
     }
     abort.abort(reason)
     await expect(opening).rejects.toBe(reason)

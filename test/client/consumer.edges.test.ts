@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { following, loggedIn, settle } from './fake-producer.ts'
-import { noChannelAnswer, response, value, values } from './wire.ts'
+import { noBindingsAnswer, response, value, values } from './wire.ts'
 
 const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)
 
 test('a SET_CHANNEL that is not answered ends the connection: which channel it has is not known', async () => {
   const { setting, clock, producer, consumer } = await loggedIn({ deadlineMs: 5_000 })
   const switching = caught(consumer.setChannel(12))
-  await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
+  await producer.grant('QUERY producer.bindings channel=12', 900, noBindingsAnswer(900))
   const { seq } = await producer.expect('SET_CHANNEL 12')
   clock.advance(5_000)
   expect(await switching).toMatchObject({ code: 'TIMEOUT' })

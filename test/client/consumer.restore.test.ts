@@ -1,11 +1,88 @@
 import { describe, expect, test } from 'vitest'
 import { connecting, FakeProducer, following, loggedIn, Setting, settle } from './fake-producer.ts'
-import { channelAnswer, noChannelAnswer, outcome, response, value, values } from './wire.ts'
+import { bindingsAnswer, gap, noBindingsAnswer, outcome, response, value, values } from './wire.ts'
 
 const NO_SUCH_METRIC = 7
 const NO_SUCH_CHANNEL = 9
 const PERMISSION_DENIED = 11
 const BUSY = 13
+
+describe('a consumer with a name', () => {
+  const named = { name: 'billing' }
+  const define = 'DEF_CHANNEL  name=billing'
+
+  test('takes up the channel of that name, and follows what it binds there', async () => {
+    const { producer, opening } = await connecting(named)
+    await producer.grant(define, 12)
+    await producer.takeUp(12, { 7: 'a' }, value(7, 1))
+    const consumer = await opening
+    expect([consumer.channel, (await consumer.follow('a')).id]).toEqual([12, 7])
+    expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(1)
+  })
+
+  test('asks for the name again on the next connection, and goes on with the same channel', async () => {
+    const { setting, producer, opening } = await connecting(named)
+    await producer.grant(define, 12)
+    await producer.takeUp(12, { 7: 'a' }, value(7, 1))
+    const consumer = await opening
+    await consumer.follow('a')
+    const loop = consumer[Symbol.asyncIterator]()
+    await loop.next()
+    const second = await setting.reconnected(producer)
+    await second.grant(define, 12)
+    await second.takeUp(12, { 7: 'a' }, values(7, 1, 2))
+    expect((await loop.next()).value?.transaction).toBe(2)
+  })
+
+  test('continues on the successor of its channel, and binds there what it follows', async () => {
+    const { setting, producer, opening } = await connecting(named)
+    await producer.grant(define, 12)
+    await producer.takeUp(12, { 7: 'a' })
+    const consumer = await opening
+    const gaps: number[] = []
+    consumer.on('gap', ({ transaction }) => gaps.push(transaction))
+    await consumer.follow('a')
+    const loop = consumer[Symbol.asyncIterator]()
+    const reading = loop.next()
+    const second = await setting.reconnected(producer)
+    await second.grant(define, 13)
+    await second.takeUp(13, {}, gap(1, 0))
+    await second.grant('COMMIT 1 through')
+    await second.grant('COLLECT a', 8)
+    await second.grant('SUBSCRIBE 8 on 0', 0, value(8, 2))
+    expect((await reading).value).toMatchObject({ name: 'a', transaction: 2 })
+    expect([gaps, consumer.channel]).toEqual([[1], 13])
+  })
+
+  test('lets `after` cover nothing on another channel than the one that it is about', async () => {
+    const after = { generation: '', transaction: 5 }
+    const { producer, opening } = await connecting({ ...named, channel: 12, after })
+    await producer.grant(define, 13)
+    await producer.takeUp(13, { 7: 'a' }, value(7, 4))
+    const consumer = await opening
+    expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(4)
+  })
+
+  test('leaves the name by `setChannel`', async () => {
+    const { setting, producer, opening } = await connecting(named)
+    await producer.grant(define, 12)
+    await producer.takeUp(12, {})
+    const consumer = await opening
+    const leaving = consumer.setChannel(14)
+    await producer.takeUp(14, {})
+    await leaving
+    const second = await setting.reconnected(producer)
+    await second.takeUp(14, {})
+    await settle()
+    expect(consumer.channel).toBe(14)
+  })
+
+  test('is not made of options that contradict each other', async () => {
+    const refused = { ...named, after: { generation: '', transaction: 5 } }
+    await expect(new Setting().connect({ ...named, durable: false })).rejects.toThrow(RangeError)
+    await expect(new Setting().connect(refused)).rejects.toThrow(/`channel`/)
+  })
+})
 
 describe('a consumer that names a channel', () => {
   test('takes it up, and knows the names of what it binds', async () => {
@@ -30,14 +107,32 @@ describe('a consumer that names a channel', () => {
     expect(handled).toEqual([1])
   })
 
-  test('cannot take over a metric that it binds twice, since their arguments are unknown', async () => {
+  test('binds a metric anew with other arguments, and says what it does not follow, until that is stopped', async () => {
     const { producer, opening } = await connecting({ channel: 12 })
-    await producer.takeUp(12, { 7: 'a', 8: 'a' })
+    await producer.takeUp(12, { 7: { name: 'a', args: { interval_ms: 500 } }, 8: 'b' })
     const consumer = await opening
-    await expect(consumer.follow('a')).rejects.toThrow(/more than once \(ids 7, 8\)/)
-    const stopping = consumer.stop(8)
-    await producer.grant('STOP 8 on 0')
+    const following = consumer.follow('a', { interval_ms: 1000 })
+    await producer.grant('COLLECT a interval_ms=1000', 9)
+    await producer.grant('SUBSCRIBE 9 on 0')
+    expect(await following).toMatchObject({ metric: 'a', id: 9 })
+    expect(consumer.unfollowed).toEqual([
+      { id: 7, metric: 'a', args: { interval_ms: 500 }, mode: 'subscribe' },
+      { id: 8, metric: 'b', args: {}, mode: 'subscribe' },
+    ])
+    expect(await consumer.follow('b')).toMatchObject({ id: 8 })
+    const stopping = consumer.stop(7)
+    await producer.grant('STOP 7 on 0')
     await stopping
+    expect(consumer.unfollowed).toEqual([])
+  })
+
+  test('subscribes what it takes over and finds buffered', async () => {
+    const { producer, opening } = await connecting({ channel: 12 })
+    await producer.takeUp(12, { 7: { name: 'a', mode: 'buffer' } })
+    const consumer = await opening
+    const following = consumer.follow('a')
+    await producer.grant('SUBSCRIBE 7 on 0')
+    expect(await following).toMatchObject({ id: 7 })
   })
 
   test('does not receive again what an earlier run has handled, and commits that', async () => {
@@ -115,7 +210,7 @@ describe('a consumer that names a channel', () => {
 
   test('fails if the channel does not exist, and leaves nothing open', async () => {
     const { producer, opening, clock } = await connecting({ channel: 12 })
-    await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
+    await producer.grant('QUERY producer.bindings channel=12', 900, noBindingsAnswer(900))
     await producer.refuse('SET_CHANNEL 12', NO_SUCH_CHANNEL, 'no such channel')
     await expect(opening).rejects.toMatchObject({ command: 'SET_CHANNEL', status: 'NO_SUCH_CHANNEL' })
     expect(producer.isClosed).toBe(true)
@@ -124,7 +219,7 @@ describe('a consumer that names a channel', () => {
 
   test('works without the names if the producer does not report them', async () => {
     const { producer, opening } = await connecting({ channel: 12 })
-    await producer.refuse('QUERY producer.channels channel=12', NO_SUCH_METRIC)
+    await producer.refuse('QUERY producer.bindings channel=12', NO_SUCH_METRIC)
     await producer.grant('SET_CHANNEL 12')
     expect((await opening).channel).toBe(12)
   })
@@ -155,7 +250,7 @@ describe('after a lost connection', () => {
     const setting = await loggedIn()
     await following(setting, 'a', 7)
     const second = await setting.setting.reconnected(setting.producer)
-    await second.refuse('QUERY producer.channels channel=9', NO_SUCH_METRIC)
+    await second.refuse('QUERY producer.bindings channel=9', NO_SUCH_METRIC)
     await second.grant('SET_CHANNEL 9')
     expect(await second.rest()).toEqual([])
   })
@@ -197,7 +292,7 @@ describe('after a lost connection', () => {
     await following(setting, 'a', 7)
     const running = consumer.run().catch((error: unknown) => error)
     const second = await setting.setting.reconnected(producer)
-    await second.grant('QUERY producer.channels channel=9', 900, noChannelAnswer(900))
+    await second.grant('QUERY producer.bindings channel=9', 900, noBindingsAnswer(900))
     await second.refuse('SET_CHANNEL 9', NO_SUCH_CHANNEL)
     expect(await running).toMatchObject({ code: 'CHANNEL_GONE', message: expect.stringContaining('channel 9 is gone') })
     expect(second.isClosed).toBe(true)
@@ -214,7 +309,7 @@ describe('after a lost connection', () => {
     const result = consumer.execute('x')
     await producer.grant('EXECUTE x', 5)
     const second = await setting.setting.reconnected(producer, 10)
-    await second.grant('QUERY producer.channels channel=9', 900, noChannelAnswer(900))
+    await second.grant('QUERY producer.bindings channel=9', 900, noBindingsAnswer(900))
     await second.refuse('SET_CHANNEL 9', NO_SUCH_CHANNEL)
     await expect(result).rejects.toMatchObject({ code: 'CHANNEL_GONE' })
     expect(consumer.channel).toBe(10)
@@ -298,10 +393,10 @@ test('a metric stopped without a connection is stopped under the id that it has 
 
 test('the answer about a channel may be late: nothing is taken up before it', async () => {
   const { producer, opening } = await connecting({ channel: 12 })
-  const { seq } = await producer.expect('QUERY producer.channels channel=12')
+  const { seq } = await producer.expect('QUERY producer.bindings channel=12')
   producer.say(response(seq, 0, 900))
   expect(await producer.rest()).toEqual([])
-  producer.say(channelAnswer(900, 12, { 7: 'a' }))
+  producer.say(bindingsAnswer(900, 12, { 7: 'a' }))
   await producer.grant('SET_CHANNEL 12')
   expect((await opening).nameOf(7)).toBe('a')
 })

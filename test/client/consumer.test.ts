@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConnectionError } from '../../client/index.ts'
 import { connecting, following, loggedIn, settle } from './fake-producer.ts'
-import { channelAnswer, noChannelAnswer, notice, response, value, values } from './wire.ts'
+import { bindingsAnswer, noBindingsAnswer, notice, response, value, values } from './wire.ts'
 
 const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)
 
@@ -167,7 +167,7 @@ describe('SET_CHANNEL', () => {
     const result = caught(consumer.execute('x'))
     await producer.grant('EXECUTE x', 5)
     const setting = consumer.setChannel(12)
-    await producer.grant('QUERY producer.channels channel=12', 900, channelAnswer(900, 12, { 8: 'b' }))
+    await producer.grant('QUERY producer.bindings channel=12', 900, bindingsAnswer(900, 12, { 8: 'b' }))
     const { seq } = await producer.expect('SET_CHANNEL 12')
     expect(consumer.channel).toBe(9)
     producer.say(values(7, 3), response(seq, 0, 0), value(8, 1))
@@ -197,7 +197,7 @@ describe('SET_CHANNEL', () => {
     producer.say(values(7, 101))
     await settle()
     const setting = consumer.setChannel(12)
-    await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
+    await producer.grant('QUERY producer.bindings channel=12', 900, noBindingsAnswer(900))
     expect(await producer.rest()).toEqual([])
     producer.say(response(seq, 0, 0))
     await producer.grant('COMMIT 101 through')
@@ -214,7 +214,7 @@ describe('SET_CHANNEL', () => {
     const { producer, consumer } = await following7()
     void consumer.run()
     const setting = caught(consumer.setChannel(12))
-    await producer.grant('QUERY producer.channels channel=12', 900, noChannelAnswer(900))
+    await producer.grant('QUERY producer.bindings channel=12', 900, noBindingsAnswer(900))
     const { seq } = await producer.expect('SET_CHANNEL 12')
     producer.say(values(7, 1, 2))
     expect(await producer.rest()).toEqual([])
@@ -234,7 +234,7 @@ describe('SET_CHANNEL', () => {
     })
     producer.say(values(7, 100))
     const running = caught(consumer.run())
-    await producer.grant('QUERY producer.channels channel=12', 900, channelAnswer(900, 12, { 8: 'b' }))
+    await producer.grant('QUERY producer.bindings channel=12', 900, bindingsAnswer(900, 12, { 8: 'b' }))
     await producer.grant('SET_CHANNEL 12', 0, values(8, 1, 2))
     return { ...setting, running }
   }

@@ -13,7 +13,7 @@ import {
   type TransportListener,
 } from '../../client/index.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { caps, channelAnswer, offers, response, type Sent, textOf } from './wire.ts'
+import { bindingsAnswer, caps, offers, response, type Sent, type TestBinding, textOf } from './wire.ts'
 
 export class FakeProducer implements Transport {
   readonly encrypted: boolean = false
@@ -89,10 +89,10 @@ export class FakeProducer implements Transport {
   /** Has the client take up a channel that binds this; `frames` follow the response to SET_CHANNEL directly. */
   async takeUp(
     channel: number,
-    bound: Readonly<Record<number, string>>,
+    bound: Readonly<Record<number, string | TestBinding>>,
     ...frames: readonly Uint8Array[]
   ): Promise<void> {
-    await this.grant(`QUERY producer.channels channel=${channel}`, 900, channelAnswer(900, channel, bound))
+    await this.grant(`QUERY producer.bindings channel=${channel}`, 900, bindingsAnswer(900, channel, bound))
     await this.grant(`SET_CHANNEL ${channel}`, 0, ...frames)
   }
 

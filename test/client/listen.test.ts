@@ -6,7 +6,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Calls, type Consumer, type ListenOptions, listen, type Sample } from '../../client/index.ts'
 import { Authority, type Issued } from '../support/certificates.ts'
 import { StreamProducer } from './stream-producer.ts'
-import { auth, authOf, caps, channelAnswer, offers, response, scramServer, textOf, values } from './wire.ts'
+import { auth, authOf, bindingsAnswer, caps, offers, response, scramServer, textOf, values } from './wire.ts'
 
 const CHANNEL = 77
 const secret = 'pencil-pencil-pencil'
@@ -54,9 +54,9 @@ async function admit(producer: StreamProducer, channel = CHANNEL, ...frames: Uin
 /** Says what the channel binds, and that is all that is asked. */
 async function tellNames(producer: StreamProducer, channel = CHANNEL): Promise<void> {
   await producer.grant(
-    `QUERY producer.channels channel=${channel}`,
+    `QUERY producer.bindings channel=${channel}`,
     900,
-    channelAnswer(900, channel, { 5: 'gmetric.counter' }),
+    bindingsAnswer(900, channel, { 5: 'gmetric.counter' }),
   )
 }
 

@@ -252,7 +252,7 @@ describe('a consumer whose connection is lost', () => {
       if (step === 'logs in') await second.opened
       if (step === 'takes up') {
         await second.admit()
-        await second.expect('QUERY producer.channels channel=9')
+        await second.expect('QUERY producer.bindings channel=9')
       }
       await consumer.close()
       await settle()
@@ -266,7 +266,7 @@ describe('a consumer whose connection is lost', () => {
     const setting = await loggedIn()
     await following(setting, 'a', 7)
     const second = await setting.setting.reconnected(setting.producer)
-    const { seq } = await second.expect('QUERY producer.channels channel=9')
+    const { seq } = await second.expect('QUERY producer.bindings channel=9')
     second.say(response(seq, 0, 900))
     const third = await setting.setting.reconnected(second)
     await third.takeUp(9, { 7: 'a' })

@@ -59,25 +59,35 @@ export const large = (metric: number, transaction: number, size: number) =>
 export const outcome = (id: number, transaction: number, text: string, detail = '') =>
   message(id, transaction, 9, record({ outcome: opaque(text), detail: opaque(detail) }, 7))
 
-/** What `producer.channels` tells of one channel: the ids that it binds, with their names. */
-export function channelAnswer(id: number, channel: number, bound: Readonly<Record<number, string>>): Buffer {
-  const bindings = Object.entries(bound).map(([metric, name]) =>
-    Buffer.concat([
-      word(3),
+export interface TestBinding {
+  readonly name: string
+  /** UINT32s. */
+  readonly args?: Readonly<Record<string, number>>
+  readonly mode?: string
+}
+
+/** What `producer.bindings` reports of a channel: the ids that it binds, with their names or more. */
+export function bindingsAnswer(
+  id: number,
+  channel: number,
+  bound: Readonly<Record<number, string | TestBinding>>,
+): Buffer {
+  const bindings = Object.entries(bound).map(([metric, binding]) => {
+    const { name, args = {}, mode = 'subscribe' } = typeof binding === 'string' ? { name: binding } : binding
+    const given = Object.fromEntries(Object.entries(args).map(([arg, number]) => [arg, word(number)]))
+    return Buffer.concat([
+      word(5),
+      field('channel', 2, word(channel)),
       field('metric', 2, word(Number(metric))),
       field('name', 7, opaque(name)),
-      field('mode', 7, opaque('SUBSCRIBE')),
-    ]),
-  )
-  const fields = [
-    field('channel', 2, word(channel)),
-    field('state', 7, opaque('waiting')),
-    field('bindings', 10, word(9), word(bindings.length), ...bindings),
-  ]
-  return message(id, 0, 10, word(9), word(1), word(fields.length), ...fields)
+      field('mode', 7, opaque(mode)),
+      field('arguments', 9, record(given, 2)),
+    ])
+  })
+  return message(id, 0, 10, word(9), word(bindings.length), ...bindings)
 }
 /** It does not know that channel. */
-export const noChannelAnswer = (id: number) => message(id, 0, 10, word(9), word(0))
+export const noBindingsAnswer = (id: number) => message(id, 0, 10, word(9), word(0))
 
 function field(name: string, type: number, ...bytes: readonly Uint8Array[]): Buffer {
   return Buffer.concat([opaque(name), word(type), ...bytes])

@@ -9,6 +9,9 @@ import type { Hole, HoleKind, Resolved, Variables } from './pattern.ts'
 import { gapReasons, messages, statuses, types, wordOf } from './words.ts'
 import { double, inside, opaque, opaqueEnd, string, uint32, uint64, valueEnd } from './xdr.ts'
 
+/** Keys that not every message of its kind has: `generation` comes after AUTH. */
+const OPTIONAL: ReadonlySet<string> = new Set(['detail', 'generation'])
+
 /** What the holes of `parts` take of a message. Throws Mismatch. */
 export function matchJson(parts: readonly Resolved[], json: unknown, variables: Variables): Bindings {
   const walk = new Walk(parts, variables)
@@ -44,7 +47,7 @@ class Walk {
     left.delete('type')
     const take = (key: string): unknown => {
       const value = left.get(key)
-      if (!left.delete(key) && !this.#open && key !== 'detail') throw new Mismatch(`no key "${key}"`)
+      if (!left.delete(key) && !this.#open && !OPTIONAL.has(key)) throw new Mismatch(`no key "${key}"`)
       return value
     }
     if (type === 'value') this.#value(mid, take)
@@ -70,6 +73,7 @@ class Walk {
           if (!Array.isArray(take(key))) throw new Mismatch(`"${key}" is no array`)
         if (typeof take('software') !== 'string') throw new Mismatch('"software" is no string')
         if (typeof take('max_frame') !== 'number') throw new Mismatch('"max_frame" is no number')
+        if (typeof (take('generation') ?? '') !== 'string') throw new Mismatch('"generation" is no string')
         const list = this.#take(0, 'arglist')
         if (Buffer.isBuffer(list)) throw new Error('capabilities are written {_:arglist}')
         return

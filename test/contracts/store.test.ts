@@ -5,6 +5,7 @@ import {
   CHANNEL_WIDTH,
   type ChannelRow,
   GAP_WIDTH,
+  type LostNameRow,
   type Recovered,
   type UserRow,
 } from '../../storage/store.ts'
@@ -14,6 +15,7 @@ import { implementations, type Subject } from './store-implementations.ts'
 const channel: ChannelRow = {
   id: 1,
   user: 3,
+  name: 'billing',
   url: 'tcp://127.0.0.1:9',
   defined: true,
   configured: false,
@@ -61,7 +63,16 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
 
   test('a new store is empty and has a secret of its own', async () => {
     const { secret, generation, settled, ...rest } = subject.recovered as Recovered
-    const lists = { tenants: [], users: [], channels: [], instances: [], bindings: [], stops: [], results: [] }
+    const lists = {
+      tenants: [],
+      users: [],
+      channels: [],
+      lostNames: [],
+      instances: [],
+      bindings: [],
+      stops: [],
+      results: [],
+    }
     const newer = { rules: [], tokens: [], dials: [], executions: [], fences: [], places: [], audited: undefined }
     const arrays = { numbers: new Float64Array(), blocks: new Float64Array(), gaps: new Float64Array() }
     const next = { nextBlockId: 1, nextUserId: 1, nextRule: 1, nextTokenId: 1 }
@@ -284,6 +295,17 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
     const { users, instances, bindings, stops, results } = await subject.reopen()
     expect([users, instances, stops, results]).toEqual([[], [], [], []])
     expect(bindings).toEqual([{ ...binding, metric: 41 }])
+  })
+
+  test('lost names come in the order of their loss, and go one by one or with their user', async () => {
+    const lost = (of: number, name: string, reason: LostNameRow['reason'] = 'expired') => ({ user: of, name, reason })
+    const puts = [lost(3, 'a'), lost(4, 'a'), lost(3, 'b'), lost(3, 'A'), lost(3, 'a', 'purged')]
+    await subject.write({ changes: puts.map((row) => ({ put: 'lost name', row })) })
+    expect((await subject.reopen()).lostNames).toEqual(puts.slice(1))
+    await subject.write({ changes: [{ remove: 'lost name', user: 3, name: 'b' }] })
+    expect((await subject.reopen()).lostNames).toEqual([puts[1], puts[3], puts[4]])
+    await subject.write({ changes: [{ remove: 'user', id: 3 }] })
+    expect((await subject.reopen()).lostNames).toEqual([puts[1]])
   })
 
   test('the id of a removed user is not given again', async () => {

@@ -50,9 +50,16 @@ afterEach(async () => {
 
 const lines = (): string[] => (existsSync(journal) ? readFileSync(journal, 'utf8').split('\n').slice(0, -1) : [])
 
-function start(port = tcpPort, program = CONSUMER): ChildProcess {
-  const args = [program, `127.0.0.1:${port}`, 'admin', secret, 'gmetric.counter', journal]
-  return spawn('python3', args, { stdio: ['ignore', 'ignore', 'inherit'] })
+function start(port = tcpPort, program = CONSUMER, output: string[] = [journal]): ChildProcess {
+  const args = [program, `127.0.0.1:${port}`, 'admin', secret, 'gmetric.counter', 'counter reader', ...output]
+  return spawn('python3', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+}
+
+async function channelOf(name: string): Promise<number> {
+  const { peer } = await server.login()
+  const { channel } = await ledgerWhen(peer, name, ({ bound }) => bound === 1)
+  peer.destroy()
+  return Number(channel)
 }
 
 async function when(isSo: () => boolean): Promise<void> {
@@ -65,12 +72,8 @@ async function when(isSo: () => boolean): Promise<void> {
 // Skipped only where Python is missing; the message above says how to install it.
 it.skipIf(missing !== undefined)(`has each value once after ${KILLS} kills`, { timeout: 180_000 }, async () => {
   consumer = start()
-  await when(() => lines().length > 0)
-  const channel = Number(lines()[0])
-  const first = await server.login()
   // What comes before the binding is for nobody.
-  await ledgerWhen(first.peer, channel, ({ bound }) => bound === 1)
-  first.peer.destroy()
+  const channel = await channelOf('counter reader')
   const feed = new CounterFeed(udpPort)
   for (let kill = 0; kill < KILLS; kill++) {
     feed.send(VALUES)
@@ -93,14 +96,49 @@ it.skipIf(missing !== undefined)(`has each value once after ${KILLS} kills`, { t
   const { peer } = await server.login()
   await ledgerWhen(peer, channel, ({ committed }) => committed >= feed.sent)
   feed.close()
-  // The channel; then transaction, metric and (time, value), or that the server was killed: a GAP of reason 5.
-  const values = lines()
-    .slice(1)
-    .filter((line) => !/^\d+ GAP \(0, 0, 0, 0, 5\)$/.test(line))
-    .map((line) => Number(/^\d+ \d+ \(\d+, .*'value': (\d+)\}\)$/.exec(line)?.[1]))
-  expect(values).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
-  expect(Number(lines()[0])).toBe(channel)
+  expect(valuesOf(lines())).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
+  expect(new Set(lines().map((line) => Number(line.split(' ')[0])))).toEqual(new Set([channel]))
 })
+
+/** Lines are channel, transaction, metric and (time, value), or that the server was killed: a GAP of reason 5. */
+function valuesOf(from: readonly string[]): number[] {
+  return from
+    .filter((line) => !/^\d+ \d+ GAP \(0, 0, 0, 0, 5\)$/.test(line))
+    .map((line) => Number(/^\d+ \d+ \d+ \(\d+, .*'value': (\d+)\}\)$/.exec(line)?.[1]))
+}
+
+// Skipped only where Python is missing; the message above says how to install it.
+it.skipIf(missing !== undefined)(
+  'continues without a file of its own; a kill may repeat values',
+  { timeout: 60_000 },
+  async () => {
+    let output = ''
+    const begin = (): void => {
+      consumer = start(tcpPort, CONSUMER, [])
+      consumer.stdout?.setEncoding('utf8').on('data', (text) => {
+        output += text
+      })
+    }
+    const values = (): number[] => valuesOf(output.split('\n').slice(0, -1))
+    begin()
+    const channel = await channelOf('counter reader')
+    const feed = new CounterFeed(udpPort)
+    for (const until of [VALUES, 2 * VALUES]) {
+      feed.send(VALUES)
+      await when(() => values().length >= until)
+      const gone = once(consumer as ChildProcess, 'close')
+      consumer?.kill('SIGKILL')
+      await gone
+      // Nobody is there while these come.
+      feed.send(VALUES)
+      begin()
+    }
+    await when(() => values().at(-1) === feed.sent - 1)
+    feed.close()
+    expect([...new Set(values())]).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
+    expect(await channelOf('counter reader')).toBe(channel)
+  },
+)
 
 /** Passes everything on, but the answers to DEF_CHANNEL and to what follows it only after a NOP. */
 async function slowAnswers(): Promise<Server> {
@@ -131,10 +169,8 @@ it.skipIf(missing !== undefined)('waits for an answer that comes after its NOP',
   writeFileSync(impatient, source.replace('timeout=15', 'timeout=0.5'))
   const between = await slowAnswers()
   consumer = start((between.address() as AddressInfo).port, impatient)
-  await when(() => lines().length > 0)
-  const { peer } = await server.login()
   // It uses the channel that it was given.
-  await ledgerWhen(peer, Number(lines()[0]), ({ bound }) => bound === 1)
+  expect(await channelOf('counter reader')).toBeGreaterThan(0)
   consumer.kill('SIGKILL')
   await new Promise((resolve) => between.close(resolve))
 })

@@ -18,8 +18,8 @@ const LEDGER_SEQ = 0xffe00000
 /** Between two looks at a ledger: whoever asks without a pause takes the processor from the server. */
 const PAUSE_MS = 10
 
-/** QUERYs `producer.channels` for one channel: its ledger. */
-export async function ledgerOf(peer: RawPeer, channel: number): Promise<Json> {
+/** QUERYs `producer.channels` for one channel, by its id or name: its ledger. */
+export async function ledgerOf(peer: RawPeer, channel: number | string): Promise<Json> {
   const list = args(['channel', type.string, str(String(channel))])
   peer.send(command.query(LEDGER_SEQ, 'producer.channels', list))
   const { result } = await peer.response(LEDGER_SEQ)
@@ -30,11 +30,17 @@ export async function ledgerOf(peer: RawPeer, channel: number): Promise<Json> {
 }
 
 /** The ledger of a channel, as soon as it is as wanted. Throws if it does not balance at any look. */
-export async function ledgerWhen(peer: RawPeer, channel: number, isWanted: (ledger: Json) => boolean): Promise<Json> {
+export async function ledgerWhen(
+  peer: RawPeer,
+  channel: number | string,
+  isWanted: (ledger: Json) => boolean,
+): Promise<Json> {
   for (;;) {
     const ledger = await ledgerOf(peer, channel)
-    if (balance(ledger) !== 0) throw new Error(`the ledger does not balance: ${JSON.stringify(ledger)}`)
-    if (isWanted(ledger)) return ledger
+    // There may be no channel of that name yet.
+    const isThere = ledger !== undefined || typeof channel === 'number'
+    if (isThere && balance(ledger) !== 0) throw new Error(`the ledger does not balance: ${JSON.stringify(ledger)}`)
+    if (isThere && isWanted(ledger)) return ledger
     await setTimeout(PAUSE_MS)
   }
 }

@@ -130,7 +130,7 @@ export class Seat {
   }
 
   /** The REC of one channel in `producer.channels`; undefined if it is not shown. */
-  async ledger(channel = 0): Promise<Json> {
+  async ledger(channel: number | string = 0): Promise<Json> {
     const list = args(['channel', type.string, str(String(channel))])
     return decoded(await this.query('producer.channels', list))[0]
   }

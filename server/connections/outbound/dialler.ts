@@ -65,9 +65,9 @@ class OutboundTarget {
   readonly channel: Channel
   readonly destination: Destination
   /** undefined if the target has no session, in which case nobody logs in. */
-  readonly auth: AuthProvider | undefined
+  auth: AuthProvider | undefined
   /** True if the certificate of the peer is its proof. */
-  readonly isByCertificate: boolean
+  isByCertificate: boolean
   timer: Timer | undefined
   /** The attempt in progress: from resolving the name until the peer has logged in. */
   attempt: AbortController | undefined
@@ -140,7 +140,10 @@ export class Dialler implements ChannelDialler {
     return this.#options.hasAuthorities && (scheme === 'tls' || scheme === 'wss')
   }
 
-  /** Starts to connect a channel that has a URL. `proof` is undefined if nobody gets in, or if nobody has to. */
+  /**
+   * Starts to connect a channel that has a URL, or gives a channel another proof. `proof` is undefined if nobody gets in, or if
+   * nobody has to.
+   */
   watch(channel: Channel, proof: DialProof | undefined): void {
     const { clock, account, serverSecret } = this.#options
     const destination = parseDestination(channel.row.url)
@@ -148,6 +151,11 @@ export class Dialler implements ChannelDialler {
     const now = (): number => clock.monotonicMs()
     const isByCertificate = proof === 'certificate'
     const auth = isByCertificate ? NO_METHODS : proof && channelAuth({ owner, verifier: proof, serverSecret, now })
+    const known = this.#targets.get(channel.id)
+    if (known !== undefined) {
+      Object.assign(known, { auth, isByCertificate })
+      return
+    }
     const target = new OutboundTarget(channel, destination, auth, isByCertificate)
     this.#targets.set(channel.id, target)
     channel.onConnectionChange = () => this.#connectionChanged(target)

@@ -11,6 +11,7 @@ import type { BackupProgress } from '../../../storage/store.ts'
 import type { Quotas } from '../../accounts/quotas.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
+import { channelNameProblem } from '../../channels/names.ts'
 import type { QueueStatus } from '../../channels/queue-status.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -210,20 +211,29 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
       unit: '',
       description: 'Your channels with their ledgers: accepted = committed + in flight + queued + dropped.',
       parameters: [
-        { name: 'channel', type: STRING, description: 'Only this channel.' },
+        {
+          name: 'channel',
+          type: STRING,
+          description: 'Only this channel: its id, `0` for the current one, or its name.',
+        },
         { name: 'after', type: UINT32, description: 'Only channels with a higher id.' },
       ],
     },
     check(args) {
-      channelIdOf(args.get('channel'))
+      const only = args.get('channel') as string | undefined
+      if (only === undefined || channelNameProblem(only) === undefined) return
+      channelIdOf(only)
     },
     *show(identity, args) {
-      const only = channelIdOf(args.get('channel'))
+      const only = args.get('channel') as string | undefined
       const after = (args.get('after') as number | undefined) ?? 0
       const shown: Channel[] = []
-      for (const channel of only === undefined ? channels(identity) : [find(identity, only)]) {
+      // No name consists of digits.
+      const isId = only !== undefined && /^\d+$/.test(only)
+      for (const channel of isId ? [find(identity, Number(only))] : channels(identity)) {
         yield
-        if (channel !== undefined && channel.id > after && channel.isCoveredBy(identity.scope)) shown.push(channel)
+        if (channel === undefined || channel.id <= after || !channel.isCoveredBy(identity.scope)) continue
+        if (only === undefined || isId || channel.row.name === only) shown.push(channel)
       }
       const records = new RecordList()
       for (const channel of shown.sort((a, b) => a.id - b.id)) {
@@ -251,6 +261,7 @@ function describe(channel: Channel, status: QueueStatus): Field[] {
   return [
     { name: 'channel', type: UINT32, value: channel.id },
     { name: 'identity', type: STRING, value: formatIdentity(channel.owner) },
+    { name: 'name', type: STRING, value: channel.row.name },
     { name: 'url', type: STRING, value: channel.row.url },
     { name: 'state', type: STRING, value: channel.state },
     { name: 'durable', type: BOOLEAN, value: channel.row.durable },

@@ -261,6 +261,7 @@ function rowOf(id: number, origin: number): ChannelRow {
   return {
     id,
     user: 1,
+    name: '',
     url: '',
     defined: true,
     configured: true,

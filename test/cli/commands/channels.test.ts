@@ -183,6 +183,7 @@ describe('channels ID', () => {
     expect(producer.asked[0]).toMatchObject({ of: 'producer.channels', args: { channel: '33' } })
     expect(out).toEqual([
       'channel     33',
+      'name        -',
       'identity    alice',
       'url         -',
       'state       waiting: nobody is connected',
@@ -210,24 +211,71 @@ describe('channels ID', () => {
     expect(out).toContain('balance    7 accepted, but 5 committed + 0 in flight + 1 queued + 0 dropped = 6')
   })
 
+  test('shows the one of a name, which the list shows too', async () => {
+    const named = [string('name', 'billing'), ...channel(33)]
+    const { out, producer } = await runCli(['channels', 'billing'], gives(named))
+    expect(producer.asked[0]).toMatchObject({ of: 'producer.channels', args: { channel: 'billing' } })
+    expect(out.slice(0, 2)).toEqual(['channel    33', 'name       billing'])
+    expect((await runCli(['channels'], gives(channel(32), named))).out.slice(0, 3)).toEqual([
+      'CHANNEL  NAME     IDENTITY  STATE      BINDINGS   ACCEPTED  COMMITTED  FLIGHT  QUEUED  LAG  WHY',
+      '     32           alice     connected  gmetric.*       100        100       0       0    -  nothing is waiting',
+      '     33  billing  alice     connected  gmetric.*       100        100       0       0    -  nothing is waiting',
+    ])
+  })
+
   test('fails for a channel that does not exist; an invalid id is wrong usage', async () => {
     const { code, err } = await runCli(['channels', '33'], gives())
     expect(code).toBe(1)
     expect(err.join()).toMatch(/you have no channel 33/)
-    for (const id of ['0', 'x', '2147483648']) expect((await runCli(['channels', id])).code).toBe(2)
+    expect((await runCli(['channels', 'billing'], gives())).err.join()).toMatch(/you have no channel billing/)
+    for (const id of ['0', '2147483648']) expect((await runCli(['channels', id])).code).toBe(2)
   })
 })
 
-describe('channels ID --delete', () => {
-  test('deletes the one that is named', async () => {
-    const { code, out, err, producer } = await runCli(['channels', '7', '--delete'])
-    expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['channel 7 deleted'] })
-    expect(producer.asked).toMatchObject([{ name: 'DEL_CHANNEL', fields: { channel: 7 } }])
+describe('channels delete and purge', () => {
+  /** `billing` is 7, and `twice` has two owners. */
+  const known: Script = ({ name, of, args }) => {
+    if (of === 'channel.purge') {
+      return { followedBy: [{ answer: rec(string('outcome', 'ok'), string('detail', '5 values dropped')) }] }
+    }
+    if (name !== 'QUERY') return {}
+    const named = { billing: [channel(7)], twice: [channel(8), channel(9, { identity: 'bob' })] }
+    return { followedBy: [{ answer: list(...(named[args['channel'] as keyof typeof named] ?? [])) }] }
+  }
+
+  test('delete those that are named, by id or name', async () => {
+    const { code, out, err, producer } = await runCli(['channels', 'delete', '12', 'billing'], known)
+    const notes = ['channel 12 deleted', 'channel 7 (billing) deleted']
+    expect({ code, out, err }).toEqual({ code: 0, out: [], err: notes })
+    expect(producer.asked.map(({ name, fields }) => [name, fields['channel']])).toEqual([
+      ['QUERY', undefined],
+      ['DEL_CHANNEL', 12],
+      ['DEL_CHANNEL', 7],
+    ])
   })
 
-  test('says what to do if there is no such channel', async () => {
-    const { code, err } = await runCli(['channels', '7', '--delete'], () => ({ status: 'NO_SUCH_CHANNEL' }))
+  test('purge what waits there, and keep them', async () => {
+    const { code, err, producer } = await runCli(['channels', 'purge', 'billing'], known)
+    expect({ code, err }).toEqual({ code: 0, err: ['channel 7 (billing): 5 values dropped'] })
+    expect(producer.asked.at(-1)).toMatchObject({ of: 'channel.purge', args: { channel: 7n } })
+  })
+
+  test('change nothing if one of them does not exist, or could be several', async () => {
+    for (const [name, message] of [
+      ['biling', /you have no channel biling/],
+      ['twice', /several channels have the name twice \(8 of alice, 9 of bob\)/],
+    ] as const) {
+      const { code, err, producer } = await runCli(['channels', 'delete', '12', name], known)
+      expect(code).toBe(1)
+      expect(err[0]).toMatch(message)
+      expect(producer.asked.map(({ name: command }) => command)).toEqual(['QUERY'])
+    }
+  })
+
+  test('say what to do if there is no such channel', async () => {
+    const { code, err } = await runCli(['channels', 'delete', '7'], () => ({ status: 'NO_SUCH_CHANNEL' }))
     expect(code).toBe(1)
     expect(err[1]).toBe('`cinnabar channels` lists the channels of this user')
+    expect((await runCli(['channels', 'delete'], known)).code).toBe(2)
   })
 })

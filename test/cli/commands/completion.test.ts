@@ -81,7 +81,7 @@ describe('in bash', () => {
   })
 
   test('where both subcommands and names are possible, both are offered', () => {
-    expect(offered('cinnabar channels ', '80', '90')).toEqual(['define', '80', '90'])
+    expect(offered('cinnabar channels ', '80', '90')).toEqual(['define', 'delete', 'purge', '80', '90'])
     expect(askedFor()).toEqual(['complete', 'channel', '--', 'channels', ''])
   })
 
@@ -128,7 +128,9 @@ describe('names', () => {
   const script: Script = ({ of, args }) => {
     if (of === 'producer.metrics') return { followedBy: [{ answer: names(`${args['match']}`, 'a\nb', 'gmetric.b') }] }
     if (of === 'producer.controls') return { followedBy: [{ answer: names('user.add') }] }
-    return { followedBy: [{ answer: list([uint32('channel', 9)], [uint32('channel', 33)]) }] }
+    return {
+      followedBy: [{ answer: list([uint32('channel', 9)], [uint32('channel', 33), string('name', 'billing')]) }],
+    }
   }
 
   test.each<[readonly string[], readonly string[]]>([
@@ -138,7 +140,10 @@ describe('names', () => {
     ],
     [['metric', '--', 'get', 'gm*'], []],
     [['control', '--', 'exec', ''], ['user.add']],
-    [['channel', '--', 'tail', '--channel', ''], ['33']],
+    [
+      ['channel', '--', 'tail', '--channel', ''],
+      ['33', 'billing'],
+    ],
   ])('complete %j gives %j', async (words, expected) => {
     const { code, out, err } = await runCli(['complete', ...words], script)
     expect({ code, out, err }).toEqual({ code: 0, out: expected, err: [] })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { CommandName } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
 import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
 
 const value = (metric: number, transaction: number, number: number): Message => ({
@@ -23,9 +24,17 @@ function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bo
     if (name === 'EXECUTE') return configured
     if (name === 'COLLECT') return { result: next++ }
     if (name === 'DEF_CHANNEL') return { result: 33 }
-    return of === 'producer.channels' ? { followedBy: [{ answer: bound }] } : {}
+    return of === 'producer.bindings' ? { followedBy: [{ answer: bound }] } : {}
   }
 }
+
+/** A record of `producer.bindings`. */
+const binding = (metric: number, name: string, ...args: readonly Field[]) => [
+  uint32('metric', metric),
+  string('name', name),
+  string('mode', 'subscribe'),
+  { name: 'arguments', ...rec(...args) },
+]
 
 describe('watch', () => {
   test('keeps nothing, binds, and prints a line per value', async () => {
@@ -85,13 +94,40 @@ describe('tail', () => {
   })
 
   test('continues a channel with the names bound there', async () => {
-    const bindings = list([uint32('metric', 70), string('name', 'gmetric.a'), string('mode', 'subscribe')])
-    const bound = list([uint32('channel', 33), { name: 'bindings', ...bindings }])
+    const bound = list(binding(70, 'gmetric.a'))
     const script = follows([value(70, 11, 1)], 'SET_CHANNEL', bound)
     const { code, out, producer } = await runCli(['tail', 'gmetric.a', '--channel', '33', '--count', '1'], script)
     expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1'] })
     expect(producer.asked.map(({ name }) => name)).toEqual(['QUERY', 'SET_CHANNEL', 'COMMIT'])
-    expect(producer.asked[0]).toMatchObject({ of: 'producer.channels', args: { channel: '33' } })
+    expect(producer.asked[0]).toMatchObject({ of: 'producer.bindings', args: { channel: '33' } })
+  })
+
+  test('continues with the channel of a name, and says what else that binds', async () => {
+    const bound = list(binding(70, 'gmetric.a'), binding(71, 'gmetric.a', uint32('interval_ms', 500)))
+    const script = follows([value(70, 11, 1)], 'SET_CHANNEL', bound)
+    const { code, out, err, producer } = await runCli(
+      ['tail', 'gmetric.a', '--name', 'my tail', '--count', '1'],
+      script,
+    )
+    expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1'] })
+    expect(producer.asked.map(({ name }) => name)).toEqual(['DEF_CHANNEL', 'QUERY', 'SET_CHANNEL', 'COMMIT'])
+    expect(producer.asked[0]).toMatchObject({ fields: { url: '' }, args: { window: 512n, name: 'my tail' } })
+    expect(err).toEqual([
+      "channel 33; continue later with: cinnabar tail --name 'my tail'",
+      'also bound on this channel: gmetric.a interval_ms=500 (metric id 71)',
+    ])
+    const later = await runCli(
+      ['tail', '--name', 'billing', '--count', '1'],
+      follows([value(70, 11, 1)], 'SET_CHANNEL', bound),
+    )
+    expect(later.err).toEqual(['channel 33; continue later with: cinnabar tail --name billing'])
+    expect(later.out).toEqual(['22:13:20.005  gmetric.a  1'])
+  })
+
+  test('a name on which nothing is bound yet needs a metric; a name and an id are too much', async () => {
+    const { code, err } = await runCli(['tail', '--name', 'billing'], follows([]))
+    expect([code, err]).toEqual([1, ['cinnabar: no metric is bound on the channel billing yet: name one']])
+    expect((await runCli(['tail', '--name', 'billing', '--channel', '33'], follows([]))).code).toBe(2)
   })
 
   test('a refused name leaves no channel', async () => {

@@ -47,6 +47,7 @@ describe('PRODUCER_CAPS', () => {
       ['auth', 'scram-sha-256'],
       ['auth', 'token'],
       ['auth', 'password'],
+      ['extension', 'channel-name'],
       ['extension', 'commit-through'],
       ['extension', 'element-time'],
       ['extension', 'gap'],

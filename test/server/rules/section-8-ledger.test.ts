@@ -39,9 +39,10 @@ describe('Ledger', () => {
     const expected = join(
       u32(type.rec),
       u32(1),
-      u32(17),
+      u32(18),
       field('channel', type.uint32, u32(channel)),
       field('identity', type.string, str('tester')),
+      field('name', type.string, str('')),
       field('url', type.string, str('')),
       field('state', type.string, str('waiting')),
       field('durable', type.boolean, u32(1)),
@@ -193,8 +194,8 @@ describe('Ledger', () => {
       expect(await one(1)).toEqual([])
     })
 
-    it('what is no channel id is INVALID_ARGUMENT, to QUERY and to COLLECT', async () => {
-      for (const bad of ['x', '', '-1', '1.5', '*']) {
+    it('what is neither an id nor a name is INVALID_ARGUMENT, to QUERY and to COLLECT', async () => {
+      for (const bad of ['', '12345678901', 'a\n', 'x'.repeat(256)]) {
         const list = args(['channel', type.string, str(bad)])
         for (const make of [command.query, command.collect]) {
           expect((await seat.ask((seq) => make(seq, 'producer.channels', list))).status).toBe(6)

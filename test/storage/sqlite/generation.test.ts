@@ -23,6 +23,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 const channel = {
   id: 1,
   user: 1,
+  name: '',
   url: '',
   defined: true,
   configured: false,

@@ -51,6 +51,15 @@ test('the secret is made once and differs from database to database', () => {
   expect(secrets[0]).not.toBe(secrets[1])
 })
 
+test('channels of format 8 have no names, and none is lost', () => {
+  const database = new Database(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 8))
+  database.exec("insert into channel values (7, 3, '', 1, 0, 1, 1, 1, 1, 1, 1, 'drop-oldest', 9, 0)")
+  migrate(database)
+  expect(database.prepare('select id, origin, name from channel').all()).toEqual([{ id: 7, origin: 9, name: '' }])
+  expect(database.prepare('select * from lost_name').all()).toEqual([])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {
@@ -101,7 +110,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(8)
+    expect(look.pragma('user_version', { simple: true })).toBe(9)
     look.close()
   })
 
@@ -209,7 +218,7 @@ describe('a database of format 3', () => {
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
     expect(columns).toEqual(['channel', 'scram_salt', 'scram_iterations', 'scram_stored_key', 'scram_server_key'])
-    expect(look.pragma('user_version', { simple: true })).toBe(8)
+    expect(look.pragma('user_version', { simple: true })).toBe(9)
     look.close()
   })
 })
@@ -268,7 +277,7 @@ describe('a database of format 5', () => {
     await store.close()
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
-    expect(look.pragma('user_version', { simple: true })).toBe(8)
+    expect(look.pragma('user_version', { simple: true })).toBe(9)
     look.close()
     rmSync(directory, { recursive: true })
   })

@@ -208,6 +208,7 @@ describe('a removal that is larger than the room', () => {
     const row = {
       id: 1,
       user: 1,
+      name: '',
       url: '',
       defined: true,
       configured: false,

@@ -60,6 +60,12 @@ function put(contents: Contents, change: Extract<Change, { put: unknown }>): voi
     case 'channel':
       contents.channels.set(change.row.id, change.row)
       return
+    case 'lost name': {
+      const key = nameKey(change.row)
+      contents.lostNames.delete(key)
+      contents.lostNames.set(key, change.row)
+      return
+    }
     case 'instance':
       contents.instances.set(change.row.id, change.row)
       return
@@ -128,6 +134,9 @@ function remove(contents: Contents, change: Extract<Change, { remove: unknown }>
     case 'channel':
       removeChannel(contents, change.id)
       return
+    case 'lost name':
+      contents.lostNames.delete(nameKey(change))
+      return
     case 'instance':
       contents.instances.delete(change.id)
       return
@@ -144,10 +153,15 @@ function remove(contents: Contents, change: Extract<Change, { remove: unknown }>
   }
 }
 
-function removeUser({ users, tokens, executions }: Contents, id: number): void {
+function removeUser({ users, tokens, executions, lostNames }: Contents, id: number): void {
   users.delete(id)
   for (const [token, { user }] of tokens) if (user === id) tokens.delete(token)
+  for (const [key, { user }] of lostNames) if (user === id) lostNames.delete(key)
   for (const [key, { user }] of executions) if (user === id) executions.delete(key)
+}
+
+function nameKey({ user, name }: { readonly user: number; readonly name: string }): string {
+  return `${user} ${name}`
 }
 
 function removeChannel(contents: Contents, channel: number): void {

@@ -6,6 +6,7 @@ import type {
   DialRow,
   ExecutionRow,
   InstanceRow,
+  LostNameRow,
   PlaceRow,
   Recovered,
   ResultRow,
@@ -35,6 +36,8 @@ export interface Contents {
   readonly executions: Map<string, ExecutionRow>
   readonly fences: Set<string>
   readonly channels: Map<number, ChannelRow>
+  /** By user and name, the oldest first. */
+  readonly lostNames: Map<string, LostNameRow>
   readonly numbers: Map<number, number[]>
   readonly instances: Map<number, InstanceRow>
   readonly bindings: Map<string, BindingRow>
@@ -69,6 +72,7 @@ export function emptyContents(): Contents {
     executions: new Map(),
     fences: new Set(),
     channels: new Map(),
+    lostNames: new Map(),
     numbers: new Map(),
     instances: new Map(),
     bindings: new Map(),
@@ -109,6 +113,7 @@ export function recovered(contents: Contents): Recovered {
     fences: [...copy.fences].sort(),
     audited,
     channels: [...copy.channels.values()].sort(byId),
+    lostNames: [...copy.lostNames.values()],
     numbers: flat([...copy.numbers.values()].sort((a, b) => a[0]! - b[0]!)),
     instances: [...copy.instances.values()].sort(byId),
     bindings: [...copy.bindings.values()].sort(byPair),

@@ -206,13 +206,13 @@ describe('what a producer sends', () => {
       minor: 1,
       auth: ['scram-sha-256', 'token', 'password'],
       layer: [],
-      extension: ['commit-through', 'element-time', 'gap', 'notice'],
+      extension: ['channel-name', 'commit-through', 'element-time', 'gap', 'notice'],
       software: expect.stringMatching(/^cinnabar\//),
     }
     expect(peer.log).toEqual([
       { ...caps, max_frame: 65_536 },
       { type: 'response', seq: 0, status: 'OK', result: channel },
-      { ...caps, max_frame: 1_048_576 },
+      { ...caps, max_frame: 1_048_576, generation: expect.stringMatching(/^[0-9a-f]{16}$/) },
     ])
   })
 

@@ -15,6 +15,7 @@ const NEXT = ORIGIN + 1000
 const channel = (id: number): ChannelRow => ({
   id,
   user: 1,
+  name: '',
   url: '',
   defined: true,
   configured: false,
