@@ -122,7 +122,19 @@ class Running {
     this.#end = end
     this.#clock.clear(this.#timer)
     this.#kill('SIGKILL')
-    this.#timer = this.#clock.setTimeout(() => this.#finish(), DRAIN_MS)
+    this.#timer = this.#clock.setTimeout(() => this.#drain(), DRAIN_MS)
+  }
+
+  /**
+   * Somebody else may hold the output, so that its end is not waited for. What the program itself has written is there, but a
+   * busy event loop may not have read it yet: it is read until a turn brings nothing more.
+   */
+  #drain(roomBefore?: number): void {
+    setImmediate(() => {
+      const room = this.#room
+      if (room > 0 && room !== roomBefore) this.#drain(room)
+      else this.#finish()
+    })
   }
 
   /** The program could not be started. */
