@@ -22,19 +22,11 @@ import {
   type SendQuery,
   Subscriptions,
 } from './subscriptions.ts'
-import { type Arguments, plainOf, type Sample, toArgumentList } from './values.ts'
+import { type Arguments, type Place, plainOf, type Sample, toArgumentList } from './values.ts'
 
 /** How long a closing consumer waits for the handler of a value. */
 const PATIENCE_MS = 1000
 const NOTHING_BOUND: ReadonlyMap<number, BoundMetric> = new Map()
-
-/** A place in the history of a producer: nothing up to it is handed out again. In another generation it means nothing. */
-export interface Place {
-  /** As `consumer.generation` named it. */
-  readonly generation: string
-  /** The highest transaction id that was handled. */
-  readonly transaction: number
-}
 
 export interface ChannelOptions {
   /**
@@ -127,6 +119,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       isExplicit: options.commit === 'explicit',
       subscriptions: this.#subscriptions,
       awaited: this.#awaited,
+      generation: () => this.generation,
       gap: (gap) => this.#emit('gap', gap),
       restored: (restored) => this.#emit('restored', restored),
       hold: (isHeld) => this.#connection?.hold(isHeld, this.#isDurable),

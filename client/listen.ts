@@ -7,11 +7,12 @@ import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 import { type ClientClock, realClock } from './clock.ts'
 import { RESPONSE_DEADLINE_MS } from './connect.ts'
 import type { ClientConnection, ConnectionListener } from './connection.ts'
-import { Consumer, type Place } from './consumer.ts'
+import { Consumer } from './consumer.ts'
 import type { PasswordCredentials } from './credentials.ts'
 import { ConnectionError, isTransient } from './errors.ts'
 import { type ClientSession, inTime, openSession, type SessionSource } from './session.ts'
 import type { TlsOptions, Transport } from './transport.ts'
+import type { Place } from './values.ts'
 
 /** The number of connections that may be logging in at once. */
 const MAX_LOGINS = 64

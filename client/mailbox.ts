@@ -20,6 +20,8 @@ export interface MailboxOptions {
   readonly subscriptions: Pick<Subscriptions, 'get' | 'nameOf'>
   /** The commands that wait for a value receive it before those that arrived earlier. */
   readonly awaited: Pick<AwaitedValues, 'take'>
+  /** Names the history of the transaction ids that arrive now. */
+  readonly generation: () => string
   readonly gap: (gap: Gap) => void
   readonly restored: (restored: Restored) => void
   /** Reading is to pause, or to resume. */
@@ -74,7 +76,8 @@ export class Mailbox {
     if (!this.#acks.received(transaction)) this.#flush()
     else if (message.kind === 'gap') this.#push(message)
     else if (!this.#options.awaited.take(message)) {
-      this.#push(new Sample(this.#options.subscriptions.nameOf(message.metric), message))
+      const { subscriptions, generation } = this.#options
+      this.#push(new Sample(subscriptions.nameOf(message.metric), message, generation()))
     } else if (transaction !== 0 && !this.#options.isExplicit) {
       this.#acks.handledOutOfOrder(transaction)
       this.#flush()

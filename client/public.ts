@@ -5,7 +5,7 @@ export type { StatusName } from '../protocol/monitor/status.ts'
 export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
 export type { WaitOptions } from './commands.ts'
 export type { Connect, ConnectOptions } from './connect.ts'
-export type { ChannelOptions, Consumer, ConsumerEvents, Listener, Place } from './consumer.ts'
+export type { ChannelOptions, Consumer, ConsumerEvents, Listener } from './consumer.ts'
 export type {
   CertificateCredentials,
   Credentials,
@@ -17,4 +17,12 @@ export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors
 export type { Restored } from './mailbox.ts'
 export type { BoundMetric, Followed, Handler } from './subscriptions.ts'
 export type { Layer, Security, TlsOptions, Transport, TransportListener } from './transport.ts'
-export { type Arguments, type ArgumentValue, type Plain, type PlainRecord, plainOf, type Sample } from './values.ts'
+export {
+  type Arguments,
+  type ArgumentValue,
+  type Place,
+  type Plain,
+  type PlainRecord,
+  plainOf,
+  type Sample,
+} from './values.ts'

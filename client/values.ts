@@ -33,6 +33,14 @@ export function plainOf(value: Value): Plain {
   }
 }
 
+/** A place in the history of a producer: nothing up to it is handed out again. In another generation it means nothing. */
+export interface Place {
+  /** As `consumer.generation` named it. */
+  readonly generation: string
+  /** The highest transaction id that was handled. */
+  readonly transaction: number
+}
+
 /** A value as it reaches its handler. */
 export class Sample {
   readonly kind = 'value'
@@ -50,12 +58,20 @@ export class Sample {
   /** The value with its type; VOID if there is no measurement. */
   readonly value: Value
 
-  constructor(name: string, { metric, transaction, time, value }: ValueMessage) {
+  readonly #generation: string
+
+  constructor(name: string, { metric, transaction, time, value }: ValueMessage, generation = '') {
+    this.#generation = generation
     this.name = name
     this.metric = metric
     this.transaction = transaction
     this.time = time
     this.value = value
+  }
+
+  /** Where it is in the history of the producer: what `after` takes. */
+  get place(): Place {
+    return { generation: this.#generation, transaction: this.transaction }
   }
 
   /** The value as JavaScript has it, converted on each access. */

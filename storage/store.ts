@@ -160,6 +160,9 @@ export interface BlockBytes {
   readonly bytes: Uint8Array | undefined
 }
 
+/** The directory in the data directory where backups are made. */
+export const BACKUPS = 'backups'
+
 /** How far a backup has come. */
 export interface BackupProgress {
   readonly copiedBytes: number

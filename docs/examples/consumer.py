@@ -5,7 +5,7 @@ In the file JOURNAL (- for stdout) each comes once. CA_FILE is for TLS. Numbers 
 import base64, hashlib, hmac, os, secrets, socket, ssl, struct, sys, time
 
 NOP, COLLECT, SUBSCRIBE, AUTH, DEF_CHANNEL, SET_CHANNEL, COMMIT, QUERY = 0, 1, 3, 6, 7, 8, 10, 12  # section 2
-RESPONSE, GAP, NOTICE = 0xFFFFFFFF, 0xFFFFFFFC, 0xFFFFFFFB  # section 3
+RESPONSE, GAP, NOTICE, PRODUCER_CAPS = 0xFFFFFFFF, 0xFFFFFFFC, 0xFFFFFFFB, 0xFFFFFFFE  # section 3
 OK, AUTH_NEEDED, BUSY, STORAGE_FULL = 0, 1, 13, 17  # section 4
 CURRENT, NO_ARGUMENTS = 0, struct.pack(">I", 0)  # sections 5 and 2.4
 
@@ -29,13 +29,11 @@ class Reader:  # takes one field after the other from a payload
         return self.take(f"{length}s{-length % 4}x").decode(errors="replace")
 
     def value(self, kind):  # section 2.3
-        if kind <= 6:
-            return self.take(" iIqQdI"[kind])
         if kind == 9:
             return {self.text(): self.value(self.take("I")) for _ in range(self.take("I"))}
         if kind == 10:
             return [self.value(element) for element in [self.take("I")] for _ in range(self.take("I"))]
-        return self.text() if kind in (7, 8) else None
+        return self.text() if kind in (7, 8) else self.take(" iIqQdI"[kind]) if kind <= 6 else None
 
 
 class Connection:
@@ -103,11 +101,10 @@ def response(reader):  # section 3.1
 
 def opened(path, handled):
     output = open(1, "wb", buffering=0, closefd=False) if path == "-" else open(path, "a+b", buffering=0)
-    if output.readable():
-        output.seek(0)
+    if output.readable() and not output.seek(0):
         *lines, half = output.read().split(b"\n")
         output.truncate(output.tell() - len(half))  # half a line was not committed
-        handled.update(map(int, line.split()[:2]) for line in lines)
+        handled.update(line.decode().split(maxsplit=2)[:2] for line in lines)
     return output
 
 
@@ -115,7 +112,7 @@ def follow(connection, metric, name, output, handled):
     _, channel = connection.ask(DEF_CHANNEL, text("") + b"\0\0\0\1" + text("name") + b"\0\0\0\7" + text(name))  # 8.1
     connection.ask(SET_CHANNEL, struct.pack(">I", channel))
     _, bindings = connection.ask(QUERY, text("producer.bindings") + NO_ARGUMENTS)  # section 8.9
-    done, uncommitted = handled.get(channel, 0), False
+    done, uncommitted = 0, False
     while True:
         if uncommitted and not connection.frames:
             output.readable() and os.fsync(output.fileno())
@@ -123,6 +120,9 @@ def follow(connection, metric, name, output, handled):
         number, reader = connection.passed_over.pop(0) if connection.passed_over else connection.message()
         if number == RESPONSE:
             response(reader)
+        elif number == PRODUCER_CAPS and reader.take("II"):  # sections 3.2 and 8.12
+            offered = dict([(reader.text(), reader.value(reader.take("I"))) for _ in range(reader.take("I"))])
+            done = int(handled.get(history := f"{channel}/{offered.get('generation')}", 0))
         elif number == NOTICE and (code := reader.take("II")[0]) in (2, 4, 5):  # section 3.5
             sys.exit(f"the producer ended the connection with notice {code}: {reader.text()}")
         elif number == bindings:  # section 3.6
@@ -133,13 +133,13 @@ def follow(connection, metric, name, output, handled):
             transaction, uncommitted = reader.take("Q"), True
             if transaction > done:  # section 5: what comes again has the id that it had
                 fields = reader.take("IQQQI") if number == GAP else (reader.take("Q"), reader.value(reader.take("I")))
-                output.write(f"{channel} {transaction} {'GAP' if number == GAP else number} {fields}\n".encode())
-                done = handled[channel] = transaction
+                output.write(f"{history} {transaction} {'GAP' if number == GAP else number} {fields}\n".encode())
+                done = handled[history] = transaction
 
 
 len(sys.argv) in (6, 7, 8) or sys.exit(__doc__)
 address, user, secret_file, metric, name, journal, *ca = sys.argv[1:] + ["-"] * (len(sys.argv) == 6)
-handled = {}  # the last transaction id of each channel
+handled = {}  # the last transaction id of each channel, as long as the producer goes on from its own database
 while True:
     try:
         connection = Connection(address, *ca)

@@ -1,13 +1,12 @@
 /** `storage.backup`: a copy of the database in the data directory, made while the server runs [MON 10]. */
 import { join } from 'node:path'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { type BackupProgress, StorageError, type Store } from '../../storage/store.ts'
+import { BACKUPS, type BackupProgress, StorageError, type Store } from '../../storage/store.ts'
 import { StatusError } from '../core/errors.ts'
 import { type Control, failed, ok } from './control.ts'
 
-/** Where backups are made, in the data directory. */
-const DIRECTORY = 'backups'
-const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+/** Not the name of another file of a database, nor of a copy that is not complete. */
+const FILE_NAME = /^(?!.*(?:-wal|-shm|-journal|[.]part)$)[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 
 /** Makes backups, one at a time. */
 export class Backups {
@@ -18,7 +17,7 @@ export class Backups {
   /** `dataDir`: absolute. */
   constructor(store: Pick<Store, 'backup'>, dataDir: string) {
     this.#store = store
-    this.#directory = join(dataDir, DIRECTORY)
+    this.#directory = join(dataDir, BACKUPS)
   }
 
   /** How far the backup that is being made has come; undefined if there is none. */
@@ -41,7 +40,8 @@ export class Backups {
       prepare: (args) => {
         const file = String(args.get('file'))
         if (!FILE_NAME.test(file)) {
-          const wanted = 'the name of a file in the directory for backups: letters, digits, ".", "_" and "-", up to 100'
+          const wanted =
+            'the name of a file in the directory for backups: letters, digits, ".", "_" and "-", up to 100, without -wal, -shm, -journal or .part at its end'
           throw new StatusError('INVALID_ARGUMENT', `\`file\` is ${wanted}`)
         }
         if (this.#progress !== undefined)

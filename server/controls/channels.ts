@@ -158,7 +158,7 @@ export function settingsOf(args: ControlArguments, now: ChannelSettings, most: C
   const windowBytes = limit(
     args,
     'window_bytes',
-    Math.min(durable ? Math.max(now.windowBytes, 1) : most.windowBytes, maxBytes),
+    Math.min(durable === now.durable ? Math.max(now.windowBytes, 1) : most.windowBytes, maxBytes),
     most.windowBytes,
   )
   if (windowBytes > maxBytes) {

@@ -3,6 +3,7 @@
  * database. A server that starts with a copy begins a new generation of transaction ids (generation.ts).
  */
 import {
+  chownSync,
   closeSync,
   constants,
   copyFileSync,
@@ -11,6 +12,7 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -22,10 +24,14 @@ import { checkHeader, DATABASE_FILE, PAGE_BYTES, takeLock } from './database.ts'
 import { freeBytes } from './disk-space.ts'
 import { refuse, storageError } from './errors.ts'
 import { syncDirectory } from './generation.ts'
-import { migrate } from './migrations.ts'
+import { APPLICATION_ID, migrate } from './migrations.ts'
 
+/** The files of a database. */
+const ENDS = ['', '-wal', '-shm', '-journal']
 /** What has to be left on the disk of a backup: the server itself needs it for its log and its reserve. */
 const SPARE_BYTES = 128 * 1024 * 1024
+/** The end of the name of a copy that is not complete. */
+export const PART = '.part'
 /** Pages copied between two messages of the server, which takes about a millisecond. */
 const STEP_PAGES = 64
 
@@ -40,22 +46,34 @@ export interface BackUpOptions {
  * directory that is made if it is missing. Returns the bytes of the copy. Rejects with StorageError, and then there is no file.
  */
 export async function backUp(database: Database.Database, path: string, options: BackUpOptions): Promise<number> {
+  const part = `${path}${PART}`
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     needRoom(database, path)
-    // Never one that exists; and SQLite would let the group read it.
-    closeSync(openSync(path, 'wx', 0o600))
+    // SQLite would let the group read it.
+    closeSync(openSync(part, 'wx', 0o600))
   } catch (error) {
     throw storageError(error, path)
   }
   try {
-    await copy(database, path, options)
-    markRestored(path)
-    syncDirectory(dirname(path))
+    await copy(database, part, options)
+    markRestored(part)
+    // Unlike a rename it never replaces a file.
+    linkSync(part, path)
     return statSync(path).size
   } catch (error) {
-    rmSync(path, { force: true })
     throw storageError(error, path)
+  } finally {
+    for (const end of ENDS) rmSync(`${part}${end}`, { force: true })
+    syncDirectory(dirname(path))
+  }
+}
+
+/** Deletes copies that a killed server has not completed. */
+export function removeParts(directory: string): void {
+  if (!existsSync(directory)) return
+  for (const name of readdirSync(directory)) {
+    if (ENDS.some((end) => name.endsWith(`${PART}${end}`))) rmSync(join(directory, name), { force: true })
   }
 }
 
@@ -76,6 +94,9 @@ async function copy(
   await database.backup(path, {
     progress({ totalPages, remainingPages }) {
       if (isCancelled()) throw refuse('IO', path, 'the server ends')
+      // The server itself needs the rest.
+      if (freeBytes(dirname(path)) < SPARE_BYTES / 2)
+        throw refuse('FULL', path, 'the disk has become too full meanwhile')
       progress({ copiedBytes: (totalPages - remainingPages) * PAGE_BYTES, totalBytes: totalPages * PAGE_BYTES })
       return STEP_PAGES
     },
@@ -89,6 +110,8 @@ function markRestored(path: string): void {
     database.pragma('synchronous = full')
     migrate(database)
     database.exec('update meta set restored = 1')
+    // Closing does so too, and hides its errors.
+    database.pragma('wal_checkpoint(truncate)')
   } finally {
     database.close()
   }
@@ -107,18 +130,22 @@ export interface RestoreOptions {
  */
 export function restoreBackup({ file, directory }: RestoreOptions): string | undefined {
   if (!existsSync(file)) throw refuse('NOT_WRITABLE', file, 'there is no such file')
-  checkHeader(file)
+  orStorageError(file, () => checkHeader(file))
   const lock = takeLock(directory)
   const path = join(directory, DATABASE_FILE)
   const copied = `${path}.restoring`
   try {
     copyChecked(file, copied)
+    // Whoever runs the server is to own it, though root restores it.
+    const { uid, gid } = statSync(directory)
+    if (process.getuid?.() === 0) chownSync(copied, uid, gid)
     const replaced = setAside(path)
+    syncDirectory(directory)
     renameSync(copied, path)
     syncDirectory(directory)
     return replaced
   } catch (error) {
-    for (const end of ['', '-wal', '-shm']) rmSync(`${copied}${end}`, { force: true })
+    for (const end of ENDS) rmSync(`${copied}${end}`, { force: true })
     throw storageError(error, path)
   } finally {
     lock.close()
@@ -127,13 +154,17 @@ export function restoreBackup({ file, directory }: RestoreOptions): string | und
 
 /** Makes a sound copy with its log, if there is one, carried into it. */
 function copyChecked(file: string, copied: string): void {
-  for (const end of ['', '-wal', '-shm']) rmSync(`${copied}${end}`, { force: true })
+  for (const end of ENDS) rmSync(`${copied}${end}`, { force: true })
   copyFileSync(file, copied, constants.COPYFILE_EXCL)
   if (existsSync(`${file}-wal`)) copyFileSync(`${file}-wal`, `${copied}-wal`)
   const database = new Database(copied, { fileMustExist: true })
   try {
     const found = database.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok') throw refuse('DAMAGED', file, String(found))
+    // With its log: the file alone need not say whose it is.
+    if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+      throw refuse('DAMAGED', file, 'it is empty, or the database of another program')
+    }
   } finally {
     database.close()
   }
@@ -155,4 +186,12 @@ function setAside(path: string): string | undefined {
   linkSync(path, replaced)
   for (const end of ['-wal', '-shm']) if (existsSync(`${path}${end}`)) renameSync(`${path}${end}`, `${replaced}${end}`)
   return replaced
+}
+
+function orStorageError(path: string, work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    throw storageError(error, path)
+  }
 }

@@ -19,6 +19,10 @@ interface Progress {
   readonly generation: string
   readonly progress: number
 }
+/** `meta.restored`: a backup, or a database whose ids were skipped and whose consumers were not informed yet. */
+const IS_BACKUP = 1
+const IS_SKIPPED = 2
+
 interface StoredProgress extends Progress {
   /** Where the database was served last; '' if that never happened. */
   readonly directory: string
@@ -50,16 +54,21 @@ export class Generation {
     const stored = readMeta(database)
     const noted = isNew ? undefined : readNoted(this.#path)
     this.#progress = { ...stored, progress: Math.max(stored.progress, noted?.progress ?? 0) }
-    this.reason = restored ? 'the server was started with --restored' : reasonOf(stored, noted, placeOf(directory))
-    if (this.reason !== undefined) this.#restore()
+    this.reason = restored
+      ? 'the server was started with --restored'
+      : reasonOf(stored, noted, placeOf(directory, this.#path))
+    if (this.reason !== undefined) this.#restore(!restored && stored.restored === IS_SKIPPED)
   }
 
-  #restore(): void {
+  /** A start that did not come as far as to inform consumers has skipped ids already. */
+  #restore(isSkipped: boolean): void {
     const generation = randomBytes(GENERATION_BYTES).toString('hex')
     this.#progress = { ...this.#progress, generation }
     const restore = this.#database.transaction(() => {
-      new NumbersTable(this.#database).skip()
-      this.#database.prepare('update meta set generation = ?, restored = 1').run(generation)
+      if (!isSkipped) new NumbersTable(this.#database).skip()
+      this.#database
+        .prepare('update meta set generation = ?, progress = ?, restored = ?')
+        .run(generation, this.#progress.progress, IS_SKIPPED)
     })
     restore.immediate()
   }
@@ -74,7 +83,7 @@ export class Generation {
     const progress = this.#progress.progress + 1
     this.#database
       .prepare('update meta set closed = 0, directory = ?, progress = ?')
-      .run(placeOf(this.#directory), progress)
+      .run(placeOf(this.#directory, this.#path), progress)
     this.#progress = { ...this.#progress, progress }
     this.#write()
   }
@@ -119,19 +128,29 @@ function readNoted(path: string): Progress | undefined {
 
 function reasonOf(stored: StoredProgress, noted: Progress | undefined, place: string): string | undefined {
   const wasServed = stored.directory !== ''
-  if (stored.restored === 1) return 'it is a backup, or consumers were not informed yet'
+  if (stored.restored === IS_BACKUP) return 'it is a backup'
+  if (stored.restored === IS_SKIPPED) return 'its consumers were not informed yet'
   if (noted === undefined) {
     return wasServed ? `the file \`${FILE}\` is missing beside it` : undefined
   }
   if (noted.generation !== stored.generation) return `the file \`${FILE}\` beside it belongs to another database`
   if (noted.progress > stored.progress) return `the file \`${FILE}\` beside it is newer`
-  return wasServed && stored.directory !== place ? 'it was served from another directory before' : undefined
+  return wasServed && stored.directory !== place ? 'its directory is a copy' : undefined
 }
 
-/** Identifies a directory as long as it is not copied. */
-function placeOf(directory: string): string {
+/**
+ * Identifies a directory and its file, as long as they are not copied. File systems without a device of their own (btrfs, NFS,
+ * overlays) may have another number after each start of the machine: those have the major number 0.
+ */
+function placeOf(directory: string, path: string): string {
   const { dev, ino } = statSync(directory, { bigint: true })
-  return `${dev} ${ino}`
+  const file = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return `${majorOf(dev) === 0n ? 0n : dev} ${ino} ${file?.ino ?? 0n}`
+}
+
+/** As the C library has it (makedev(3)). */
+function majorOf(device: bigint): bigint {
+  return ((device >> 8n) & 0xfffn) | ((device >> 32n) & 0xfffff000n)
 }
 
 /** Makes names in a directory durable. */

@@ -2,9 +2,17 @@
  * The storage thread, the only one that uses the database. It handles one message at a time, so reads run between two
  * transactions. A large read is requested in parts, so that no transaction waits long for it.
  */
+import { join } from 'node:path'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import type { AuditRow, BackupProgress, Batch, Recovered, StorageErrorCode } from '../store.ts'
-import { backUp } from './backup.ts'
+import {
+  type AuditRow,
+  BACKUPS,
+  type BackupProgress,
+  type Batch,
+  type Recovered,
+  type StorageErrorCode,
+} from '../store.ts'
+import { backUp, removeParts } from './backup.ts'
 import { recover } from './damage/recovery.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
 import { DiskReserve, freeBytes } from './disk-space.ts'
@@ -87,6 +95,7 @@ function serve(port: MessagePort, options: WorkerOptions, post: (m: FromWorker, 
     const recovered = recover(opened, tables)
     opened.begin()
     reserve.make()
+    removeParts(join(directory, BACKUPS))
     const writer = new Writer({
       database,
       freeBytes: () => freeBytes(directory),

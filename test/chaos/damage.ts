@@ -179,10 +179,11 @@ function zero(bytes: Buffer, at: number, length: number): Buffer {
 }
 
 function one(scratch: string, { file, of }: Damage, base: Base, name: string): string {
-  // In the directory itself: a copy of it would count as restored.
+  // In the directory itself, with its file: a copy of them would count as restored.
   const directory = join(scratch, SERVED)
-  for (const name of readdirSync(directory)) rmSync(join(directory, name))
-  cpSync(join(scratch, WHOLE), directory, { recursive: true })
+  const whole = join(scratch, WHOLE)
+  for (const name of readdirSync(directory)) if (name !== 'generation') rmSync(join(directory, name))
+  for (const name of readdirSync(whole)) writeFileSync(join(directory, name), readFileSync(join(whole, name)))
   const path = join(directory, file)
   writeFileSync(path, of(readFileSync(path)))
   const before = filesOf(directory)

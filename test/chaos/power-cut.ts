@@ -4,7 +4,16 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
@@ -22,7 +31,8 @@ const MIN_TRACES = 2
 const BATCHES = 100
 /** One state in so many is opened by the whole store, thread and all. */
 const WHOLE_STORE = 100
-const FILES = ['cinnabar.db', 'cinnabar.db-wal', 'cinnabar.db-journal', 'generation']
+const GENERATION = 'generation'
+const FILES = ['cinnabar.db', 'cinnabar.db-wal', 'cinnabar.db-journal', GENERATION]
 
 /** The data directory of the server that is recorded. */
 const DATA = 'data'
@@ -111,10 +121,8 @@ async function cutAll({ events, lines, expected }: Recording, { scratch, seed, s
       if (event.kind === 'line') known.add(lines[line++] as Line)
       if (event.kind === 'sync' && event.name === FILES[0]) add(totals, 'checkpoints')
     }
-    // The directory that was served: any other would count as restored.
     const directory = join(scratch, DATA)
-    for (const name of readdirSync(directory)) rmSync(join(directory, name))
-    for (const [name, bytes] of disk.cut(random)) writeFileSync(join(directory, name), bytes)
+    lay(directory, disk.cut(random), join(scratch, GENERATION))
     try {
       if (number % WHOLE_STORE === 0) await openWhole(directory)
       const opened = openState(directory)
@@ -131,6 +139,18 @@ async function cutAll({ events, lines, expected }: Recording, { scratch, seed, s
     add(totals, known.written > known.durable ? 'with a batch under way' : 'with all answered')
   }
   add(totals, 'events', events.length)
+}
+
+/** In the directory and the file that were served, since others would count as restored. `aside`: where the file waits. */
+function lay(directory: string, files: Iterable<readonly [name: string, bytes: Uint8Array]>, aside: string): void {
+  const served = join(directory, GENERATION)
+  // Unless a start without it has made another.
+  if (!existsSync(aside)) renameSync(served, aside)
+  for (const name of readdirSync(directory)) rmSync(join(directory, name))
+  for (const [name, bytes] of files) {
+    if (name === GENERATION) renameSync(aside, served)
+    writeFileSync(join(directory, name), bytes)
+  }
 }
 
 /** As the server opens and closes it. */

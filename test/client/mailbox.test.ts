@@ -22,6 +22,7 @@ function opened() {
     isExplicit: false,
     subscriptions: new Subscriptions(),
     awaited: { take: () => false },
+    generation: () => 'a',
     gap: ({ transaction }) => gaps.push(transaction),
     restored: ({ generation }) => restored.push(generation),
     hold: (isHeld) => held.push(isHeld),

@@ -97,14 +97,14 @@ it.skipIf(missing !== undefined)(`has each value once after ${KILLS} kills`, { t
   await ledgerWhen(peer, channel, ({ committed }) => committed >= feed.sent)
   feed.close()
   expect(valuesOf(lines())).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
-  expect(new Set(lines().map((line) => Number(line.split(' ')[0])))).toEqual(new Set([channel]))
+  expect(new Set(lines().map((line) => Number(line.split('/')[0])))).toEqual(new Set([channel]))
 })
 
-/** Lines are channel, transaction, metric and (time, value), or that the server was killed: a GAP of reason 5. */
+/** Lines are channel and generation, transaction, metric and (time, value), or that the server was killed: a GAP of reason 5. */
 function valuesOf(from: readonly string[]): number[] {
   return from
-    .filter((line) => !/^\d+ \d+ GAP \(0, 0, 0, 0, 5\)$/.test(line))
-    .map((line) => Number(/^\d+ \d+ \d+ \(\d+, .*'value': (\d+)\}\)$/.exec(line)?.[1]))
+    .filter((line) => !/^\d+\/[0-9a-f]{16} \d+ GAP \(0, 0, 0, 0, 5\)$/.test(line))
+    .map((line) => Number(/^\d+\/[0-9a-f]{16} \d+ \d+ \(\d+, .*'value': (\d+)\}\)$/.exec(line)?.[1]))
 }
 
 // Skipped only where Python is missing; the message above says how to install it.

@@ -16,6 +16,9 @@ console.log(calls.address.port)
 
 for await (const consumer of calls) {
   for await (const sample of consumer) {
-    appendFileSync(file, `${sample.transaction} ${(sample.plain as { value: number }).value} ${consumer.generation}\n`)
+    appendFileSync(
+      file,
+      `${sample.transaction} ${(sample.plain as { value: number }).value} ${sample.place.generation}\n`,
+    )
   }
 }

@@ -79,7 +79,7 @@ async function take(reader: Consumer, last: number): Promise<{ seen: unknown[]; 
   let place: Place = { generation: reader.generation, transaction: 0 }
   for await (const sample of reader) {
     seen.push(sample.plain)
-    place = { generation: reader.generation, transaction: sample.transaction }
+    place = sample.place
     if (sample.plain === last) break
   }
   await reader.commit(place.transaction, { through: true })

@@ -103,6 +103,15 @@ describe('a backup', () => {
   })
 })
 
+test('what a killed server has left of a backup is deleted at the next start', async () => {
+  await store.close()
+  const backups = join(directory, 'backups')
+  mkdirSync(backups)
+  for (const name of ['one.part', 'one.part-wal', 'whole']) writeFileSync(join(backups, name), 'x')
+  await open()
+  expect(readdirSync(backups)).toEqual(['whole'])
+})
+
 describe('a backup that is restored', () => {
   const copy = (): string => join(root, 'copy.db')
 
@@ -166,10 +175,16 @@ describe('a backup that is restored', () => {
     other.close()
     writeFileSync(join(root, 'broken.db'), broken)
     writeFileSync(join(root, 'text.db'), 'hello, world')
+    writeFileSync(join(root, 'empty.db'), '')
+    const foreign = new Database(join(root, 'foreign.db'))
+    foreign.exec('create table one (x)')
+    foreign.close()
     for (const [name, code] of [
       ['missing.db', 'NOT_WRITABLE'],
       ['text.db', 'DAMAGED'],
       ['other.db', 'DAMAGED'],
+      ['empty.db', 'DAMAGED'],
+      ['foreign.db', 'DAMAGED'],
       ['broken.db', 'DAMAGED'],
     ]) {
       const file = join(root, name as string)

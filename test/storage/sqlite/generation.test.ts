@@ -134,17 +134,26 @@ describe('counts as restored', () => {
     await serve([reserving])
     cpSync(join(root, 'copy.db'), path('cinnabar.db'))
     expect((await serve()).restored).toBe(true)
-    expectRestored(await serve([told]), 'a backup')
+    const again = await serve([told])
+    expectRestored(again, 'not informed yet')
+    // Ids are skipped once.
+    expect(again.numbers[3]).toBe(NEXT + SKIPPED)
     expect((await serve()).restored).toBe(false)
   })
 
   test('in a copy of the whole directory', async () => {
     const copy = join(root, 'copied')
     cpSync(directory, copy, { recursive: true })
-    expectRestored(await serve([told], { at: copy }), 'another directory')
+    expectRestored(await serve([told], { at: copy }), 'is a copy')
     expect((await serve([told], { at: copy })).restored).toBe(false)
     // Where it came from, nothing has changed.
     expect(await serve([told])).toMatchObject({ generation, restored: false })
+  })
+
+  test('with a file that is a copy, though everything else is as it was', async () => {
+    renameSync(file(), path('other'))
+    cpSync(path('other'), file())
+    expectRestored(await serve([told]), 'is a copy')
   })
 
   test('without its file, or with one that cannot be read', async () => {
