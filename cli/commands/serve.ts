@@ -13,6 +13,8 @@ export function addServe(program: Command): void {
     .option('--config <file>', 'TOML file (CINNABAR_CONFIG); every key has a default')
     .option('--restored', 'the whole machine was set back to an earlier state: consumers are informed')
     .action(async (options: { config?: string; restored?: boolean }) => {
+      // While it loads it cannot reload its configuration, and is not to die of being asked to.
+      process.on('SIGHUP', () => {})
       // The server is imported only here, so that the other commands start fast.
       const { serve } = await import('../../server/start/main.ts')
       const exitCode = await serve(options)

@@ -86,7 +86,7 @@ async function defOutbound(
 
 /** Makes the channel, or changes the settings of that with its name. Throws StatusError, and then nothing is changed. */
 function define(
-  services: Pick<DefChannelServices, 'registry'>,
+  services: Pick<DefChannelServices, 'registry' | 'rights'>,
   lookup: Lookup,
   session: CommandSession,
   definition: ChannelDefinition,
@@ -110,7 +110,7 @@ interface CheckedDefinition {
 }
 
 function checkDefinition(
-  { registry }: Pick<DefChannelServices, 'registry'>,
+  { registry, rights }: Pick<DefChannelServices, 'registry' | 'rights'>,
   lookup: Lookup,
   session: CommandSession,
   definition: ChannelDefinition,
@@ -122,7 +122,15 @@ function checkDefinition(
   const names = Object.keys(settings) as (keyof ChannelSettings)[]
   const isChanged = known !== undefined && names.some((name) => settings[name] !== known.row[name])
   if (known === undefined) lookup.requireRoom(session)
-  else if (isChanged) lookup.requireRoom(session, [known])
+  else if (isChanged) {
+    lookup.requireRoom(session, [known])
+    // It is what the control does, so whoever may not run that may not do it by a name either.
+    const configure = { command: 'EXECUTE', object: 'channel.configure', argument: () => undefined } as const
+    if (!rights.may(session, configure)) {
+      const { name } = definition
+      throw new StatusError('PERMISSION_DENIED', `the channel ${name} has other settings, and you may not change them`)
+    }
+  }
   return { known, settings, isChanged }
 }
 

@@ -139,6 +139,16 @@ describe('settings that come with a known name', () => {
     expect(numberOf(await seat.value())).toBe(2)
   })
 
+  it('change nothing for whoever may not run `channel.configure`', async () => {
+    const channel = await seat.defChannel(named('billing'), ['window', type.uint32, u32(7)])
+    await producer.addUser('boss', { role: 'admin' })
+    const denied = { role: 'consumer', command: 'EXECUTE', object: 'channel.configure' }
+    await done(await producer.seat('boss'), 'role.deny', denied)
+    const other: Setting = ['window', type.uint32, u32(8)]
+    expect(await define(seat, 'billing', other)).toMatchObject({ status: status.PERMISSION_DENIED })
+    expect(await seat.defChannel(named('billing'), ['window', type.uint32, u32(7)])).toBe(channel)
+  })
+
   it('refuse the whole command where `channel.configure` would be refused', async () => {
     const channel = await seat.defChannel(named('billing'), ['window', type.uint32, u32(1)])
     await seat.follow('test.a', channel)
