@@ -140,13 +140,15 @@ describe('settings that come with a known name', () => {
   })
 
   it('change nothing for whoever may not run `channel.configure`', async () => {
-    const channel = await seat.defChannel(named('billing'), ['window', type.uint32, u32(7)])
     await producer.addUser('boss', { role: 'admin' })
-    const denied = { role: 'consumer', command: 'EXECUTE', object: 'channel.configure' }
+    const denied = { role: 'clerk', command: 'EXECUTE', object: 'channel.configure' }
     await done(await producer.seat('boss'), 'role.deny', denied)
+    await producer.addUser('clark', { role: 'clerk' })
+    const clerk = await producer.seat('clark')
+    const channel = await clerk.defChannel(named('billing'), ['window', type.uint32, u32(7)])
     const other: Setting = ['window', type.uint32, u32(8)]
-    expect(await define(seat, 'billing', other)).toMatchObject({ status: status.PERMISSION_DENIED })
-    expect(await seat.defChannel(named('billing'), ['window', type.uint32, u32(7)])).toBe(channel)
+    expect(await define(clerk, 'billing', other)).toMatchObject({ status: status.PERMISSION_DENIED })
+    expect(await clerk.defChannel(named('billing'), ['window', type.uint32, u32(7)])).toBe(channel)
   })
 
   it('refuse the whole command where `channel.configure` would be refused', async () => {
