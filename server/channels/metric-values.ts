@@ -157,20 +157,21 @@ export class MetricCopies {
 
   /** Reads back what is only on disk. */
   async load(): Promise<void> {
-    for (let missing = this.#missing(); missing.length > 0; missing = this.#missing()) {
+    for (let missing = this.#missing(this.#blocks()); missing.length > 0; missing = this.#missing(this.#blocks())) {
       for (const block of missing) this.#bytes.set(block, await this.#read(block))
     }
   }
 
   /** The frames as they are now, so that no value that comes meanwhile is missed; undefined if `load` has to be called again. */
   now(): FrameCopy[] | undefined {
-    if (this.#missing().length > 0) return undefined
+    const blocks = this.#blocks()
+    if (this.#missing(blocks).length > 0) return undefined
     const copies: FrameCopy[] = []
     const stopped = this.#delivery.stops.get(this.#metric) ?? 0
     const visit = ({ block, ordinal, frame }: WalkedFrame): void => {
       if (block.lane !== 0 || block.first + ordinal > stopped) copies.push({ block: block.id, frame: frame.slice() })
     }
-    for (const block of this.#blocks()) {
+    for (const block of blocks) {
       const found = block.chunk?.bytes.subarray(0, block.length) ?? this.#bytes.get(block)
       if (found !== undefined) walkBlock(block, this.#metric, found, visit)
     }
@@ -181,8 +182,8 @@ export class MetricCopies {
     return [this.#lanes.sending, this.#lanes.get(this.#metric)].flatMap((lane) => lane?.blocksOf(this.#metric) ?? [])
   }
 
-  #missing(): Block[] {
-    return this.#blocks().filter((block) => block.chunk === undefined && !this.#bytes.has(block))
+  #missing(blocks: readonly Block[]): Block[] {
+    return blocks.filter((block) => block.chunk === undefined && !this.#bytes.has(block))
   }
 }
 

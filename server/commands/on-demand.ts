@@ -33,10 +33,10 @@ export function get({ measurements }: Pick<CommandServices, 'measurements'>, loo
     if (channels.some((channel) => channel !== session.channel && channel.connection?.behind)) {
       throw new StatusError('BUSY', 'the connection of that channel does not take the answers that it was sent')
     }
-    const waiting = channels.filter((channel) => {
-      return channel.bindings.get(instance.id)?.mode === 'buffer' && channel.queue.isWaiting(instance.id)
-    })
-    const answered = selection.isPushed ? channels.filter((channel) => !waiting.includes(channel)) : channels
+    const isWaiting = ({ bindings, queue }: Channel): boolean =>
+      bindings.get(instance.id)?.mode === 'buffer' && queue.isWaiting(instance.id)
+    const waiting = new Set(channels.filter(isWaiting))
+    const answered = selection.isPushed ? channels.filter((channel) => !waiting.has(channel)) : channels
     const isMeasured = kind === 'continuous' && answered.length > 0
     const measuring = isMeasured ? measurements.begin(selection) : undefined
     const holds: SendBarrier[] = []
