@@ -16,6 +16,7 @@ import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, Measurement, ResumePoint, Sensor, Series, Sink, Subscription } from './metric.ts'
 import { NameIndex } from './name-index.ts'
 import { Poller } from './poller.ts'
+import { isDue, RecentValues } from './recent.ts'
 import type { EventTarget, PolledTarget } from './selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
@@ -36,6 +37,7 @@ export class Hub {
   readonly fences: Fences
   readonly faults: SensorFaults
   readonly demand: Demand
+  readonly recent: RecentValues
   readonly #sensors: Sensor[] = []
   readonly #bound = new Set<BoundInstance>()
   readonly #byInstance = new Map<MetricInstance, Set<BoundInstance>>()
@@ -60,7 +62,9 @@ export class Hub {
     quotaOf = unlimited(),
     faults = new SensorFaults(clock),
     work = new FairWork(clock),
+    recent = new RecentValues(clock, { maxBytes: 0, maxAgeMs: 0 }),
   ) {
+    this.recent = recent
     this.#quotaOf = quotaOf
     this.fences = fences
     this.faults = faults
@@ -370,6 +374,7 @@ export class Hub {
 
   /** Reports that a series is new, or that it answers to other names than before. */
   born(sensor: ListeningSensor, series: Series): void {
+    this.recent.born(sensor, series)
     this.demand.born(sensor, series)
     const bindings = this.#named.of(series.name, sensor.owner)
     for (let asked = 0; asked < this.#births.mostAtOnce(series); asked++) {
@@ -384,11 +389,19 @@ export class Hub {
 
   /** Passes on a value of a series; `time` is in microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void {
-    if (series.subscriptions.length > 0) this.emitEncoded(series, this.#encode(value), time)
+    const { recent } = series
+    if (recent !== undefined && isDue(recent, time)) this.recent.take(recent, value, time)
+    if (series.subscriptions.length > 0) this.#append(series, this.#encode(value), time)
   }
 
   /** Passes on a value that is already encoded: `tail` holds its basic type and the value. */
-  emitEncoded({ subscriptions }: Series, tail: Uint8Array, time: number): void {
+  emitEncoded(series: Series, tail: Uint8Array, time: number): void {
+    const { recent } = series
+    if (recent !== undefined && isDue(recent, time)) this.recent.takeEncoded(recent, tail, time)
+    this.#append(series, tail, time)
+  }
+
+  #append({ subscriptions }: Series, tail: Uint8Array, time: number): void {
     for (let index = 0; index < subscriptions.length; index++) {
       const { framePrefix, sink } = subscriptions[index] as Subscription
       sink.append(framePrefix, tail, time)
@@ -400,7 +413,7 @@ export class Hub {
     this.demand.died(series)
     // Most series have no subscription.
     if (series.subscriptions.length === 0) return
-    if (!series.isEvent) this.emit(series, VOID, this.#clock.microseconds())
+    if (!series.isEvent) this.#append(series, this.#encode(VOID), this.#clock.microseconds())
     const ended = series.subscriptions.splice(0) as HubSubscription[]
     for (const { binding } of ended) binding?.forget(series)
   }

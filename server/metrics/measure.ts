@@ -133,30 +133,37 @@ const MAX_LIST_BYTES = MAX_FRAME_BYTES - VALUE_HEADER_BYTES - MORE_BYTES
 /** An ARRAY of RECs that fits one frame. Each REC is encoded once, as it is added. */
 export class RecordList {
   readonly #writer = new XdrWriter().uint32(BasicType.REC).uint32(0)
+  readonly #maxBytes: number
   #count = 0
   #isFull = false
+
+  /** `restBytes`: the room for what says how to go on, if the list is not complete. */
+  constructor(restBytes = 0) {
+    this.#maxBytes = MAX_LIST_BYTES - restBytes
+  }
+
   get isFull(): boolean {
     return this.#isFull
   }
 
-  /** Adds a record; returns false if it does not fit. */
-  add(record: readonly Field[]): boolean {
+  /** Adds a record; returns false if it does not fit, and then `rest` says how to go on. */
+  add(record: readonly Field[], rest: readonly Field[] = []): boolean {
     if (this.#isFull) return false
     const { length } = this.#writer
     this.#write(record)
-    if (this.#writer.length > MAX_LIST_BYTES) {
+    if (this.#writer.length > this.#maxBytes) {
       this.#writer.length = length
       this.#count--
-      this.more()
+      this.more(rest)
       return false
     }
     return true
   }
 
-  /** Marks the list as incomplete. */
-  more(): void {
+  /** Marks the list as incomplete; `rest` says how to go on. */
+  more(rest: readonly Field[] = []): void {
     this.#isFull = true
-    this.#write(MORE)
+    this.#write([...MORE, ...rest])
   }
 
   #write(record: readonly Field[]): void {

@@ -180,9 +180,16 @@ export interface Subscription {
   at: number
 }
 
-/** A stream of values of one metric from one source. Its sensor owns it; only the hub changes `subscriptions`. */
+export interface KeptSamples {
+  /** Microseconds; the time of the last one. */
+  readonly last: number
+}
+
+/** A stream of values of one metric from one source. Its sensor owns it; only the hub changes `subscriptions` and `recent`. */
 export interface Series {
   readonly subscriptions: Subscription[]
+  /** What is kept of its recent values (recent.ts); undefined if nothing is. */
+  recent?: KeptSamples
   readonly name: string
   readonly labels: Labels
   /** True if its values are events: no VOID is sent when it ends [MON 9 Kinds]. */

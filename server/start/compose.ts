@@ -53,6 +53,7 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids, QueryIds } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { PendingMeasurements } from '../metrics/pending-measurements.ts'
+import { RecentValues } from '../metrics/recent.ts'
 import { SensorFaults } from '../metrics/sensor-faults.ts'
 import { Admission } from '../sessions/admission.ts'
 import type { SessionContext } from '../sessions/context.ts'
@@ -178,6 +179,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     (tenant) => quotas.of(tenant).instances,
     new SensorFaults(clock, faults),
     work,
+    new RecentValues(clock, config.recent),
   )
   hub.add(notices)
   const defaults = { intervalMs: config.host.intervalMs, rights }

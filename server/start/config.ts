@@ -151,6 +151,22 @@ const audit = {
   read: ({ keep }: z.output<typeof auditLog>) => ({ keepMs: keep }),
 } satisfies Section<typeof auditLog>
 
+const recentSection = z
+  .strictObject({
+    max_bytes: key(
+      integer(0, TEBIBYTE),
+      67_108_864n,
+      'Memory for recent values of all series together; the series that are written least give way first. 0 keeps none.',
+    ),
+    max_age: key(duration('1s', '1d'), '15m', 'How long a value is kept.'),
+  })
+  .describe('Recent values of pushed metrics, in memory, for charts: `producer.recent` shows them.')
+
+const recent = {
+  type: recentSection,
+  read: ({ max_bytes, max_age }: z.output<typeof recentSection>) => ({ maxBytes: max_bytes, maxAgeMs: max_age }),
+} satisfies Section<typeof recentSection>
+
 const log = section(
   z
     .strictObject({
@@ -179,6 +195,7 @@ const sections = {
   audit,
   exec: execSection,
   ...sourceSections,
+  recent,
   log,
 }
 

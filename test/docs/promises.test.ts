@@ -262,6 +262,8 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   for (const name of ['controls', 'channels', 'bindings', 'sensors', 'stats']) {
     values.set(`producer.${name}`, [await boss.query(`producer.${name}`)])
   }
+  producer.emit(5)
+  values.set('producer.recent', [await boss.query('producer.recent', args(['metric', type.string, str('test.*')]))])
   const one = args(['limit', type.uint32, u32(1)])
   values.set('producer.metrics', [await boss.query('producer.metrics'), await boss.query('producer.metrics', one)])
   const notices = await boss.collect('producer.notices')
@@ -305,6 +307,7 @@ describe('the metrics of the producer', () => {
       for (const { bytes } of messages) fieldsOf(readTyped(new XdrReader(bytes.subarray(20))), found)
       // A list that is cut ends so, however rarely that happens.
       if (messages[0]?.type === BasicType.ARRAY) found.set('more', 'BOOLEAN')
+      if (name === 'producer.recent') found.set('after', 'STRING')
       expect(Object.fromEntries(named(found, shown)), name).toEqual(Object.fromEntries(shown))
       expect([...named(found, shown).keys()], name).toEqual([...shown.keys()])
     }

@@ -5,6 +5,7 @@ import { AuditSensor } from './audit.ts'
 import { bindingsView, type FindChannel } from './bindings.ts'
 import { controlsView, metricsView } from './catalogue.ts'
 import { QuotaNotices } from './notices.ts'
+import { recentView } from './recent.ts'
 import { ProducerSensor } from './sensor.ts'
 import { channelsView, type StatusEntry, sensorsView, statsView } from './status.ts'
 
@@ -21,10 +22,14 @@ export function openProducer(
     bindingsView(find),
     sensorsView(statuses, hub),
     statsView((identity) => server.stats(identity)),
+    recentView({ hub, rights: server.rights, clock }),
   ]
   const overQuota = new QuotaNotices(quotas, notices, clock)
   return {
     sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log, server.createdOf)],
-    sweep: () => overQuota.report(),
+    sweep: () => {
+      overQuota.report()
+      hub.recent.sweep()
+    },
   }
 }

@@ -111,6 +111,7 @@ describe('a configuration', () => {
         maxCounters: 4_096,
         maxMetrics: 100_000,
       },
+      recent: { maxBytes: 67_108_864, maxAgeMs: 900_000 },
       log: { level: 'info' },
       exec: [],
       qmf: [],
@@ -234,6 +235,9 @@ describe('a configuration', () => {
       max_agents = 9
       max_counters = 10
       max_metrics = 11
+      [recent]
+      max_bytes = 0
+      max_age = "1m"
       [log]
       level = "debug"`)
     expect(config).toEqual({
@@ -332,6 +336,7 @@ describe('a configuration', () => {
         maxCounters: 10,
         maxMetrics: 11,
       },
+      recent: { maxBytes: 0, maxAgeMs: 60_000 },
       log: { level: 'debug' },
       exec: [],
       qmf: [],
