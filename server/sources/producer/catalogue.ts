@@ -38,7 +38,7 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
       let [last, count] = [after, 0]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
       const mine = sensors().filter(({ owner }) => mayRead(identity, owner))
-      for (const [metric, { owner }] of inOrder(mine, prefix, after)) {
+      for (const [metric, { owner }] of metricsInOrder(mine, prefix, after)) {
         yield
         if (metric.name <= last || !matches(metric.name)) continue
         if (!rights.mayReadSome(identity, owner, metric.name)) continue
@@ -52,7 +52,11 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
 }
 
 /** The metrics of several sensors, ascending by name. */
-function* inOrder(sensors: readonly Sensor[], prefix: string, after: string): Generator<[Metric, Sensor]> {
+export function* metricsInOrder(
+  sensors: readonly Sensor[],
+  prefix: string,
+  after: string,
+): Generator<[Metric, Sensor]> {
   const [first] = sensors
   if (first === undefined) return
   if (sensors.length === 1) {
@@ -60,7 +64,7 @@ function* inOrder(sensors: readonly Sensor[], prefix: string, after: string): Ge
     return
   }
   const half = sensors.length >> 1
-  const [left, right] = [sensors.slice(0, half), sensors.slice(half)].map((part) => inOrder(part, prefix, after))
+  const [left, right] = [sensors.slice(0, half), sensors.slice(half)].map((part) => metricsInOrder(part, prefix, after))
   yield* merged(left as Generator<[Metric, Sensor]>, right as Generator<[Metric, Sensor]>)
 }
 

@@ -7,6 +7,7 @@ import { controlsView, metricsView } from './catalogue.ts'
 import { QuotaNotices } from './notices.ts'
 import { recentView } from './recent.ts'
 import { ProducerSensor } from './sensor.ts'
+import { seriesView } from './series.ts'
 import { channelsView, type StatusEntry, sensorsView, statsView } from './status.ts'
 
 /** `statuses` returns the entries of `producer.sensors`. */
@@ -23,6 +24,7 @@ export function openProducer(
     sensorsView(statuses, hub),
     statsView((identity) => server.stats(identity)),
     recentView({ hub, rights: server.rights, clock }),
+    seriesView({ hub, rights: server.rights }),
   ]
   const overQuota = new QuotaNotices(quotas, notices, clock)
   return {

@@ -1,0 +1,168 @@
+/**
+ * `producer.series`: every series that there is, ascending by metric and labels: which hosts have a metric, and which metrics a
+ * host has. Rights are judged for each series, as for a QUERY of its metric.
+ */
+import { mayRead } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import type { Rights } from '../../accounts/rights.ts'
+import { StatusError } from '../../core/errors.ts'
+import type { Steps } from '../../core/fair-work.ts'
+import type { Hub } from '../../metrics/hub.ts'
+import { openFields } from '../../metrics/instance.ts'
+import { RecordList } from '../../metrics/measure.ts'
+import { type Arguments, type LabelName, type Labels, labelNames, type Sensor } from '../../metrics/metric.ts'
+import { compilePattern, literalPrefix } from '../../metrics/pattern.ts'
+import { metricsInOrder } from './catalogue.ts'
+import type { ProducerView } from './sensor.ts'
+
+const { ARRAY, STRING, UINT32, UINT64 } = BasicType
+
+const sourceLabels = labelNames.slice(1)
+const allLabels = new Set(labelNames)
+/** Room for a field `after`: a name and the labels, of at most 255 bytes each. */
+const AFTER_BYTES = 4096
+
+/** A place in the list: a metric, and the key of one of its series. */
+type Place = readonly [name: string, key: string]
+const START: Place = ['', '']
+
+interface ShownSeries {
+  /** Tells the series of a metric apart, and orders them. */
+  readonly key: string
+  readonly labels: Labels
+  /** The time of its last value, microseconds since 1970; 0 if it has none, or is measured on request. */
+  readonly time: number
+}
+
+export interface SeriesOptions {
+  readonly hub: Pick<Hub, 'sensors' | 'fences'>
+  readonly rights: Pick<Rights, 'mayRead'>
+}
+
+export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
+  return {
+    metric: {
+      name: 'producer.series',
+      kind: 'continuous',
+      type: ARRAY,
+      unit: '',
+      description: 'All series that you may read: each metric with each of its sources, ordered by name and labels.',
+      parameters: [
+        { name: 'match', type: STRING, description: 'Only metrics whose name matches this pattern.' },
+        ...sourceLabels.map((name) => ({ name, type: STRING, description: `Only series with this \`${name}\`.` })),
+        { name: 'after', type: STRING, description: 'Only series after this place in the list.' },
+        { name: 'limit', type: UINT32, description: 'The largest number of series to return.' },
+      ],
+    },
+    check(args) {
+      placeOf(args)
+      matchersOf(args)
+    },
+    *show(reader, args) {
+      const { matchesName, matchesLabels, prefix } = matchersOf(args)
+      const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
+      const list = new RecordList(AFTER_BYTES)
+      let [count, place] = [0, placeOf(args)]
+      const isAfter = (name: string, key: string): boolean => name !== place[0] || key > place[1]
+      // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
+      const mine = hub.sensors.filter((sensor) => mayRead(reader, sensor.owner) && !hub.fences.has(sensor))
+      for (const name of namesFrom(mine, prefix, place[0])) {
+        yield
+        if (!matchesName(name)) continue
+        for (const series of yield* seriesOf(mine, name)) {
+          if (!isAfter(name, series.key) || !matchesLabels(series.labels)) continue
+          yield
+          const argument = (label: string): string | undefined => series.labels[label as LabelName]
+          if (!rights.mayRead(reader, series.owner, name, argument)) continue
+          const rest: Field[] = [{ name: 'after', type: STRING, value: JSON.stringify(place) }]
+          if (count++ === limit) {
+            list.more(rest)
+            return list.value()
+          }
+          if (!list.add(describe(series), rest)) return list.value()
+          place = [name, series.key]
+        }
+      }
+      return list.value()
+    },
+  }
+}
+
+/** Names of metrics from `first` on, ascending, each once. */
+function* namesFrom(sensors: readonly Sensor[], prefix: string, first: string): Generator<string> {
+  if (first !== '') yield first
+  let last = first
+  for (const [{ name, type }] of metricsInOrder(sensors, prefix, first)) {
+    // Lists, such as producer.metrics, are no series.
+    if (name <= last || type === ARRAY) continue
+    last = name
+    yield name
+  }
+}
+
+type OwnedSeries = ShownSeries & Pick<Sensor, 'owner'>
+
+/** The series of one metric, in their order. */
+function* seriesOf(sensors: readonly Sensor[], name: string): Steps<OwnedSeries[]> {
+  const all: OwnedSeries[] = []
+  for (const sensor of sensors) {
+    if (!name.startsWith(sensor.family)) continue
+    const { owner } = sensor
+    if (sensor.polled === false) {
+      for (const series of sensor.series(name)) {
+        yield
+        if (series.name !== name) continue
+        all.push({ owner, key: keyOf(series.labels), labels: series.labels, time: sensor.last(series)?.time ?? 0 })
+      }
+    } else {
+      const metric = sensor.metric(name)
+      if (metric === undefined) continue
+      const labels = sensor.polled === true ? sensor.labels(metric) : { name }
+      all.push({ owner, key: keyOf(labels), labels, time: 0 })
+    }
+  }
+  return all.sort(({ key: one }, { key: other }) => (one < other ? -1 : Number(one > other)))
+}
+
+function keyOf(labels: Labels): string {
+  return JSON.stringify(sourceLabels.map((label) => labels[label] ?? ''))
+}
+
+function describe({ labels, time }: ShownSeries): Field[] {
+  return [...openFields(labels, allLabels), { name: 'time', type: UINT64, value: BigInt(Math.floor(time)) }]
+}
+
+interface Matchers {
+  readonly matchesName: (name: string) => boolean
+  readonly matchesLabels: (labels: Labels) => boolean
+  /** What all matching names begin with. */
+  readonly prefix: string
+}
+
+/** Throws StatusError INVALID_ARGUMENT. */
+function matchersOf(args: Arguments): Matchers {
+  const match = (args.get('match') as string | undefined) ?? '*'
+  const given = sourceLabels.flatMap((label) => {
+    const pattern = args.get(label) as string | undefined
+    return pattern === undefined ? [] : [{ label, matches: compilePattern(pattern) }]
+  })
+  return {
+    matchesName: compilePattern(match),
+    matchesLabels: (labels) => given.every(({ label, matches }) => matches(labels[label] ?? '')),
+    prefix: literalPrefix(match),
+  }
+}
+
+/** Throws StatusError INVALID_ARGUMENT. */
+function placeOf(args: Arguments): Place {
+  const after = args.get('after')
+  if (after === undefined || after === '') return START
+  try {
+    const place: unknown = JSON.parse(String(after))
+    if (Array.isArray(place) && place.length === 2 && place.every((part) => typeof part === 'string')) {
+      return place as unknown as Place
+    }
+  } catch {}
+  throw new StatusError('INVALID_ARGUMENT', '`after` is not a place in the list: give back that of the last record')
+}
