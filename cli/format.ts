@@ -1,9 +1,8 @@
 /** Values, times and quantities as text for people. Text from sources is escaped so that it cannot control the terminal. */
-import { BasicType, type Gap, GapReason, type Value, valueToJson } from '../client/index.ts'
+import { BasicType, type GapEvent, type Value, valueToJson } from '../client/index.ts'
 
 const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
 const COUNTS = ['', 'k', 'M', 'G', 'T', 'P', 'E']
-const gapReasons = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
 
 /** Escapes control characters, for example as \x1b. */
 export function printable(text: string): string {
@@ -109,14 +108,9 @@ function scaled(number: number, base: number, units: readonly string[]): [string
   return [power === 0 ? String(Math.round(number)) : number.toFixed(digits), units[power]!]
 }
 
-/** The name of a reason; undefined if it is unknown. */
-export function gapReason(code: number): string | undefined {
-  return gapReasons.get(code)
-}
-
-export function describeGap({ count, metric, reason, from, to }: Gap, nameOf: (id: number) => string): string {
+export function describeGap({ count, id, reason, from, to }: GapEvent, nameOf: (id: number) => string): string {
   const what = count === 0 ? 'an unknown number of values' : `${count} ${count === 1 ? 'value' : 'values'}`
-  const where = metric === 0 ? '' : ` of ${printable(nameOf(metric))}`
+  const where = id === 0 ? '' : ` of ${printable(nameOf(id))}`
   const when = from === 0 ? '' : ` from ${formatTime(from)} to ${formatTime(to)}`
-  return `lost ${what}${where} (${gapReason(reason) ?? `reason ${reason}`})${when}`
+  return `lost ${what}${where} (${typeof reason === 'number' ? `reason ${reason}` : reason})${when}`
 }

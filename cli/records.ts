@@ -2,12 +2,14 @@
  * Reads answers that are lists: an ARRAY of REC, the last of which may be {boolean more = true}; among them the catalogue of
  * metrics and controls with units and parameter types.
  */
-import { type Arguments, BasicType, type Consumer, type Field, StatusError, type Value } from '../client/index.ts'
+import { type Arguments, BasicType, type Field, type Sample, StatusError, type Value } from '../client/index.ts'
 import type { ParameterTypes } from './arguments.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { formatValue } from './format.ts'
 
-type Queryable = Pick<Consumer, 'query'>
+interface Queryable {
+  query(metric: string, args?: Arguments): Promise<Pick<Sample, 'value'>>
+}
 
 export type AnswerRecord = readonly Field[]
 

@@ -4,10 +4,10 @@
  * again when the channel is resumed. After a crash a value may be printed twice, but none is lost without a message.
  */
 import type { Command } from 'commander'
-import { type ChannelOptions, type Consumer, type Gap, type Sample, StatusError } from '../../client/index.ts'
+import { type ChannelOptions, type Consumer, type GapEvent, type Sample, StatusError } from '../../client/index.ts'
 import { type Assignments, channelId, positiveNumber, splitWords, toTypedArguments } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { describeGap, gapReason, printable } from '../format.ts'
+import { describeGap, printable } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { toJson, toLine } from '../output.ts'
 import { metricParameters } from '../records.ts'
@@ -135,7 +135,7 @@ async function follow(terminal: Terminal, consumer: Consumer, options: FollowOpt
   let values = 0
   try {
     for await (const sample of consumer) {
-      const name = sample.name || nameOf(sample.metric)
+      const name = sample.name || nameOf(sample.id)
       await terminal.print(json ? sampleJson(name, sample) : toLine(name, sample, terminal.colors))
       if (++values < count) continue
       if (sample.transaction !== 0) await consumer.commit(sample.transaction)
@@ -154,9 +154,9 @@ function sampleJson(name: string, sample: Sample): string {
     .join('\n')
 }
 
-function gapJson({ count, metric, reason, from, to }: Gap, nameOf: (id: number) => string): string {
-  const of = metric === 0 ? {} : { metric: nameOf(metric) }
-  return JSON.stringify({ lost: count, reason: gapReason(reason) ?? reason, ...of, from, to })
+function gapJson({ count, id, reason, from, to }: GapEvent, nameOf: (id: number) => string): string {
+  const of = id === 0 ? {} : { metric: nameOf(id) }
+  return JSON.stringify({ lost: count, reason, ...of, from, to })
 }
 
 function explainMissingChannel(error: unknown, channel: number): unknown {

@@ -57,7 +57,7 @@ async function top(cli: Cli, clock: ClientClock, words: readonly string[], optio
     // While the screen is shown, notes appear in its last line.
     terminal: { ...terminal, note: (text) => (isDrawn ? undefined : terminal.note(text)) },
     connect(...parameters) {
-      url = parameters[0]
+      url = String(parameters[0])
       return cli.connect(...parameters)
     },
   }

@@ -1,8 +1,8 @@
 import pc from 'picocolors'
 import { expect, test } from 'vitest'
 import { toJson, toLine, toTable, toText } from '../../cli/output.ts'
-import type { ValueMessage } from '../../client/index.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { ValueMessage } from '../../protocol/monitor/message.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import { double, list, MORE, rec, string, TIME, uint32, uint64 } from './fake-cli.ts'
 

@@ -120,8 +120,8 @@ describe('docs/protocol/monitoring.md', () => {
     expect(named).toEqual(Object.entries(StatusCode))
     const reasons = rowsBelow(section('3.4'), /^\| reason /).map(([code, name]) => [quoted(name)[0], Number(code)])
     expect(reasons).toEqual(Object.entries(GapReason))
-    const codes = rowsBelow(section('3.5'), /^\| code /).map(([code]) => Number(code))
-    expect(codes).toEqual(Object.values(NoticeCode))
+    const codes = rowsBelow(section('3.5'), /^\| code /).map(([code, name]) => [quoted(name)[0], Number(code)])
+    expect(codes).toEqual(Object.entries(NoticeCode))
   })
 
   it('has every method of AUTH and every layer, and no other', () => {
