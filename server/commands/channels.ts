@@ -94,8 +94,9 @@ function define(
   const { registry } = services
   const { known, settings, isChanged } = checkDefinition(services, lookup, session, definition)
   if (known === undefined) {
-    const { url, name } = definition
-    return registry.create(session.identity, true, { ...settings, url, name })
+    const { url, name, given } = definition
+    const configured = channelParameters.some((parameter) => given.has(parameter.name))
+    return registry.create(session.identity, true, { ...settings, url, name, configured })
   }
   if (isChanged) registry.configure(known, settings)
   return known
