@@ -117,7 +117,7 @@ export class Registry {
     defined: boolean,
     settings: Partial<ChannelSettings & Pick<ChannelRow, 'url' | 'name' | 'configured'>> = {},
   ): Channel {
-    const { ids, host, defaults, names } = this.#options
+    const { ids, host, defaults } = this.#options
     const row: ChannelRow = {
       url: '',
       name: '',
@@ -133,9 +133,20 @@ export class Registry {
     }
     const channel = this.#make(row, owner)
     if (defined) this.store(channel)
-    const loss = row.name === '' ? undefined : names.takeLoss(owner.userId, row.name)
-    if (loss !== undefined) channel.queue.addGap(loss)
+    this.reportLoss(channel)
     return channel
+  }
+
+  /**
+   * A GAP reports that the last channel of this name is gone, if its owner did not delete it. The GAP of a channel that is not
+   * durable would not survive a restart: until a connection takes that channel, it is to be reported again then.
+   */
+  reportLoss({ queue, row: { user, name, durable } }: Channel): void {
+    const { names } = this.#options
+    const loss = names.lossOf(user, name)
+    if (loss === undefined) return
+    queue.addGap(loss)
+    if (durable) names.forgetLoss(user, name)
   }
 
   /** Restores a channel from its row. The caller restores its numbers, blocks and GAPs. */
@@ -272,13 +283,14 @@ export class Registry {
    * `outbox.resume()`.
    */
   attach(channel: Channel, connection: ChannelConnection, paused = false): void {
-    const loser = channel.connection
+    const { connection: loser, row } = channel
     if (loser !== undefined) {
       channel.outbox.detach()
       loser.notice(NoticeCode.SUPERSEDED, channel.id, 'another connection took this channel')
       loser.end()
     }
     channel.outbox.attach(connection, paused)
+    this.#options.names.forgetLoss(row.user, row.name)
     this.#setOrphan(channel, false)
     if (channel.stored) this.store(channel, {})
     channel.onConnectionChange?.()

@@ -325,6 +325,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
         clock,
         quotas,
         registry,
+        names,
         sessions,
         hasher,
         host,
