@@ -121,8 +121,7 @@ type Kind = 'password' | 'token' | 'certificate'
 
 const NOT_ADMITTED: Readonly<Record<Kind, string>> = {
   password:
-    'The user does not exist, the secret is wrong (see --user and --secret-file), or there were too many wrong secrets lately: ' +
-    'then no secret is accepted for at least a minute',
+    'Unless the line above gives another reason, the user does not exist or the secret is wrong: see --user and --secret-file',
   token:
     'The token was revoked, has expired, or does not belong to this server: `cinnabar token list`, run by an admin, shows which; ' +
     'for a JWT, see the log of the server',

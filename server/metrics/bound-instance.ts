@@ -9,6 +9,12 @@ interface ActiveSubscription {
   readonly subscription: Subscription
 }
 
+interface ActiveTarget {
+  /** The prefix of the VOID that reports that a part of a source is gone. */
+  readonly framePrefix: Uint8Array
+  end(): void
+}
+
 /** Subscriptions know their binding: when a series ends, nobody else has to be asked. */
 export interface HubSubscription extends Subscription {
   readonly binding?: BoundInstance
@@ -29,8 +35,10 @@ export class BoundInstance {
   isRetried = false
   /** How often its polled metrics and events were looked for, to end those that it must not have. */
   rounds = 0
-  /** What ends its polled metrics and events, by target. */
-  readonly ending = new Map<string, () => void>()
+  /** Its polled metrics and events, by target. */
+  readonly ending = new Map<string, ActiveTarget>()
+  /** True while parts of sources that have come or gone are looked for. */
+  isSearching = false
   readonly series = new Map<Series, ActiveSubscription>()
   /** What begins to poll each of its polled metrics, with what ends that; undefined while it is not polled. */
   readonly #polled = new Map<Poll, (() => void) | undefined>()

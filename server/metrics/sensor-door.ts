@@ -155,6 +155,9 @@ export class SensorDoor implements SensorHub {
       },
       forget: (key) => this.#attempt(admitted, () => sensor.forget?.(key), undefined),
       labels: (metric) => this.#attempt(admitted, () => sensor.labels(metric), { name: metric.name }),
+      ...(sensor.parts && {
+        parts: (metric, parameter) => this.#attempt(admitted, () => sensor.parts!(metric, parameter), []),
+      }),
     }
     return admitted
   }

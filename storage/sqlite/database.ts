@@ -119,7 +119,10 @@ export function takeLock(directory: string): Database.Database {
   let lock: Database.Database | undefined
   try {
     makeDirectory(resolve(directory))
-    lock = new Database(join(directory, LOCK_FILE), { timeout: LOCK_WAIT_MS })
+    const path = join(directory, LOCK_FILE)
+    // SQLite would let everybody read it. A file that exists is not opened here: closing it drops the lock of its holder.
+    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+    lock = new Database(path, { timeout: LOCK_WAIT_MS })
     lock.pragma('journal_mode = memory')
     lock.exec('begin exclusive')
     return lock

@@ -1,19 +1,21 @@
 /** `cinnabar backup` of a server that is busy, then kill -9 and `cinnabar restore`: as an operator does it. */
+
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { args, command } from '../support/bytes.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { freePort } from '../support/free-port.ts'
 import { PROGRAM } from '../support/program.ts'
 import { ledgerWhen } from '../support/records.ts'
-import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 let server: ServerProcess
 let feed: CounterFeed
 beforeEach(async () => {
-  const port = await freeUdpPort()
-  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freeTcpPort() })
+  const port = await freePort()
+  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freePort() })
   feed = new CounterFeed(port)
   await server.start()
 })
