@@ -361,7 +361,8 @@ export class Registry {
 
   /** A polled metric is not read for an orphan. The first one of a pause is reported, in one batch with the note that it was. */
   paused(channel: Channel): void {
-    if (channel.deleted || channel.row.paused) return
+    // A binding may not know yet that a connection has taken the channel: nothing is missing then.
+    if (channel.deleted || channel.row.paused || !channel.isOrphan) return
     this.store(channel, { paused: true })
     channel.queue.addGap('paused')
   }
