@@ -237,16 +237,22 @@ describe('a URL that comes with a known name', () => {
     const [one, two] = [await dialling.seat('boss'), await dialling.seat('boss')]
     const call = (from: Seat, secret: string): number =>
       from.send((seq) => command.defChannel(seq, url, args(named('billing'), ['secret', type.opaque, str(secret)])))
+    const { journal } = dialling.server.parts.producer
+    const change = journal.change.bind(journal)
+    let stored = 0
+    journal.change = (given) => {
+      if ('put' in given && given.put === 'dial') stored++
+      change(given)
+    }
     dialling.store.manual = true
     // From now on its responses come first.
     two.send((seq) => command.defChannel(seq, ''))
     await dialling.settle()
     const first = call(one, SECRET.replace(/./g, 'x'))
-    // The verifier takes a while.
-    const { registry } = dialling.server.parts.producer
-    await until(() => [...registry.all()].some(({ row }) => row.name === 'billing'))
+    // Their verifiers take a while.
+    await until(() => stored === 1)
     const second = call(two, SECRET)
-    await dialling.settle()
+    await until(() => stored === 2)
     dialling.store.manual = false
     dialling.store.complete()
     expect((await one.response(first)).result).toBe((await two.response(second)).result)
