@@ -217,7 +217,11 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     ids,
     names,
     get defaults() {
-      return { durable: true, ...inForce().channels }
+      const { orphanAfterMs: _, ...settings } = inForce().channels
+      return { durable: true, ...settings }
+    },
+    get orphanAfterMs() {
+      return inForce().channels.orphanAfterMs
     },
     get maxPerIdentity() {
       return inForce().limits.channelsPerIdentity
@@ -321,6 +325,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
         clock,
         quotas,
         registry,
+        names,
         sessions,
         hasher,
         host,

@@ -90,7 +90,10 @@ class Terminals {
 /** A configuration that cannot be used, and a start that failed, are reported where they happen. */
 function unlessReported(error: unknown, log: Logger): void {
   if (EXPECTED.some((type) => error instanceof type)) return
-  log.error({ err: error }, 'reading the configuration again failed; what was in force stays in force')
+  log.error(
+    { err: error },
+    'reading the configuration again failed, and a part of it may be in force: restart the server when you can',
+  )
 }
 
 /** The descriptors that systemd hands over begin here (sd_listen_fds). */

@@ -95,6 +95,8 @@ export interface Stats {
     /** Passwords that found no place in the queue of those to be checked so far. */
     readonly refusedPasswords: number
   }
+  /** Only for admins: names of lost channels that found no place, so that no GAP reports the losses. */
+  readonly forgottenNames?: number
   /** Only for admins: the backup that is being made. */
   readonly backup?: BackupProgress
 }
@@ -106,6 +108,7 @@ export interface StatsOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly quotas: Quotas
   readonly registry: Pick<Registry, 'all' | 'count'>
+  readonly names: { readonly forgotten: number }
   readonly sessions: {
     readonly count: number
     readonly admission: { readonly unauthenticated: number; readonly evicted: number; readonly refused: number }
@@ -121,8 +124,8 @@ const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
 
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
-  const { software, name, generation, clock, quotas, registry, sessions, hasher, host, storage, backups, faults } =
-    server
+  const { software, name, generation, clock, quotas, registry, names } = server
+  const { sessions, hasher, host, storage, backups, faults } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -131,7 +134,13 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   const ofAll = () => {
     const { unauthenticated, evicted, refused } = sessions.admission
     const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
-    return { connections: sessions.count, channels: registry.count, admission, backup: backups.progress ?? NO_BACKUP }
+    return {
+      connections: sessions.count,
+      channels: registry.count,
+      admission,
+      forgottenNames: names.forgotten,
+      backup: backups.progress ?? NO_BACKUP,
+    }
   }
   return ({ tenant, role }) => ({
     software,
@@ -159,7 +168,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
     show(identity) {
       const stat = stats(identity)
       const { software, name, generation, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
-      const { storage, faults, admission, backup } = stat
+      const { storage, faults, admission, forgottenNames, backup } = stat
       const count = (field: string, value: number): Field => ({
         name: field,
         type: UINT64,
@@ -186,6 +195,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
                 count('refused_connections', admission.refused),
                 count('refused_passwords', admission.refusedPasswords),
               ]),
+          ...(forgottenNames === undefined ? [] : [count('forgotten_names', forgottenNames)]),
           ...(backup === undefined
             ? []
             : [count('backup_copied_bytes', backup.copiedBytes), count('backup_total_bytes', backup.totalBytes)]),
