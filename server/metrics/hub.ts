@@ -30,6 +30,8 @@ const SWEEPS_PER_SEARCH = 10
 export interface HubBinding {
   /** Settled when everything is subscribed that was there when it was made; undefined if it was so at once. */
   readonly matched: Promise<void> | undefined
+  /** Has its polled metrics not read, or read again from now on. What is pushed goes on. */
+  pause(isPaused: boolean): Steps<void>
   end(): void
 }
 
@@ -112,7 +114,7 @@ export class Hub {
         }
         yield
       }
-      if (sensor.polled === true) yield* this.#fencedPolled(sensor, binding, time)
+      if (sensor.polled === true && !binding.isPaused) yield* this.#fencedPolled(sensor, binding, time)
     }
   }
 
@@ -163,10 +165,14 @@ export class Hub {
     count.needsRoom(times * Math.max(1, matches))
   }
 
-  /** Sends every value that an instance selects to a sink from now on; polled metrics are measured at once. */
-  bind(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint = unkept): HubBinding {
+  /**
+   * Sends every value that an instance selects to a sink from now on; polled metrics are measured at once, unless the binding
+   * begins paused.
+   */
+  bind(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint = unkept, isPaused = false): HubBinding {
     const count = this.#quotaOf(instance.owner.tenant)
     const binding = new BoundInstance(instance, sink, resumePoint, ++this.#lastNumber, count)
+    binding.isPaused = isPaused
     this.#bound.add(binding)
     const bindings = this.#byInstance.get(instance)
     if (bindings === undefined) this.#byInstance.set(instance, new Set([binding]))
@@ -174,7 +180,11 @@ export class Hub {
     this.#index(binding)
     if (instance.selection.selectsParts) this.#withParts.add(binding)
     const matched = this.#work.run(instance.owner, this.#matchAll(binding))
-    return { matched: matched instanceof Promise ? matched : undefined, end: () => this.#unbind(binding) }
+    return {
+      matched: matched instanceof Promise ? matched : undefined,
+      pause: (paused) => binding.pause(paused),
+      end: () => this.#unbind(binding),
+    }
   }
 
   #index(binding: BoundInstance): void {
@@ -247,7 +257,8 @@ export class Hub {
       if (ending.has(key) || !this.#enter(binding)) continue
       const framePrefix = instance.framePrefix(target.labels, target.open)
       const listener = this.#listener(target.sensor, framePrefix, sink)
-      const end = this.#poller.poll(target, selection.identity, selection.intervalMs, listener)
+      const { identity, intervalMs } = selection
+      const end = binding.poll(() => this.#poller.poll(target, identity, intervalMs, listener))
       ending.set(key, { framePrefix, end })
       yield
     }
@@ -323,7 +334,9 @@ export class Hub {
 
   #searchParts(): void {
     for (const binding of this.#withParts) {
-      if (!binding.isSearching) void this.#work.run(binding.instance.owner, this.#search(binding))
+      // What has gone while it was paused gets its VOID afterwards.
+      if (binding.isSearching || binding.isPaused) continue
+      void this.#work.run(binding.instance.owner, this.#search(binding))
     }
   }
 

@@ -170,6 +170,8 @@ export type Sensor = PolledSensor | ListeningSensor | EventSensor
  */
 export interface Sink {
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
+  /** Called when a polled metric is not read for it, because the binding pauses. */
+  paused?(): void
 }
 
 /** A subscription to a series: the prefix of its frames, and the sink that takes them. */

@@ -13,7 +13,7 @@ import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
 import { NumbersTable } from './numbers.ts'
 
 export const DATABASE_FILE = 'cinnabar.db'
-const LOCK_FILE = 'lock.db'
+export const LOCK_FILE = 'lock.db'
 /** The time that a server being killed may take to exit. */
 const LOCK_WAIT_MS = 500
 /** The time that another reader of the database may delay a transaction before it is retried. */

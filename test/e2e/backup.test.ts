@@ -1,7 +1,7 @@
 /** `cinnabar backup` of a server that is busy, then kill -9 and `cinnabar restore`: as an operator does it. */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { args, command } from '../support/bytes.ts'
@@ -47,6 +47,12 @@ it('gives back what was there, says so to its consumers, and keeps what it repla
   expect(cinnabar('backup', copy)).toEqual({ code: 0, notes: `${copy} is complete\n` })
   expect(statSync(copy).mode & 0o777).toBe(0o600)
   expect(readdirSync(join(server.directory, 'data', 'backups'))).toEqual([])
+  // As a backup leaves it that could not be moved.
+  const backups = join(server.directory, 'data', 'backups')
+  writeFileSync(join(backups, 'left.db'), 'x')
+  const second = cinnabar('backup', join(server.directory, 'second.db'))
+  expect([second.code, second.notes]).toEqual([0, expect.stringContaining(`${backups} has another file`)])
+  expect(readdirSync(backups)).toEqual(['left.db'])
   const again = cinnabar('backup', copy)
   expect([again.code, again.notes]).toEqual([2, expect.stringContaining('exists already')])
   expect(cinnabar('restore', copy)).toMatchObject({

@@ -1,4 +1,4 @@
-/** Section 9.9: `producer.recent`. */
+/** Section 9.10: `producer.recent`. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { done } from '../../support/administration.ts'

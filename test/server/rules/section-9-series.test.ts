@@ -1,4 +1,4 @@
-/** Section 9.10: `producer.series`. */
+/** Section 9.11: `producer.series`. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { done } from '../../support/administration.ts'

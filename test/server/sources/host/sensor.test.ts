@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { finish } from '../../../../server/core/fair-work.ts'
 import { HostReader } from '../../../../server/sources/host/reader.ts'
 import { HostSensor } from '../../../../server/sources/host/sensor.ts'
 import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
@@ -86,6 +87,24 @@ describe('a pattern over parts of the host', () => {
     for (let second = 0; second < 10; second++) metrics.hub.sweep()
     binding.end()
     expect(taken()).toEqual([])
+  })
+
+  it('sends nothing of what comes and goes while a binding pauses, and all of it afterwards', () => {
+    const { metrics, host, sink, taken } = monitored(DEVICES + eth(1))
+    const list = [text('interface', 'eth*'), uint('interval_ms', 3_600_000)]
+    const binding = metrics.hub.bind(metrics.instance('host.net.received_bytes', list), sink)
+    finish(binding.pause(true))
+    expect(taken()).toEqual(['eth1 1'])
+    host.files.set('/proc/net/dev', DEVICES + eth(2))
+    metrics.clock.advance(1000)
+    for (let second = 0; second < 20; second++) metrics.hub.sweep()
+    expect(taken()).toEqual([])
+    finish(binding.pause(false))
+    for (let second = 0; second < 10; second++) metrics.hub.sweep()
+    const came = taken()
+    expect(new Set(came)).toEqual(new Set(['eth1 VOID', 'eth2 2']))
+    expect(came.at(-1)).toBe('eth2 2')
+    binding.end()
   })
 
   it('takes the number of a CPU as an integer too', () => {
