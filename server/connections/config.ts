@@ -12,6 +12,7 @@ import {
   origins,
   pathOrOff,
   plainText,
+  toggle,
 } from '../config/value-types.ts'
 
 export const listenSection = section(
@@ -105,6 +106,11 @@ export const httpSection = section(
         pathOrOff(),
         '',
         'A directory whose files are served at `/`, as pages of your own; `/client.js` is there.',
+      ),
+      console: key(
+        toggle(),
+        true,
+        'Whether the console is served at `/`, or at `/console/` if `pages` has an `index.html`.',
       ),
       requests_per_minute: key(
         integer(1, 1_000_000),

@@ -67,6 +67,7 @@ function openHttp(
     admission: sessions.admission,
     requestsPerMinute: http().requestsPerMinute,
     pages: { directory: http().pages, dataDir: producer.dataDir },
+    console: http().console,
     clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => log.error({ err: error }, 'a WebSocket connection failed'),

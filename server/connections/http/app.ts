@@ -15,7 +15,7 @@ import type { TlsFiles } from '../tls/files.ts'
 import { forgetVerification, peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
 import { hardenHttp, originProblem } from './hardening.ts'
-import { type PagesOptions, servePages } from './pages.ts'
+import { type PagesOptions, serveConsole, servePages } from './pages.ts'
 
 /** Time from connecting to the end of a request, as from connecting to AUTH [MON 11]; checked at this interval. */
 const REQUEST_MS = 10_000
@@ -57,6 +57,8 @@ export interface HttpOptions extends WebSocketOptions {
   readonly hosts: readonly string[]
   readonly admission: Admission
   readonly pages: PagesOptions
+  /** Whether the console is served. */
+  readonly console: boolean
   readonly health: Health
   /** Called when the server itself failed to accept a WebSocket. */
   readonly failed: (error: Error) => void
@@ -83,6 +85,7 @@ export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
   // Before the WebSocket plugin, which takes the upgrade of every route that is registered after it.
   serveHealth(app, options.health)
   await servePages(app, pages)
+  if (options.console) await serveConsole(app, pages.directory)
   await app.register(websocket, {
     options: {
       ...MESSAGE_LIMITS,

@@ -2,7 +2,7 @@
  * Static files: `/client.js`, the consumer library as one module for browsers, and the operator's own pages. These pages may
  * open the WebSocket without further permission, because they come from the same host [MON 13].
  */
-import { realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
@@ -17,6 +17,40 @@ export interface PagesOptions {
   readonly directory: string | undefined
   /** The data directory, which must never be served. */
   readonly dataDir: string
+}
+
+/** The console, and where the build writes it. */
+const CONSOLE = import.meta.url.endsWith('.ts') ? '../../../dist/console' : '../../../console'
+const CONSOLE_PATH = '/console/'
+/** Nothing of the console is inline, and nothing comes from elsewhere; "self" includes the WebSocket of the same host. */
+const CONSOLE_POLICY =
+  "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/**
+ * Serves the console at /console/, and at / unless the operator's pages have an index.html. Its files have their hashes in their
+ * names, so a browser asks for each of them once.
+ */
+export async function serveConsole(app: FastifyInstance, pages: string | undefined): Promise<void> {
+  const root = fileURLToPath(new URL(CONSOLE, import.meta.url))
+  await app.register(fastifyStatic, {
+    root,
+    prefix: CONSOLE_PATH,
+    decorateReply: false,
+    preCompressed: true,
+    cacheControl: false,
+    setHeaders: (reply, path) => {
+      reply.header('content-security-policy', CONSOLE_POLICY)
+      const isHashed = path.includes(`${sep}assets${sep}`)
+      reply.header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+    },
+  })
+  app.get('/', (_request, reply) => {
+    const isTheirs = pages !== undefined && existsSync(join(pages, 'index.html'))
+    if (isTheirs) return reply.sendFile('index.html', pages)
+    return reply
+      .headers({ 'content-security-policy': CONSOLE_POLICY, 'cache-control': 'no-cache' })
+      .sendFile('index.html', root, { cacheControl: false })
+  })
 }
 
 /** Throws ListenError if `directory` does not exist, or shares files with the data directory. */

@@ -1,0 +1,57 @@
+/** Channels with their ledgers, and why values wait. */
+import { type ChannelState, droppedOf, lagOf, whyWaiting } from '../fleet.ts'
+import { linkTo } from '../route.ts'
+import { formatCount, formatDuration } from '../units.ts'
+import { LedgerBar } from './ledger-bar.tsx'
+import { State } from './state.tsx'
+
+const MAX_NAMES = 3
+
+export function ChannelTable({ channels, nowMs }: { readonly channels: readonly ChannelState[]; readonly nowMs: number }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th>Name</th>
+          <th class="wide">Identity</th>
+          <th class="wide">Bindings</th>
+          <th>State</th>
+          <th class="wide">Ledger</th>
+          <th class="number wide">Committed</th>
+          <th class="number wide">In flight</th>
+          <th class="number">Waiting</th>
+          <th class="number wide">Dropped</th>
+          <th class="number">Lag</th>
+        </tr>
+      </thead>
+      <tbody>
+        {channels.map((channel) => (
+          <tr key={channel.id}>
+            <td class="code">
+              <a href={linkTo('channels', String(channel.id))}>{channel.name === '' ? channel.id : channel.name}</a>
+            </td>
+            <td class="wide">{channel.identity}</td>
+            <td class="wide code">{namesOf(channel)}</td>
+            <td>
+              <State look={channel.state === 'connected' ? 'good' : 'attention'} text={channel.state} detail={whyWaiting(channel)} />
+            </td>
+            <td class="wide">
+              <LedgerBar channel={channel} />
+            </td>
+            <td class="number wide">{formatCount(channel.committed)}</td>
+            <td class="number wide">{formatCount(channel.inFlight)}</td>
+            <td class="number">{formatCount(channel.queued)}</td>
+            <td class="number wide">{formatCount(droppedOf(channel))}</td>
+            <td class="number">{channel.oldest === 0 ? '–' : formatDuration(lagOf(channel, nowMs))}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function namesOf({ bindings, bound }: ChannelState): string {
+  const names = [...new Set(bindings)]
+  const more = bound - Math.min(names.length, MAX_NAMES)
+  return `${names.slice(0, MAX_NAMES).join(', ')}${more > 0 && names.length > MAX_NAMES ? ` and ${more} more` : ''}`
+}

@@ -1,0 +1,23 @@
+/** States differ by shape as well as by colour: a dot is good, a diamond wants to be looked at, a ring is gone or unused. */
+export type Look = 'good' | 'attention' | 'gone'
+
+const shapes: Readonly<Record<Look, string>> = { good: '●', attention: '◆', gone: '○' }
+
+interface StateProps {
+  readonly look: Look
+  readonly text: string
+  /** Why it is so, below it. */
+  readonly detail?: string
+}
+
+export function State({ look, text, detail = '' }: StateProps) {
+  return (
+    <span class="state">
+      <span class={`shape ${look}`} aria-hidden="true">
+        {shapes[look]}
+      </span>{' '}
+      {text}
+      {detail === '' ? null : <small>{detail}</small>}
+    </span>
+  )
+}

@@ -1,0 +1,51 @@
+/** The view that is shown, and its arguments, as the fragment of the URL has them: `#/metrics/gmetric.load_one?host=web1`. */
+import { type ReadonlySignal, signal } from '@preact/signals'
+
+export interface Route {
+  readonly view: string
+  /** The object that the view shows; empty if it shows a list. */
+  readonly object: string
+  readonly args: URLSearchParams
+}
+
+export class Router {
+  readonly #window: Window
+  readonly #route = signal<Route>(parseRoute(''))
+
+  constructor(window: Window) {
+    this.#window = window
+    const follow = (): void => {
+      this.#route.value = parseRoute(window.location.hash)
+    }
+    window.addEventListener('hashchange', follow)
+    follow()
+  }
+
+  get route(): ReadonlySignal<Route> {
+    return this.#route
+  }
+
+  go(to: string): void {
+    this.#window.location.hash = to
+  }
+}
+
+export function parseRoute(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
+  const [view = '', ...rest] = path.split('/').map(decoded)
+  return { view: view === '' ? 'overview' : view, object: rest.join('/'), args: new URLSearchParams(query) }
+}
+
+export function linkTo(view: string, object = '', args: Readonly<Record<string, string>> = {}): string {
+  const query = new URLSearchParams(args).toString()
+  const path = object === '' ? view : `${view}/${encodeURIComponent(object)}`
+  return `#/${path}${query === '' ? '' : `?${query}`}`
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}

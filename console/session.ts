@@ -1,0 +1,86 @@
+/**
+ * Who is signed in. The secret and the connection live in the memory of the tab only. What ends the session brings back the
+ * sign-in, with the reason; a lost connection does not end it, the client library connects again.
+ */
+import { type ReadonlySignal, signal } from '@preact/signals'
+import { type Consumer, ConnectionError, connect, StatusError } from '../client/browser.ts'
+
+export type Secret = { readonly password: string } | { readonly token: string }
+
+export type SessionState =
+  | { readonly kind: 'out'; readonly reason: string }
+  | { readonly kind: 'connecting' }
+  | { readonly kind: 'in'; readonly consumer: Consumer; readonly identity: string }
+
+export interface Link {
+  readonly isUp: boolean
+  /** When it was lost, milliseconds since 1970, and when the next attempt is made. */
+  readonly lostAt?: number
+  readonly nextAt?: number
+}
+
+export class Session {
+  readonly #state = signal<SessionState>({ kind: 'out', reason: '' })
+  readonly #link = signal<Link>({ isUp: true })
+
+  get state(): ReadonlySignal<SessionState> {
+    return this.#state
+  }
+
+  get link(): ReadonlySignal<Link> {
+    return this.#link
+  }
+
+  /** Never rejects: what fails is the reason that the sign-in shows. */
+  async signIn(identity: string, secret: Secret): Promise<void> {
+    this.#state.value = { kind: 'connecting' }
+    try {
+      const credentials = 'token' in secret ? secret : { identity, password: secret.password }
+      const consumer = await connect(monitorUrl(location), credentials, { durable: false })
+      this.#watch(consumer)
+      this.#state.value = { kind: 'in', consumer, identity: 'token' in secret ? 'token' : identity }
+    } catch (error) {
+      this.#state.value = { kind: 'out', reason: reasonOf(error) }
+    }
+  }
+
+  async signOut(): Promise<void> {
+    const { value } = this.#state
+    this.#state.value = { kind: 'out', reason: '' }
+    if (value.kind === 'in') await value.consumer.close()
+  }
+
+  #watch(consumer: Consumer): void {
+    this.#link.value = { isUp: true }
+    consumer.on('connected', () => {
+      this.#link.value = { isUp: true }
+    })
+    consumer.on('disconnected', () => {
+      this.#link.value = { isUp: false, lostAt: Date.now() }
+    })
+    consumer.on('retrying', ({ delayMs }) => {
+      this.#link.value = { ...this.#link.value, isUp: false, nextAt: Date.now() + delayMs }
+    })
+    consumer.on('closed', (error) => {
+      const { value } = this.#state
+      if (value.kind !== 'in' || value.consumer !== consumer) return
+      this.#state.value = { kind: 'out', reason: error === undefined ? '' : reasonOf(error) }
+    })
+  }
+}
+
+function monitorUrl({ protocol, host }: Location): string {
+  return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/monitor`
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof ConnectionError && error.cause instanceof StatusError) {
+    const { status, detail } = error.cause
+    if (status === 'AUTH_FAILED') return detail === 'not admitted' ? 'The user or the secret is wrong.' : sentence(detail)
+  }
+  return sentence(error instanceof Error ? error.message : String(error))
+}
+
+function sentence(text: string): string {
+  return text === '' ? '' : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+}

@@ -1,0 +1,67 @@
+/** Numbers, sizes and times as people write them. */
+
+const LARGE = ['', 'k', 'M', 'G', 'T', 'P'] as const
+const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
+/** What stands for a value that is not known. */
+export const UNKNOWN = '–'
+
+/** `48.2 k`, `214`, `0.03`. */
+export function formatNumber(value: number | undefined): string {
+  if (value === undefined || !Number.isFinite(value)) return UNKNOWN
+  const size = Math.abs(value)
+  if (size < 10_000) return Number.isInteger(value) ? String(value) : digits(value)
+  return scaled(value, 1000, LARGE)
+}
+
+/** `9.1 MiB`. */
+export function formatBytes(value: number | undefined): string {
+  return value === undefined || !Number.isFinite(value) ? UNKNOWN : scaled(value, 1024, BINARY)
+}
+
+/** `0.2 s`, `14 s`, `6 min`, `3 h`, `12 d`. */
+export function formatDuration(seconds: number | undefined): string {
+  if (seconds === undefined || !Number.isFinite(seconds)) return UNKNOWN
+  if (seconds < 10) return `${digits(seconds)} s`
+  if (seconds < 100) return `${Math.round(seconds)} s`
+  if (seconds < 5_400) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`
+}
+
+/** With thousands apart, for tables in which the last digit matters: `1,284,402`. */
+export function formatCount(value: number): string {
+  return Math.round(value).toLocaleString('en')
+}
+
+/** A value of a metric with its unit. */
+export function formatMeasured(value: number | undefined, unit: string): string {
+  if (unit === 'B') return formatBytes(value)
+  if (unit === 's') return formatDuration(value)
+  if (unit === 'percent' || unit === '%') return value === undefined ? UNKNOWN : `${digits(value)} %`
+  const shown = formatNumber(value)
+  return unit === '' || unit === '1' || value === undefined ? shown : `${shown} ${unit}`
+}
+
+/** The local time of day; the title of an element has the rest. */
+export function formatTime(microseconds: number): string {
+  return new Date(microseconds / 1000).toLocaleTimeString([], { hour12: false })
+}
+
+export function formatUtc(microseconds: number): string {
+  return new Date(microseconds / 1000).toISOString().replace('T', ' ').replace('Z', ' UTC')
+}
+
+function scaled(value: number, base: number, units: readonly string[]): string {
+  let [left, at] = [value, 0]
+  while (Math.abs(left) >= (at === 0 ? base : base * 0.9995) && at < units.length - 1) {
+    left /= base
+    at++
+  }
+  return `${at === 0 ? Math.round(left) : digits(left)} ${units[at]}`.trimEnd()
+}
+
+/** Three digits: `0.03`, `4.82`, `61.4`, `214`. */
+function digits(value: number): string {
+  const size = Math.abs(value)
+  if (size >= 100 || value === 0) return String(Math.round(value))
+  return value.toFixed(size >= 10 ? 1 : 2)
+}

@@ -1,0 +1,197 @@
+/** The state of the server at one glance. Every figure leads to where it comes from. */
+import type { Fleet, Points, Stats } from '../fleet.ts'
+import { type ChannelState, droppedOf, lagOf, waitingOf } from '../fleet.ts'
+import { ChannelTable } from '../parts/channel-table.tsx'
+import { Curve } from '../parts/curve.tsx'
+import { State } from '../parts/state.tsx'
+import { linkTo } from '../route.ts'
+import { formatBytes, formatCount, formatDuration, formatNumber, formatTime, formatUtc, UNKNOWN } from '../units.ts'
+
+const MAX_CHANNELS = 8
+
+export function Overview({ fleet }: { readonly fleet: Fleet }) {
+  const stats = fleet.stats.value
+  const channels = fleet.channels.value ?? []
+  const nowMs = Date.now()
+  return (
+    <>
+      <header>
+        <h1>Overview</h1>
+        {stats === undefined ? null : <Health stats={stats} />}
+      </header>
+      <div class="tiles">
+        <Rate title="Values in" points={fleet.curve('accepted').value} to={linkTo('overview')} note={`${fleet.sensors.value?.length ?? 0} sources`} />
+        <Rate title="Committed" points={fleet.curve('committed').value} to={linkTo('channels')} note={`${channels.length} channels`} />
+        <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
+        <Lost channels={channels} points={fleet.curve('lost').value} />
+        <Disk stats={stats} points={fleet.curve('disk').value} />
+      </div>
+      <ChannelsToLookAt channels={channels} nowMs={nowMs} />
+      <div class="columns">
+        <Sensors fleet={fleet} />
+        <Notices fleet={fleet} />
+      </div>
+    </>
+  )
+}
+
+function Health({ stats: { storage, uptime, software, faults } }: { readonly stats: Stats }) {
+  const isGood = storage === 'ok' && faults === 0
+  const text = storage === 'ok' ? 'ready' : storage === 'full' ? 'the disk is full' : `storage: ${storage}`
+  return (
+    <p class="pills">
+      <span class="pill">
+        <State look={isGood ? 'good' : 'attention'} text={faults === 0 ? text : `${text} · ${faults} faults`} />
+      </span>
+      <span class="pill">
+        {software} · up {formatDuration(uptime)}
+      </span>
+    </p>
+  )
+}
+
+interface TileProps {
+  readonly title: string
+  readonly figure: string
+  readonly note: string
+  readonly points: Points
+  readonly kind: string
+  readonly to: string
+}
+
+function Tile({ title, figure, note, points, kind, to }: TileProps) {
+  return (
+    <a class="card tile" href={to}>
+      <span class="title">{title}</span>
+      <strong>{figure}</strong>
+      <span class="note">{note}</span>
+      <Curve points={points} kind={kind} />
+    </a>
+  )
+}
+
+function Rate({ title, points, note, to }: Pick<TileProps, 'title' | 'points' | 'note' | 'to'>) {
+  const last = points.at(-1)
+  const figure = last === undefined ? UNKNOWN : `${formatNumber(last)}/s`
+  return <Tile title={title} figure={figure} note={note} points={points} kind={title === 'Committed' ? 'out' : 'in'} to={to} />
+}
+
+interface OfChannels {
+  readonly channels: readonly ChannelState[]
+  readonly points: Points
+}
+
+function Waiting({ channels, points, nowMs }: OfChannels & { readonly nowMs: number }) {
+  const bytes = channels.reduce((sum, { queuedBytes }) => sum + queuedBytes, 0)
+  const lag = Math.max(0, ...channels.map((channel) => lagOf(channel, nowMs) ?? 0))
+  const waiting = channels.reduce((sum, channel) => sum + waitingOf(channel), 0)
+  const note = waiting === 0 ? 'nothing waits' : `${formatBytes(bytes)} · oldest ${formatDuration(lag)}`
+  return <Tile title="Waiting" figure={formatNumber(waiting)} note={note} points={points} kind="waiting" to={linkTo('channels', '', { show: 'slow' })} />
+}
+
+function Lost({ channels, points }: OfChannels) {
+  const causes = new Map<string, number>()
+  for (const { dropped } of channels) {
+    for (const [cause, count] of Object.entries(dropped)) if (count > 0) causes.set(cause, (causes.get(cause) ?? 0) + count)
+  }
+  const lost = channels.reduce((sum, channel) => sum + droppedOf(channel), 0)
+  const note = lost === 0 ? 'nothing was lost' : [...causes].map(([cause, count]) => `${cause} ${formatNumber(count)}`).join(' · ')
+  return <Tile title="Lost" figure={formatNumber(lost)} note={note} points={points} kind="lost" to={linkTo('channels', '', { show: 'dropped' })} />
+}
+
+function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly points: Points }) {
+  const { diskSizeBytes: size, diskFreeBytes: free } = stats ?? {}
+  const isKnown = size !== undefined && free !== undefined && size > 0
+  const figure = isKnown ? `${Math.round((1 - free / size) * 100)} %` : UNKNOWN
+  const note = isKnown ? `${formatBytes(free)} free` : 'only an admin may see it'
+  return <Tile title="Disk" figure={figure} note={note} points={points} kind="disk" to={linkTo('overview')} />
+}
+
+function ChannelsToLookAt({ channels, nowMs }: { readonly channels: readonly ChannelState[]; readonly nowMs: number }) {
+  const rank = (channel: ChannelState): number => (lagOf(channel, nowMs) ?? 0) + (droppedOf(channel) > 0 ? 1 : 0)
+  const shown = channels.toSorted((a, b) => rank(b) - rank(a)).slice(0, MAX_CHANNELS)
+  return (
+    <section class="card" aria-label="Channels">
+      <div class="head">
+        <h2>Channels</h2>
+        <p class="note">
+          {shown.length} of {channels.length}: those that wait longest first
+        </p>
+        <p class="choices">
+          <a href={linkTo('channels')}>all</a>
+        </p>
+      </div>
+      {channels.length === 0 ? (
+        <p class="empty">
+          No channels yet. A consumer makes one with <code>connect()</code>.
+        </p>
+      ) : (
+        <ChannelTable channels={shown} nowMs={nowMs} />
+      )}
+    </section>
+  )
+}
+
+function Sensors({ fleet }: { readonly fleet: Fleet }) {
+  return (
+    <section class="card" aria-label="Sources">
+      <div class="head">
+        <h2>Sources</h2>
+      </div>
+      <table>
+        <thead>
+          <tr>
+            <th>Source</th>
+            <th>State</th>
+            <th class="number">Values/s</th>
+            <th class="number">Refused</th>
+          </tr>
+        </thead>
+        <tbody>
+          {(fleet.sensors.value ?? []).map(({ name, state, detail, counters }) => {
+            const refused = ['invalid', 'refusedSource', 'metricsFull', 'overQuota', 'kernelDrops', 'failures']
+              .map((counter) => counters[counter] ?? 0)
+              .reduce((sum, count) => sum + count, 0)
+            const look = state === 'listening' || state === 'measuring' ? 'good' : state === 'off' ? 'gone' : 'attention'
+            return (
+              <tr key={name}>
+                <td class="code">{name}</td>
+                <td>
+                  <State look={look} text={state} detail={look === 'good' ? '' : detail} />
+                </td>
+                <td class="number">{formatNumber(fleet.curve(`sensor ${name}`).value.at(-1))}</td>
+                <td class="number">{formatCount(refused)}</td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+function Notices({ fleet }: { readonly fleet: Fleet }) {
+  const notices = fleet.notices.value
+  return (
+    <section class="card" aria-label="Notices">
+      <div class="head">
+        <h2>Notices</h2>
+      </div>
+      {notices.length === 0 ? <p class="empty">Nothing has happened since this page was opened.</p> : null}
+      <table>
+        <tbody>
+          {notices.map(({ time, severity, subject, detail }) => (
+            <tr key={`${time} ${detail}`}>
+              <td class="code">
+                <time title={formatUtc(time)}>{formatTime(time)}</time>
+              </td>
+              <td>
+                <State look={severity === 'info' ? 'good' : 'attention'} text={`${subject}: ${detail}`} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
