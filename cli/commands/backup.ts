@@ -13,13 +13,13 @@ import {
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Consumer } from '../../client/index.ts'
+import { BasicType, type Consumer } from '../../client/index.ts'
 import { readConfiguration } from '../configuration.ts'
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatValue } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { fieldNumber, toRecords } from '../records.ts'
+import { fieldNumber } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -67,9 +67,8 @@ async function makeCopy(consumer: Consumer, terminal: Terminal): Promise<string>
 async function showProgress(consumer: Consumer, terminal: Terminal): Promise<void> {
   if (!terminal.isWatched) return
   const { value } = await consumer.query('producer.stats')
-  const [record] = toRecords(value)?.records ?? []
   const [copied, total] = ['backup_copied_bytes', 'backup_total_bytes'].map((field) =>
-    fieldNumber(record ?? [], field),
+    fieldNumber(value.type === BasicType.REC ? value.value : [], field),
   ) as [number, number]
   if (total > 0) terminal.note(`${Math.floor((copied / total) * 100)} % of ${Math.ceil(total / 2 ** 20)} MiB copied`)
 }

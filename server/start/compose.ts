@@ -81,6 +81,8 @@ export interface ComposeOptions {
   readonly resolve?: Resolver | undefined
   /** The space on the file system with the data directory. */
   readonly diskSpace: () => FileSystemSpace
+  /** The URLs of everything that listens by now. */
+  readonly listeners: () => readonly string[]
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -108,7 +110,8 @@ export interface ServerParts {
 
 /** Opens the store and joins the parts. Rejects with StorageError. */
 export async function composeServer(options: ComposeOptions): Promise<ServerParts> {
-  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, onFailed } = options
+  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, listeners, onFailed } =
+    options
   // Where a live key is used, it is read from the configuration in force.
   const inForce = (): Config => reloadable?.config ?? config
   const { name, dataDir } = config.producer
@@ -201,6 +204,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     age,
     stamp: turn.once(age),
     unstored: 0,
+    accepted: 0,
+    sent: 0,
     get refusing() {
       return storage.refusing(this.unstored + journal.unstored)
     },
@@ -332,6 +337,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
         storage,
         backups,
         faults,
+        audit,
+        listeners,
+        diskSpace,
       }),
       channels: () => registry.all(),
       channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),

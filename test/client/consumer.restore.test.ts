@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Sample } from '../../client/index.ts'
 import { connecting, FakeProducer, following, loggedIn, Setting, settle } from './fake-producer.ts'
 import { bindingsAnswer, gap, noBindingsAnswer, outcome, response, value, values } from './wire.ts'
 
@@ -245,8 +246,7 @@ describe('after a lost connection', () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     const handled: string[] = []
-    const handler = ({ name, metric, transaction }: { name: string; metric: number; transaction: number }) =>
-      handled.push(`${name} ${metric} ${transaction}`)
+    const handler = ({ name, id, transaction }: Sample) => handled.push(`${name} ${id} ${transaction}`)
     await following(setting, 'a', 7, handler)
     const b = await following(setting, 'b', 8, handler)
     void consumer.run()
@@ -375,7 +375,7 @@ describe('a channel that keeps nothing', () => {
     await producer.grant(CONFIGURE(9), 5, outcome(5, 0, 'ok'))
     const consumer = await opening
     const handled: string[] = []
-    await following({ producer, consumer }, 'a', 7, ({ metric, plain }) => handled.push(`${metric}: ${plain}`))
+    await following({ producer, consumer }, 'a', 7, ({ id, plain }) => handled.push(`${id}: ${plain}`))
     const result = consumer.execute('x').catch((error: unknown) => error)
     await producer.grant('EXECUTE x', 6)
     producer.say(value(7, 0, 1), value(7, 0, 2))

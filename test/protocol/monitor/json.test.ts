@@ -252,7 +252,7 @@ describe('messages', () => {
       },
     ],
     [
-      '{"type":"notice","code":1,"channel":9,"detail":"window full"}',
+      '{"type":"notice","code":"WINDOW_FULL","channel":9,"detail":"window full"}',
       { kind: 'notice', code: 1, channel: 9, detail: 'window full' },
     ],
   ]
