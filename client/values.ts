@@ -154,7 +154,8 @@ function labelledOf(value: Value): Labelled | undefined {
   const time = last?.name === 'time' && last.type === BasicType.UINT64 ? Number(last.value) : undefined
   const labels = time === undefined ? before : before.slice(0, -1)
   const areTexts = labels.length > 0 && labels.every(({ type }) => type === BasicType.STRING)
-  return areTexts ? { labels, time, measured } : undefined
+  // The result of a control is like it: {string outcome, detail; any value} [MON 10].
+  return areTexts && labels[0]?.name !== 'outcome' ? { labels, time, measured } : undefined
 }
 
 /** Undefined if the value is not a list of records. */

@@ -114,6 +114,7 @@ describe('a configuration', () => {
       log: { level: 'info' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 
@@ -335,6 +336,7 @@ describe('a configuration', () => {
       log: { level: 'debug' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 
