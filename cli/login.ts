@@ -53,20 +53,35 @@ const MAX_SECRET_LINE = 65_536
 const STDIN = '-'
 const READABLE_BY_ALL = 0o004
 
+/** Adds the options that say which server is asked, and as whom. */
 export function withLoginOptions(command: Command): Command {
-  return withTransportOptions(
-    command
-      .option('--url <url>', 'URL of the producer (CINNABAR_URL; default: the listening address in the configuration)')
-      .option('--user <name>', 'user or tenant/user (CINNABAR_USER; default: local)')
-      .option(
-        '--secret-file <file>',
-        "file whose first line is the password (CINNABAR_PASSWORD; default: the server's file for local)",
-      )
-      .option(
-        '--token-file <file>',
-        'file whose first line is a token, which also identifies the user (CINNABAR_TOKEN)',
-      ),
-  ).option('--config <file>', "the server's configuration (CINNABAR_CONFIG)")
+  for (const option of loginOptions()) command.addOption(option.helpGroup('Connection options:'))
+  return command
+}
+
+function loginOptions(): Option[] {
+  return [
+    new Option(
+      '--url <url>',
+      'URL of the server, or HOST:PORT (CINNABAR_URL; default: where the configuration listens)',
+    ),
+    new Option('--user <name>', 'user or tenant/user (CINNABAR_USER; default: local)'),
+    new Option(
+      '--secret-file <file>',
+      "file whose first line is the password (CINNABAR_PASSWORD; default: the server's file for local)",
+    ),
+    new Option(
+      '--token-file <file>',
+      'file whose first line is a token, which also identifies the user (CINNABAR_TOKEN)',
+    ),
+    new Option('--wrap <layers>', 'layers of the connection in this order, such as tls,deflate (CINNABAR_WRAP)')
+      .choices(LAYERS)
+      .argParser((text: string, before: readonly Layer[] = []) => [...before, ...layers(text)]),
+    new Option('--ca <file>', "authorities for the server's certificate (CINNABAR_CA; default: those of Node)"),
+    new Option('--cert <file>', 'certificate to log in with, including its chain (CINNABAR_CERT)'),
+    new Option('--key <file>', 'private key of the certificate (CINNABAR_KEY)'),
+    new Option('--config <file>', "the server's configuration (CINNABAR_CONFIG)"),
+  ]
 }
 
 /** Throws Failure. */
@@ -77,7 +92,8 @@ export async function resolveLogin(options: LoginOptions, terminal: Terminal): P
     read ??= readConfiguration(options.config, env)
     return read
   }
-  const url = named(options.url, '--url') ?? named(env['CINNABAR_URL'], 'CINNABAR_URL') ?? defaultUrl(await config())
+  const url =
+    givenUrl(options.url, '--url') ?? givenUrl(env['CINNABAR_URL'], 'CINNABAR_URL') ?? defaultUrl(await config())
   const transport = transportOptions(options, env)
   const proof = await proofOf(options, transport, { terminal, url: url.value, config })
   return {
@@ -108,6 +124,11 @@ interface LoginContext {
 
 function named(value: string | undefined, from: string): Named | undefined {
   return value ? { value, from } : undefined
+}
+
+/** HOST:PORT stands for tcp://HOST:PORT. */
+function givenUrl(value: string | undefined, from: string): Named | undefined {
+  return named(value && !value.includes('://') ? `tcp://${value}` : value, from)
 }
 
 /** A token or certificate identifies the user. If a user is given as well, a password is used instead. */
@@ -198,18 +219,6 @@ function localSecret({ producer }: Config): Named {
 
 async function promptedSecret(user: string, url: string, terminal: Terminal): Promise<Named> {
   return { value: await terminal.askSecret(`Password of ${user} at ${url}: `), from: 'the terminal' }
-}
-
-function withTransportOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option('--wrap <layers>', 'layers of the connection in this order, such as tls,deflate (CINNABAR_WRAP)')
-        .choices(LAYERS)
-        .argParser((text: string, before: readonly Layer[] = []) => [...before, ...layers(text)]),
-    )
-    .option('--ca <file>', "authorities for the server's certificate (CINNABAR_CA; default: those of Node)")
-    .option('--cert <file>', 'certificate to log in with, including its chain (CINNABAR_CERT)')
-    .option('--key <file>', 'private key of the certificate (CINNABAR_KEY)')
 }
 
 /** Options take precedence over the environment. */

@@ -336,8 +336,10 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     let missing: readonly FollowedMetric[] = []
     // Must run at once: values may follow directly after the response that made the channel current.
     const switchTo = (id: number, bound?: ReadonlyMap<number, BoundMetric>) => {
+      // Where the producer does not report what a channel binds: another one than before binds none of the ids that are known.
+      const known = bound ?? (id === this.#channel ? undefined : NOTHING_BOUND)
       this.#became(connection, id)
-      missing = this.#subscriptions.reconcile(bound)
+      missing = this.#subscriptions.reconcile(known)
     }
     const isOther = this.#options.sessions.hasSeveralAddresses && (await this.#isOtherGeneration(connection))
     const name = isOther ? undefined : this.#name

@@ -190,7 +190,7 @@ function utf8(text: string): Uint8Array {
 
 function loginError(error: unknown, peer: string): unknown {
   if (error instanceof StatusError) {
-    const why = error.status === 'AUTH_FAILED' ? 'the producer did not accept these credentials' : error.message
+    const why = error.status === 'AUTH_FAILED' ? `login refused: ${error.detail}` : error.message
     return new ConnectionError('LOGIN_FAILED', `${peer}: ${why}`, { cause: error })
   }
   if (error instanceof AuthError) {

@@ -44,6 +44,10 @@ export interface Place {
 /** The labels of a series. Sources may have others than those that are named here. */
 export interface SampleLabels {
   readonly host?: string
+  readonly cpu?: string
+  readonly mount?: string
+  readonly device?: string
+  readonly interface?: string
   readonly agent?: string
   readonly source?: string
   readonly index?: string

@@ -32,7 +32,16 @@ export const ALL_CHANNELS = 0xffffffff
 /** Metric, result and channel ids are 1..MAX_ID. */
 export const MAX_ID = 0x7fffffff
 
-export const GapReason = { overflow: 1, expired: 2, damaged: 3, purged: 4, restart: 5, full: 6, restored: 7 } as const
+export const GapReason = {
+  overflow: 1,
+  expired: 2,
+  damaged: 3,
+  purged: 4,
+  restart: 5,
+  full: 6,
+  restored: 7,
+  paused: 8,
+} as const
 export type GapReason = (typeof GapReason)[keyof typeof GapReason]
 export type GapReasonName = keyof typeof GapReason
 

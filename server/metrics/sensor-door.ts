@@ -244,6 +244,10 @@ export class SensorDoor implements SensorHub {
       },
       forget: (key) => this.#attempt(admitted, () => sensor.forget?.(key), undefined),
       labels: (metric) => this.#attempt(admitted, () => soundLabels(sensor.labels(metric)), { name: metric.name }),
+      ...(sensor.parts && {
+        parts: (metric, parameter) =>
+          this.#attempt(admitted, () => this.#bounded(sensor.parts!(metric, parameter)).map(soundText), []),
+      }),
     }
     return admitted
   }
@@ -315,4 +319,10 @@ function soundLabels(labels: Labels): Labels {
   const problem = labelsProblem(labels)
   if (problem !== undefined) throw new TypeError(problem)
   return labels
+}
+
+/** Throws TypeError. */
+function soundText(text: string): string {
+  soundLabels({ name: text })
+  return text
 }

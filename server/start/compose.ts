@@ -83,6 +83,8 @@ export interface ComposeOptions {
   readonly diskSpace: () => FileSystemSpace
   /** What runs the code of plug-ins; whoever sees uncaught exceptions has to know it. */
   readonly foreign?: ForeignCode | undefined
+  /** The URLs of everything that listens by now. */
+  readonly listeners: () => readonly string[]
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -110,7 +112,8 @@ export interface ServerParts {
 
 /** Opens the store and joins the parts. Rejects with StorageError. */
 export async function composeServer(options: ComposeOptions): Promise<ServerParts> {
-  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, onFailed } = options
+  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, listeners, onFailed } =
+    options
   // Where a live key is used, it is read from the configuration in force.
   const inForce = (): Config => reloadable?.config ?? config
   const { name, dataDir } = config.producer
@@ -203,6 +206,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     age,
     stamp: turn.once(age),
     unstored: 0,
+    accepted: 0,
+    sent: 0,
     get refusing() {
       return storage.refusing(this.unstored + journal.unstored)
     },
@@ -219,7 +224,11 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     ids,
     names,
     get defaults() {
-      return { durable: true, ...inForce().channels }
+      const { orphanAfterMs: _, ...settings } = inForce().channels
+      return { durable: true, ...settings }
+    },
+    get orphanAfterMs() {
+      return inForce().channels.orphanAfterMs
     },
     get maxPerIdentity() {
       return inForce().limits.channelsPerIdentity
@@ -325,12 +334,16 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
         clock,
         quotas,
         registry,
+        names,
         sessions,
         hasher,
         host,
         storage,
         backups,
         faults,
+        audit,
+        listeners,
+        diskSpace,
       }),
       channels: () => registry.all(),
       channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),

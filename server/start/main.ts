@@ -4,13 +4,12 @@ import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
-import { formatAddress } from '../core/address.ts'
 import { ForeignCode } from '../core/faults.ts'
 import { ListenError } from '../core/listen.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
 import { type Config, ConfigError, ReloadableConfig } from './config.ts'
-import { type RunningServer, startServer } from './server.ts'
+import { listenerUrls, type RunningServer, startServer } from './server.ts'
 
 /** Errors whose message says everything. */
 const EXPECTED = [AuthError, ConfigError, ListenError, StorageError, FileError] as const
@@ -94,7 +93,10 @@ class Terminals {
 /** A configuration that cannot be used, and a start that failed, are reported where they happen. */
 function unlessReported(error: unknown, log: Logger): void {
   if (EXPECTED.some((type) => error instanceof type)) return
-  log.error({ err: error }, 'reading the configuration again failed; what was in force stays in force')
+  log.error(
+    { err: error },
+    'reading the configuration again failed, and a part of it may be in force: restart the server when you can',
+  )
 }
 
 /** The descriptors that systemd hands over begin here (sd_listen_fds). */
@@ -170,20 +172,14 @@ function refused({ message }: ConfigError): number {
 }
 
 /** Five lines: where it listens, where the data is, the admin's password (once), commands to try. */
-function greeting({ tcp, tls, http, https, sources, newPassword }: RunningServer, config: Config): string {
-  const listens = [
-    tcp && `monitoring tcp://${formatAddress(tcp)}`,
-    tls && `tls://${formatAddress(tls)}`,
-    http && `ws://${formatAddress(http)}/monitor`,
-    https && `wss://${formatAddress(https)}/monitor`,
-    ...sources.map(({ use, transport, address }) => `${use} ${transport}://${formatAddress(address)}`),
-  ].filter(Boolean)
+function greeting(server: RunningServer, config: Config): string {
+  const { newPassword } = server
   const password =
     newPassword === undefined
       ? 'set before; `npx cinnabar user passwd admin` sets another'
       : `${newPassword}  (shown only now)`
   return [
-    `cinnabar listens: ${listens.join('  ')}`,
+    `cinnabar listens: ${listenerUrls(server, server.sources).join('  ')}`,
     `data lies in:     ${resolve(config.producer.dataDir)}`,
     `admin password:   ${password}`,
     'try:              npx cinnabar top',

@@ -11,6 +11,7 @@ import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
+import { formatAddress } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { type ForeignCode, guarded } from '../core/faults.ts'
 import { createLogger, type Logger } from '../core/log.ts'
@@ -128,6 +129,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
   const software = softwareVersion()
   const diskSpace = options.diskSpace ?? (() => fileSystemSpaceOf(dataDir))
+  let listening: readonly string[] = []
   const parts = await composeServer({
     config,
     reloadable: options.reloadable,
@@ -141,6 +143,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     resolve,
     diskSpace,
     foreign: options.foreign,
+    listeners: () => listening,
     onFailed,
   })
   const { producer, sessions, hub, dialler, storage, recovered, sources, reloader } = parts
@@ -175,6 +178,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     storage,
     opened,
   })
+  listening = listenerUrls(listeners, bound.addresses)
   dialler.start(ownPorts(listeners, bound.addresses), (connection) => sessions.accept(connection))
   opened(() => dialler.stop())
   const stop = async (): Promise<void> => {
@@ -197,6 +201,17 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     return store.close()
   }
   return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop, abort }
+}
+
+/** What the server listens on, as URLs; those of sources have their use before them. */
+export function listenerUrls({ tcp, tls, http, https }: Listeners, sources: readonly BoundAddress[]): string[] {
+  return [
+    tcp && `tcp://${formatAddress(tcp)}`,
+    tls && `tls://${formatAddress(tls)}`,
+    http && `ws://${formatAddress(http)}/monitor`,
+    https && `wss://${formatAddress(https)}/monitor`,
+    ...sources.map(({ use, transport, address }) => `${use} ${transport}://${formatAddress(address)}`),
+  ].filter((url) => url !== undefined)
 }
 
 /** The ports that the server itself listens on. */

@@ -55,6 +55,21 @@ describe('a consumer with a name', () => {
     expect([gaps, consumer.channel]).toEqual([[1], 13])
   })
 
+  test('binds everything anew on the successor if the producer does not report what that binds', async () => {
+    const { setting, producer, opening } = await connecting(named)
+    await producer.grant(define, 12)
+    await producer.takeUp(12, { 7: 'a' })
+    const consumer = await opening
+    await consumer.follow('a')
+    const second = await setting.reconnected(producer)
+    await second.grant(define, 13)
+    await second.refuse('QUERY producer.bindings channel=13', PERMISSION_DENIED)
+    await second.grant('SET_CHANNEL 13')
+    await second.grant('COLLECT a', 8)
+    await second.grant('SUBSCRIBE 8 on 0')
+    expect([await second.rest(), consumer.channel, consumer.nameOf(8)]).toEqual([[], 13, 'a'])
+  })
+
   test('lets `after` cover nothing on another channel than the one that it is about', async () => {
     const after = { generation: '', transaction: 5 }
     const { producer, opening } = await connecting({ ...named, channel: 12, after })

@@ -259,7 +259,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
       await boss.value()
     })
   const values = new Map<string, ValueMessage[]>()
-  for (const name of ['controls', 'channels', 'bindings', 'sensors', 'stats']) {
+  for (const name of ['controls', 'channels', 'bindings', 'connections', 'sensors', 'stats']) {
     values.set(`producer.${name}`, [await boss.query(`producer.${name}`)])
   }
   const one = args(['limit', type.uint32, u32(1)])

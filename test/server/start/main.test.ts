@@ -159,6 +159,14 @@ describe('exit code 2: the configuration is not right', () => {
     expect(ended.errors).toContain('CINNABAR_ADMIN_PASSWORD')
     expect(ended.errors).not.toContain('geheim')
   })
+
+  test('an admin password that is too short', async () => {
+    const ended = await serve(working(), { CINNABAR_ADMIN_PASSWORD: 'geheim' })
+    expect(ended.code).toBe(2)
+    expectSentence(ended)
+    expect(ended.errors).toContain('at least 8')
+    expect(ended.errors).not.toContain('geheim')
+  })
 })
 
 describe('a server that runs', () => {
