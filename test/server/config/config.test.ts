@@ -116,6 +116,7 @@ describe('a configuration', () => {
       log: { level: 'info' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 
@@ -343,6 +344,7 @@ describe('a configuration', () => {
       log: { level: 'debug' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 
