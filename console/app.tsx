@@ -6,6 +6,7 @@ import { type Router, linkTo } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatDuration } from './units.ts'
 import { ChannelsView } from './views/channels.tsx'
+import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
 import { SignIn } from './views/sign-in.tsx'
 
@@ -22,6 +23,7 @@ export function App({ session, router }: AppProps) {
 
 const views = [
   { view: 'overview', title: 'Overview' },
+  { view: 'metrics', title: 'Metrics' },
   { view: 'channels', title: 'Channels' },
 ] as const
 
@@ -55,7 +57,9 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
       </nav>
       <main>
         <LostConnection link={session.link.value} />
-        {shown.view === 'channels' ? <ChannelsView fleet={fleet} args={args} /> : <Overview fleet={fleet} />}
+        {shown.view === 'overview' ? <Overview fleet={fleet} /> : null}
+        {shown.view === 'metrics' ? <MetricsView consumer={consumer} router={router} /> : null}
+        {shown.view === 'channels' ? <ChannelsView fleet={fleet} args={args} /> : null}
       </main>
     </div>
   )

@@ -25,8 +25,10 @@ export class Router {
     return this.#route
   }
 
-  go(to: string): void {
-    this.#window.location.hash = to
+  /** Changes the URL without a new entry in the history, as while somebody types. */
+  replace(to: string): void {
+    this.#window.history.replaceState(null, '', to)
+    this.#route.value = parseRoute(to)
   }
 }
 
