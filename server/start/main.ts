@@ -9,6 +9,7 @@ import { ListenError } from '../core/listen.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
 import { type Config, ConfigError, ReloadableConfig } from './config.ts'
+import { warnOfOtherData } from './first-run.ts'
 import { type RunningServer, startServer } from './server.ts'
 
 /** Errors whose message says everything. */
@@ -18,6 +19,10 @@ const STOP_MS = 5000
 
 export interface ServeOptions {
   readonly config?: string | undefined
+  /** Variables that come before those of the environment, from options of the command line. */
+  readonly overrides?: Readonly<Record<string, string>> | undefined
+  /** The words that begin a command line of this program, such as `npx cinnabar`. */
+  readonly program: string
   /** The operator says that the data is older than what was last served. */
   readonly restored?: boolean | undefined
 }
@@ -38,6 +43,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   let server: RunningServer | undefined
   process.on('uncaughtException', (error) => abort(error, log, server))
   try {
+    warnOfOtherData(config.producer, log)
     const { restored = false } = options
     const onFailed = (error: Error): void => fail(error, log, end)
     const started = startServer({ config, reloadable, log, adminPassword, restored, onFailed })
@@ -49,7 +55,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     })
     server = await started
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
-    process.stdout.write(greeting(server, config))
+    process.stdout.write(greeting(server, config, options))
     const code = await ended
     const cutOff = setTimeout(() => {
       terminals.closeHungUp()
@@ -150,9 +156,9 @@ function abort(error: unknown, log: Logger, server: RunningServer | undefined): 
   else server.abort().then(exit, exit)
 }
 
-function readConfig({ config }: ServeOptions): ReloadableConfig | undefined {
+function readConfig({ config, overrides }: ServeOptions): ReloadableConfig | undefined {
   try {
-    return new ReloadableConfig({ file: config, env: process.env })
+    return new ReloadableConfig({ file: config, env: { ...process.env, ...overrides } })
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     refused(error)
@@ -165,8 +171,12 @@ function refused({ message }: ConfigError): number {
   return 2
 }
 
-/** Five lines: where it listens, where the data is, the admin's password (once), commands to try. */
-function greeting({ tcp, tls, http, https, sources, newPassword }: RunningServer, config: Config): string {
+/** Where it listens, where the data is, the admin's password (once), what commands need to find it, commands to try. */
+function greeting(
+  { tcp, tls, http, https, sources, newPassword }: RunningServer,
+  { producer }: Config,
+  { config, overrides, program }: ServeOptions,
+): string {
   const listens = [
     tcp && `monitoring tcp://${formatAddress(tcp)}`,
     tls && `tls://${formatAddress(tls)}`,
@@ -176,14 +186,19 @@ function greeting({ tcp, tls, http, https, sources, newPassword }: RunningServer
   ].filter(Boolean)
   const password =
     newPassword === undefined
-      ? 'set before; `npx cinnabar user passwd admin` sets another'
+      ? `set before; \`${program} user passwd admin\` sets another`
       : `${newPassword}  (shown only now)`
+  const needed = { ...(config === undefined ? {} : { CINNABAR_CONFIG: resolve(config) }), ...overrides }
+  // If it was to be any port.
+  if (tcp && 'CINNABAR_LISTEN_TCP' in needed) needed['CINNABAR_LISTEN_TCP'] = formatAddress(tcp)
+  const variables = Object.entries(needed).map(([name, value]) => `${name}='${value.replaceAll("'", `'\\''`)}'`)
   return [
     `cinnabar listens: ${listens.join('  ')}`,
-    `data lies in:     ${resolve(config.producer.dataDir)}`,
+    `data lies in:     ${resolve(producer.dataDir)}`,
     `admin password:   ${password}`,
-    'try:              npx cinnabar top',
-    '                  npx cinnabar watch host.load.one    npx cinnabar channels',
+    ...(variables.length > 0 ? [`first:            export ${variables.join(' ')}`] : []),
+    `try:              ${program} top`,
+    `                  ${program} watch host.load.one    ${program} channels`,
     '',
   ].join('\n')
 }
