@@ -31,17 +31,22 @@ export class LoginAttempt {
 
   /** A throttled attempt is answered with `throttled()` unchecked and is not counted. */
   get isThrottled(): boolean {
-    return this.#throttle.isThrottled(this.identity, this.#peer.address)
+    return this.#waitMs > 0
   }
 
   throttled(): Failed {
-    return { outcome: 'failed', identity: this.identity, throttled: true }
+    return { outcome: 'failed', identity: this.identity, waitMs: this.#waitMs }
   }
 
-  /** The proof was wrong. */
+  /** The proof was wrong. If concurrent attempts have exceeded the limit, the answer is the one that a right proof gets. */
   failed(): Failed {
+    if (this.isThrottled) return this.throttled()
     this.#throttle.failed(this.identity, this.#peer.address)
     return { outcome: 'failed', identity: this.identity }
+  }
+
+  get #waitMs(): number {
+    return this.#throttle.waitMs(this.identity, this.#peer.address)
   }
 
   /** Runs an asynchronous check of the proof. Rejects as `check` does, and with AuthError HASHER_BUSY. */

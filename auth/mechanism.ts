@@ -78,13 +78,16 @@ export type AuthStep =
   | { readonly outcome: 'unsupported' }
   | { readonly outcome: 'invalid'; readonly detail: string }
 
-/** Everything but the outcome is for the operator: the peer only learns that it failed. */
+/** Everything but the outcome and `waitMs` is for the operator: the peer only learns that it failed. */
 export interface Failed {
   readonly outcome: 'failed'
   /** The canonical form of the identity that the peer claimed, if it claimed one. */
   readonly identity?: string | undefined
-  /** The proof was not checked, or its result not reported, because of too many failed attempts. */
-  readonly throttled?: boolean | undefined
+  /**
+   * The proof was not checked, or its result not reported, because of too many failed attempts; in so many milliseconds the next
+   * one is checked. Whether the identity exists makes no difference.
+   */
+  readonly waitMs?: number | undefined
   /** Why a token or certificate was refused, in a few words without secrets. */
   readonly reason?: string | undefined
 }

@@ -82,12 +82,22 @@ export class Throttle {
 
   /** Whether an attempt of this pair is rejected unchecked. */
   isThrottled(identity: string, address: string): boolean {
+    return this.waitMs(identity, address) > 0
+  }
+
+  /** How long attempts of this pair will be rejected unchecked if none fails meanwhile; 0 if they are checked. */
+  waitMs(identity: string, address: string): number {
     const prefix = networkPrefix(address)
     const now = this.#now()
     const pair = this.#prefixes.get(prefix)?.get(identity)
-    if (pair && (now < pair.blockedUntil || recentOf(pair, now) >= MAX_TRIES)) return true
-    if (this.isKnown(identity, address)) return false
-    return (!pair && this.#isFull(prefix, now)) || this.#isAboveCeiling(identity, address, now)
+    let wait = 0
+    if (pair !== undefined) {
+      pair.recent = withinMinute(pair.recent, now)
+      wait = Math.max(pair.blockedUntil - now, waitBelow(pair.recent, MAX_TRIES, now))
+    }
+    if (this.isKnown(identity, address)) return Math.max(0, wait)
+    if (pair === undefined && this.#isFull(prefix, now)) wait = MINUTE_MS
+    return Math.max(0, wait, this.#waitOfCeilings(identity, address, now))
   }
 
   /** Counts a failure. A failure while the pair is throttled does not prolong the block. */
@@ -158,12 +168,12 @@ export class Throttle {
     }
   }
 
-  #isAboveCeiling(identity: string, address: string, now: number): boolean {
-    if (isLoopback(address)) return false
-    if (this.#ofIdentity.of(identity, now) >= CEILING) return true
-    return widerPrefixes(address).some((prefix, at) => {
-      return this.#ofWider.of(keyOf(prefix, identity), now) >= (WIDER_CEILINGS[at] ?? CEILING)
+  #waitOfCeilings(identity: string, address: string, now: number): number {
+    if (isLoopback(address)) return 0
+    const ofWider = widerPrefixes(address).map((prefix, at) => {
+      return waitBelow(this.#ofWider.of(keyOf(prefix, identity), now), WIDER_CEILINGS[at] ?? CEILING, now)
     })
+    return Math.max(waitBelow(this.#ofIdentity.of(identity, now), CEILING, now), ...ofWider)
   }
 
   /** Whether the prefix has no place for a further identity. Pairs whose block has ended are evicted first. */
@@ -220,6 +230,12 @@ function keyOf(prefix: string, identity: string): string {
   return `${prefix} ${identity}`
 }
 
+/** The time until fewer than `most` of the ascending times lie within the last minute; 0 if there are fewer now. */
+function waitBelow(times: readonly number[], most: number, now: number): number {
+  const decisive = times.at(-most)
+  return times.length < most || decisive === undefined ? 0 : decisive + MINUTE_MS - now
+}
+
 /** Those of the ascending times that lie within the last minute. */
 function withinMinute(times: number[], now: number): number[] {
   const first = times.findIndex((at) => now - at < MINUTE_MS)
@@ -251,7 +267,7 @@ class RecentFailures {
     this.#times.set(key, times)
   }
 
-  of(key: string, now: number): number {
-    return withinMinute(this.#times.get(key) ?? [], now).length
+  of(key: string, now: number): readonly number[] {
+    return withinMinute(this.#times.get(key) ?? [], now)
   }
 }

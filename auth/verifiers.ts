@@ -11,6 +11,7 @@ import { deriveKeys, MIN_ITERATIONS, type ScramVerifier, verifierOf, webCrypto }
 export const DEFAULT_ITERATIONS = 600_000
 
 const SALT_BYTES = 16
+const MIN_PASSWORD_CHARACTERS = 8
 
 export interface Verifiers {
   /** A bcrypt hash of 60 characters. */
@@ -37,6 +38,16 @@ export async function makeVerifiers(
 export async function makeSecretVerifier(secret: string, iterations = MIN_ITERATIONS): Promise<ScramVerifier> {
   const salt = webCrypto().getRandomValues(new Uint8Array(SALT_BYTES))
   return verifierOf(await deriveKeys(secret, salt, iterations))
+}
+
+/** Throws AuthError BAD_PASSWORD for a password that may not be set. One that was set by an older version may be shorter. */
+export function checkNewPassword(password: string): void {
+  const characters = [...preparePassword(password)].length
+  if (characters >= MIN_PASSWORD_CHARACTERS) return
+  throw new AuthError(
+    'BAD_PASSWORD',
+    `the password has ${characters} characters, at least ${MIN_PASSWORD_CHARACTERS} are needed`,
+  )
 }
 
 /** The form in which a password is hashed and compared. Throws AuthError BAD_PASSWORD. */

@@ -5,11 +5,9 @@
 import { InvalidArgumentError } from 'commander'
 import { type Arguments, type ArgumentValue, parseIdentity } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
+import type { CataloguedArgument } from './records.ts'
 
 export type Assignments = ReadonlyMap<string, string>
-
-/** The declared types of parameters by name: "string", "uint32", ... */
-export type ParameterTypes = ReadonlyMap<string, string>
 
 /** Help text of the arguments that `userArguments` reads. */
 export const USER_HELP = 'user or tenant/user'
@@ -39,14 +37,15 @@ export function parseAssignments(words: readonly string[]): Assignments {
   return assignments
 }
 
-/** `types` is called only if a value could be mistaken for something other than a string. */
+/** `parameters` is called only if a value could be mistaken for something other than a string. */
 export async function toTypedArguments(
   assignments: Assignments,
-  types: () => Promise<ParameterTypes>,
+  parameters: () => Promise<readonly CataloguedArgument[]>,
 ): Promise<Arguments> {
   const guessed = [...assignments].map(([name, text]) => [name, text, guess(text)] as const)
-  const known: ParameterTypes = guessed.some(([, , value]) => typeof value !== 'string') ? await types() : new Map()
-  return Object.fromEntries(guessed.map(([name, text, value]) => [name, known.get(name) === 'string' ? text : value]))
+  const known = guessed.some(([, , value]) => typeof value !== 'string') ? await parameters() : []
+  const texts = new Set(known.filter(({ type }) => type === 'string').map(({ name }) => name))
+  return Object.fromEntries(guessed.map(([name, text, value]) => [name, texts.has(name) ? text : value]))
 }
 
 /** A user in the form that the controls take. Throws Failure. */
@@ -71,6 +70,16 @@ export function wholeNumber(min: number, max: number, what: string): (text: stri
 
 export const positiveNumber = wholeNumber(1, 999_999_999_999_999, 'a whole number greater than 0')
 export const channelId = wholeNumber(1, 0x7fffffff, 'the id of a channel as listed by `cinnabar channels`')
+
+const MIN_INTERVAL_S = 0.1
+const MAX_INTERVAL_S = 3_600
+
+/** Seconds. */
+export function intervalSeconds(text: string): number {
+  const number = Number(text)
+  if (/^\d+(\.\d+)?$/.test(text) && number >= MIN_INTERVAL_S && number <= MAX_INTERVAL_S) return number
+  throw new InvalidArgumentError(`Expected a number of seconds from ${MIN_INTERVAL_S} to ${MAX_INTERVAL_S}.`)
+}
 
 /** The id of a channel, or its name, which never consists of digits. */
 export function channelOrName(text: string): number | string {

@@ -7,6 +7,9 @@ import { type AnswerRecord, fieldText, findField, toRecords } from './records.ts
 import { type Cli, withConsumer } from './session.ts'
 import { type Terminal, withProgress } from './terminal.ts'
 
+/** Arguments with these names are secrets of every control. */
+export const SECRET_ARGUMENTS: readonly string[] = ['password', 'secret', 'token']
+
 export interface ControlOutcome {
   /** ok, failed, timeout, unknown or dry-run. */
   readonly outcome: string

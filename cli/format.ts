@@ -1,9 +1,8 @@
 /** Values, times and quantities as text for people. Text from sources is escaped so that it cannot control the terminal. */
-import { BasicType, type Gap, GapReason, type Value, valueToJson } from '../client/index.ts'
+import { BasicType, type GapEvent, type Value, valueToJson } from '../client/index.ts'
 
 const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
 const COUNTS = ['', 'k', 'M', 'G', 'T', 'P', 'E']
-const gapReasons = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
 
 /** Escapes control characters, for example as \x1b. */
 export function printable(text: string): string {
@@ -33,6 +32,71 @@ export function formatValue(value: Value): string {
     default:
       return String(value.value)
   }
+}
+
+/** How people write numbers in these units of sources. */
+const IN_UNITS: ReadonlyMap<string, (value: number) => string> = new Map([
+  ...['B', 'bytes', 'Bytes'].map((unit) => [unit, formatBytes] as const),
+  ...['B/s', 'bytes/s', 'bytes/sec'].map((unit) => [unit, (value: number) => `${formatBytes(value)}/s`] as const),
+  ...['percent', '%'].map((unit) => [unit, (value: number) => `${value.toFixed(1)} %`] as const),
+  ...['s', 'sec', 'seconds'].map((unit) => [unit, formatSeconds] as const),
+])
+
+/** Formats a value with its unit in the way people write it: `23.5 GiB`, `12.3 %`, `24 min`; or, if `isExact`, as it is. */
+export function formatMeasured(value: Value, unit: string, isExact = false): string {
+  const isNumber = typeof value.value === 'number' || typeof value.value === 'bigint'
+  const inUnit = isNumber && !isExact && Number.isFinite(Number(value.value)) ? IN_UNITS.get(unit) : undefined
+  if (inUnit !== undefined) return inUnit(Number(value.value))
+  const text = isNumber && isExact ? String(value.value) : formatValue(value)
+  // The unit of a plain number is 1.
+  return unit === '' || unit === '1' || text === '-' ? text : `${text} ${printable(unit)}`
+}
+
+/** The unit of a field of a record, from its name; empty if that does not show it. */
+export function unitOfField(name: string): string {
+  if (name === 'uptime') return 's'
+  return /(^|_)bytes$/.test(name) ? 'B' : ''
+}
+
+function formatSeconds(seconds: number): string {
+  if (seconds >= 60) return formatDuration(seconds * 1_000)
+  return `${Number(seconds.toPrecision(3))} s`
+}
+
+/** Compares texts by their words, and numbers in them by their values: `a_2` comes before `a_10`. */
+export function byNature(a: string, b: string): number {
+  let [i, j] = [0, 0]
+  while (i < a.length && j < b.length) {
+    const [one, other] = [digitsAt(a, i), digitsAt(b, j)]
+    if (one !== '' && other !== '') {
+      const order = one.length - other.length || compared(one, other)
+      if (order !== 0) return order
+      i = endOfDigits(a, i)
+      j = endOfDigits(b, j)
+    } else {
+      const order = compared(a[i] as string, b[j] as string)
+      if (order !== 0) return order
+      i++
+      j++
+    }
+  }
+  return a.length - i - (b.length - j) || compared(a, b)
+}
+
+/** The number at a place, without leading zeros but the last; empty if there is none. */
+function digitsAt(text: string, at: number): string {
+  const end = endOfDigits(text, at)
+  while (at < end - 1 && text[at] === '0') at++
+  return text.slice(at, end)
+}
+
+function endOfDigits(text: string, at: number): number {
+  while (at < text.length && text[at]! >= '0' && text[at]! <= '9') at++
+  return at
+}
+
+function compared(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }
 
 function formatDouble(value: number): string {
@@ -109,14 +173,9 @@ function scaled(number: number, base: number, units: readonly string[]): [string
   return [power === 0 ? String(Math.round(number)) : number.toFixed(digits), units[power]!]
 }
 
-/** The name of a reason; undefined if it is unknown. */
-export function gapReason(code: number): string | undefined {
-  return gapReasons.get(code)
-}
-
-export function describeGap({ count, metric, reason, from, to }: Gap, nameOf: (id: number) => string): string {
+export function describeGap({ count, id, reason, from, to }: GapEvent, nameOf: (id: number) => string): string {
   const what = count === 0 ? 'an unknown number of values' : `${count} ${count === 1 ? 'value' : 'values'}`
-  const where = metric === 0 ? '' : ` of ${printable(nameOf(metric))}`
+  const where = id === 0 ? '' : ` of ${printable(nameOf(id))}`
   const when = from === 0 ? '' : ` from ${formatTime(from)} to ${formatTime(to)}`
-  return `lost ${what}${where} (${gapReason(reason) ?? `reason ${reason}`})${when}`
+  return `lost ${what}${where} (${typeof reason === 'number' ? `reason ${reason}` : reason})${when}`
 }

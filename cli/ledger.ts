@@ -8,7 +8,7 @@ export interface ChannelLedger {
   readonly name: string
   readonly identity: string
   readonly url: string
-  /** connected, waiting or window-full. */
+  /** connected, waiting, window-full or orphan. */
   readonly state: string
   readonly isDurable: boolean
   readonly accepted: number
@@ -91,9 +91,15 @@ export function isBalanced(ledger: ChannelLedger): boolean {
   return accepted === committed + inFlight + queued + droppedCount(ledger)
 }
 
+/** Nobody has come back for it, and nobody would find it by a name [MON 8.1]. */
+export function isOrphan({ state }: ChannelLedger): boolean {
+  return state === 'orphan'
+}
+
 /** Explains in a few words why values wait, or that none do. */
 export function explainWait(ledger: ChannelLedger, now: number): string {
   const { state, url, inFlight, queued, isDurable, bindings } = ledger
+  if (isOrphan(ledger)) return 'nobody came back: polled metrics pause'
   if (inFlight + queued === 0) return 'nothing is waiting'
   if (state === 'waiting') return url === '' ? 'nobody is connected' : 'its URL is not connected'
   if (state === 'window-full') return 'sent, not committed'

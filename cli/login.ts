@@ -8,8 +8,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { ConnectOptions, Credentials } from '../client/index.ts'
-import type { Config } from '../server/start/config.ts'
-import { readConfiguration } from './configuration.ts'
+import { findServer, type ServerPlace } from './configuration.ts'
 import { ExitCode, Failure } from './failure.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -53,33 +52,49 @@ const MAX_SECRET_LINE = 65_536
 const STDIN = '-'
 const READABLE_BY_ALL = 0o004
 
+/** Adds the options that say which server is asked, and as whom. */
 export function withLoginOptions(command: Command): Command {
-  return withTransportOptions(
-    command
-      .option('--url <url>', 'URL of the producer (CINNABAR_URL; default: the listening address in the configuration)')
-      .option('--user <name>', 'user or tenant/user (CINNABAR_USER; default: local)')
-      .option(
-        '--secret-file <file>',
-        "file whose first line is the password (CINNABAR_PASSWORD; default: the server's file for local)",
-      )
-      .option(
-        '--token-file <file>',
-        'file whose first line is a token, which also identifies the user (CINNABAR_TOKEN)',
-      ),
-  ).option('--config <file>', "the server's configuration (CINNABAR_CONFIG)")
+  for (const option of loginOptions()) command.addOption(option.helpGroup('Connection options:'))
+  return command
+}
+
+function loginOptions(): Option[] {
+  return [
+    new Option(
+      '--url <url>',
+      'URL of the server, or HOST:PORT (CINNABAR_URL; default: where the configuration listens)',
+    ),
+    new Option('--user <name>', 'user or tenant/user (CINNABAR_USER; default: local)'),
+    new Option(
+      '--secret-file <file>',
+      "file whose first line is the password (CINNABAR_PASSWORD; default: the server's file for local)",
+    ),
+    new Option(
+      '--token-file <file>',
+      'file whose first line is a token, which also identifies the user (CINNABAR_TOKEN)',
+    ),
+    new Option('--wrap <layers>', 'layers of the connection in this order, such as tls,deflate (CINNABAR_WRAP)')
+      .choices(LAYERS)
+      .argParser((text: string, before: readonly Layer[] = []) => [...before, ...layers(text)]),
+    new Option('--ca <file>', "authorities for the server's certificate (CINNABAR_CA; default: those of Node)"),
+    new Option('--cert <file>', 'certificate to log in with, including its chain (CINNABAR_CERT)'),
+    new Option('--key <file>', 'private key of the certificate (CINNABAR_KEY)'),
+    new Option('--config <file>', "the server's configuration (CINNABAR_CONFIG)"),
+  ]
 }
 
 /** Throws Failure. */
 export async function resolveLogin(options: LoginOptions, terminal: Terminal): Promise<ResolvedLogin> {
   const { env } = terminal
-  let read: Promise<Config> | undefined
-  const config = () => {
-    read ??= readConfiguration(options.config, env)
-    return read
+  let found: Promise<ServerPlace> | undefined
+  const server = () => {
+    found ??= findServer(options.config, env)
+    return found
   }
-  const url = named(options.url, '--url') ?? named(env['CINNABAR_URL'], 'CINNABAR_URL') ?? defaultUrl(await config())
+  const url =
+    givenUrl(options.url, '--url') ?? givenUrl(env['CINNABAR_URL'], 'CINNABAR_URL') ?? defaultUrl(await server())
   const transport = transportOptions(options, env)
-  const proof = await proofOf(options, transport, { terminal, url: url.value, config })
+  const proof = await proofOf(options, transport, { terminal, url: url.value, server })
   return {
     url: url.value,
     urlFrom: url.from,
@@ -103,11 +118,16 @@ interface Proof {
 interface LoginContext {
   readonly terminal: Terminal
   readonly url: string
-  readonly config: () => Promise<Config>
+  readonly server: () => Promise<ServerPlace>
 }
 
 function named(value: string | undefined, from: string): Named | undefined {
   return value ? { value, from } : undefined
+}
+
+/** HOST:PORT stands for tcp://HOST:PORT. */
+function givenUrl(value: string | undefined, from: string): Named | undefined {
+  return named(value && !value.includes('://') ? `tcp://${value}` : value, from)
 }
 
 /** A token or certificate identifies the user. If a user is given as well, a password is used instead. */
@@ -141,7 +161,7 @@ function byCertificate(file: string): Proof {
   return { credentials: { certificate: true }, used: `certificate from ${file}` }
 }
 
-async function byPassword(options: LoginOptions, { terminal, url, config }: LoginContext): Promise<Proof> {
+async function byPassword(options: LoginOptions, { terminal, url, server }: LoginContext): Promise<Proof> {
   const { env } = terminal
   const user = named(options.user, '--user') ??
     named(env['CINNABAR_USER'], 'CINNABAR_USER') ?? { value: LOCAL_USER, from: 'the default' }
@@ -149,7 +169,7 @@ async function byPassword(options: LoginOptions, { terminal, url, config }: Logi
   const secret =
     (await secretFromFile(options.secretFile, terminal)) ??
     named(env['CINNABAR_PASSWORD'], 'CINNABAR_PASSWORD') ??
-    (isLocal ? localSecret(await config()) : await promptedSecret(user.value, url, terminal))
+    (isLocal ? localSecret(await server()) : await promptedSecret(user.value, url, terminal))
   return {
     credentials: {
       identity: user.value,
@@ -161,9 +181,9 @@ async function byPassword(options: LoginOptions, { terminal, url, config }: Logi
   }
 }
 
-function defaultUrl({ listen }: Config): Named {
-  if (!listen.tcp) throw new Failure(ExitCode.USAGE, '`listen.tcp` is switched off in the configuration: give a --url')
-  const { host, port } = listen.tcp
+function defaultUrl({ tcp }: ServerPlace): Named {
+  if (!tcp) throw new Failure(ExitCode.USAGE, '`listen.tcp` is switched off in the configuration: give a --url')
+  const { host, port } = tcp
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return {
     value: `tcp://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`,
@@ -175,9 +195,9 @@ async function secretFromFile(file: string | undefined, terminal: Terminal): Pro
   return file ? { value: await readSecret(file, terminal), from: file } : undefined
 }
 
-function localSecret({ producer }: Config): Named {
+function localSecret({ dataDir }: ServerPlace): Named {
   // The absolute path shows the user in which directory the file was expected.
-  const file = resolve(producer.dataDir, LOCAL_SECRET)
+  const file = resolve(dataDir, LOCAL_SECRET)
   try {
     return { value: firstLine(file), from: file }
   } catch (error) {
@@ -198,18 +218,6 @@ function localSecret({ producer }: Config): Named {
 
 async function promptedSecret(user: string, url: string, terminal: Terminal): Promise<Named> {
   return { value: await terminal.askSecret(`Password of ${user} at ${url}: `), from: 'the terminal' }
-}
-
-function withTransportOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option('--wrap <layers>', 'layers of the connection in this order, such as tls,deflate (CINNABAR_WRAP)')
-        .choices(LAYERS)
-        .argParser((text: string, before: readonly Layer[] = []) => [...before, ...layers(text)]),
-    )
-    .option('--ca <file>', "authorities for the server's certificate (CINNABAR_CA; default: those of Node)")
-    .option('--cert <file>', 'certificate to log in with, including its chain (CINNABAR_CERT)')
-    .option('--key <file>', 'private key of the certificate (CINNABAR_KEY)')
 }
 
 /** Options take precedence over the environment. */

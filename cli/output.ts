@@ -3,31 +3,24 @@
  * host, ...) and of `value`; the answer to a query of a pattern is an ARRAY of those.
  */
 
-import Table from 'cli-table3'
 import { BasicType, type Value, valueToJson } from '../client/index.ts'
-import { formatAge, formatClock, formatTime, formatValue, isStale, printable } from './format.ts'
+import {
+  byNature,
+  formatAge,
+  formatClock,
+  formatMeasured,
+  formatTime,
+  formatValue,
+  isStale,
+  printable,
+  unitOfField,
+} from './format.ts'
 import { type AnswerRecord, fieldText, findField, toRecords } from './records.ts'
 import type { Colors, Terminal } from './terminal.ts'
+import { cellWidth, fitToWidth, safeText, wrapped } from './width.ts'
 
 export const JSON_OPTION = ['--json', 'print one JSON object per line'] as const
-
-const NO_LINES = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: '  ',
-} as const
+export const EXACT_OPTION = ['--exact', 'print numbers as they are: 25276502016 B instead of 23.5 GiB'] as const
 
 /** Returns the unit of a metric; empty if it has none. */
 type UnitOf = (metric: string) => string
@@ -52,44 +45,62 @@ export function jsonOf(record: AnswerRecord): string {
   return JSON.stringify(valueToJson({ type: BasicType.REC, value: record }))
 }
 
-/** One line with time of day, name, the parts that a pattern left open, and value. */
-export function toLine(metric: string, { time, value }: TimedValue, colors: Colors): string {
-  const record: AnswerRecord = value.type === BasicType.REC ? value.value : []
-  const measured = findField(record, 'value')
-  const open = measured ? record.filter(({ name }) => name !== 'value' && name !== 'name') : []
-  const name = (measured && fieldText(record, 'name')) || printable(metric)
-  const parts = [
-    colors.dim(formatClock(time)),
-    name,
-    ...open.map(formatValue),
-    colors.bold(formatValue(measured ?? value)),
-  ]
-  return parts.join('  ')
-}
-
 /** How values are shown to people. */
 export interface Showing {
   readonly unitOf: UnitOf
   readonly colors: Colors
+  /** Numbers are shown as they are. */
+  readonly isExact?: boolean | undefined
   /** Milliseconds since 1970: values that are old by now show their age. */
   readonly nowMs: number
+  /** The width of the terminal; undefined if there is none. */
+  readonly columns?: number | undefined
+}
+
+/** One line with time of day, name, the parts that a pattern left open, and value. */
+export function toLine(
+  metric: string,
+  { time, value }: TimedValue,
+  { unitOf, colors, isExact }: Pick<Showing, 'unitOf' | 'colors' | 'isExact'>,
+): string {
+  const record: AnswerRecord = value.type === BasicType.REC ? value.value : []
+  const measured = findField(record, 'value')
+  const open = measured ? record.filter(({ name }) => name !== 'value' && name !== 'name') : []
+  const name = (measured && fieldText(record, 'name')) || printable(metric)
+  const text = formatMeasured(measured ?? value, unitOf(name), isExact)
+  return [colors.dim(formatClock(time)), name, ...open.map(formatValue), colors.bold(text)].join('  ')
 }
 
 /** A table for a list, a line for each field of a record, else one line. */
 export function toText(metric: string, { time, value }: TimedValue, showing: Showing): string {
-  const { unitOf, colors, nowMs } = showing
+  const { unitOf, colors, isExact, nowMs, columns } = showing
   const list = toRecords(value)
-  if (list) return toTable(list.records, { time, unitOf: (name) => unitOf(name || metric), colors, nowMs })
+  if (list) return toTable(list.records, { ...showing, time, unitOf: (name) => unitOf(name || metric) })
   if (value.type === BasicType.REC) {
-    const names = value.value.map(({ name }) => printable(name))
-    const width = Math.max(...names.map((name) => name.length))
-    return value.value.map((field, i) => `${names[i]!.padEnd(width)}  ${colors.bold(formatValue(field))}`).join('\n')
+    const facts = value.value.map((field) => [field.name, cellText(field, isExact)] as const)
+    return formatFacts(facts, colors, columns)
   }
   return [
     printable(metric),
-    colors.bold(withUnit(formatValue(value), unitOf(metric))),
+    colors.bold(formatMeasured(value, unitOf(metric), isExact)),
     whenText(time, nowMs, colors),
   ].join('  ')
+}
+
+/** A line for each name and text, the texts below each other. */
+export function formatFacts(
+  facts: readonly (readonly [name: string, text: string])[],
+  colors: Colors,
+  columns = Number.POSITIVE_INFINITY,
+): string {
+  const width = Math.max(0, ...facts.map(([name]) => cellWidth(safeText(name))))
+  return facts
+    .flatMap(([name, text]) =>
+      wrapped(text, Math.max(MIN_COLUMN, columns - width - 2)).map((line, i) =>
+        `${fitToWidth(i === 0 ? safeText(name) : '', width)}  ${colors.bold(line)}`.trimEnd(),
+      ),
+    )
+    .join('\n')
 }
 
 /** A time, and if it is long ago, how long. */
@@ -100,33 +111,66 @@ function whenText(time: number, nowMs: number, colors: Colors): string {
 }
 
 /**
- * A table with a column for each field that any record has. The last column is the time of the values. A producer without
- * the extension `element-time` gives only that of the answer, `time`, which is that of its newest value: it is below the table,
- * since the others may be older.
+ * A table with a column for each field that any record has. Values are in natural order, and the last column is their time. A
+ * producer without the extension `element-time` gives only that of the answer, `time`, which is that of its newest value: it
+ * is below the table, since the others may be older.
  */
 export function toTable(
-  records: readonly AnswerRecord[],
-  { time, unitOf = () => '', colors, nowMs = 0 }: Pick<Showing, 'colors'> & Partial<Showing> & { time?: number },
+  given: readonly AnswerRecord[],
+  { time, unitOf = () => '', colors, isExact, nowMs = 0, columns }: TableShowing,
 ): string {
-  const all = [...new Set(records.flatMap((record) => record.map(({ name }) => name)))]
+  const all = [...new Set(given.flatMap((record) => record.map(({ name }) => name)))]
   const isTimedValue = time !== undefined && all.includes('value')
+  const records = isTimedValue ? sorted(given) : given
   const times = records.map((record) => ownTime(record) ?? (records.length === 1 ? time : undefined))
   const isTimed = isTimedValue && times.some((one) => one !== undefined)
-  const names = isTimed ? all.filter((name) => name !== 'time') : all
-  const columns: Column[] = names.map((name) => ({
-    head: printable(name),
+  const labels = all.filter((name) => name !== 'value' && !(isTimed && name === 'time'))
+  const names = isTimedValue ? [...labels, 'value'] : all
+  const heads: Column[] = names.map((name) => ({
+    head: safeText(name),
     align: isNumeric(records, name) ? 'right' : 'left',
   }))
   const rows = records.map((record, index) => {
     const unit = unitOf(fieldText(record, 'name'))
-    const cells = names.map((name) =>
-      name === 'value' ? withUnit(fieldText(record, name), unit) : fieldText(record, name),
-    )
+    const cells = names.map((name) => {
+      const field = findField(record, name)
+      if (field === undefined) return ''
+      return isTimedValue && name === 'value' ? formatMeasured(field, unit, isExact) : cellText(field, isExact)
+    })
     const at = times[index]
     return isTimed ? [...cells, at === undefined ? '' : whenText(at, nowMs, colors)] : cells
   })
-  const table = formatTable(isTimed ? [...columns, { head: 'time' }] : columns, rows, colors)
+  const table = formatTable(isTimed ? [...heads, { head: 'time' }] : heads, rows, colors, columns)
   return isTimedValue && !isTimed ? `${table}\n${colors.dim(`newest value: ${formatTime(time)}`)}` : table
+}
+
+type TableShowing = Pick<Showing, 'colors'> & Partial<Showing> & { readonly time?: number }
+
+/** By the parts that the pattern left open, in their order. */
+function sorted(records: readonly AnswerRecord[]): readonly AnswerRecord[] {
+  const keys = records.map((record) =>
+    record.filter(({ name }) => name !== 'time' && name !== 'value').map((field) => formatValue(field)),
+  )
+  const order = (a: readonly string[], b: readonly string[]): number => {
+    for (const [i, part] of a.entries()) {
+      const compared = byNature(part, b[i] ?? '')
+      if (compared !== 0) return compared
+    }
+    return 0
+  }
+  return records
+    .map((record, i) => ({ record, key: keys[i]! }))
+    .sort((a, b) => order(a.key, b.key))
+    .map(({ record }) => record)
+}
+
+/** A field of a record. Of records that have names, such as the parameters of a control, only the names are shown. */
+function cellText(field: AnswerRecord[number], isExact: boolean | undefined): string {
+  const records = toRecords(field)?.records ?? []
+  if (records.length > 0 && records.every((record) => findField(record, 'name'))) {
+    return records.map((record) => fieldText(record, 'name')).join(', ')
+  }
+  return formatMeasured(field, unitOfField(field.name), isExact)
 }
 
 /** The time that a record of a pattern has right before its value, in microseconds. */
@@ -135,13 +179,15 @@ function ownTime(record: AnswerRecord): number | undefined {
   return time?.name === 'time' && time.type === BasicType.UINT64 ? Number(time.value) : undefined
 }
 
-function withUnit(text: string, unit: string): string {
-  // The unit of a plain number is 1.
-  return unit === '' || unit === '1' || text === '-' ? text : `${text} ${printable(unit)}`
-}
+/** Among values, a short text may stand in a column of numbers. */
+const SHORT_TEXT = 24
 
 function isNumeric(records: readonly AnswerRecord[], name: string): boolean {
-  return records.every((record) => /^(number|bigint|undefined)$/.test(typeof findField(record, name)?.value))
+  const values = records.map((record) => findField(record, name)?.value)
+  const isNumber = (value: unknown): boolean => /^(number|bigint|undefined)$/.test(typeof value)
+  if (name !== 'value') return values.every(isNumber)
+  const texts = values.filter((value) => !isNumber(value))
+  return texts.length < values.length && texts.every((text) => typeof text === 'string' && text.length <= SHORT_TEXT)
 }
 
 export interface Column {
@@ -149,20 +195,51 @@ export interface Column {
   readonly align?: 'left' | 'right'
 }
 
-/** A table without lines: bold headings, and columns two spaces apart. */
-export function formatTable(columns: readonly Column[], rows: readonly (readonly string[])[], colors: Colors): string {
-  const table = new Table({
-    chars: NO_LINES,
-    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
-    head: columns.map(({ head }) => colors.bold(head.toUpperCase())),
-    colAligns: columns.map(({ align = 'left' }) => align),
+/** What a column of text keeps where there is little room. */
+const MIN_COLUMN = 10
+
+/**
+ * A table without lines: bold headings, and columns two spaces apart. Where `width` has no room for them, the widest columns of
+ * text get narrower, and their cells have several lines.
+ */
+export function formatTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  colors: Colors,
+  width = Number.POSITIVE_INFINITY,
+): string {
+  const heads = columns.map(({ head }) => head.toUpperCase())
+  const widths = heads.map((head, i) => {
+    return rows.reduce((most, row) => Math.max(most, cellWidth(row[i] ?? '')), cellWidth(head))
   })
-  table.push(...rows.map((row) => [...row]))
-  return table
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n')
+  narrow(widths, columns, width)
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => fitToWidth(cell, widths[i]!, columns[i]!.align))
+      .join('  ')
+      .trimEnd()
+  const lines = rows.flatMap((row) => {
+    const cells = columns.map((_, i) => wrapped(row[i] ?? '', widths[i]!))
+    const height = Math.max(...cells.map((cell) => cell.length))
+    return Array.from({ length: height }, (_, at) => line(cells.map((cell) => cell[at] ?? '')))
+  })
+  return [boldWords(line(heads), colors), ...lines].join('\n')
+}
+
+/** Takes from the widest columns of text until all have room, or until they are as narrow as may be. */
+function narrow(widths: number[], columns: readonly Column[], width: number): void {
+  const isText = columns.map(({ align }) => align !== 'right')
+  let excess = widths.reduce((sum, one) => sum + one + 2, -2) - width
+  while (excess > 0) {
+    const widest = Math.max(...widths.filter((_, i) => isText[i]))
+    if (widest <= MIN_COLUMN) return
+    widths[widths.findLastIndex((one, i) => isText[i] && one === widest)]!--
+    excess--
+  }
+}
+
+function boldWords(heads: string, colors: Colors): string {
+  return heads.replaceAll(/\S+(?: \S+)*/g, (head) => colors.bold(head))
 }
 
 export interface Listing {
@@ -174,10 +251,10 @@ export interface Listing {
 
 /** Prints a table for people, or with --json an object per line for programs. */
 export async function printList(
-  { print, note, colors }: Pick<Terminal, 'print' | 'note' | 'colors'>,
+  { print, note, colors, screen }: Pick<Terminal, 'print' | 'note' | 'colors' | 'screen'>,
   records: readonly AnswerRecord[],
   isJson: boolean | undefined,
-  { none, toText = () => toTable(records, { colors }) }: Listing,
+  { none, toText = () => toTable(records, { colors, columns: screen?.size().columns }) }: Listing,
 ): Promise<void> {
   if (records.length === 0) {
     if (!isJson) note(none)

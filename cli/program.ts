@@ -1,11 +1,12 @@
 /** Defines all commands, and turns errors into messages and exit codes. */
 import { readFileSync } from 'node:fs'
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, Help } from 'commander'
 import { ConnectionError, StatusError } from '../client/index.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup, addRestore } from './commands/backup.ts'
 import { addChannels } from './commands/channels.ts'
 import { addCompletion } from './commands/completion.ts'
+import { addControls } from './commands/controls.ts'
 import { addDemo } from './commands/demo.ts'
 import { addExec } from './commands/exec.ts'
 import { addFeed } from './commands/feed.ts'
@@ -14,11 +15,13 @@ import { addMetrics } from './commands/metrics.ts'
 import { addExplain, addRole } from './commands/role.ts'
 import { addSensor } from './commands/sensor.ts'
 import { addConfig, addServe } from './commands/serve.ts'
+import { addConnections, addStatus } from './commands/status.ts'
 import { addTail, addWatch } from './commands/tail.ts'
 import { addTenant } from './commands/tenant.ts'
 import { addToken } from './commands/token.ts'
 import { addTop } from './commands/top.ts'
 import { addUser } from './commands/user.ts'
+import { EXAMPLES } from './examples.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { printable } from './format.ts'
 import type { Cli } from './session.ts'
@@ -39,7 +42,7 @@ export async function run(argv: readonly string[], cli: Cli): Promise<number> {
     await createProgram(cli).parseAsync([...argv], { from: 'user' })
     return 0
   } catch (error) {
-    return report(error, cli.terminal)
+    return report(error, cli.terminal, isJson(argv))
   }
 }
 
@@ -50,22 +53,34 @@ export function createProgram(cli: Cli): Command {
     .description('A monitoring server and its command line')
     .version(version(), '-V, --version')
     .addHelpText('after', AFTER_HELP)
-    .showHelpAfterError('(see --help)')
     .exitOverride()
     // Options after a command belong to that command, even if its parent commands have an option of the same name.
     .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => void terminal.print(text.trimEnd()).catch(() => {}),
       writeErr: (text) => terminal.note(text.trimEnd()),
+      // What is wrong is reported with the other errors.
+      outputError: () => {},
+    })
+    .configureHelp({
+      /** The options of the connection, which many commands share, come after their own. */
+      visibleOptions(command) {
+        const options = Help.prototype.visibleOptions.call(this, command)
+        return [...options.filter((one) => !one.helpGroupHeading), ...options.filter((one) => one.helpGroupHeading)]
+      },
+      groupItems: (_, visible, groupOf) => Help.prototype.groupItems(visible, visible, groupOf),
     })
   const commands = [
     addServe,
+    addStatus,
+    addConnections,
     addMetrics,
     addGet,
     addTop,
     addWatch,
     addTail,
     addChannels,
+    addControls,
     addExec,
     addFeed,
     addSensor,
@@ -82,19 +97,57 @@ export function createProgram(cli: Cli): Command {
     addCompletion,
   ]
   for (const add of commands) add(program, cli)
+  addExamples(program)
   return program
 }
 
-function report(error: unknown, terminal: Terminal): number {
-  // Commander has already printed the message.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : ExitCode.USAGE
+function addExamples(command: Command, route = ''): void {
+  const examples = EXAMPLES[route]
+  if (examples) command.addHelpText('after', ['', 'Examples:', ...examples.map((line) => `  ${line}`)].join('\n'))
+  for (const one of command.commands) addExamples(one, route === '' ? one.name() : `${route} ${one.name()}`)
+}
+
+/** Whether the result is to be JSON: then an error is, too. */
+function isJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--')
+  return (end < 0 ? argv : argv.slice(0, end)).includes('--json')
+}
+
+function report(error: unknown, { note }: Terminal, json: boolean): number {
+  // Help that was asked for is no error, and help that was not was printed already.
+  if (error instanceof CommanderError && (error.exitCode === 0 || error.code === 'commander.help')) {
+    return error.exitCode === 0 ? 0 : ExitCode.USAGE
+  }
   // The reader of the output has closed the pipe.
   if (error instanceof Error && 'code' in error && error.code === 'EPIPE') return 0
+  const message = messageOf(error)
+  const exitCode =
+    error instanceof Failure ? error.exitCode : error instanceof CommanderError ? ExitCode.USAGE : ExitCode.FAILED
+  if (message === '') return exitCode
+  if (json) {
+    const refusal = error instanceof Failure ? error.cause : error
+    const status = refusal instanceof StatusError ? { status: refusal.status } : {}
+    note(JSON.stringify({ error: message, ...status, exit_code: exitCode }))
+  } else {
+    // The lines are escaped one by one, because the message may contain text from the producer.
+    note(`cinnabar: ${message.split('\n').map(printable).join('\n')}`)
+  }
+  return exitCode
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof CommanderError) return usageMessage(error)
   const isExpected = EXPECTED.some((type) => error instanceof type)
-  const message = isExpected ? (error as Error).message : `unexpected error: ${(error as Error).stack ?? error}`
-  // The lines are escaped one by one, because the message may contain text from the producer.
-  if (message) terminal.note(`cinnabar: ${message.split('\n').map(printable).join('\n')}`)
-  return error instanceof Failure ? error.exitCode : ExitCode.FAILED
+  return isExpected ? (error as Error).message : `unexpected error: ${(error as Error).stack ?? error}`
+}
+
+/** Commander's message in our words. */
+function usageMessage({ message }: CommanderError): string {
+  const text = message
+    .replace(/^error: /, '')
+    .replace(/^command-argument value ('.*') is invalid for argument '(.*?)'\. /s, '$1 is no $2. ')
+    .replace(/^option '(-.*?)' argument ('.*') is invalid\. /s, '$2 cannot be the value of $1. ')
+  return `${text}\nThe option --help shows what this command takes`
 }
 
 /** Read from package.json, which is one directory above both cli/ and dist/. */

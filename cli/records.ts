@@ -2,12 +2,14 @@
  * Reads answers that are lists: an ARRAY of REC, the last of which may be {boolean more = true}; among them the catalogue of
  * metrics and controls with units and parameter types.
  */
-import { type Arguments, BasicType, type Consumer, type Field, StatusError, type Value } from '../client/index.ts'
-import type { ParameterTypes } from './arguments.ts'
+import { type Arguments, BasicType, type Field, type Sample, StatusError, type Value } from '../client/index.ts'
+import { didYouMean } from '../server/config/errors.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { formatValue } from './format.ts'
 
-type Queryable = Pick<Consumer, 'query'>
+interface Queryable {
+  query(metric: string, args?: Arguments): Promise<Pick<Sample, 'value'>>
+}
 
 export type AnswerRecord = readonly Field[]
 
@@ -66,39 +68,108 @@ export function listMetrics(consumer: Queryable, pattern?: string): Promise<read
   return queryAll(consumer, 'producer.metrics', args, (last) => ({ after: fieldText(last, 'name') }))
 }
 
-/** The units of a metric or of all that match a pattern; empty for a metric that is not in the catalogue. */
-export async function unitsOf(consumer: Queryable, metric: string): Promise<(name: string) => string> {
-  const first = async () => [(await firstMetric(consumer, metric)) ?? []]
-  const records = await (metric.includes('*') ? listMetrics(consumer, metric) : first())
+/** Nobody reads values of more metrics than this as they arrive. */
+const MAX_FOLLOWED = 1_000
+
+/**
+ * The units of metrics, and of all that match patterns; `isQuick`: of the first of these. Empty for a metric that is not in the
+ * catalogue.
+ */
+export async function unitsOf(
+  consumer: Queryable,
+  metrics: readonly string[],
+  isQuick = false,
+): Promise<(name: string) => string> {
+  const lists = metrics.map((metric) => {
+    if (metric.includes('*') && !isQuick) return listMetrics(consumer, metric)
+    return firstMetrics(consumer, metric, metric.includes('*') ? MAX_FOLLOWED : 1)
+  })
+  const records = (await Promise.all(lists)).flat()
   const units = new Map(records.map((record) => [fieldText(record, 'name'), fieldText(record, 'unit')]))
   return (name) => units.get(name) ?? ''
 }
 
+/** Whether no metric that the catalogue knows has a name, or matches a pattern. */
+export async function unseen(consumer: Queryable, metric: string): Promise<boolean> {
+  const { value } = await consumer.query('producer.metrics', { match: metric, limit: 1 })
+  return toRecords(value)?.records.length === 0
+}
+
+/** Adds to the refusal of a metric which one was probably meant. Rejects with Failure, or with what it is given. */
+export async function withSuggestion<T>(consumer: Queryable, metric: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.status !== 'NO_SUCH_METRIC') throw error
+    const similar = await similarMetric(consumer, metric)
+    const message = `${error.message}${similar && `.${similar}`}\n\`cinnabar metrics\` lists the metrics that you can read`
+    throw new Failure(ExitCode.FAILED, message, { cause: error })
+  }
+}
+
+/** A question for the metric that was probably meant, with a space before it; empty if none is alike. Never rejects. */
+export async function similarMetric(consumer: Queryable, metric: string): Promise<string> {
+  const family = metric.slice(0, metric.indexOf('.') + 1)
+  const known = await firstMetrics(consumer, `${family}*`, MAX_FOLLOWED).catch(() => [])
+  // A pattern resembles the beginning of a name, with as many words as it has itself.
+  const words = metric.split('.').length
+  const names = known.map((record) => fieldText(record, 'name').split('.'))
+  const candidates = metric.endsWith('.*')
+    ? names.filter((name) => name.length >= words).map((name) => [...name.slice(0, words - 1), '*'].join('.'))
+    : names.map((name) => name.join('.'))
+  return didYouMean(metric, [...new Set(candidates)]).replace(/^: d/, ' D')
+}
+
+/** An argument that a metric or control declares. */
+export interface CataloguedArgument {
+  readonly name: string
+  /** "string", "uint32", ... */
+  readonly type: string
+  readonly isOptional: boolean
+  readonly description: string
+}
+
+/** Empty if there is no record. */
+export function parametersOf(record: AnswerRecord | undefined): readonly CataloguedArgument[] {
+  const parameters = record && findField(record, 'parameters')
+  const { records = [] } = (parameters && toRecords(parameters)) ?? {}
+  return records.map((parameter) => ({
+    name: fieldText(parameter, 'name'),
+    type: fieldText(parameter, 'type'),
+    isOptional: findField(parameter, 'optional')?.value === true,
+    description: fieldText(parameter, 'description'),
+  }))
+}
+
 /** An unknown metric of an open family has the parameters of its family. */
-export async function metricParameters(consumer: Queryable, metric: string): Promise<ParameterTypes> {
+export async function metricParameters(consumer: Queryable, metric: string): Promise<readonly CataloguedArgument[]> {
   const family = `${metric.slice(0, metric.indexOf('.') + 1)}*`
   return parametersOf((await firstMetric(consumer, metric)) ?? (await firstMetric(consumer, family)))
 }
 
-export async function controlParameters(consumer: Queryable, control: string): Promise<ParameterTypes> {
-  const controls = await queryAll(consumer, 'producer.controls', { match: control }, () => ({}))
-  const found = controls.find((record) => fieldText(record, 'name') === control)
-  return new Map([['idempotency_key', 'string'], ...parametersOf(found)])
+/** Lists the controls whose names match; all without a pattern. */
+export function listControls(consumer: Queryable, pattern?: string): Promise<readonly AnswerRecord[]> {
+  return queryAll(consumer, 'producer.controls', pattern === undefined ? {} : { match: pattern }, () => ({}))
 }
 
-/** Also undefined if the user may not read the catalogue, which is only a convenience here. */
+export async function controlParameters(consumer: Queryable, control: string): Promise<readonly CataloguedArgument[]> {
+  const controls = await listControls(consumer, control)
+  const found = controls.find((record) => fieldText(record, 'name') === control)
+  const key = { name: 'idempotency_key', type: 'string', isOptional: true, description: '' }
+  return [key, ...parametersOf(found)]
+}
+
 async function firstMetric(consumer: Queryable, match: string): Promise<AnswerRecord | undefined> {
+  return (await firstMetrics(consumer, match, 1))[0]
+}
+
+/** Empty if the user may not read the catalogue, which is only a convenience here. */
+async function firstMetrics(consumer: Queryable, match: string, limit: number): Promise<readonly AnswerRecord[]> {
   try {
-    const { value } = await consumer.query('producer.metrics', { match, limit: 1 })
-    return toRecords(value)?.records[0]
+    const { value } = await consumer.query('producer.metrics', { match, limit })
+    return toRecords(value)?.records ?? []
   } catch (error) {
-    if (error instanceof StatusError) return undefined
+    if (error instanceof StatusError) return []
     throw error
   }
-}
-
-function parametersOf(record: AnswerRecord | undefined): ParameterTypes {
-  const parameters = record && findField(record, 'parameters')
-  const { records = [] } = (parameters && toRecords(parameters)) ?? {}
-  return new Map(records.map((parameter) => [fieldText(parameter, 'name'), fieldText(parameter, 'type')]))
 }

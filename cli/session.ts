@@ -46,9 +46,14 @@ export function checkConfidential({ isConfidential }: Pick<Consumer, 'isConfiden
 }
 
 function explainConnecting(error: unknown, login: ResolvedLogin): unknown {
-  // The server has refused the channel.
-  if (!(error instanceof ConnectionError)) return explainRefusal(error, login)
   const { urlFrom, used } = login
+  if (!(error instanceof ConnectionError)) {
+    // The server has refused the channel: another user might get one.
+    const refusal = explainRefusal(error, login)
+    return refusal instanceof Failure
+      ? new Failure(refusal.exitCode, `${refusal.message}\nUsed: ${used}`, { cause: error })
+      : refusal
+  }
   // The URL itself is not shown here: it may contain a password.
   if (error.code === 'BAD_URL') {
     return new Failure(ExitCode.USAGE, `${error.message}\nThe URL comes from ${urlFrom}`, { cause: error })
@@ -56,18 +61,19 @@ function explainConnecting(error: unknown, login: ResolvedLogin): unknown {
   return new Failure(ExitCode.FAILED, `${advice(error, login)}\nUsed: ${used}`, { cause: error })
 }
 
-/** Adds to a refusal, or to the end of the connection, what to do and which login was used. */
+/** Adds to a refusal what to do, and to the end of the connection which login was used. */
 function explainRefusal(error: unknown, login: ResolvedLogin): unknown {
   if (!(error instanceof StatusError || error instanceof ConnectionError)) return error
-  const todo = error instanceof StatusError ? ADVICE[error.status]?.(error, login) : undefined
-  const message = [error.message, ...(todo ? [todo] : []), `Used: ${login.used}`].join('\n')
+  const isRefusal = error instanceof StatusError
+  const more = isRefusal ? ADVICE[error.status]?.(error, login) : `Used: ${login.used}`
+  const message = more === undefined ? error.message : `${error.message}\n${more}`
   return new Failure(ExitCode.FAILED, message, { cause: error })
 }
 
 const ADVICE: Readonly<Record<string, (error: StatusError, login: ResolvedLogin) => string>> = {
-  NO_SUCH_METRIC: () => '`cinnabar metrics` lists the metrics that this user can read',
+  NO_SUCH_METRIC: () => '`cinnabar metrics` lists the metrics that you can read',
   NO_SUCH_CONTROL: () =>
-    '`cinnabar get producer.controls` lists the controls that this user can see; another user may see more: see --user',
+    '`cinnabar controls` lists the controls that this user can see; another user may see more: see --user',
   NO_SUCH_CHANNEL: () => '`cinnabar channels` lists the channels of this user',
   PERMISSION_DENIED: ({ command }, login) =>
     `\`cinnabar explain ${login.user ?? 'USER'} ${command} OBJECT\`, run by an admin, shows which rule forbids it; ` +
@@ -121,8 +127,7 @@ type Kind = 'password' | 'token' | 'certificate'
 
 const NOT_ADMITTED: Readonly<Record<Kind, string>> = {
   password:
-    'The user does not exist, the secret is wrong (see --user and --secret-file), or there were too many wrong secrets lately: ' +
-    'then no secret is accepted for at least a minute',
+    'Unless the line above gives another reason, the user does not exist or the secret is wrong: see --user and --secret-file',
   token:
     'The token was revoked, has expired, or does not belong to this server: `cinnabar token list`, run by an admin, shows which; ' +
     'for a JWT, see the log of the server',

@@ -2,22 +2,32 @@
 import type { CommandArguments, CommandName } from '../protocol/monitor/commands.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
-import type { ClientClock, ClientTimer } from './clock.ts'
+import type { ClientClock } from './clock.ts'
 import { ConnectionError } from './errors.ts'
-import { type Arguments, toArgumentList } from './values.ts'
+import { type Arguments, Sample, toArgumentList } from './values.ts'
 
-/** Sends one command and settles with the result. `onOk` is called while the response is read. */
+/**
+ * Sends one command and settles with the result. `onOk` is called while the response is read. Once `signal` is aborted it rejects
+ * with the reason; what was sent by then may take effect.
+ */
 export type SendCommand = <N extends CommandName>(
   name: N,
   values: CommandArguments<N>,
   onOk?: (result: number) => void,
+  signal?: AbortSignal,
 ) => Promise<number>
 
 /** The commands that are answered by a value. */
 export type AskingCommand = 'QUERY' | 'EXECUTE'
 
+/** Options of all commands. */
+export interface CommandOptions {
+  /** Gives up waiting: the command rejects with the reason. If it was sent by then, its effect is unknown. */
+  readonly signal?: AbortSignal | undefined
+}
+
 /** Options of the commands that are answered by a value. */
-export interface WaitOptions {
+export interface WaitOptions extends CommandOptions {
   /** How long the value may take; without limit if it is not given. */
   readonly deadlineMs?: number | undefined
 }
@@ -35,53 +45,53 @@ export abstract class CommandMethods {
   ): Promise<ValueMessage>
 
   /** Makes a metric instance and returns its id. Nothing is measured before it is bound. */
-  collect(metric: string, args: Arguments = {}): Promise<number> {
-    return this.request('COLLECT', { metric, args: toArgumentList(args) })
+  collect(metric: string, args: Arguments = {}, { signal }: CommandOptions = {}): Promise<number> {
+    return this.request('COLLECT', { metric, args: toArgumentList(args) }, undefined, signal)
   }
 
   /** Has the values of a metric sent as they come. `follow` does this, and renews it after a lost connection. */
-  async subscribe(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
-    await this.request('SUBSCRIBE', { metric, channel })
+  async subscribe(metric: number, channel: number = CURRENT_CHANNEL, { signal }: CommandOptions = {}): Promise<void> {
+    await this.request('SUBSCRIBE', { metric, channel }, undefined, signal)
   }
 
   /** Has the values of a metric wait on the channel for `get`. */
-  async buffer(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
-    await this.request('BUFFER', { metric, channel })
+  async buffer(metric: number, channel: number = CURRENT_CHANNEL, { signal }: CommandOptions = {}): Promise<void> {
+    await this.request('BUFFER', { metric, channel }, undefined, signal)
   }
 
   /** Has the waiting values sent, and a continuous metric measured now. */
-  async get(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
-    await this.request('GET', { metric, channel })
+  async get(metric: number, channel: number = CURRENT_CHANNEL, { signal }: CommandOptions = {}): Promise<void> {
+    await this.request('GET', { metric, channel }, undefined, signal)
   }
 
   /** Ends the values of a metric on a channel. Those queued there are dropped. */
-  async stop(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
-    await this.request('STOP', { metric, channel })
+  async stop(metric: number, channel: number = CURRENT_CHANNEL, { signal }: CommandOptions = {}): Promise<void> {
+    await this.request('STOP', { metric, channel }, undefined, signal)
   }
 
   /** Defines a channel that outlives every connection, or finds the one of the argument `name`. Returns its id. */
-  defChannel(url = '', args: Arguments = {}): Promise<number> {
-    return this.request('DEF_CHANNEL', { url, args: toArgumentList(args) })
+  defChannel(url = '', args: Arguments = {}, { signal }: CommandOptions = {}): Promise<number> {
+    return this.request('DEF_CHANNEL', { url, args: toArgumentList(args) }, undefined, signal)
   }
 
   /** Deletes a channel. To delete the current channel ends the connection. */
-  async delChannel(channel: number = CURRENT_CHANNEL): Promise<void> {
-    await this.request('DEL_CHANNEL', { channel })
+  async delChannel(channel: number = CURRENT_CHANNEL, { signal }: CommandOptions = {}): Promise<void> {
+    await this.request('DEL_CHANNEL', { channel }, undefined, signal)
   }
 
   /** Returns one value of a continuous metric, of type VOID if it could not be measured. */
-  query(metric: string, args: Arguments = {}, options: WaitOptions = {}): Promise<ValueMessage> {
-    return this.ask('QUERY', { metric, args: toArgumentList(args) }, options)
+  async query(metric: string, args: Arguments = {}, options: WaitOptions = {}): Promise<Sample> {
+    return new Sample(metric, await this.ask('QUERY', { metric, args: toArgumentList(args) }, options))
   }
 
   /** Runs a control and returns the value with its result, which may come on the next connection if this one is lost. */
-  execute(control: string, args: Arguments = {}, options: WaitOptions = {}): Promise<ValueMessage> {
-    return this.ask('EXECUTE', { control, args: toArgumentList(args) }, options)
+  async execute(control: string, args: Arguments = {}, options: WaitOptions = {}): Promise<Sample> {
+    return new Sample(control, await this.ask('EXECUTE', { control, args: toArgumentList(args) }, options))
   }
 
   /** Settles when the producer has answered, which proves that it is there. */
-  async nop(): Promise<void> {
-    await this.request('NOP', {})
+  async nop({ signal }: CommandOptions = {}): Promise<void> {
+    await this.request('NOP', {}, undefined, signal)
   }
 }
 
@@ -90,8 +100,9 @@ interface AwaitedValue {
   readonly reject: (error: Error) => void
   /** Whether the value is kept on the channel, so that it outlives the connection. */
   readonly isKept: boolean
-  readonly timer: ClientTimer | undefined
 }
+
+const NOTHING = () => {}
 
 /** The values that commands wait for: the answer to a QUERY, which is lost with the connection, and the result of EXECUTE. */
 export class AwaitedValues {
@@ -107,18 +118,35 @@ export class AwaitedValues {
     send: SendCommand,
     name: N,
     values: CommandArguments<N>,
-    { isKept, deadlineMs }: { readonly isKept: boolean; readonly deadlineMs?: number | undefined },
+    { isKept, deadlineMs, signal }: WaitOptions & { readonly isKept: boolean },
   ): Promise<ValueMessage> {
     return new Promise((resolve, reject) => {
       const expect = (id: number) => {
-        const expire = () => {
-          this.#byId.delete(id)
-          reject(new ConnectionError('TIMEOUT', `${name}: the value did not arrive within ${deadlineMs} ms`))
+        const giveUp = (reason: unknown) => {
+          release()
+          // The value comes all the same, and belongs to nobody else.
+          this.#byId.set(id, { resolve: NOTHING, reject: NOTHING, isKept })
+          reject(reason)
         }
+        const late = `${name}: the value did not arrive within ${deadlineMs} ms`
+        const expire = () => giveUp(new ConnectionError('TIMEOUT', late))
         const timer = deadlineMs === undefined ? undefined : this.#clock.setTimeout(expire, deadlineMs)
-        this.#byId.set(id, { resolve, reject, isKept, timer })
+        const abort = () => giveUp(signal?.reason)
+        const release = () => {
+          timer?.cancel()
+          signal?.removeEventListener('abort', abort)
+        }
+        const after = <T>(settle: (result: T) => void) => {
+          return (result: T) => {
+            release()
+            settle(result)
+          }
+        }
+        this.#byId.set(id, { resolve: after(resolve), reject: after(reject), isKept })
+        signal?.addEventListener('abort', abort)
+        if (signal?.aborted) abort()
       }
-      send(name, values, expect).catch(reject)
+      send(name, values, expect, signal).catch(reject)
     })
   }
 
@@ -127,17 +155,15 @@ export class AwaitedValues {
     const awaited = this.#byId.size > 0 ? this.#byId.get(message.metric) : undefined
     if (!awaited) return false
     this.#byId.delete(message.metric)
-    awaited.timer?.cancel()
     awaited.resolve(message)
     return true
   }
 
   /** Rejects everything except, with `exceptKept`, the values that are kept on the channel. */
   reject(error: Error, exceptKept: boolean): void {
-    for (const [id, { reject, isKept, timer }] of this.#byId) {
+    for (const [id, { reject, isKept }] of this.#byId) {
       if (exceptKept && isKept) continue
       this.#byId.delete(id)
-      timer?.cancel()
       reject(error)
     }
   }

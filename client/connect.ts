@@ -1,10 +1,11 @@
 /** Consumers that connect to their producer. */
-import { type ClientClock, realClock } from './clock.ts'
+import { type ClientClock, realClock, unlessAborted } from './clock.ts'
 import type { ConnectionListener } from './connection.ts'
 import { type ChannelOptions, Consumer } from './consumer.ts'
 import { type Credentials, describeCredentials, type Proof, type TokenCredentials, tokenOf } from './credentials.ts'
-import { type ConnectionError, isTransient } from './errors.ts'
-import { type ClientSession, inTime, openSession, type SessionSource } from './session.ts'
+import { ConnectionError, isNotUp, isTransient } from './errors.ts'
+import { Backoff, type RetryEvent } from './reconnect.ts'
+import { type ClientSession, type InTimeOptions, inTime, openSession, type SessionSource } from './session.ts'
 import type { Security, Transport } from './transport.ts'
 
 /** How long a response may take: far longer than a disk does. */
@@ -19,28 +20,63 @@ export type DialTransport = (url: string, signal: AbortSignal, security: Securit
 export interface ConnectOptions extends ChannelOptions, Security {
   /** How long a response may take, and how long a command may wait for a connection; 30,000 if it is not given. */
   readonly deadlineMs?: number | undefined
-  /** Gives up the first attempt to connect. */
+  /** Gives up connecting. It has no effect on a consumer that is connected. */
   readonly signal?: AbortSignal | undefined
+  /**
+   * How long to wait for a server that is not up yet: attempts are made at the intervals of those after a lost connection, until
+   * one succeeds or the time is over; `Infinity` waits as long as it takes. Without it there is one attempt.
+   */
+  readonly waitForServerMs?: number | undefined
+  /** Called before each further attempt while `connect` waits for the server. Afterwards there is the event of this name. */
+  readonly retrying?: ((event: RetryEvent) => void) | undefined
   readonly clock?: ClientClock | undefined
   readonly dial?: DialTransport | undefined
 }
 
-export type Connect = (url: string, credentials: Credentials, options?: ConnectOptions) => Promise<Consumer>
+/** Several URLs are several addresses of one server: each connection takes the first that answers, beginning with the last one used. */
+export type Connect = (
+  url: string | readonly string[],
+  credentials: Credentials,
+  options?: ConnectOptions,
+) => Promise<Consumer>
 
 /** Makes a `connect` that dials in the given way unless the caller has another. */
 export function connector(dialUrl: DialTransport): Connect {
-  return (
-    url,
-    credentials,
-    { clock = realClock(), dial = dialUrl, deadlineMs = RESPONSE_DEADLINE_MS, signal, tls, wrap, ...rest } = {},
-  ) => {
-    const sessions = new OutboundSessions({ url, credentials, clock, dial, deadlineMs, tls, wrap })
-    return Consumer.open({ ...rest, clock, deadlineMs, sessions }, signal)
+  return async (url, credentials, options = {}) => {
+    const { clock = realClock(), dial = dialUrl, deadlineMs = RESPONSE_DEADLINE_MS, tls, wrap, ...rest } = options
+    const { signal, waitForServerMs = 0, retrying, ...ofChannel } = rest
+    const urls = typeof url === 'string' ? [url] : url
+    if (urls.length === 0) throw new RangeError('no address to connect to is given')
+    const sessions = new OutboundSessions({ urls, credentials, clock, dial, deadlineMs, tls, wrap })
+    const open = (signal?: AbortSignal) => Consumer.open({ ...ofChannel, clock, deadlineMs, sessions }, signal)
+    if (!(waitForServerMs > 0)) return open(signal)
+    return whenUp(open, { clock, signal, peer: sessions.url, forMs: waitForServerMs, retrying })
   }
 }
 
+/** Repeats the attempt as long as the producer may just not be up yet. */
+function whenUp<T>(
+  attempt: (signal: AbortSignal) => Promise<T>,
+  { retrying, ...options }: InTimeOptions & Pick<ConnectOptions, 'retrying'>,
+): Promise<T> {
+  const backoff = new Backoff(options.clock)
+  let lastError: Error | undefined
+  return inTime({ ...options, lastError: () => lastError }, async (signal) => {
+    for (let failed = 1; ; failed++) {
+      try {
+        return await attempt(signal)
+      } catch (error) {
+        if (signal.aborted || !isNotUp(error)) throw error
+        lastError = error
+        await backoff.pause(signal, (delayMs) => retrying?.({ attempt: failed, delayMs, error }))
+        signal.throwIfAborted()
+      }
+    }
+  })
+}
+
 interface OutboundOptions extends Security {
-  readonly url: string
+  readonly urls: readonly string[]
   readonly credentials: Credentials
   readonly dial: DialTransport
   readonly clock: ClientClock
@@ -50,23 +86,44 @@ interface OutboundOptions extends Security {
 /** The sessions of a consumer that connects to its producer. */
 class OutboundSessions implements SessionSource {
   readonly #options: OutboundOptions
-  readonly #peer: string
+  /** The index of the address that was used last. */
+  #current = 0
   /** The token that was used last. */
   #token: string | undefined
   #withdrawn: ConnectionError | undefined
 
   constructor(options: OutboundOptions) {
     this.#options = options
-    this.#peer = `${options.url} as ${describeCredentials(options.credentials)}`
   }
 
   get url(): string {
-    return this.#options.url
+    return this.#options.urls.join(', ')
   }
 
-  next(listener: ConnectionListener, signal?: AbortSignal): Promise<ClientSession> {
-    const { url, credentials, clock, deadlineMs, dial, tls, wrap = [] } = this.#options
-    const peer = this.#peer
+  get hasSeveralAddresses(): boolean {
+    return this.#options.urls.length > 1
+  }
+
+  async next(listener: ConnectionListener, signal?: AbortSignal): Promise<ClientSession> {
+    const { urls } = this.#options
+    const errors: Error[] = []
+    for (const [offset] of urls.entries()) {
+      const index = (this.#current + offset) % urls.length
+      try {
+        const session = await this.#open(urls[index] as string, listener, signal)
+        this.#current = index
+        return session
+      } catch (error) {
+        if (signal?.aborted || !isTransient(error)) throw error
+        errors.push(error as Error)
+      }
+    }
+    throw allFailed(errors)
+  }
+
+  #open(url: string, listener: ConnectionListener, signal: AbortSignal | undefined): Promise<ClientSession> {
+    const { credentials, clock, deadlineMs, dial, tls, wrap = [] } = this.#options
+    const peer = `${url} as ${describeCredentials(credentials)}`
     return inTime({ clock, signal, peer }, async (signal) => {
       const proof = 'token' in credentials ? await this.#byToken(credentials, signal) : credentials
       const transport = await dial(url, signal, { tls, wrap })
@@ -93,11 +150,9 @@ class OutboundSessions implements SessionSource {
   }
 }
 
-function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort)
-    if (signal.aborted) abort()
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
+/** One error for those of all addresses. */
+function allFailed(errors: readonly Error[]): Error {
+  const cause = errors.at(-1) as Error
+  if (errors.length === 1 || !(cause instanceof ConnectionError)) return cause
+  return new ConnectionError(cause.code, errors.map(({ message }) => message).join('; '), { cause })
 }

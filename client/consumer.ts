@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * A consumer: one channel of a producer, taken up again after every lost connection. Values come in the order of the
  * channel, to the handler of their metric or to the loop over the consumer.
@@ -5,12 +6,20 @@
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
 import type { CommandArguments } from '../protocol/monitor/commands.ts'
 import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
-import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
-import { type ClientClock, withinTime } from './clock.ts'
-import { type AskingCommand, AwaitedValues, CommandMethods, type SendCommand, type WaitOptions } from './commands.ts'
+import type { ValueMessage } from '../protocol/monitor/message.ts'
+import { type ClientClock, unlessAborted, withinTime } from './clock.ts'
+import {
+  type AskingCommand,
+  AwaitedValues,
+  CommandMethods,
+  type CommandOptions,
+  type SendCommand,
+  type WaitOptions,
+} from './commands.ts'
 import type { ClientConnection } from './connection.ts'
 import { ConnectionError, StatusError } from './errors.ts'
-import { Mailbox, type Restored } from './mailbox.ts'
+import { type ConsumerEvents, Emitter, type Listener, toGapEvent, toNoticeEvent } from './events.ts'
+import { Mailbox } from './mailbox.ts'
 import { NextConnection, Reconnect } from './reconnect.ts'
 import type { ClientSession, SessionSource } from './session.ts'
 import {
@@ -53,26 +62,6 @@ export interface ConsumerOptions extends ChannelOptions {
   readonly deadlineMs: number
 }
 
-/** The events of a consumer beside its values. */
-export interface ConsumerEvents {
-  /** Values were lost. The event comes in its place between the values. */
-  readonly gap: Gap
-  readonly notice: Notice
-  /**
-   * The producer was restored from a backup, or another one has taken its place: what was handled before is not known by its
-   * transaction id any more, and some of it may come again. The event comes before the first value of the new generation.
-   */
-  readonly restored: Restored
-  /** The connection is lost, and another one is being made. */
-  readonly disconnected: ConnectionError
-  /** There is a connection again. */
-  readonly connected: { readonly channel: number }
-  /** The consumer has ended; undefined if `close` was called. */
-  readonly closed: Error | undefined
-}
-
-export type Listener<E extends keyof ConsumerEvents> = (event: ConsumerEvents[E]) => void
-
 export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   readonly #options: ConsumerOptions
   readonly #reconnect: Reconnect
@@ -80,14 +69,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   readonly #mailbox: Mailbox
   readonly #subscriptions = new Subscriptions()
   readonly #next: NextConnection
-  readonly #listeners: { readonly [E in keyof ConsumerEvents]: Set<Listener<E>> } = {
-    gap: new Set(),
-    notice: new Set(),
-    restored: new Set(),
-    disconnected: new Set(),
-    connected: new Set(),
-    closed: new Set(),
-  }
+  readonly #events = new Emitter()
   #connection: ClientConnection | undefined
   /** The connection that has the channel. It becomes `#connection` when everything followed is bound to the channel again. */
   #carrier: ClientConnection | undefined
@@ -120,8 +102,8 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       subscriptions: this.#subscriptions,
       awaited: this.#awaited,
       generation: () => this.generation,
-      gap: (gap) => this.#emit('gap', gap),
-      restored: (restored) => this.#emit('restored', restored),
+      gap: (gap) => this.#events.emit('gap', toGapEvent(gap, this.nameOf(gap.metric))),
+      restored: (restored) => this.#events.emit('restored', restored),
       hold: (isHeld) => this.#connection?.hold(isHeld, this.#isDurable),
       commit: (transaction, through) => this.#commit(transaction, through),
       failed: (error) => this.#end(error),
@@ -130,8 +112,9 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       clock,
       connect: async (signal) => {
         await this.#establish(signal)
-        this.#emit('connected', { channel: this.#channel })
+        this.#events.emit('connected', { channel: this.#channel })
       },
+      retrying: (event) => this.#events.emit('retrying', event),
       ended: (error) => this.#end(error),
     })
   }
@@ -163,24 +146,28 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
 
   /** Returns the function that removes the listener. */
   on<E extends keyof ConsumerEvents>(event: E, listener: Listener<E>): () => void {
-    this.#listeners[event].add(listener)
-    return () => {
-      this.#listeners[event].delete(listener)
-    }
+    return this.#events.on(event, listener)
   }
 
   /**
    * Has the values of a metric come to `handler`, or to the loop if there is none, also after lost connections. A binding
    * that the channel already has with this name and these arguments is taken over; otherwise a new one is made.
    */
-  async follow(metric: string, args: Arguments = {}, handler?: Handler): Promise<Followed> {
+  async follow(
+    metric: string,
+    args: Arguments = {},
+    handler?: Handler,
+    { signal }: CommandOptions = {},
+  ): Promise<Followed> {
     const followed: FollowedMetric = { metric, args, handler, id: 0, stop: () => this.#unfollow(followed) }
     const bound = this.#subscriptions.adopt(followed)
     try {
-      if (bound === undefined) await this.#subscriptions.bind(this.request, followed)
-      else if (bound.mode !== 'subscribe') await this.subscribe(bound.id)
+      if (bound === undefined) await this.#subscriptions.bind(this.request, followed, signal)
+      else if (bound.mode !== 'subscribe') await this.subscribe(bound.id, CURRENT_CHANNEL, { signal })
     } catch (error) {
       this.#subscriptions.delete(followed)
+      // The SUBSCRIBE may be on its way. If there is nothing to stop, that is fine.
+      if (signal?.aborted && bound === undefined && followed.id !== 0) this.stop(followed.id).catch(() => {})
       throw error
     }
     return followed
@@ -194,8 +181,8 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     return this.#subscriptions.unfollowed
   }
 
-  override async stop(metric: number, channel: number = CURRENT_CHANNEL): Promise<void> {
-    await super.stop(metric, channel)
+  override async stop(metric: number, channel: number = CURRENT_CHANNEL, options: CommandOptions = {}): Promise<void> {
+    await super.stop(metric, channel, options)
     const isHere = channel === CURRENT_CHANNEL || channel === ALL_CHANNELS || channel === this.#channel
     if (isHere) this.#subscriptions.forget(metric)
   }
@@ -206,19 +193,30 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   }
 
   /**
-   * Calls the handlers until `close`. Rejects with what a handler throws, or with what ended the connection for good. Values
-   * that nobody follows are skipped and not committed.
+   * The same with a signal: once it is aborted, the loop throws its reason instead of handing out another value. What was handed out
+   * before was handled.
    */
-  run(): Promise<void> {
-    return this.#mailbox.run()
+  samples({ signal }: CommandOptions): AsyncIterable<Sample> {
+    return { [Symbol.asyncIterator]: () => this.#mailbox.iterator(signal) }
+  }
+
+  /**
+   * Calls the handlers until `close`. Rejects with what a handler throws, or with what ended the connection for good. Values
+   * that nobody follows are skipped and not committed. `signal` ends it between two values, and it rejects with the reason.
+   */
+  run({ signal }: CommandOptions = {}): Promise<void> {
+    return this.#mailbox.run(signal)
   }
 
   /** `through` commits everything before it as well. The COMMIT is repeated if the connection is lost before the response. */
-  async commit(transaction: number, { through = false } = {}): Promise<void> {
+  async commit(
+    transaction: number,
+    { through = false, signal }: CommandOptions & { readonly through?: boolean | undefined } = {},
+  ): Promise<void> {
     const covers = this.#mailbox.beginCommit(transaction, through)
     for (;;) {
       try {
-        await this.request('COMMIT', { transaction, through: covers })
+        await this.request('COMMIT', { transaction, through: covers }, undefined, signal)
         return
       } catch (error) {
         const isLost = error instanceof ConnectionError && error.code !== 'TIMEOUT'
@@ -265,14 +263,20 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     this.#end(undefined)
   }
 
-  protected readonly request: SendCommand = (name, values, onOk) => {
-    if (this.#connection) return this.#connection.request(name, values, onOk)
-    if (this.#ended) return Promise.reject(this.#reason)
-    return this.#next.wait().then((connection) => connection.request(name, values, onOk))
+  /** `await using consumer = await connect(...)` closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
-  protected ask<N extends AskingCommand>(name: N, values: CommandArguments<N>, { deadlineMs }: WaitOptions) {
-    return this.#awaited.ask(this.request, name, values, { isKept: name === 'EXECUTE' && this.#isDurable, deadlineMs })
+  protected readonly request: SendCommand = (name, values, onOk, signal) => {
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    const send = (connection: ClientConnection) => unlessAborted(signal, connection.request(name, values, onOk))
+    if (this.#connection) return send(this.#connection)
+    return this.#ended ? Promise.reject(this.#reason) : this.#next.wait(signal).then(send)
+  }
+
+  protected ask<N extends AskingCommand>(name: N, values: CommandArguments<N>, options: WaitOptions) {
+    return this.#awaited.ask(this.request, name, values, { ...options, isKept: name === 'EXECUTE' && this.#isDurable })
   }
 
   get #isDurable(): boolean {
@@ -284,10 +288,6 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     return (
       this.#ended?.error ?? new ConnectionError('CLOSED', `${this.#options.sessions.url}: this consumer was closed`)
     )
-  }
-
-  #emit<E extends keyof ConsumerEvents>(event: E, detail: ConsumerEvents[E]): void {
-    for (const listener of this.#listeners[event]) listener(detail)
   }
 
   async #unfollow(followed: FollowedMetric): Promise<void> {
@@ -302,7 +302,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     const session = await this.#options.sessions.next(
       {
         message: (message) => this.#mailbox.receive(message),
-        notice: (notice) => this.#emit('notice', notice),
+        notice: (notice) => this.#events.emit('notice', toNoticeEvent(notice)),
         closed: (connection, reason, isOurs) => this.#closed(connection, reason, isOurs),
       },
       signal,
@@ -336,10 +336,13 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     let missing: readonly FollowedMetric[] = []
     // Must run at once: values may follow directly after the response that made the channel current.
     const switchTo = (id: number, bound?: ReadonlyMap<number, BoundMetric>) => {
+      // Where the producer does not report what a channel binds: another one than before binds none of the ids that are known.
+      const known = bound ?? (id === this.#channel ? undefined : NOTHING_BOUND)
       this.#became(connection, id)
-      missing = this.#subscriptions.reconcile(bound)
+      missing = this.#subscriptions.reconcile(known)
     }
-    const name = this.#name
+    const isOther = this.#options.sessions.hasSeveralAddresses && (await this.#isOtherGeneration(connection))
+    const name = isOther ? undefined : this.#name
     const named = name === undefined ? undefined : { url: '', args: toArgumentList({ name }) }
     const channel = named === undefined ? this.#channel : await send('DEF_CHANNEL', named)
     if (release) {
@@ -353,29 +356,50 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       switchTo(birth, NOTHING_BOUND)
     } else {
       const bound = await bindingsOf(channel, query)
-      const exists = await this.#takeUp(send, channel, () => switchTo(channel, bound))
+      const exists = await this.#takeUp(connection, channel, isOther, () => switchTo(channel, bound))
       if (!exists) switchTo(birth, NOTHING_BOUND)
     }
     for (const followed of missing) await this.#subscriptions.bind(send, followed)
   }
 
-  /** Returns false if the channel is gone and nothing was lost with it. */
-  async #takeUp(send: SendCommand, channel: number, onOk: () => void): Promise<boolean> {
+  /** Returns false if the channel is gone and nothing was lost with it. `isOther`: see `#isOtherGeneration`. */
+  async #takeUp(connection: ClientConnection, channel: number, isOther: boolean, onOk: () => void): Promise<boolean> {
     try {
-      await send('SET_CHANNEL', { channel }, onOk)
+      await connection.request('SET_CHANNEL', { channel }, onOk)
       return true
     } catch (error) {
       const isGone = error instanceof StatusError && error.status === 'NO_SUCH_CHANNEL'
-      if (!isGone || !this.#isAttached) throw error
+      if (!isGone || (!this.#isAttached && !isOther)) throw error
+      const cause = { cause: error }
+      if (isOther) {
+        const what = `this is another server than at the other addresses: it has another generation and no channel ${channel}`
+        const unless = 'or it was restored from a backup that is older than the channel'
+        throw new ConnectionError('OTHER_SERVER', `${connection.peer}: ${what}, ${unless}`, cause)
+      }
       if (this.#subscriptions.size === 0) return false
       const message = `channel ${channel} is gone: it was deleted, or was unused for too long`
-      throw new ConnectionError('CHANNEL_GONE', message, { cause: error })
+      throw new ConnectionError('CHANNEL_GONE', message, cause)
     }
+  }
+
+  /** The generation of the ids that we know; undefined if we know none. */
+  get #knownGeneration(): string | undefined {
+    return this.#carrier === undefined ? this.#options.after?.generation : this.generation
+  }
+
+  /**
+   * Whether the producer of this connection has another generation than the one whose channel we have: it was restored from a
+   * backup, or it is another one. Then the channel has to be taken up by its id, which a backup has and another producer has not.
+   */
+  async #isOtherGeneration({ ready }: ClientConnection): Promise<boolean> {
+    const { generation = '' } = await ready
+    const known = this.#knownGeneration
+    return this.#isDurable && this.#channel !== CURRENT_CHANNEL && known !== undefined && known !== generation
   }
 
   /** The connection has this channel. Everything that it receives from now on belongs to that. */
   #became(connection: ClientConnection, channel: number): void {
-    const before = this.#carrier === undefined ? this.#options.after?.generation : this.generation
+    const before = this.#knownGeneration
     this.#carrier = connection
     // Responses have come, and the capabilities before them.
     const isOther = before !== undefined && before !== this.generation
@@ -399,8 +423,11 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       this.#end(isOurs ? undefined : reason)
       return
     }
-    this.#reconnect.lost()
-    this.#emit('disconnected', reason)
+    try {
+      this.#events.emit('disconnected', reason)
+    } finally {
+      this.#reconnect.lost(reason)
+    }
   }
 
   #end(error: Error | undefined): void {
@@ -411,7 +438,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     this.#awaited.reject(this.#reason, false)
     this.#next.settle(this.#reason)
     this.#connection?.close()
-    this.#emit('closed', error)
+    this.#events.emit('closed', error)
   }
 
   /** Rejects at once if there is no connection: a COMMIT that waited for one would come too late. */

@@ -65,6 +65,8 @@ export type ConnectionErrorCode =
   | 'WITHDRAWN'
   /** The channel was deleted, or has expired. */
   | 'CHANNEL_GONE'
+  /** One of several addresses is that of another producer. */
+  | 'OTHER_SERVER'
 
 /** Another attempt would fail in the same way, or take the channel from another connection [MON 3 NOTICE]. */
 const FINAL: ReadonlySet<ConnectionErrorCode> = new Set([
@@ -77,6 +79,7 @@ const FINAL: ReadonlySet<ConnectionErrorCode> = new Set([
   'SUPERSEDED',
   'WITHDRAWN',
   'CHANNEL_GONE',
+  'OTHER_SERVER',
 ])
 
 /** The reasons that a producer gives for the end of a connection [MON 3 NOTICE]. */
@@ -96,6 +99,14 @@ export function codeOfNotice(notice: number): ConnectionErrorCode {
 export function isTransient(error: unknown): boolean {
   if (error instanceof ConnectionError) return !FINAL.has(error.code) || isTransient(error.cause)
   return error instanceof StatusError && TRANSIENT.has(error.status)
+}
+
+/** Failures that a mistake causes, rather than a producer that is not up yet. A consumer that was connected before outlasts them. */
+const MISTAKES: ReadonlySet<ConnectionErrorCode> = new Set(['BAD_TLS', 'UNTRUSTED', 'NO_TOKEN'])
+
+/** Whether the producer may just not be up yet. */
+export function isNotUp(error: unknown): error is Error {
+  return isTransient(error) && !(error instanceof ConnectionError && MISTAKES.has(error.code))
 }
 
 export class ConnectionError extends Error {

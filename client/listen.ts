@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * Consumers to which the producer connects: a channel is defined with a URL, and the producer connects to that whenever the
  * channel has no connection [MON 14]. It has to prove that it knows the channel's secret, and learns nothing else from us. A
@@ -123,6 +124,11 @@ export class Calls implements AsyncIterable<Consumer> {
     await closed
   }
 
+  /** `await using calls = await listen(...)` closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
   async #accepted(transport: Transport, from: string): Promise<void> {
     const { signal } = this.#abort
     if (signal.aborted || this.#logins === MAX_LOGINS) {
@@ -206,6 +212,7 @@ interface InboundSession extends ClientSession {
 /** The sessions of one channel, each of which continues where the one before ended. */
 class InboundSessions implements SessionSource {
   readonly url: string
+  readonly hasSeveralAddresses = false
   #waiting: InboundSession | undefined
   #current: ClientConnection | undefined
   #wake: (() => void) | undefined

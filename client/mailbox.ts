@@ -54,6 +54,8 @@ export class Mailbox {
   /** The value that the loop has and has not finished. */
   #current: Sample | undefined
   #isRead = false
+  /** Ends the present reading. */
+  #signal: AbortSignal | undefined
   #wakeReader: (() => void) | undefined
   readonly #idle: (() => void)[] = []
   #ended: { readonly error: Error | undefined } | undefined
@@ -84,9 +86,12 @@ export class Mailbox {
     }
   }
 
-  /** Iterates over the values without a handler. A value that the reader leaves unfinished was not handled. */
-  iterator(): AsyncIterator<Sample, undefined> {
-    this.#beginReading()
+  /**
+   * Iterates over the values without a handler. A value that the reader leaves unfinished was not handled. Once `signal` is aborted
+   * the next request rejects with its reason; the value before it was handled then.
+   */
+  iterator(signal?: AbortSignal): AsyncIterator<Sample, undefined> {
+    this.#beginReading(signal)
     let isAsked = false
     return {
       next: async () => {
@@ -106,9 +111,9 @@ export class Mailbox {
     }
   }
 
-  /** Calls the handlers until the end. Values without a handler are skipped and stay uncommitted. */
-  async run(): Promise<void> {
-    this.#beginReading()
+  /** Calls the handlers until the end. Values without a handler are skipped and stay uncommitted. `signal` is as for `iterator`. */
+  async run(signal?: AbortSignal): Promise<void> {
+    this.#beginReading(signal)
     while (await this.#next()) {
       if (this.#current) this.#acks.skipped(this.#current.transaction)
       this.#current = undefined
@@ -184,6 +189,7 @@ export class Mailbox {
       this.#flush()
     }
     for (;;) {
+      if (this.#signal?.aborted) this.#abort(this.#signal)
       const entry = this.#ended ? this.#takeUnkept(this.#ended.error) : this.#take()
       if (entry === undefined) {
         if (this.#ended) return this.#finish(this.#ended.error)
@@ -191,7 +197,7 @@ export class Mailbox {
         await new Promise<void>((resolve) => {
           this.#wakeReader = resolve
         })
-      } else if (entry.kind === 'value' && !this.#options.subscriptions.get(entry.metric)?.handler) {
+      } else if (entry.kind === 'value' && !this.#options.subscriptions.get(entry.id)?.handler) {
         this.#current = entry
         return entry
       } else {
@@ -217,7 +223,7 @@ export class Mailbox {
       if (entry.kind === 'restored') restored(entry)
       else if (entry.kind === 'gap') gap(entry)
       else {
-        const done = subscriptions.get(entry.metric)?.handler?.(entry)
+        const done = subscriptions.get(entry.id)?.handler?.(entry)
         if (isThenable(done)) return Promise.resolve(done).catch(failed)
       }
       return undefined
@@ -266,13 +272,17 @@ export class Mailbox {
     this.#options.hold(isHeld)
   }
 
-  #beginReading(): void {
+  #beginReading(signal: AbortSignal | undefined): void {
     if (this.#isRead) throw new Error('the values of this consumer are already being read')
     this.#isRead = true
+    this.#signal = signal
+    signal?.addEventListener('abort', this.#wake)
   }
 
   #stopReading(): void {
     this.#isRead = false
+    this.#signal?.removeEventListener('abort', this.#wake)
+    this.#signal = undefined
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 
@@ -282,7 +292,13 @@ export class Mailbox {
     return undefined
   }
 
-  #wake(): void {
+  /** Throws the reason of the signal. */
+  #abort({ reason }: AbortSignal): never {
+    this.#stopReading()
+    throw reason
+  }
+
+  readonly #wake = (): void => {
     this.#wakeReader?.()
     this.#wakeReader = undefined
   }

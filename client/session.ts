@@ -11,12 +11,16 @@ import { ConnectionError, StatusError } from './errors.ts'
 import type { Layer, Transport, TransportSecurity } from './transport.ts'
 
 const DEADLINE_MS = 10_000
+/** A timer that is set to more runs at once: 24 days. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
 const NO_DATA = new Uint8Array(0)
 
 /** Provides the connections of a consumer, which either connects to the producer or is connected to by it. */
 export interface SessionSource {
   /** Used in messages. */
   readonly url: string
+  /** Whether one of several addresses is taken for each session: then they have to be those of one producer. */
+  readonly hasSeveralAddresses: boolean
   /** Throws ConnectionError and then leaves nothing open. `signal` makes it give up. */
   next(listener: ConnectionListener, signal?: AbortSignal): Promise<ClientSession>
   /** Whether another session may follow one that has ended for this reason. */
@@ -60,21 +64,29 @@ export async function openSession(transport: Transport, options: OpenSessionOpti
   }
 }
 
-/** Gives `work` a signal that is aborted with `signal`, or after ten seconds. The work has to end then. */
-export async function inTime<T>(
-  {
-    clock,
-    signal,
-    peer,
-  }: { readonly clock: ClientClock; readonly signal: AbortSignal | undefined; readonly peer: string },
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
+export interface InTimeOptions {
+  readonly clock: ClientClock
+  readonly signal: AbortSignal | undefined
+  readonly peer: string
+  /** How long it may take: 10,000 if it is not given. */
+  readonly forMs?: number | undefined
+  /** What to say if it takes longer. */
+  readonly lastError?: () => Error | undefined
+}
+
+/** Gives `work` a signal that is aborted with `signal`, or when the time is over. The work has to end then. */
+export async function inTime<T>(options: InTimeOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { clock, signal, peer, forMs = DEADLINE_MS, lastError } = options
   const abort = new AbortController()
   const giveUp = () => abort.abort(signal?.reason)
   signal?.addEventListener('abort', giveUp)
   if (signal?.aborted) giveUp()
-  const late = new ConnectionError('TIMEOUT', `${peer}: not connected and logged in after ${DEADLINE_MS / 1000} s`)
-  const timer = clock.setTimeout(() => abort.abort(late), DEADLINE_MS)
+  const expire = () => {
+    const cause = lastError?.()
+    const what = `${peer}: not connected and logged in after ${forMs / 1000} s`
+    abort.abort(new ConnectionError('TIMEOUT', cause ? `${what}: ${cause.message}` : what, { cause }))
+  }
+  const timer = clock.setTimeout(expire, Math.min(forMs, MAX_TIMEOUT_MS))
   try {
     return await work(abort.signal)
   } catch (error) {
@@ -178,7 +190,7 @@ function utf8(text: string): Uint8Array {
 
 function loginError(error: unknown, peer: string): unknown {
   if (error instanceof StatusError) {
-    const why = error.status === 'AUTH_FAILED' ? 'the producer did not accept these credentials' : error.message
+    const why = error.status === 'AUTH_FAILED' ? `login refused: ${error.detail}` : error.message
     return new ConnectionError('LOGIN_FAILED', `${peer}: ${why}`, { cause: error })
   }
   if (error instanceof AuthError) {

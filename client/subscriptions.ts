@@ -1,10 +1,10 @@
 /** The metrics that a consumer follows, by the ids that they have on its channel at present. */
 import { BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
-import type { Field, Value } from '../protocol/monitor/value.ts'
+import type { Field } from '../protocol/monitor/value.ts'
 import type { SendCommand } from './commands.ts'
 import { StatusError } from './errors.ts'
-import { type Arguments, type PlainRecord, plainOf, type Sample, toArgumentList } from './values.ts'
+import { type Arguments, type PlainRecord, plainOf, recordsOf, type Sample, toArgumentList } from './values.ts'
 
 /** If it returns a promise, the next value waits for that. */
 export type Handler = (sample: Sample) => unknown
@@ -71,11 +71,14 @@ export class Subscriptions {
     return undefined
   }
 
-  /** Sends COLLECT and SUBSCRIBE. */
-  async bind(send: SendCommand, followed: FollowedMetric): Promise<void> {
+  /** Sends COLLECT and SUBSCRIBE. Nothing is followed once `signal` is aborted. */
+  async bind(send: SendCommand, followed: FollowedMetric, signal?: AbortSignal): Promise<void> {
     const { metric, args } = followed
-    const id = await send('COLLECT', { metric, args: toArgumentList(args) }, (id) => this.#set(id, followed))
-    await send('SUBSCRIBE', { metric: id, channel: CURRENT_CHANNEL })
+    const collected = (id: number) => {
+      if (!signal?.aborted) this.#set(id, followed)
+    }
+    const id = await send('COLLECT', { metric, args: toArgumentList(args) }, collected, signal)
+    await send('SUBSCRIBE', { metric: id, channel: CURRENT_CHANNEL }, undefined, signal)
   }
 
   delete(followed: Followed): void {
@@ -120,7 +123,7 @@ export class Subscriptions {
   }
 }
 
-export type SendQuery = (metric: string, args: Arguments) => Promise<ValueMessage>
+export type SendQuery = (metric: string, args: Arguments) => Promise<Pick<ValueMessage, 'value'>>
 
 /** The types differ: the producer has converted what it was given to the types that the metric declares. */
 function areEqual(a: Arguments, b: Arguments): boolean {
@@ -140,7 +143,7 @@ export async function bindingsOf(
   try {
     for (let after = 0; ; ) {
       const { value } = await query('producer.bindings', { channel: String(channel), ...(after > 0 && { after }) })
-      const page = recordsOf(value)
+      const page = recordsOf(value) ?? []
       const isCut = fieldOf(page.at(-1) ?? [], 'more')?.value === true
       for (const record of isCut ? page.slice(0, -1) : page) {
         const binding = toBoundMetric(record)
@@ -162,9 +165,4 @@ function toBoundMetric(record: readonly Field[]): BoundMetric {
 
 function fieldOf(record: readonly Field[], name: string): Field | undefined {
   return record.find((field) => field.name === name)
-}
-
-function recordsOf({ type, value }: Value): readonly (readonly Field[])[] {
-  if (type !== BasicType.ARRAY || value.element !== BasicType.REC) return []
-  return value.items as readonly (readonly Field[])[]
 }

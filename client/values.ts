@@ -2,7 +2,7 @@
 import type { Argument, ArgumentList } from '../protocol/monitor/arguments.ts'
 import { BasicType } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
-import type { Value } from '../protocol/monitor/value.ts'
+import type { Field, Value } from '../protocol/monitor/value.ts'
 
 export type Plain = number | bigint | boolean | string | null | Uint8Array | readonly Plain[] | PlainRecord
 export interface PlainRecord {
@@ -41,21 +41,33 @@ export interface Place {
   readonly transaction: number
 }
 
-/** A value as it reaches its handler. */
+/** The labels of a series. Sources may have others than those that are named here. */
+export interface SampleLabels {
+  readonly host?: string
+  readonly cpu?: string
+  readonly mount?: string
+  readonly device?: string
+  readonly interface?: string
+  readonly agent?: string
+  readonly source?: string
+  readonly index?: string
+  readonly broker?: string
+  readonly object?: string
+  readonly [label: string]: string | undefined
+}
+
+/** A value as it reaches its handler, or as the answer to a command. */
 export class Sample {
   readonly kind = 'value'
-  /**
-   * The metric as it was followed: the values of a pattern have their own names inside. Empty if this program does not
-   * follow the metric.
-   */
+  /** The metric as it was followed or queried, perhaps a pattern. Empty if this program does not follow the metric. */
   readonly name: string
-  /** The id of the metric. */
-  readonly metric: number
+  /** The id of the metric on its channel. */
+  readonly id: number
   /** The id that COMMIT takes; 0 for a value that the producer does not keep. */
   readonly transaction: number
   /** Microseconds since 1970. */
   readonly time: number
-  /** The value with its type; VOID if there is no measurement. */
+  /** The value with its type, as it came: with labels it is a REC of these and of `value`. VOID if there is no measurement. */
   readonly value: Value
 
   readonly #generation: string
@@ -63,10 +75,57 @@ export class Sample {
   constructor(name: string, { metric, transaction, time, value }: ValueMessage, generation = '') {
     this.#generation = generation
     this.name = name
-    this.metric = metric
+    this.id = metric
     this.transaction = transaction
     this.time = time
     this.value = value
+  }
+
+  /** The name of the metric, also where a pattern was followed. */
+  get metric(): string {
+    const named = labelledOf(this.value)?.labels.find(({ name }) => name === 'name')
+    return named === undefined ? this.name : String(plainOf(named))
+  }
+
+  /** The labels that name and arguments left open, such as `host`; they tell the series of a metric apart. */
+  get labels(): SampleLabels {
+    const { labels = [] } = labelledOf(this.value) ?? {}
+    const others = labels.filter(({ name }) => name !== 'name')
+    return Object.fromEntries(others.map((label) => [label.name, String(plainOf(label))]))
+  }
+
+  /** What was measured, without labels, as JavaScript has it. Converted on each access. */
+  get plain(): Plain {
+    return plainOf(this.#measured)
+  }
+
+  /** What was measured, if it is a number. Integers beyond 2^53 are rounded; `plain` has them exactly. */
+  get number(): number | undefined {
+    const { value } = this.#measured
+    return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : undefined
+  }
+
+  /** What was measured, if it is a text. */
+  get text(): string | undefined {
+    const { plain } = this
+    return typeof plain === 'string' ? plain : undefined
+  }
+
+  /** The values of a list one by one, such as those of the answer to a pattern, each with its own time; else the value itself. */
+  get elements(): readonly Sample[] {
+    const records = recordsOf(this.value)
+    if (records === undefined) return [this]
+    const shown = this.isCut ? records.slice(0, -1) : records
+    return shown.map((record) => {
+      const value = { type: BasicType.REC, value: record }
+      const { time = this.time } = labelledOf(value) ?? {}
+      return new Sample(this.name, { ...this, metric: this.id, time, value }, this.#generation)
+    })
+  }
+
+  /** Whether the list was longer than a message may be: the rest is missing. */
+  get isCut(): boolean {
+    return recordsOf(this.value)?.at(-1)?.[0]?.name === 'more'
   }
 
   /** Where it is in the history of the producer: what `after` takes. */
@@ -74,10 +133,39 @@ export class Sample {
     return { generation: this.#generation, transaction: this.transaction }
   }
 
-  /** The value as JavaScript has it, converted on each access. */
-  get plain(): Plain {
-    return plainOf(this.value)
+  get #measured(): Value {
+    return labelledOf(this.value)?.measured ?? this.value
   }
+}
+
+interface Labelled {
+  readonly labels: readonly Field[]
+  /** The own time of an element, microseconds since 1970. */
+  readonly time: number | undefined
+  readonly measured: Value
+}
+
+/**
+ * The parts of a REC that stands for a series [MON 9 Patterns]: texts that are its labels, in an answer its own time, and last
+ * `value`. Undefined for other values.
+ */
+function labelledOf(value: Value): Labelled | undefined {
+  if (value.type !== BasicType.REC) return undefined
+  const measured = value.value.at(-1)
+  if (measured?.name !== 'value') return undefined
+  const before = value.value.slice(0, -1)
+  const last = before.at(-1)
+  const time = last?.name === 'time' && last.type === BasicType.UINT64 ? Number(last.value) : undefined
+  const labels = time === undefined ? before : before.slice(0, -1)
+  const areTexts = labels.length > 0 && labels.every(({ type }) => type === BasicType.STRING)
+  // The result of a control is like it: {string outcome, detail; any value} [MON 10].
+  return areTexts && labels[0]?.name !== 'outcome' ? { labels, time, measured } : undefined
+}
+
+/** Undefined if the value is not a list of records. */
+export function recordsOf({ type, value }: Value): readonly (readonly Field[])[] | undefined {
+  if (type !== BasicType.ARRAY || value.element !== BasicType.REC) return undefined
+  return value.items as readonly (readonly Field[])[]
 }
 
 export type ArgumentValue = string | number | bigint | boolean | Uint8Array

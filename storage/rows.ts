@@ -97,7 +97,7 @@ export interface ChannelRow {
   readonly url: string
   /** Made by DEF_CHANNEL. */
   readonly defined: boolean
-  /** It was configured after it was made, so it is not disposable. */
+  /** Its owner chose settings for it: it is neither disposable nor an orphan. */
   readonly configured: boolean
   readonly durable: boolean
   readonly window: number
@@ -110,6 +110,8 @@ export interface ChannelRow {
   readonly origin: number
   /** The time on the age clock (ms) at which a connection last used it. */
   readonly lastUsed: number
+  /** It is an orphan, and its queue has the GAP for the polled metrics that are not read meanwhile. */
+  readonly paused: boolean
 }
 /** A name whose channel was deleted and not by its owner: the next channel of that name reports the loss. */
 export interface LostNameRow {

@@ -1,52 +1,68 @@
-/**
- * `cinnabar audit`: prints what was done, by whom and from where. The command itself appears in the log because it configures
- * its channel by a control: that record is the newest one from before the reading began, and the reading ends there.
- */
+/** `cinnabar audit`: prints what was done, by whom and from where. Reading leaves no record. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
-import { BasicType, type Consumer, StatusError } from '../../client/index.ts'
-import { wholeNumber } from '../arguments.ts'
+import { BasicType, type Consumer, StatusError, valueToJson } from '../../client/index.ts'
+import { parseDuration } from '../../server/config/duration.ts'
+import { positiveNumber, wholeNumber } from '../arguments.ts'
 import { readConfiguration } from '../configuration.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, formatTime } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION, jsonOf } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldText } from '../records.ts'
+import { JSON_OPTION } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
+import { wrapped } from '../width.ts'
 
 interface AuditOptions extends LoginOptions {
+  readonly last?: number
   readonly after?: number
+  /** Microseconds since 1970. */
+  readonly since?: number
+  readonly actor?: string
+  readonly action?: string
   readonly follow?: boolean
   readonly json?: boolean
 }
 
 const METRIC = 'producer.audit'
-/** Ends the reading if its own record does not appear: above the newest record, or if no control is allowed. */
+/** What is printed if nothing else is asked for. */
+const LAST = 20
+/** Ends the reading of a user who does not see how many records there are. */
 const IDLE_MS = 5_000
 /** How long the channel exists after this process was killed. */
 const EXPIRE_MS = 60_000
-const WIDTHS = { number: 8, time: 23, action: 8, outcome: 17, actor: 16, address: 15 } as const
+const WIDTHS = { number: 7, time: 19, action: 8, outcome: 9, actor: 12, address: 12 } as const
+/** On a narrower terminal, what was done is on a line of its own. */
+const WIDE = 120
 
-export function addAudit(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
-  const audit = withLoginOptions(program.command('audit'))
-    .description('print the records of the audit log up to the newest')
-    .option(
-      '--after <number>',
-      'print only records above this number',
-      wholeNumber(0, 999_999_999_999_999, 'the number of a record'),
-    )
-    .option('--follow', 'continue with new records until Ctrl-C; without --after, print only those')
-    .option(...JSON_OPTION)
+export function addAudit(program: Command, cli: Cli, clock: ClientClock = realClock(), wallMs = Date.now): void {
+  const audit = withLoginOptions(
+    program
+      .command('audit')
+      .description('print the newest records of the audit log')
+      .option('--last <n>', `how many (default: ${LAST}; all, if another option selects some)`, positiveNumber)
+      .option('--since <when>', 'only records that are not older: 2h, 7d, or a time such as 2026-11-22T08:00', (text) =>
+        sinceOf(text, wallMs()),
+      )
+      .option('--actor <user>', 'only what this user or tenant/user did')
+      .option('--action <action>', 'only these: execute, outcome, refused, auth, dial, ...')
+      .option(
+        '--after <number>',
+        'only records above this number',
+        wholeNumber(0, 999_999_999_999_999, 'the number of a record'),
+      )
+      .option('--follow', 'continue with new records until Ctrl-C; without another option, print only those')
+      .option(...JSON_OPTION),
+  )
     .enablePositionalOptions()
     .helpCommand(false)
     .action((options: AuditOptions) => read(cli, clock, options))
   addAuditVerify(audit, cli)
 }
-
 /** Configures the channel to end early rather than have gaps. Resolves with false if the user may not. */
 async function configureChannel(consumer: Consumer): Promise<boolean> {
   try {
@@ -68,15 +84,50 @@ async function read(cli: Cli, clock: ClientClock, options: AuditOptions): Promis
     terminal: { ...terminal, note: (text: string) => (isOver ? undefined : terminal.note(text)) },
   }
   await withConsumer(quiet, options, async (consumer) => {
-    const isMarked = await configureChannel(consumer)
+    const isConfigured = await configureChannel(consumer)
     await print(terminal, consumer, clock, options)
     isOver = true
-    if (isMarked) await consumer.delChannel().catch(() => {})
+    if (isConfigured) await consumer.delChannel().catch(() => {})
   })
 }
 
+/** The number of the newest record; undefined if the user does not see it. */
+async function newestRecord(consumer: Consumer): Promise<number | undefined> {
+  try {
+    const { value } = await consumer.query('producer.stats')
+    const stats = value.type === BasicType.REC ? value.value : []
+    return findField(stats, 'audit_records') && fieldNumber(stats, 'audit_records')
+  } catch (error) {
+    if (error instanceof StatusError) return undefined
+    throw error
+  }
+}
+
+interface Selection {
+  /** Records above this number are read; undefined: new ones. */
+  readonly after: number | undefined
+  /** How many of those that were found are printed at the end of the reading. */
+  readonly last: number
+}
+
+function selectionOf(options: AuditOptions, newest: number | undefined): Selection {
+  const { last, after, since, actor, action, follow = false } = options
+  const isFiltered = since !== undefined || actor !== undefined || action !== undefined
+  if (follow && last === undefined && after === undefined && since === undefined) {
+    return { after: undefined, last: Number.POSITIVE_INFINITY }
+  }
+  const wanted = last ?? (isFiltered || after !== undefined ? Number.POSITIVE_INFINITY : LAST)
+  // Numbers are without a hole, so that the last records are found without the others.
+  const first = isFiltered || newest === undefined ? 0 : Math.max(0, newest - wanted)
+  return { after: Math.max(after ?? 0, first), last: wanted }
+}
+
 async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock, options: AuditOptions): Promise<void> {
-  const { after, follow: isFollowed = false, json: isJson = false } = options
+  const { since = 0, actor, action, follow: isFollowed = false } = options
+  const newest = await newestRecord(consumer)
+  const { after, last } = selectionOf(options, newest)
+  const printer = new Printer(terminal, options.json ?? false)
+  if (!isFollowed && newest !== undefined && newest <= (after ?? 0)) return printer.end(after ?? 0)
   // The consumer stays open, because its channel is still to be deleted.
   let stop = () => {}
   const stopped = new Promise<undefined>((resolve) => {
@@ -84,12 +135,13 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
   })
   const undoInterrupt = terminal.onInterrupt(stop)
   const undoGap = consumer.on('gap', (gap) => terminal.note(describeGap(gap, () => METRIC)))
-  const idle = () => (isFollowed ? undefined : clock.setTimeout(stop, IDLE_MS))
+  const idle = () => (isFollowed || newest !== undefined ? undefined : clock.setTimeout(stop, IDLE_MS))
   const samples = consumer[Symbol.asyncIterator]()
-  let records = 0
+  const kept: AnswerRecord[] = []
   let timer = idle()
+  let isPast = newest !== undefined && newest > (after ?? newest)
   try {
-    await consumer.follow(METRIC, isFollowed && after === undefined ? {} : { after: after ?? 0 })
+    await consumer.follow(METRIC, after === undefined ? {} : { after })
     for (;;) {
       const next = samples.next()
       next.catch(() => {})
@@ -98,47 +150,92 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
       if (sample.value.type !== BasicType.REC) continue
       const record: AnswerRecord = sample.value.value
       timer?.cancel()
-      if (records++ === 0 && !isJson) await terminal.print(terminal.colors.bold(HEAD))
-      await terminal.print(isJson ? jsonOf(record) : toLine(record))
-      if (!isFollowed && isOwn(record, consumer.channel)) break
+      const isMatch =
+        fieldNumber(record, 'time') >= since &&
+        (actor === undefined || fieldText(record, 'actor') === actor) &&
+        (action === undefined || fieldText(record, 'action') === action)
+      if (isMatch && Number.isFinite(last) && (isPast || !isFollowed)) {
+        kept.push(record)
+        if (kept.length > last) kept.shift()
+      } else if (isMatch) await printer.print(record)
+      if (newest !== undefined && fieldNumber(record, 'number') >= newest) {
+        isPast = false
+        for (const one of kept.splice(0)) await printer.print(one)
+        if (!isFollowed) break
+      }
       timer = idle()
     }
+    for (const one of kept) await printer.print(one)
   } finally {
     timer?.cancel()
     void samples.return?.()
     undoGap()
     undoInterrupt()
   }
-  if (records === 0 && !isFollowed) terminal.note(`there is no record above ${after ?? 0}`)
+  if (!isFollowed) printer.end(after ?? 0)
 }
 
-/** Whether this command has caused the record. */
-function isOwn(record: AnswerRecord, channel: number): boolean {
-  if (fieldText(record, 'object') !== 'channel.configure') return false
-  try {
-    const args: unknown = JSON.parse(fieldText(record, 'args'))
-    return typeof args === 'object' && args !== null && 'channel' in args && Number(args.channel) === channel
-  } catch {
-    return false
+class Printer {
+  readonly #terminal: Terminal
+  readonly #isJson: boolean
+  #records = 0
+
+  constructor(terminal: Terminal, isJson: boolean) {
+    this.#terminal = terminal
+    this.#isJson = isJson
+  }
+
+  async print(record: AnswerRecord): Promise<void> {
+    const { print, colors, screen } = this.#terminal
+    const columns = screen?.size().columns
+    if (this.#records++ === 0 && !this.#isJson) await print(colors.bold(joined(HEADS, columns)))
+    await print(this.#isJson ? toJsonLine(record) : joined(cellsOf(record), columns))
+  }
+
+  /** Says that nothing was printed. */
+  end(after: number): void {
+    if (this.#records === 0) this.#terminal.note(`there is no such record above ${after}`)
   }
 }
 
-const HEAD = aligned(
-  ['number', 'time', 'action', 'outcome', 'actor', 'address', 'what'].map((head) => head.toUpperCase()),
-)
+/** The hash is hexadecimal, as `cinnabar audit verify` prints it and takes it. */
+function toJsonLine(record: AnswerRecord): string {
+  const json = valueToJson({ type: BasicType.REC, value: record }) as object
+  const hash = findField(record, 'hash')
+  return JSON.stringify(hash === undefined ? json : { ...json, hash: fieldText(record, 'hash') })
+}
 
-function toLine(record: AnswerRecord): string {
+const HEADS = ['NUMBER', 'TIME', 'ACTION', 'OUTCOME', 'ACTOR', 'ADDRESS', 'WHAT']
+
+function cellsOf(record: AnswerRecord): string[] {
   const text = (name: string) => fieldText(record, name)
   const args = text('args') === '{}' ? '' : text('args')
   const what = [text('object'), args, text('detail')].filter((part) => part !== '').join('  ')
-  const cells = [text('action'), text('outcome'), text('actor') || '-', text('address') || '-', what]
-  return aligned([String(fieldNumber(record, 'number')), formatTime(fieldNumber(record, 'time')), ...cells])
+  const time = formatTime(fieldNumber(record, 'time')).slice(0, WIDTHS.time)
+  const number = String(fieldNumber(record, 'number'))
+  return [number, time, text('action'), text('outcome'), text('actor') || '-', text('address') || '-', what]
+}
+
+/** One line, or on a narrow terminal several. */
+function joined(cells: readonly string[], columns = Number.POSITIVE_INFINITY): string {
+  if (columns >= WIDE) return aligned(cells)
+  const indent = WIDTHS.number + 2
+  const what = wrapped(cells.at(-1)!, columns - indent)
+  return [aligned(cells.slice(0, -1)), ...what.map((line) => ' '.repeat(indent) + line)].join('\n')
 }
 
 /** Uses the usual widths of the columns, because later records are not known yet. */
 function aligned([number = '', ...cells]: readonly string[]): string {
   const [first, ...widths] = Object.values(WIDTHS)
   return [number.padStart(first!), ...cells.map((cell, i) => cell.padEnd(widths[i] ?? 0))].join('  ').trimEnd()
+}
+
+/** Microseconds since 1970. */
+function sinceOf(text: string, nowMs: number): number {
+  const duration = parseDuration(text)
+  const ms = duration === undefined ? Date.parse(text) : nowMs - duration
+  if (Number.isFinite(ms)) return ms * 1_000
+  throw new InvalidArgumentError('Expected how long ago, such as 30m, 2h or 7d, or a time such as 2026-11-22T08:00.')
 }
 
 interface VerifyOptions {
@@ -171,7 +268,7 @@ function addAuditVerify(audit: Command, { terminal }: Cli): void {
         const advice = database === undefined ? '; give the file with --database, or the --config of the server' : ''
         throw new Failure(ExitCode.USAGE, `there is no database ${file}${advice}`)
       }
-      const { verifyAudit } = await import('../../server/start/server.ts')
+      const { verifyAudit } = await import('#server/server')
       const finding = orFailure(() => verifyAudit(file, from))
       if (json) await terminal.print(JSON.stringify(finding))
       if (!finding.whole) {

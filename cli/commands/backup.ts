@@ -1,15 +1,25 @@
 /** `cinnabar backup` and `cinnabar restore`: copies of the database, and a copy in its place. */
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, copyFileSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs'
-import { resolve } from 'node:path'
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  rmSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Consumer } from '../../client/index.ts'
+import { BasicType, type Consumer } from '../../client/index.ts'
 import { readConfiguration } from '../configuration.ts'
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatValue } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { fieldNumber, toRecords } from '../records.ts'
+import { fieldNumber } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -36,6 +46,7 @@ export function addBackup(program: Command, cli: Cli): void {
         const path = await makeCopy(consumer, cli.terminal)
         moveTo(path, file)
         cli.terminal.note(`${resolve(file)} is complete`)
+        noteOthers(dirname(path), cli.terminal)
       })
     })
 }
@@ -56,9 +67,8 @@ async function makeCopy(consumer: Consumer, terminal: Terminal): Promise<string>
 async function showProgress(consumer: Consumer, terminal: Terminal): Promise<void> {
   if (!terminal.isWatched) return
   const { value } = await consumer.query('producer.stats')
-  const [record] = toRecords(value)?.records ?? []
   const [copied, total] = ['backup_copied_bytes', 'backup_total_bytes'].map((field) =>
-    fieldNumber(record ?? [], field),
+    fieldNumber(value.type === BasicType.REC ? value.value : [], field),
   ) as [number, number]
   if (total > 0) terminal.note(`${Math.floor((copied / total) * 100)} % of ${Math.ceil(total / 2 ** 20)} MiB copied`)
 }
@@ -71,10 +81,10 @@ function moveTo(path: string, file: string): void {
     } catch (error) {
       if (!isOtherFileSystem(error)) throw error
       copyFileSync(path, file, constants.COPYFILE_EXCL)
-      const copy = openSync(file, 'r')
-      fsyncSync(copy)
-      closeSync(copy)
+      sync(file)
     }
+    // Its name has to be durable before the other one is gone.
+    sync(dirname(resolve(file)))
     rmSync(path)
   } catch (error) {
     const { message } = error as Error
@@ -84,6 +94,24 @@ function moveTo(path: string, file: string): void {
       { cause: error },
     )
   }
+}
+
+/** A file or a directory. */
+function sync(path: string): void {
+  const descriptor = openSync(path, constants.O_RDONLY)
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Copies that could not be moved take room until somebody deletes them: they are not deleted here, as they may be wanted. */
+function noteOthers(directory: string, terminal: Terminal): void {
+  const { length } = readdirSync(directory)
+  if (length === 0) return
+  const files = length === 1 ? 'another file' : `${length} other files`
+  terminal.note(`${directory} has ${files}, of backups that were not moved: delete those that you do not need`)
 }
 
 function isOtherFileSystem(error: unknown): boolean {
@@ -100,7 +128,7 @@ export function addRestore(program: Command, { terminal }: Cli): void {
     .action(async (file: string, { config }: { config?: string }) => {
       const { producer } = await readConfiguration(config, terminal.env)
       // The server is loaded only here, so that the other commands start fast.
-      const { restoreBackup } = await import('../../server/start/server.ts')
+      const { restoreBackup } = await import('#server/server')
       const directory = resolve(producer.dataDir)
       const replaced = orFailure(() => restoreBackup({ file, directory }))
       terminal.note(`${file} is the database of ${directory} now`)

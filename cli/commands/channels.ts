@@ -5,15 +5,25 @@ import { channelOrName, parseAssignments, toTypedArguments } from '../arguments.
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatAge, formatBytes, formatCount, formatDuration, formatTime, printable } from '../format.ts'
-import { type ChannelLedger, droppedCount, explainWait, isBalanced, isSlow, lagMs, toLedger } from '../ledger.ts'
+import {
+  type ChannelLedger,
+  droppedCount,
+  explainWait,
+  isBalanced,
+  isOrphan,
+  isSlow,
+  lagMs,
+  toLedger,
+} from '../ledger.ts'
 import { type LoginOptions, readSecret } from '../login.ts'
 import { type Column, formatTable, jsonOf } from '../output.ts'
 import { type AnswerRecord, controlParameters, fieldNumber, queryAll } from '../records.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
-import { type Colors, withProgress } from '../terminal.ts'
+import { type Colors, type Terminal, withProgress } from '../terminal.ts'
 
 interface ChannelsOptions extends LoginOptions {
   readonly slow?: boolean
+  readonly orphans?: boolean
   readonly json?: boolean
 }
 
@@ -30,6 +40,7 @@ const MIN_BINDINGS = 10
 const LEFT_OUT_FIRST = ['flight', 'committed', 'accepted', 'url', 'state', 'identity']
 const MAX_URL = 32
 const MAX_NAME = 24
+const NO_ORPHANS = 'there are no orphans'
 
 export function addChannels(program: Command, cli: Cli): void {
   const { terminal } = cli
@@ -37,6 +48,10 @@ export function addChannels(program: Command, cli: Cli): void {
     .description('list your channels, what waits in them and why; an admin sees all channels')
     .argument('[channel]', 'show everything about this one, by its id or name', channelOrName)
     .option('--slow', 'list only channels with values that have waited for at least a second, the slowest first')
+    .option(
+      '--orphans',
+      'list only channels that nobody came back for: `cinnabar channels delete --orphans` deletes them',
+    )
     .option('--json', 'print one JSON object per line, with every counter and binding')
     .enablePositionalOptions()
     .helpCommand(false)
@@ -44,7 +59,8 @@ export function addChannels(program: Command, cli: Cli): void {
       await withConsumer(cli, options, async (consumer) => {
         const reading = query(consumer, channel)
         const { records, now } = await withProgress(terminal, 'reading the channels', reading)
-        const chosen = options.slow ? slowest(records, now) : records
+        const found = options.orphans ? records.filter((record) => isOrphan(toLedger(record))) : records
+        const chosen = options.slow ? slowest(found, now) : found
         const isComplete = options.json === true || channel !== undefined
         const shown = isComplete ? await withAllBindings(consumer, chosen) : chosen
         if (options.json) {
@@ -53,6 +69,7 @@ export function addChannels(program: Command, cli: Cli): void {
         }
         const ledgers = shown.map(toLedger)
         if (options.slow && ledgers.length === 0) return terminal.note('no value has waited for a second or more')
+        if (options.orphans && ledgers.length === 0) return terminal.note(NO_ORPHANS)
         if (channel !== undefined)
           return terminal.print(ledgers.map((one) => details(one, now, terminal.colors)).join('\n'))
         const columns = terminal.screen?.size().columns
@@ -63,15 +80,23 @@ export function addChannels(program: Command, cli: Cli): void {
   const all = 'channels, by their ids or names; an admin may name those of any user'
   withLoginOptions(channels.command('delete'))
     .description('delete channels and everything that waits in them')
-    .argument('<channel...>', all, (text, before: (number | string)[] = []) => [...before, channelOrName(text)])
-    .action((names: readonly (number | string)[], options: LoginOptions) =>
-      withConsumer(cli, options, async (consumer) => {
+    .argument('[channel...]', all, (text, before: (number | string)[] = []) => [...before, channelOrName(text)])
+    .option(
+      '--orphans',
+      'delete all channels that `cinnabar channels --orphans` lists; for an admin, those of all users',
+    )
+    .action((names: readonly (number | string)[] = [], options: LoginOptions & { readonly orphans?: boolean }) => {
+      if (names.length > 0 === (options.orphans === true)) {
+        throw new Failure(ExitCode.USAGE, 'name the channels to delete, or give --orphans')
+      }
+      return withConsumer(cli, options, async (consumer) => {
+        if (options.orphans) await deleteOrphans(consumer, terminal)
         for (const channel of await resolveAll(consumer, names)) {
           await withProgress(terminal, 'deleting the channel', deleteChannel(consumer, channel.id))
           terminal.note(`channel ${channel.label} deleted`)
         }
-      }),
-    )
+      })
+    })
   withLoginOptions(channels.command('purge'))
     .description('drop everything that waits in channels, and keep them; a gap reports the loss')
     .argument('<channel...>', all, (text, before: (number | string)[] = []) => [...before, channelOrName(text)])
@@ -123,6 +148,23 @@ async function deleteChannel(consumer: Consumer, channel: number): Promise<void>
       throw refused instanceof StatusError ? error : refused
     })
     checkOutcome('channel.delete', result)
+  }
+}
+
+/** Each is deleted only if it is still an orphan then. */
+async function deleteOrphans(consumer: Consumer, terminal: Terminal): Promise<void> {
+  const { records } = await query(consumer, undefined)
+  const orphans = records.map(toLedger).filter(isOrphan)
+  if (orphans.length === 0) terminal.note(NO_ORPHANS)
+  for (const { channel, identity } of orphans) {
+    try {
+      checkOutcome('channel.delete', await runControl(consumer, 'channel.delete', { channel, orphan: true }))
+      terminal.note(`channel ${channel} of ${identity} deleted`)
+    } catch (error) {
+      if (!(error instanceof StatusError) || (error.status !== 'BUSY' && error.status !== 'NO_SUCH_CHANNEL'))
+        throw error
+      terminal.note(`channel ${channel} of ${identity} is left alone: ${error.message}`)
+    }
   }
 }
 

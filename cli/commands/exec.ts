@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Arguments, BasicType, valueToJson } from '../../client/index.ts'
 import { type Assignments, parseAssignments, toTypedArguments } from '../arguments.ts'
-import { type ControlOutcome, checkOutcome, runControl } from '../control.ts'
+import { type ControlOutcome, checkOutcome, runControl, SECRET_ARGUMENTS } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatValue } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
@@ -18,9 +18,6 @@ interface ExecOptions extends LoginOptions {
   readonly json?: boolean
 }
 
-/** The names of arguments that are secrets of every control. */
-const SECRETS = ['password', 'secret', 'token']
-
 const AFTER_HELP = `
 Exit codes: 0 ok, or dry-run (checked, not run); 1 refused, failed or timeout; 3 unknown: the server or the connection
 ended in between, and it is not known whether the control ran. With the same --idempotency-key a control runs only once
@@ -30,8 +27,8 @@ export function addExec(program: Command, cli: Cli): void {
   const { terminal } = cli
   withLoginOptions(program.command('exec'))
     .description('run a control and print its result; exits with 1 unless the outcome is ok, with 3 if it is unknown')
-    .argument('<control>', 'name as listed by `cinnabar get producer.controls`')
-    .argument('[name=value...]', 'arguments of the control')
+    .argument('<control>', 'name as listed by `cinnabar controls`')
+    .argument('[name=value...]', 'arguments of the control, as shown by `cinnabar controls CONTROL`')
     .option(
       '--idempotency-key <key>',
       'name of this run: a repeated call with the same key does not run the control again',
@@ -42,7 +39,7 @@ export function addExec(program: Command, cli: Cli): void {
     .addHelpText('after', AFTER_HELP)
     .action(async (control: string, words: string[], options: ExecOptions) => {
       const assignments = parseAssignments(words)
-      const shown = SECRETS.find((name) => assignments.has(name))
+      const shown = SECRET_ARGUMENTS.find((name) => assignments.has(name))
       if (shown) {
         const advice = `others can see the command line: use --arg-file ${shown}=FILE`
         throw new Failure(ExitCode.USAGE, `the argument ${shown} is a secret, and ${advice}`)

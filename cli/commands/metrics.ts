@@ -1,9 +1,10 @@
 /** `cinnabar metrics`: the catalogue of metrics. */
 import type { Command } from 'commander'
 import { ExitCode, Failure } from '../failure.ts'
+import { byNature } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { formatTable, JSON_OPTION, jsonOf } from '../output.ts'
-import { type AnswerRecord, fieldText, findField, listMetrics, toRecords } from '../records.ts'
+import { type AnswerRecord, fieldText, listMetrics, parametersOf, similarMetric } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
@@ -16,10 +17,15 @@ export function addMetrics(program: Command, cli: Cli): void {
     .action((pattern: string | undefined, options: LoginOptions & { json?: boolean }) =>
       withConsumer(cli, options, async (consumer) => {
         const metrics = await withProgress(terminal, 'reading the catalogue', listMetrics(consumer, pattern))
-        if (metrics.length === 0) throw new Failure(ExitCode.FAILED, `no metric matches ${pattern ?? '*'}`)
+        if (metrics.length === 0) {
+          const similar = pattern === undefined ? '' : await similarMetric(consumer, pattern)
+          throw new Failure(ExitCode.FAILED, `no metric matches ${pattern ?? '*'}${similar && `.${similar}`}`)
+        }
         if (options.json) return terminal.print(metrics.map(jsonOf).join('\n'))
+        const width = terminal.screen?.size().columns
+        const sorted = [...metrics].sort((a, b) => byNature(fieldText(a, 'name'), fieldText(b, 'name')))
         const heads = ['name', 'kind', 'type', 'unit', 'parameters', 'description'].map((head) => ({ head }))
-        await terminal.print(formatTable(heads, metrics.map(toRow), terminal.colors))
+        await terminal.print(formatTable(heads, sorted.map(toRow), terminal.colors, width))
       }),
     )
 }
@@ -31,12 +37,7 @@ function toRow(metric: AnswerRecord): string[] {
 
 /** As `agent [interval_ms]`: what may be left out stands in brackets. */
 function parameters(metric: AnswerRecord): string {
-  const field = findField(metric, 'parameters')
-  const { records = [] } = (field && toRecords(field)) ?? {}
-  return records
-    .map((parameter) => {
-      const name = fieldText(parameter, 'name')
-      return findField(parameter, 'optional')?.value === true ? `[${name}]` : name
-    })
+  return parametersOf(metric)
+    .map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
     .join(' ')
 }

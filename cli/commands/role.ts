@@ -69,7 +69,7 @@ export function addRole(program: Command, cli: Cli): void {
 export function addExplain(program: Command, cli: Cli): void {
   withLoginOptions(program.command('explain'))
     .description('show whether a user may do something, and which rule decides; exits with 1 if not allowed')
-    .argument('<name>', USER_HELP)
+    .argument('<user>', USER_HELP)
     .addArgument(
       new Argument('<command>', 'COLLECT, EXECUTE, DEF_CHANNEL, ...')
         .choices(EXPLAINED_COMMANDS)

@@ -37,7 +37,7 @@ export function addServe(program: Command, { terminal }: Cli): void {
       process.on('SIGHUP', () => {})
       const overrides = await overridesOf(options, () => readConfiguration(config, terminal.env))
       // The server is imported only here, so that the other commands start fast.
-      const { serve } = await import('../../server/start/main.ts')
+      const { serve } = await import('#server/main')
       const exitCode = await serve({ config, overrides, program: terminal.program, restored })
       if (exitCode !== 0) throw new Failure(exitCode, '')
     })

@@ -2,10 +2,10 @@
  * `cinnabar top`: shows the host and all values that arrive on one screen. Its channel stores nothing: values that arrive
  * while there is no connection are lost, and the screen continues with the current ones.
  */
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
 import type { Consumer } from '../../client/index.ts'
-import { positiveNumber, splitWords, toTypedArguments } from '../arguments.ts'
+import { intervalSeconds, positiveNumber, splitWords, toTypedArguments } from '../arguments.ts'
 import type { LoginOptions } from '../login.ts'
 import { metricParameters } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
@@ -21,8 +21,6 @@ interface TopOptions extends LoginOptions {
 
 /** The families of metrics that other programs send. */
 const OPEN_FAMILIES = ['gmetric.*', 'smon.*', 'mono.*', 'qmf.*']
-const MIN_INTERVAL_S = 0.1
-const MAX_INTERVAL_S = 3_600
 const PIPE_COLUMNS = 120
 
 const AFTER_HELP = `
@@ -36,7 +34,7 @@ export function addTop(program: Command, cli: Cli, clock: ClientClock = realCloc
       '[metric...]',
       "metrics, and arguments for all of them (default: all that other programs send): 'gmetric.cpu_*'",
     )
-    .option('--interval <seconds>', 'interval between measurements of the host and between tables', seconds, 2)
+    .option('--interval <seconds>', 'interval between measurements of the host and between tables', intervalSeconds, 2)
     .option('--plain', 'print tables instead of drawing a screen')
     .option('--count <n>', 'stop after this many tables', positiveNumber)
     .option('--json', 'print one JSON object per row instead of a table; times in microseconds since 1970')
@@ -57,7 +55,7 @@ async function top(cli: Cli, clock: ClientClock, words: readonly string[], optio
     // While the screen is shown, notes appear in its last line.
     terminal: { ...terminal, note: (text) => (isDrawn ? undefined : terminal.note(text)) },
     connect(...parameters) {
-      url = parameters[0]
+      url = String(parameters[0])
       return cli.connect(...parameters)
     },
   }
@@ -95,10 +93,4 @@ async function top(cli: Cli, clock: ClientClock, words: readonly string[], optio
     }
   }
   await withConsumer(quiet, options, show, { durable: false })
-}
-
-function seconds(text: string): number {
-  const number = Number(text)
-  if (/^\d+(\.\d+)?$/.test(text) && number >= MIN_INTERVAL_S && number <= MAX_INTERVAL_S) return number
-  throw new InvalidArgumentError(`Expected a number of seconds from ${MIN_INTERVAL_S} to ${MAX_INTERVAL_S}.`)
 }

@@ -44,7 +44,7 @@ export function addUser(program: Command, cli: Cli): void {
 
   withLoginOptions(user.command('passwd'))
     .description('change the password of a user')
-    .argument('<name>', USER_HELP)
+    .argument('<user>', USER_HELP)
     .option('--password-file <file>', PASSWORD_FILE)
     .action((name: string, options: PasswordOptions) => {
       const args = userArguments(name)
@@ -55,7 +55,7 @@ export function addUser(program: Command, cli: Cli): void {
 
   withLoginOptions(user.command('role'))
     .description('change the role of a user')
-    .argument('<name>', USER_HELP)
+    .argument('<user>', USER_HELP)
     .argument('<role>', 'admin, operator, consumer or a role of your own: see `cinnabar role list`')
     .action((name: string, role: string, options: LoginOptions) =>
       callControl(cli, options, 'user.role', { ...userArguments(name), role }),
@@ -63,7 +63,7 @@ export function addUser(program: Command, cli: Cli): void {
 
   withLoginOptions(user.command('remove'))
     .description('remove a user with all channels and tokens')
-    .argument('<name>', USER_HELP)
+    .argument('<user>', USER_HELP)
     .action((name: string, options: LoginOptions) => callControl(cli, options, 'user.remove', userArguments(name)))
 
   withLoginOptions(user.command('list'))

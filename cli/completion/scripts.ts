@@ -120,6 +120,9 @@ ${indented(placeCases(tree), 6)}
     word=$front$word
     COMPREPLY+=("\${word#"$before"}")
   done
+  if [[ \${COMPREPLY[0]:-} == *= ]]; then
+    compopt -o nospace 2> /dev/null
+  fi
 }
 complete -F _cinnabar cinnabar`
 }
@@ -180,7 +183,10 @@ ${indented([...commands, ...places], 6)}
     file) _files ;;
     ${lookedUpKinds.join('|')})
       found=("\${(@f)$("\${(Q)words[1]}" complete "$kind" -- "\${(@Q)words[2,CURRENT]}" 2> /dev/null < /dev/null)}")
-      [[ -n $found[1] ]] && compadd -- "\${found[@]}"
+      if [[ -n $found[1] ]]; then
+        compadd -S '' -- "\${(@M)found:#*=}"
+        compadd -- "\${(@)found:#*=}"
+      fi
       ;;
   esac
 }

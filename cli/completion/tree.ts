@@ -6,19 +6,20 @@
 import { Readable } from 'node:stream'
 import { type Argument, Command, type Option } from 'commander'
 import type { ClientClock } from '../../client/clock.ts'
-import { type Consumer, type Value, valueToJson } from '../../client/index.ts'
+import { type Consumer, parseIdentity, type Value, valueToJson } from '../../client/index.ts'
+import { runControl, SECRET_ARGUMENTS } from '../control.ts'
 import { printable } from '../format.ts'
 import { type LoginOptions, resolveLogin, withLoginOptions } from '../login.ts'
-import { findField, toRecords } from '../records.ts'
+import { controlParameters, findField, metricParameters, toRecords } from '../records.ts'
 import type { Cli } from '../session.ts'
 
 /** What an argument can be: a name that only the server knows, a file, one of several words, or anything. */
 export type ArgumentKind =
-  | { readonly kind: 'metric' | 'control' | 'channel' | 'sensor' | 'file' | 'anything' }
+  | { readonly kind: 'metric' | 'control' | 'channel' | 'sensor' | 'user' | 'argument' | 'file' | 'anything' }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
 
 /** The kinds of names that are looked up at the server. */
-export const lookedUpKinds = ['metric', 'control', 'channel', 'sensor'] as const
+export const lookedUpKinds = ['metric', 'control', 'channel', 'sensor', 'user', 'argument'] as const
 
 export interface CommandNode {
   /** The words of the command, such as "user add"; empty for the program. */
@@ -60,6 +61,9 @@ function toOption(option: Option): OptionNode {
   }
 }
 
+/** Arguments and values of options that are called what they are. */
+const NAMED = ['control', 'channel', 'sensor', 'user', 'file'] as const
+
 /** Derived from the declared choices, the name of the value, or the name of the option itself. */
 function kindOfArgument(declared: Argument | Option): ArgumentKind {
   if (declared.argChoices) return { kind: 'choice', choices: declared.argChoices }
@@ -67,7 +71,9 @@ function kindOfArgument(declared: Argument | Option): ArgumentKind {
     'flags' in declared ? [/[<[]([^>\]]+)/.exec(declared.flags)?.[1], declared.attributeName()] : [declared.name()]
   for (const name of names) {
     if (name === 'metric' || name === 'pattern') return { kind: 'metric' }
-    if (name === 'control' || name === 'channel' || name === 'sensor' || name === 'file') return { kind: name }
+    if (name === 'name=value') return { kind: 'argument' }
+    const kind = NAMED.find((one) => one === name)
+    if (kind !== undefined) return { kind }
   }
   return { kind: 'anything' }
 }
@@ -105,7 +111,7 @@ export async function lookUpNames(
     const consumer = await connect(url, credentials, options)
     abort.signal.addEventListener('abort', () => void consumer.close())
     try {
-      const names = await NAMES[kind](consumer, words.at(-1) ?? '')
+      const names = await NAMES[kind](consumer, words)
       // Names that cannot be written as one word are left out: they can be typed as a pattern.
       return names.filter((name) => name !== '' && name === printable(name))
     } finally {
@@ -122,10 +128,16 @@ export async function lookUpNames(
   }
 }
 
-const NAMES: Readonly<Record<LookedUpKind, (consumer: Consumer, prefix: string) => Promise<readonly string[]>>> = {
-  async metric(consumer, prefix) {
+const NAMES: Readonly<
+  Record<LookedUpKind, (consumer: Consumer, words: readonly string[]) => Promise<readonly string[]>>
+> = {
+  async metric(consumer, words) {
+    const prefix = words.at(-1) ?? ''
     if (prefix.includes('*')) return []
-    return column((await consumer.query('producer.metrics', { match: `${prefix}*`, limit: MAX_NAMES })).value, 'name')
+    // What comes after a metric may be one of its arguments.
+    const args = words.slice(0, -1).some(isDotted) ? await argumentsOf(consumer, words) : []
+    const { value } = await consumer.query('producer.metrics', { match: `${prefix}*`, limit: MAX_NAMES })
+    return [...args, ...column(value, 'name')]
   },
   async control(consumer) {
     return column((await consumer.query('producer.controls')).value, 'name')
@@ -138,6 +150,31 @@ const NAMES: Readonly<Record<LookedUpKind, (consumer: Consumer, prefix: string) 
     const ids = column(value, 'channel').filter((id) => id !== String(consumer.channel))
     return [...ids, ...column(value, 'name')]
   },
+  async user(consumer) {
+    const { value } = await runControl(consumer, 'user.list', {})
+    const tenants = column(value, 'tenant')
+    // A user without a tenant belongs to the default one.
+    return column(value, 'user').map((user, i) => {
+      return tenants[i] === parseIdentity(user).tenant ? user : `${tenants[i]}/${user}`
+    })
+  },
+  argument: argumentsOf,
+}
+
+/** Whether a word is a metric or control: the names of both have a dot, and those of arguments have none. */
+function isDotted(word: string): boolean {
+  return /^[^-=/][^=/]*\.[^/]*$/.test(word)
+}
+
+/** As `host=`. */
+async function argumentsOf(consumer: Consumer, words: readonly string[]): Promise<readonly string[]> {
+  const [command] = words
+  const of = words.slice(1, -1).find(isDotted)
+  if (of === undefined) return []
+  const parameters = await (command === 'exec' ? controlParameters(consumer, of) : metricParameters(consumer, of))
+  const names = parameters.map(({ name }) => name)
+  const shown = command === 'exec' ? names.filter((name) => !SECRET_ARGUMENTS.includes(name)) : names
+  return shown.map((name) => `${name}=`)
 }
 
 /** One field of each record, unformatted. */

@@ -4,7 +4,7 @@
  * everything is. The consumer does not pause then: the server is killed in the middle of its COMMITs.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Connect, type Consumer, type Gap, GapReason } from '../../client/index.ts'
+import type { Connect, Consumer, GapEvent } from '../../client/index.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { type ChannelLedger, droppedCount, isBalanced, toLedger } from '../ledger.ts'
 import type { ResolvedLogin } from '../login.ts'
@@ -187,12 +187,12 @@ export class Scenario {
   }
 
   /** Reports a GAP at its place between the values. */
-  #reportGap({ count, reason }: Gap): void {
+  #reportGap({ count, reason }: GapEvent): void {
     const last = formatThousands(this.#check.handled)
     const text =
-      reason === GapReason.restart && count === 0
+      reason === 'restart' && count === 0
         ? `after ${last} a GAP: the server cannot know what it had accepted but not stored`
-        : `after ${last} a GAP: ${count} values were lost (reason ${reason})`
+        : `after ${last} a GAP: ${count} values were lost (${reason})`
     // If nobody reads the output, printing the next line fails.
     this.#output.print(text).catch(() => {})
   }

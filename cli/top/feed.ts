@@ -3,7 +3,7 @@
  * finds out after a lost connection which values have changed or vanished.
  */
 import type { ClientClock } from '../../client/clock.ts'
-import { type Arguments, BasicType, StatusError, type Value, type ValueMessage } from '../../client/index.ts'
+import { type Arguments, BasicType, type Sample, StatusError, type Value } from '../../client/index.ts'
 import { formatDuration } from '../format.ts'
 import { fieldText, listMetrics, toRecords } from '../records.ts'
 import { HOST_METRICS, TopHost } from './host.ts'
@@ -12,7 +12,7 @@ import { type ReceivedValue, TopRows } from './rows.ts'
 /** The part of a consumer that is used here. */
 interface TopConsumer {
   follow(metric: string, args: Arguments, handler: (sample: ReceivedValue) => unknown): Promise<unknown>
-  query(metric: string, args?: Arguments): Promise<ValueMessage>
+  query(metric: string, args?: Arguments): Promise<Pick<Sample, 'time' | 'value'>>
   on(event: 'connected' | 'disconnected' | 'gap', listener: () => void): () => void
   on(event: 'notice', listener: (notice: { readonly detail: string }) => void): () => void
   /** Resolves when the consumer is closed; rejects with the error that ended it. */

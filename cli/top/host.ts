@@ -3,6 +3,7 @@
  * permissions do not provide are undefined.
  */
 import { BasicType, type Field, type Value } from '../../client/index.ts'
+import { growth } from '../rates.ts'
 import { fieldText } from '../records.ts'
 import type { ReceivedValue } from './rows.ts'
 
@@ -102,12 +103,6 @@ export class TopHost {
       net: { received: rate('net.received_bytes'), sent: rate('net.sent_bytes') },
     }
   }
-}
-
-/** Undefined if the counter was reset. */
-function growth(last: HostValue, value: number, time: number): MaybeNumber {
-  const seconds = (time - last.time) / 1e6
-  return seconds > 0 && value >= last.value ? (value - last.value) / seconds : undefined
 }
 
 function space(total: MaybeNumber, free: MaybeNumber): Space {

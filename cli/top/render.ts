@@ -1,9 +1,11 @@
 /**
  * Renders the screen of `cinnabar top` as lines, each exactly as wide as the terminal. The functions are pure, so that only
  * lines that have changed need to be written.
- */ import { BasicType } from '../../client/index.ts'
-import { formatAge, formatBytes, formatDuration, formatValue, isStale, printable } from '../format.ts'
+ */
+import { BasicType, type Value } from '../../client/index.ts'
+import { formatAge, formatBytes, formatDuration, formatMeasured, formatValue, isStale } from '../format.ts'
 import type { Colors } from '../terminal.ts'
+import { cellWidth, fitToWidth, joinedToWidth, safeText } from '../width.ts'
 import type { HostSummary, Space } from './host.ts'
 import { type Content, type SortKey, sortKeys, type TopRow } from './rows.ts'
 import type { Size } from './screen.ts'
@@ -30,16 +32,9 @@ export interface Picture {
 /** The heading, one row and the last line. */
 const MIN_TABLE = 3
 const HEAD_LINES = 5
-const KEYS = 'q quit  / filter  1-4 sort  r reverse  space pause  h help'
+const KEYS = ['q quit', '/ filter', '1-4 sort', 'r reverse', 'space pause', 'h help']
 const MAX_BAR = 30
 const MIN_BAR = 8
-/** Terminals disagree on the width of some characters. These are the usual ones; a wrong guess shifts only the rest of a line. */
-const WIDE =
-  /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18aff}\u{1aff0}-\u{1b2fb}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]$/u
-/** Two of them make a flag. */
-const HALF_A_FLAG = /^\p{Regional_Indicator}$/u
-const NO_WIDTH = /^[\p{Mn}\p{Me}\u1160-\u11ff]$/u
-const IS_ASCII = /^[ -~]*$/
 
 /** The number of table rows that fit on the screen. */
 export function tableHeight({ rows }: Size): number {
@@ -51,7 +46,7 @@ export function render(picture: Picture, size: Size, colors: Colors): string[] {
   const height = tableHeight(size)
   const head = hostLines(picture.host, picture.url, columns, colors)
   const body = picture.view.isHelp ? helpLines(columns) : tableLines(picture, columns, height, colors)
-  const title = picture.view.isHelp ? fitToWidth('KEYS', columns) : tableHead(picture.view, columns)
+  const title = picture.view.isHelp ? fitToWidth('KEYS', columns) : tableHead(picture, columns)
   return [
     ...filled(head, headHeight(size.rows), columns),
     colors.inverse(title),
@@ -65,7 +60,7 @@ export function renderPlain(picture: Picture, columns: number, colors: Colors): 
   const table = tableLines({ ...picture, view: { ...picture.view, top: 0 } }, columns, picture.rows.length, colors)
   const head = hostLines(picture.host, picture.url, columns, colors)
   const full = picture.isFull ? [fullMessage(picture.total)] : []
-  const title = colors.bold(tableHead(picture.view, columns))
+  const title = colors.bold(tableHead(picture, columns))
   return [...head, '', title, ...table, ...full].map((line) => line.trimEnd()).join('\n')
 }
 
@@ -92,23 +87,16 @@ function headHeight(rows: number): number {
 
 function tableLines({ rows, view, ...picture }: Picture, columns: number, height: number, colors: Colors): string[] {
   if (rows.length === 0) return emptyLines({ rows, view, ...picture }).map((line) => fitToWidth(line, columns))
-  const widths = widthsOf(columns)
+  const widths = widthsOf(rows, columns)
   return rows.slice(view.top, view.top + height).map((row) => {
-    const [value, unit] = [contentText(row.content, widths.value), safeText(picture.unitOf(row.metric))]
-    // Text is aligned to the left and uses the column of the unit, too.
-    const isText = typeof row.content === 'string'
-    const measured: readonly Cell[] = isText
-      ? [[value, widths.unit === 0 ? widths.value : widths.value + 2 + widths.unit]]
-      : [
-          [value, widths.value, 'right'],
-          [unit === '1' ? '' : unit, widths.unit],
-        ]
+    const value = contentText(row.content, picture.unitOf(row.metric), widths.value)
     const age = row.goneMs !== undefined ? 'gone' : ageText(row.arrivedMs, picture.nowMs)
     const shown = lineOf(
       [
         [safeText(row.metric), widths.metric],
         [safeText(row.where), widths.host],
-        ...measured,
+        // Text is aligned to the left.
+        typeof row.content === 'string' ? [value, widths.value] : [value, widths.value, 'right'],
         [age, widths.age, 'right'],
       ],
       columns,
@@ -132,24 +120,15 @@ function helpLines(columns: number): string[] {
   return ['', ...HELP.map(([keys, what]) => `  ${keys.padEnd(20)}${what}`)].map((line) => fitToWidth(line, columns))
 }
 
-function tableHead({ sort, isReversed }: TopView, columns: number): string {
-  const widths = widthsOf(columns)
-  const title = (name: SortKey) => {
+function tableHead({ rows, view: { sort, isReversed } }: Picture, columns: number): string {
+  const widths = widthsOf(rows, columns)
+  const cells = sortKeys.map((name): Cell => {
     // By default values are sorted in descending order.
     const isDown = (name === 'value') !== isReversed
-    return `${name.toUpperCase()}${name === sort ? (isDown ? ' v' : ' ^') : ''}`
-  }
-  const [metric, host, value, age] = sortKeys.map(title) as [string, string, string, string]
-  return lineOf(
-    [
-      [metric, widths.metric],
-      [host, widths.host],
-      [value, widths.value, 'right'],
-      ['UNIT', widths.unit],
-      [age, widths.age, 'right'],
-    ],
-    columns,
-  )
+    const title = `${name.toUpperCase()}${name === sort ? (isDown ? ' v' : ' ^') : ''}`
+    return name === 'value' || name === 'age' ? [title, widths[name], 'right'] : [title, widths[name]]
+  })
+  return lineOf(cells, columns)
 }
 
 type Cell = readonly [text: string, width: number, align?: 'right']
@@ -160,16 +139,26 @@ function lineOf(cells: readonly Cell[], columns: number): string {
   return fitToWidth(fitting.join('  '), columns)
 }
 
-/** Depends only on the width, so that columns stay in place. On a narrow terminal unit, age and host are left out (0). */
-function widthsOf(columns: number): Readonly<Record<SortKey | 'unit', number>> {
+/**
+ * As wide as the names and hosts of all rows need, so that a value stands beside its name, and columns stay in place while the
+ * table is scrolled. On a narrow terminal age and host are left out (0).
+ */
+function widthsOf(rows: readonly TopRow[], columns: number): Readonly<Record<SortKey, number>> {
   const age = columns < 36 ? 0 : 6
-  const unit = columns < 50 ? 0 : Math.min(12, Math.floor(columns / 10))
-  const value = Math.min(20, Math.max(8, Math.floor(columns / 6)))
-  const taken = [age, unit, value].reduce((sum, width) => (width === 0 ? sum : sum + width + 2), 0)
-  if (columns < 24) return { age, unit, value, metric: Math.max(1, columns - taken), host: 0 }
-  const rest = columns - taken - 2
-  const metric = Math.ceil(rest * 0.6)
-  return { age, unit, value, metric, host: rest - metric }
+  const value = Math.min(24, Math.max(8, Math.floor(columns / 6)))
+  const room = columns - value - 2 - (age === 0 ? 0 : age + 2)
+  if (columns < 24) return { age, value, metric: Math.max(1, room), host: 0 }
+  const longest = (textOf: (row: TopRow) => string, head: number) =>
+    rows.reduce((most, row) => Math.max(most, cellWidth(safeText(textOf(row)))), head)
+  const hosts = longest(({ where }) => where, 'HOST ^'.length)
+  const metric = Math.min(
+    longest(({ metric }) => metric, 'METRIC ^'.length),
+    Math.max(Math.ceil((room - 2) * 0.6), room - 2 - hosts),
+  )
+  const host = Math.min(hosts, room - 2 - metric)
+  // Text gets the room that is left.
+  const texts = longest(({ content }) => (typeof content === 'string' ? content : ''), value)
+  return { age, value: Math.min(texts, value + room - 2 - metric - host), metric, host }
 }
 
 function lastLine(picture: Picture, height: number, columns: number, colors: Colors): string {
@@ -182,20 +171,23 @@ function lastLine(picture: Picture, height: number, columns: number, colors: Col
     view.isPaused ? 'PAUSED' : '',
     rows.length === total ? '' : `${rows.length} of ${total} rows match ${safeText(view.filter)}`,
     rows.length > height ? `${from}-${Math.min(view.top + height, rows.length)} of ${rows.length}` : '',
-    KEYS,
+    ...KEYS,
   ]
-  return colors.dim(fitToWidth(parts.filter((part) => part !== '').join('  '), columns))
+  return colors.dim(fitToWidth(joinedToWidth(parts, columns), columns))
 }
 
 function fullMessage(total: number): string {
   return `There are more than the ${total} rows shown: limit the metrics, for example cinnabar top 'gmetric.cpu_*'`
 }
 
-/** A number that does not fit is rounded, because a cut one would be wrong. */
-function contentText(content: Content, width: number): string {
+/** A number that does not fit loses its unit, and then digits, because a cut one would be wrong. */
+function contentText(content: Content, unit: string, width: number): string {
   if (typeof content === 'string') return safeText(content)
-  const text = typeof content === 'number' ? formatValue({ type: BasicType.DOUBLE, value: content }) : String(content)
-  return text.length <= width ? text : Number(content).toPrecision(Math.max(1, width - 6))
+  if (typeof content === 'boolean') return String(content)
+  const value: Value =
+    typeof content === 'number' ? { type: BasicType.DOUBLE, value: content } : { type: BasicType.INT64, value: content }
+  const texts = [safeText(formatMeasured(value, unit)), formatValue(value)]
+  return texts.find((text) => cellWidth(text) <= width) ?? Number(content).toPrecision(Math.max(1, width - 6))
 }
 
 function ageText(arrivedMs: number | undefined, nowMs: number): string {
@@ -207,21 +199,26 @@ function ageText(arrivedMs: number | undefined, nowMs: number): string {
 /** The lines about the host, from the most to the least important one, each exactly `columns` cells wide. */
 function hostLines(host: HostSummary, url: string, columns: number, colors: Colors): string[] {
   const bar = Math.min(MAX_BAR, Math.floor(columns / 4))
-  const line = (label: string, part: number | undefined, text: string) => {
+  const fitted = (name: string, parts: readonly string[], width: number) =>
+    name + fitToWidth(joinedToWidth(parts, width - name.length), width - name.length)
+  const line = (label: string, part: number | undefined, texts: readonly string[]) => {
     const name = label.padEnd(5)
-    if (bar < MIN_BAR) return fitToWidth(name + text, columns)
-    return `${name}[${barOf(part, bar, colors)}] ${fitToWidth(text, columns - name.length - bar - 3)}`
+    if (bar < MIN_BAR) return fitToWidth(fitted(name, texts, columns), columns)
+    return fitted(`${name}[${' '.repeat(bar)}] `, texts, columns).replace(' '.repeat(bar), barOf(part, bar, colors))
   }
   return [
     titleLine(host, url, columns, colors),
-    line('cpu', host.cpu.busy, cpuText(host)),
-    line('mem', share(host.memory), `${spaceText(host.memory)}   swap ${spaceText(host.swap)}`),
-    line(
-      'disk',
-      share(host.disk),
-      `${spaceText(host.disk)} on /   read ${rateText(host.disk.read)}  written ${rateText(host.disk.written)}`,
+    line('cpu', host.cpu.busy, cpuTexts(host)),
+    line('mem', share(host.memory), [spaceText(host.memory), `swap ${spaceText(host.swap)}`]),
+    line('disk', share(host.disk), [
+      `${spaceText(host.disk)} on /`,
+      `read ${rateText(host.disk.read)}`,
+      `written ${rateText(host.disk.written)}`,
+    ]),
+    fitToWidth(
+      joinedToWidth([`net  received ${rateText(host.net.received)}`, `sent ${rateText(host.net.sent)}`], columns),
+      columns,
     ),
-    fitToWidth(`net  received ${rateText(host.net.received)}  sent ${rateText(host.net.sent)}`, columns),
   ]
 }
 
@@ -234,15 +231,15 @@ function titleLine(host: HostSummary, url: string, columns: number, colors: Colo
     host.storage === '' || host.storage === 'ok' ? '' : `storage ${safeText(host.storage)}`,
     safeText(url),
   ]
-  const text = parts.filter((part) => part !== '').join('   ')
   const shown = fitToWidth(name, Math.min(columns, cellWidth(name)))
-  return colors.bold(shown) + fitToWidth(`   ${text}`, columns - cellWidth(shown))
+  const room = columns - cellWidth(shown)
+  return colors.bold(shown) + fitToWidth(`   ${joinedToWidth(parts, room - 3)}`, room)
 }
 
-function cpuText({ cpu, cpus }: HostSummary): string {
+function cpuTexts({ cpu, cpus }: HostSummary): string[] {
   const number = cpus === undefined ? '' : ` of ${cpus} ${cpus === 1 ? 'CPU' : 'CPUs'}`
-  const iowait = cpu.iowait === undefined ? '' : `  iowait ${percent(cpu.iowait)}`
-  return `${percent(cpu.busy)}${number}   user ${percent(cpu.user)}  system ${percent(cpu.system)}${iowait}`
+  const iowait = cpu.iowait === undefined ? '' : `iowait ${percent(cpu.iowait)}`
+  return [percent(cpu.busy) + number, `user ${percent(cpu.user)}`, `system ${percent(cpu.system)}`, iowait]
 }
 
 function spaceText({ used, total }: Space): string {
@@ -266,41 +263,4 @@ function barOf(part: number | undefined, width: number, colors: Colors): string 
   const filled = Math.min(width, Math.round(((part ?? 0) / 100) * width))
   const color = (part ?? 0) >= 90 ? colors.red : (part ?? 0) >= 70 ? colors.yellow : colors.green
   return color('|'.repeat(filled)) + ' '.repeat(width - filled)
-}
-
-/** Removes what moves the cursor, joins characters or changes the direction of writing from a text of a source. */
-export function safeText(text: string): string {
-  return IS_ASCII.test(text) ? text : printable(text).replaceAll(/\p{Cf}/gu, '')
-}
-
-/** The width of a text from `safeText` in cells of the terminal. */
-export function cellWidth(text: string): number {
-  if (IS_ASCII.test(text)) return text.length
-  let width = 0
-  for (const character of text) width += widthOf(character)
-  return width
-}
-
-/** Cuts or pads a text to exactly `width` cells; a cut text ends in "…". */
-export function fitToWidth(text: string, width: number, align: 'left' | 'right' = 'left'): string {
-  const missing = width - cellWidth(text)
-  if (missing < 0) return fitToWidth(cut(text, width), width, align)
-  return align === 'left' ? text + ' '.repeat(missing) : ' '.repeat(missing) + text
-}
-
-function cut(text: string, width: number): string {
-  if (width < 1) return ''
-  let used = 0
-  let kept = ''
-  for (const character of text) {
-    used += widthOf(character)
-    if (used > width - 1) break
-    kept += character
-  }
-  return `${kept}…`
-}
-
-function widthOf(character: string): number {
-  if (NO_WIDTH.test(character)) return 0
-  return WIDE.test(character) && !HALF_A_FLAG.test(character) ? 2 : 1
 }

@@ -4,7 +4,7 @@
  */
 import { BasicType, type Field, type Value, valueToJson } from '../../client/index.ts'
 import { isPattern, matcher } from '../../server/metrics/pattern.ts'
-import { formatValue } from '../format.ts'
+import { byNature, formatValue } from '../format.ts'
 
 export type Content = number | bigint | boolean | string
 
@@ -199,11 +199,11 @@ export function sortRows(rows: Iterable<TopRow>, { sort, isReversed, filter }: R
   return kept.sort((a, b) => sign * compare(a, b) || byName(a, b))
 }
 
-const byName = (a: TopRow, b: TopRow) => ordered(a.metric, b.metric) || ordered(a.where, b.where)
+const byName = (a: TopRow, b: TopRow) => byNature(a.metric, b.metric) || byNature(a.where, b.where)
 
 const COMPARE: Readonly<Record<SortKey, (a: TopRow, b: TopRow) => number>> = {
   metric: byName,
-  host: (a, b) => ordered(a.where, b.where),
+  host: (a, b) => byNature(a.where, b.where),
   value: (a, b) => byContent(a.content, b.content),
   age: (a, b) => ordered(b.arrivedMs ?? Number.NEGATIVE_INFINITY, a.arrivedMs ?? Number.NEGATIVE_INFINITY),
 }

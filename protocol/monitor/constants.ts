@@ -32,8 +32,18 @@ export const ALL_CHANNELS = 0xffffffff
 /** Metric, result and channel ids are 1..MAX_ID. */
 export const MAX_ID = 0x7fffffff
 
-export const GapReason = { overflow: 1, expired: 2, damaged: 3, purged: 4, restart: 5, full: 6, restored: 7 } as const
+export const GapReason = {
+  overflow: 1,
+  expired: 2,
+  damaged: 3,
+  purged: 4,
+  restart: 5,
+  full: 6,
+  restored: 7,
+  paused: 8,
+} as const
 export type GapReason = (typeof GapReason)[keyof typeof GapReason]
+export type GapReasonName = keyof typeof GapReason
 
 export const NoticeCode = {
   WINDOW_FULL: 1,
@@ -45,6 +55,7 @@ export const NoticeCode = {
   INTERNAL: 7,
 } as const
 export type NoticeCode = (typeof NoticeCode)[keyof typeof NoticeCode]
+export type NoticeName = keyof typeof NoticeCode
 
 export const PROTOCOL_MAJOR = 1
 export const PROTOCOL_MINOR = 1
@@ -54,3 +65,16 @@ export const MAX_URL_BYTES = 2048
 export const MAX_NESTING = 4
 /** The bytes before the value in a VALUE frame: length, metric, transaction id, time, type. */
 export const VALUE_HEADER_BYTES = 28
+
+const gapReasonNames = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
+const noticeNames = new Map<number, string>(Object.entries(NoticeCode).map(([name, code]) => [code, name]))
+
+/** The word for the reason of a GAP; undefined for a number that this version does not know. */
+export function gapReasonName(code: number): GapReasonName | undefined {
+  return gapReasonNames.get(code) as GapReasonName | undefined
+}
+
+/** The word for the code of a NOTICE; undefined for a number that this version does not know. */
+export function noticeName(code: number): NoticeName | undefined {
+  return noticeNames.get(code) as NoticeName | undefined
+}

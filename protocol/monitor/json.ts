@@ -8,7 +8,7 @@ import { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import type { CommandFields } from './commands.ts'
 import { type CommandName, commands } from './commands.ts'
-import { BasicType, GapReason } from './constants.ts'
+import { BasicType, gapReasonName, noticeName } from './constants.ts'
 import { badJson } from './fields.ts'
 import { valueToJson } from './json-value.ts'
 import type { Message } from './message.ts'
@@ -88,7 +88,6 @@ function authData(object: Readonly<Record<string, unknown>>): Readonly<Record<st
   return { ...rest, data: toBase64(new XdrWriter().string(identity).string(password).copy()) }
 }
 
-const gapReasons = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
 const typeNames = new Map<number, string>(Object.entries(BasicType).map(([name, code]) => [code, name.toLowerCase()]))
 
 /** The lower-case word for a basic type, as in `valueType`. */
@@ -112,11 +111,11 @@ export function messageToJson(message: Message): Record<string, unknown> {
       return { type: 'auth', data: toBase64(message.data) }
     case 'gap': {
       const { kind, reason, ...gap } = message
-      return { type: kind, ...gap, reason: gapReasons.get(reason) ?? reason }
+      return { type: kind, ...gap, reason: gapReasonName(reason) ?? reason }
     }
     case 'notice': {
-      const { kind, ...notice } = message
-      return { type: kind, ...notice }
+      const { kind, code, ...notice } = message
+      return { type: kind, code: noticeName(code) ?? code, ...notice }
     }
     case 'value': {
       const { metric, transaction, time, value } = message

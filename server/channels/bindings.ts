@@ -107,7 +107,7 @@ export class Bindings {
     { mode, since }: BindingRow,
     reached: number | undefined,
   ): Promise<void> | undefined {
-    return this.#tap({ instance, mode, since, reached, unsubscribe: () => {} }, channel)
+    return this.#tap({ instance, mode, since, reached, source: undefined }, channel)
   }
 
   #bind(
@@ -116,7 +116,7 @@ export class Bindings {
     mode: BindingRow['mode'],
     since: number,
   ): Promise<void> | undefined {
-    const binding: ChannelBinding = { instance, mode, since, reached: undefined, unsubscribe: () => {} }
+    const binding: ChannelBinding = { instance, mode, since, reached: undefined, source: undefined }
     this.#store(binding, channel)
     return this.#tap(binding, channel)
   }
@@ -135,14 +135,14 @@ export class Bindings {
           channel.outbox.failed(error)
         }
       },
+      paused: () => this.#registry.paused(channel),
     }
     const reach = (number: number): void => {
       binding.reached = number
       if (channel.stored) this.#storePlace(binding, channel)
     }
-    const { matched, end } = this.#hub.bind(instance, sink, { reached, reach })
-    binding.unsubscribe = end
-    return matched
+    binding.source = this.#hub.bind(instance, sink, { reached, reach }, channel.isOrphan)
+    return binding.source.matched
   }
 
   /** In the batch with the values that were appended before: after a restart it continues after them. */
@@ -169,6 +169,14 @@ export class Bindings {
     }
   }
 
+  /** A channel has become an orphan, or is none any more: its polled metrics pause, or are read again. */
+  *pauseAll(channel: Channel): Steps<void> {
+    for (const { source } of channel.bindings.values()) {
+      yield* source?.pause(channel.isOrphan) ?? []
+      yield
+    }
+  }
+
   /** STOP on one channel. A promise if values in flight have to be read back to find those of the metric. */
   stop(instance: MetricInstance, channel: Channel): Promise<void> | undefined {
     this.#unbind(instance, channel)
@@ -178,7 +186,7 @@ export class Bindings {
   #unbind(instance: MetricInstance, channel: Channel): void {
     channel.gets.delete(instance.id)
     channel.outbox.dropAnswers(instance.id)
-    channel.bindings.get(instance.id)?.unsubscribe()
+    channel.bindings.get(instance.id)?.source?.end()
     const wasBound = channel.bindings.delete(instance.id)
     instance.boundOn.delete(channel.id)
     if (wasBound && channel.stored) {

@@ -5,6 +5,7 @@
 import type { Identity } from '../../auth/permissions.ts'
 import { covers, type Scope } from '../../auth/permissions.ts'
 import type { BindingRow, ChannelRow } from '../../storage/store.ts'
+import type { HubBinding } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { ChannelConnection, Outbox } from './outbox.ts'
 import type { Queue } from './queue.ts'
@@ -16,7 +17,8 @@ export interface ChannelBinding {
   readonly since: number
   /** The number up to which values of a metric with a past were queued; undefined if it has none. */
   reached: number | undefined
-  unsubscribe: () => void
+  /** What the hub sends here; undefined until it is asked for. */
+  source: HubBinding | undefined
 }
 
 export class Channel {
@@ -34,12 +36,15 @@ export class Channel {
   /** It is in the store. */
   stored = false
   deleted = false
+  /** Nobody has come back for it, and nobody would find it by a name or a URL: its polled metrics are not read. */
+  isOrphan: boolean
   /** Called when a connection has taken or left it, and when it is deleted, if the producer makes its connections. */
   onConnectionChange: (() => void) | undefined
 
   constructor(row: ChannelRow, owner: Identity, queue: Queue, outbox: Outbox) {
     this.id = row.id
     this.row = row
+    this.isOrphan = row.paused
     this.owner = owner
     this.queue = queue
     this.outbox = outbox
@@ -70,6 +75,12 @@ export class Channel {
     return !this.row.configured && this.bindings.size === 0 && this.results.size === 0 && this.queue.empty
   }
 
+  /** Nobody could find it again but by an id that was noted: it has neither name nor URL, and its owner chose no settings. */
+  get isAnonymous(): boolean {
+    const { name, url, configured } = this.row
+    return name === '' && url === '' && !configured
+  }
+
   /** The producer sends its values on and nobody commits them: no consumer can take it [MON 14]. */
   get isPush(): boolean {
     return this.row.url.startsWith('gmetric:')
@@ -84,8 +95,8 @@ export class Channel {
    * The state that `producer.channels` reports. For a channel with a URL it must not show what answers where, or what its name
    * resolves to [MON 14].
    */
-  get state(): 'connected' | 'waiting' | 'window-full' {
-    if (this.connection === undefined) return 'waiting'
+  get state(): 'connected' | 'waiting' | 'window-full' | 'orphan' {
+    if (this.connection === undefined) return this.isOrphan ? 'orphan' : 'waiting'
     return this.outbox.windowFull && this.row.url === '' ? 'window-full' : 'connected'
   }
 }

@@ -7,7 +7,8 @@ import type { Block } from './block.ts'
 import type { GapEntry } from './gap.ts'
 import { type Entry, isUnsettled, type Lane } from './lane.ts'
 import type { Persistence } from './persistence.ts'
-import { type Chunk, type Pool, TOTAL_RESIDENT_BYTES } from './pool.ts'
+import { type Chunk, TOTAL_RESIDENT_BYTES } from './pool.ts'
+import type { QueueHost } from './queue-host.ts'
 import type { Settlement } from './settlement.ts'
 import type { TransactionIds } from './transaction-ids.ts'
 import type { Window } from './window.ts'
@@ -40,7 +41,7 @@ interface DeliveryParts {
   readonly window: Window
   readonly persistence: Persistence
   readonly settlement: Settlement
-  readonly pool: Pool
+  readonly host: Pick<QueueHost, 'pool' | 'sent'>
 }
 
 export class Delivery {
@@ -180,11 +181,12 @@ export class Delivery {
 
   /** Counts `count` values as in flight; on a channel that is not durable, sent is committed. */
   #hand(block: Block, chunk: Chunk, count: number, length: number): Slice {
-    const { sending, window, persistence, settlement } = this.#parts
+    const { sending, window, persistence, settlement, host } = this.#parts
     const start = block.sentLength
     const slice: Slice = { kind: 'slice', bytes: chunk.bytes.subarray(start, start + length), chunk }
     chunk.hold()
     block.advance(count, length)
+    host.sent += count
     if (persistence.isDurable) {
       window.add(block, count, length)
     } else {
@@ -200,7 +202,10 @@ export class Delivery {
    * written. A consumer that takes 256 KiB per batch would never catch up.
    */
   readAhead(): Block[] {
-    const { sending: lane, pool } = this.#parts
+    const {
+      sending: lane,
+      host: { pool },
+    } = this.#parts
     const room = Math.min(READ_AHEAD_BYTES, TOTAL_RESIDENT_BYTES - pool.used)
     const blocks: Block[] = []
     let bytes = 0

@@ -9,7 +9,7 @@ import type { Channel } from './channel.ts'
 /** Why a channel is gone although its owner did not delete it. */
 export type LossOfChannel = LostNameRow['reason']
 
-/** The lost names that are remembered of one identity; beyond that the oldest is forgotten. */
+/** The lost names that are remembered of one identity; beyond that the oldest is forgotten, and counted. */
 const MAX_LOST_NAMES = 1024
 
 /** The defect of a name, or undefined if there is none. One of digits only could be mistaken for an id. */
@@ -22,10 +22,16 @@ export class ChannelNames {
   readonly #channels = new Map<string, Channel>()
   /** By user, then by name, the oldest first. */
   readonly #lost = new Map<number, Map<string, LossOfChannel>>()
+  #forgotten = 0
 
   constructor(lost: readonly LostNameRow[], change: (change: Change) => void) {
     this.#change = change
     for (const { user, name, reason } of lost) this.#lostOf(user).set(name, reason)
+  }
+
+  /** The lost names that found no place since the start: nothing reports the losses of these channels. */
+  get forgotten(): number {
+    return this.#forgotten
   }
 
   find(user: number, name: string): Channel | undefined {
@@ -47,15 +53,19 @@ export class ChannelNames {
     this.#change({ put: 'lost name', row: { user, name, reason: loss } })
     for (const oldest of lost.keys()) {
       if (lost.size <= MAX_LOST_NAMES) break
+      this.#forgotten++
       this.#forget(user, oldest)
     }
   }
 
-  /** Why the last channel of this name is gone; undefined if its owner knows, or there was none. It is asked once. */
-  takeLoss(user: number, name: string): LossOfChannel | undefined {
-    const loss = this.#lost.get(user)?.get(name)
-    if (loss !== undefined) this.#forget(user, name)
-    return loss
+  /** Why the last channel of this name is gone; undefined if its owner knows, or there was none. */
+  lossOf(user: number, name: string): LossOfChannel | undefined {
+    return this.#lost.get(user)?.get(name)
+  }
+
+  /** The owner of a name knows of the loss, or will not miss the report of it any more. */
+  forgetLoss(user: number, name: string): void {
+    if (this.lossOf(user, name) !== undefined) this.#forget(user, name)
   }
 
   /** The user was removed, and the store has forgotten its names with it. */

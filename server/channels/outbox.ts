@@ -11,6 +11,19 @@ import type { Block } from './block.ts'
 import type { Queue } from './queue.ts'
 import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
+/** What `producer.connections` reports of a connection. */
+export interface ConnectionFacts {
+  /** Empty if the producer made the connection: the consumer must not learn what the name of its URL resolves to [MON 14]. */
+  readonly address: string
+  readonly transport: string
+  /** The layers that WRAP has added. */
+  readonly layers: readonly string[]
+  /** The method of the login, or `dialled`. */
+  readonly method: string
+  /** When it logged in, microseconds since 1970. */
+  readonly since: number
+}
+
 /** The connection as a channel sees it. */
 export interface ChannelConnection {
   /** Bytes of values handed over, by this channel or an earlier one, that have not left this process. */
@@ -24,6 +37,8 @@ export interface ChannelConnection {
   notice(code: number, channel: number, detail: string): void
   /** The credential of the login. Its scope has to cover what is bound on the channel; without one everything is covered. */
   readonly credential?: { readonly scope?: Scope | undefined }
+  /** undefined if nobody has logged in on it, as where values are only sent on. */
+  readonly facts?: ConnectionFacts
   /** Ends the connection after what was written. It leaves the channel first. */
   end(): void
 }

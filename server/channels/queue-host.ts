@@ -31,6 +31,9 @@ export interface QueueHost {
   readonly refusing: 'full' | 'overflow' | undefined
   /** Bytes of all durable channels that no durable batch holds yet. */
   unstored: number
+  /** The number of values that were accepted, and that were given to connections, since the start. */
+  accepted: number
+  sent: number
 }
 
 /** The events of a queue. */

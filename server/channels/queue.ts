@@ -71,7 +71,7 @@ export class Queue implements Journaled {
     const settlement = new Settlement({ ids, lanes, window, ledger, persistence, listener, share })
     const losses = new Losses({ ids, lanes, persistence, settlement, host, listener })
     const sending = this.#sending
-    const delivery = new Delivery({ ids, sending, window, persistence, settlement, pool: host.pool })
+    const delivery = new Delivery({ ids, sending, window, persistence, settlement, host })
     this.#ids = ids
     this.#window = window
     this.#persistence = persistence
@@ -116,6 +116,7 @@ export class Queue implements Journaled {
     const { refusing } = this.#host
     const bytes = head.length + tail.length
     ledger.accepted++
+    this.#host.accepted++
     if (refusing !== undefined && settings.durable) {
       ledger.dropped[refusing]++
       this.#losses.add(lane, lossOfFrame(refusing, head, time))
@@ -147,6 +148,7 @@ export class Queue implements Journaled {
     const sending = this.#sending
     const bytes = head.length + tail.length
     this.#ledger.accepted++
+    this.#host.accepted++
     sending.sealTail()
     const block = new Block(this.#host.nextId(), 0, this.#ids.next)
     this.#persistence.reserve(block, bytes, bytes)

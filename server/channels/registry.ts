@@ -35,6 +35,8 @@ export interface RegistryOptions {
   readonly names: ChannelNames
   readonly defaults: ChannelSettings
   readonly maxPerIdentity: number
+  /** How long a channel that nobody could find again waits until it is an orphan, in ms; 0: it never is. */
+  readonly orphanAfterMs: number
   /** The limits of a tenant, with what it uses of them. */
   readonly quotas: Pick<Quotas, 'of'>
 }
@@ -43,6 +45,8 @@ export interface RegistryOptions {
 export interface ChannelBindings {
   /** A channel came into the store: its bindings have to follow. */
   storeAll(channel: Channel): void
+  /** Has what is polled for a channel pause, or go on. */
+  pauseAll(channel: Channel): Steps<void>
   /** Destroys an instance if it is bound on no other channel. */
   endUnbound(instance: MetricInstance): void
 }
@@ -56,10 +60,13 @@ export class Registry {
   readonly #options: RegistryOptions
   readonly #channels = new Map<number, Channel>()
   readonly #byUser = new Map<number, Set<Channel>>()
+  /** On the age clock, ms. */
+  readonly #startedAge: number
   #bindings: ChannelBindings | undefined
 
   constructor(options: RegistryOptions) {
     this.#options = options
+    this.#startedAge = options.host.age()
   }
 
   /** Called once, by the bindings when they are made. */
@@ -108,26 +115,38 @@ export class Registry {
   create(
     owner: Identity,
     defined: boolean,
-    settings: Partial<ChannelSettings & Pick<ChannelRow, 'url' | 'name'>> = {},
+    settings: Partial<ChannelSettings & Pick<ChannelRow, 'url' | 'name' | 'configured'>> = {},
   ): Channel {
-    const { ids, host, defaults, names } = this.#options
+    const { ids, host, defaults } = this.#options
     const row: ChannelRow = {
       url: '',
       name: '',
+      configured: false,
       ...defaults,
       ...settings,
       id: ids.take(),
       user: owner.userId,
       defined,
-      configured: false,
       origin: randomInt(1, 2 ** 47) * 32 + randomInt(0, 32),
       lastUsed: host.age(),
+      paused: false,
     }
     const channel = this.#make(row, owner)
     if (defined) this.store(channel)
-    const loss = row.name === '' ? undefined : names.takeLoss(owner.userId, row.name)
-    if (loss !== undefined) channel.queue.addGap(loss)
+    this.reportLoss(channel)
     return channel
+  }
+
+  /**
+   * A GAP reports that the last channel of this name is gone, if its owner did not delete it. The GAP of a channel that is not
+   * durable would not survive a restart: until a connection takes that channel, it is to be reported again then.
+   */
+  reportLoss({ queue, row: { user, name, durable } }: Channel): void {
+    const { names } = this.#options
+    const loss = names.lossOf(user, name)
+    if (loss === undefined) return
+    queue.addGap(loss)
+    if (durable) names.forgetLoss(user, name)
   }
 
   /** Restores a channel from its row. The caller restores its numbers, blocks and GAPs. */
@@ -264,13 +283,15 @@ export class Registry {
    * `outbox.resume()`.
    */
   attach(channel: Channel, connection: ChannelConnection, paused = false): void {
-    const loser = channel.connection
+    const { connection: loser, row } = channel
     if (loser !== undefined) {
       channel.outbox.detach()
       loser.notice(NoticeCode.SUPERSEDED, channel.id, 'another connection took this channel')
       loser.end()
     }
     channel.outbox.attach(connection, paused)
+    this.#options.names.forgetLoss(row.user, row.name)
+    this.#setOrphan(channel, false)
     if (channel.stored) this.store(channel, {})
     channel.onConnectionChange?.()
   }
@@ -327,8 +348,8 @@ export class Registry {
   /** Its id is given to another channel only after everything that refers to it is gone. */
   *#end(channel: Channel): Steps<void> {
     const { ids } = this.#options
-    for (const { instance, unsubscribe } of channel.bindings.values()) {
-      unsubscribe()
+    for (const { instance, source } of channel.bindings.values()) {
+      source?.end()
       instance.boundOn.delete(channel.id)
       this.#bindings?.endUnbound(instance)
       yield
@@ -338,7 +359,34 @@ export class Registry {
     ids.free(channel.id)
   }
 
-  /** Expires values and returns the channels that were not used for too long. To be called every second. */
+  /** A polled metric is not read for an orphan. The first one of a pause is reported, in one batch with the note that it was. */
+  paused(channel: Channel): void {
+    // A binding may not know yet that a connection has taken the channel: nothing is missing then.
+    if (channel.deleted || channel.row.paused || !channel.isOrphan) return
+    this.store(channel, { paused: true })
+    channel.queue.addGap('paused')
+  }
+
+  #setOrphan(channel: Channel, isOrphan: boolean): void {
+    if (channel.isOrphan === isOrphan) return
+    const { work, faults } = this.#options
+    channel.isOrphan = isOrphan
+    if (channel.row.paused) this.store(channel, { paused: false })
+    if (this.#bindings === undefined) return
+    const pausing = work.run(channel.owner, this.#bindings.pauseAll(channel))
+    if (pausing instanceof Promise) pausing.catch((error) => faults.report('channel', error, { channel: channel.id }))
+  }
+
+  /** Those that were found before a restart stay so; otherwise consumers have as much time after a start as at any other time. */
+  #isOrphan({ row, connection, isAnonymous }: Channel, age: number): boolean {
+    const { orphanAfterMs } = this.#options
+    if (connection !== undefined || !isAnonymous || orphanAfterMs === 0) return false
+    return age - (row.paused ? row.lastUsed : Math.max(row.lastUsed, this.#startedAge)) > orphanAfterMs
+  }
+
+  /**
+   * Expires values, finds orphans, and returns the channels that were not used for too long. To be called every second.
+   */
   sweep(): Channel[] {
     const age = this.#options.host.age()
     const expired: Channel[] = []
@@ -348,6 +396,7 @@ export class Registry {
         this.#options.journal.change({ remove: 'stop', channel: channel.id, metric })
       }
       if (channel.connection === undefined && age - channel.row.lastUsed > channel.row.expireMs) expired.push(channel)
+      else this.#setOrphan(channel, this.#isOrphan(channel, age))
     }
     return expired
   }

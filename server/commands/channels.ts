@@ -81,7 +81,9 @@ async function defOutbound(
   const channel = define(services, lookup, session, resolved)
   if (keepsProof && channel === known) return { result: channel.id, stored: true }
   if (!isPush) journal.change({ put: 'dial', row: { channel: channel.id, scram } })
-  return { result: channel.id, stored: true, onSent: () => dialler.watch(channel, scram ?? 'certificate') }
+  // At once: of two such commands for one name the later is in force, as in the store.
+  dialler.watch(channel, scram ?? 'certificate')
+  return { result: channel.id, stored: true, onSent: () => dialler.dial(channel) }
 }
 
 /** Makes the channel, or changes the settings of that with its name. Throws StatusError, and then nothing is changed. */
@@ -94,8 +96,9 @@ function define(
   const { registry } = services
   const { known, settings, isChanged } = checkDefinition(services, lookup, session, definition)
   if (known === undefined) {
-    const { url, name } = definition
-    return registry.create(session.identity, true, { ...settings, url, name })
+    const { url, name, given } = definition
+    const configured = channelParameters.some((parameter) => given.has(parameter.name))
+    return registry.create(session.identity, true, { ...settings, url, name, configured })
   }
   if (isChanged) registry.configure(known, settings)
   return known

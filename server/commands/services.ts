@@ -49,8 +49,10 @@ export interface ChannelDialler {
   verifierOf(secret: Uint8Array): Promise<ScramVerifier>
   /** Whether the certificate of a consumer at the URL is enough of a proof: TLS, and authorities that the operator chose. */
   provesItself(url: string): boolean
-  /** Starts to connect a channel with a URL. Without a proof nobody gets in on the connection. */
+  /** Takes note of what the consumer of a channel with a URL has to show from now on. Without a proof nobody gets in. */
   watch(channel: Channel, proof: DialProof | undefined): void
+  /** Starts to connect a channel that is watched, unless that has begun. */
+  dial(channel: Channel): void
 }
 
 /** What the consumer of a channel with a URL has to show: that it knows the secret, or the certificate of its name. */

@@ -41,7 +41,8 @@ export async function listenTcp({ address, key, tls, accept }: TcpOptions): Prom
   server.on('connection', (socket: Socket) => {
     const link = new StreamLink(socket)
     const peer = { address: socket.remoteAddress ?? '', loopback, encrypted: false }
-    accept({ link, format: 'xdr', peer, tls: tls && tlsUpgradable(link, tls, key === 'listen.tls') })
+    const transport = key === 'listen.tls' ? 'tls' : 'tcp'
+    accept({ link, transport, format: 'xdr', peer, tls: tls && tlsUpgradable(link, tls, transport === 'tls') })
   })
   return { address: bound, close: () => new Promise((resolve) => server.close(() => resolve())) }
 }

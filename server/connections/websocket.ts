@@ -41,7 +41,8 @@ export function acceptWebSocket({ socket, stream, ...from }: IncomingWebSocket, 
   ping(socket, clock)
   const link = new WebSocketLink(socket)
   const admitted = limitIncomplete(socket, stream)
-  accept({ link, format: socket.protocol === 'monitoring.json' ? 'json' : 'xdr', ...from, admitted })
+  const transport = from.peer.encrypted ? 'wss' : 'ws'
+  accept({ link, transport, format: socket.protocol === 'monitoring.json' ? 'json' : 'xdr', ...from, admitted })
 }
 
 /**

@@ -111,13 +111,19 @@ export function channelDelete(registry: Registry): Control {
     name: 'channel.delete',
     description: 'Deletes one of your channels with everything that waits in it. An admin may name any channel.',
     usesReserve: true,
-    parameters: [{ ...channelParameter, description: 'Its id; not that of the current one.' }],
+    parameters: [
+      { ...channelParameter, description: 'Its id; not that of the current one.' },
+      { name: 'orphan', type: BOOLEAN, optional: true, description: 'True: only if it is an orphan.' },
+    ],
     immediate: true,
     isRecorded: (args, context) => isForeign(registry, args, context),
     prepare(args, context) {
       const channel = reachedChannel(registry, args, context)
       if (channel === context.channel) {
         throw new StatusError('INVALID_ARGUMENT', 'the result comes on this channel: delete it with DEL_CHANNEL')
+      }
+      if (args.get('orphan') === true && !channel.isOrphan) {
+        throw new StatusError('BUSY', `channel ${channel.id} is not an orphan, or a connection has taken it meanwhile`)
       }
       return async () => {
         const { label, owner } = channel

@@ -3,7 +3,7 @@ import { formatIdentity } from '../../auth/identity.ts'
 import type { Account } from '../../auth/mechanism.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../auth/permissions.ts'
-import { makeVerifiers, preparePassword } from '../../auth/verifiers.ts'
+import { checkNewPassword, makeVerifiers } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
@@ -40,7 +40,12 @@ export interface UserControlsOptions extends Administration {
 }
 
 const { STRING } = BasicType
-const password: ControlParameter = { name: 'password', type: STRING, secret: true, description: 'At most 72 bytes.' }
+const password: ControlParameter = {
+  name: 'password',
+  type: STRING,
+  secret: true,
+  description: 'At least 8 characters, at most 72 bytes.',
+}
 const role: ControlParameter = {
   name: 'role',
   type: STRING,
@@ -59,7 +64,8 @@ export function userControls(options: UserControlsOptions): Control[] {
       {
         ...password,
         optional: true,
-        description: 'At most 72 bytes. If omitted, the user logs in with tokens and certificates only.',
+        description:
+          'At least 8 characters, at most 72 bytes. If omitted, the user logs in with tokens and certificates only.',
       },
       { ...role, optional: true, description: `${role.description} If omitted: consumer.` },
     ],
@@ -196,6 +202,6 @@ function roleOf(
 
 function passwordOf(args: ControlArguments): string {
   const secret = stringArgument(args, 'password') ?? ''
-  asInvalidArgument(() => preparePassword(secret))
+  asInvalidArgument(() => checkNewPassword(secret))
   return secret
 }

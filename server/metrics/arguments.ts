@@ -1,6 +1,7 @@
 /**
  * The arguments of metrics and controls: which are declared, and the conversion of given ones to the declared types [MON 2].
- * An integer of any integer type is accepted if it fits, any number is accepted for DOUBLE, and nothing else is converted.
+ * An integer of any integer type is accepted if it fits, and for a STRING that holds a number; any number is accepted for
+ * DOUBLE; nothing else is converted.
  * JSON may also carry 64-bit numbers, NaN and opaque data as strings [MON 13].
  */
 import { fromBase64 } from '../../protocol/bytes/base64.ts'
@@ -15,6 +16,8 @@ import { isPattern } from './pattern.ts'
 export interface DeclaredArgument {
   readonly name: string
   readonly type: BasicType
+  /** An integer is taken for a STRING too, as its digits. */
+  readonly isNumber?: boolean
 }
 
 /** The smallest and the largest value of each integer type. */
@@ -35,7 +38,9 @@ export const deadline: DeclaredArgument = { name: 'deadline_ms', type: BasicType
 export function declaredFor(name: string, metrics: readonly Metric[]): DeclaredArgument[] {
   const declared = new Map<string, DeclaredArgument>()
   if (isPattern(name)) {
-    for (const label of labelNames.slice(1)) declared.set(label, { name: label, type: BasicType.STRING })
+    for (const label of labelNames.slice(1)) {
+      declared.set(label, { name: label, type: BasicType.STRING, isNumber: label === 'cpu' })
+    }
   }
   for (const metric of metrics) for (const parameter of metric.parameters) declared.set(parameter.name, parameter)
   if (isPattern(name) || metrics.some(({ kind }) => kind === 'continuous')) {
@@ -72,12 +77,14 @@ export function convertArguments(
         `${of} takes no argument ${argument.name}; it takes: ${known || 'none'}`,
       )
     }
-    converted.set(argument.name, convert(argument, parameter.type))
+    converted.set(argument.name, convert(argument, parameter))
   }
   return converted
 }
 
-function convert(argument: Argument, type: BasicType): Value['value'] {
+function convert(argument: Argument, { type, isNumber }: DeclaredArgument): Value['value'] {
+  const digits = isNumber === true ? integerOf(argument, type) : undefined
+  if (digits !== undefined) return String(digits)
   const range = integers[type]
   if (range !== undefined) {
     const integer = integerOf(argument, type)

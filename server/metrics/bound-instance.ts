@@ -1,5 +1,6 @@
 /** An instance that is bound to a sink, and the subscriptions that it has at the moment. The hub makes and ends them. */
 import type { Count } from '../accounts/quotas.ts'
+import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, ResumePoint, Series, Sink, Subscription } from './metric.ts'
 
@@ -8,10 +9,19 @@ interface ActiveSubscription {
   readonly subscription: Subscription
 }
 
+interface ActiveTarget {
+  /** The prefix of the VOID that reports that a part of a source is gone. */
+  readonly framePrefix: Uint8Array
+  end(): void
+}
+
 /** Subscriptions know their binding: when a series ends, nobody else has to be asked. */
 export interface HubSubscription extends Subscription {
   readonly binding?: BoundInstance
 }
+
+/** Begins to poll a metric; what it returns ends that. */
+type Poll = () => () => void
 
 export class BoundInstance {
   readonly instance: MetricInstance
@@ -25,9 +35,15 @@ export class BoundInstance {
   isRetried = false
   /** How often its polled metrics and events were looked for, to end those that it must not have. */
   rounds = 0
-  /** What ends its polled metrics and events, by target. */
-  readonly ending = new Map<string, () => void>()
+  /** Its polled metrics and events, by target. */
+  readonly ending = new Map<string, ActiveTarget>()
+  /** True while parts of sources that have come or gone are looked for. */
+  isSearching = false
   readonly series = new Map<Series, ActiveSubscription>()
+  /** What begins to poll each of its polled metrics, with what ends that; undefined while it is not polled. */
+  readonly #polled = new Map<Poll, (() => void) | undefined>()
+  /** Its polled metrics are not read. What is pushed goes on. */
+  isPaused = false
 
   constructor(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint, number: number, count: Count) {
     this.instance = instance
@@ -36,6 +52,36 @@ export class BoundInstance {
     this.number = number
     this.count = count
     count.used++
+  }
+
+  /** Polls a metric whenever it is not paused. The returned function ends that. */
+  poll(begin: Poll): () => void {
+    this.#polled.set(begin, undefined)
+    this.#follow(begin)
+    return () => {
+      this.#polled.get(begin)?.()
+      this.#polled.delete(begin)
+    }
+  }
+
+  /** Pauses, or goes on: then each polled metric is measured at once. */
+  *pause(isPaused: boolean): Steps<void> {
+    this.isPaused = isPaused
+    for (const begin of this.#polled.keys()) {
+      this.#follow(begin)
+      yield
+    }
+  }
+
+  #follow(begin: Poll): void {
+    const end = this.#polled.get(begin)
+    if (!this.isPaused) {
+      this.#polled.set(begin, end ?? begin())
+      return
+    }
+    end?.()
+    this.#polled.set(begin, undefined)
+    this.sink.paused?.()
   }
 
   /** Removes and returns the subscription to a series; undefined if there was none. */

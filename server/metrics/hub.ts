@@ -22,10 +22,15 @@ import { SensorFaults } from './sensor-faults.ts'
 /** The resume point of bindings that are not kept. */
 const unkept: ResumePoint = { reached: undefined, reach() {} }
 
+/** Disks and interfaces that come or go are noticed within ten seconds. */
+const SWEEPS_PER_SEARCH = 10
+
 /** A binding, for those who made it. */
 export interface HubBinding {
   /** Settled when everything is subscribed that was there when it was made; undefined if it was so at once. */
   readonly matched: Promise<void> | undefined
+  /** Has its polled metrics not read, or read again from now on. What is pushed goes on. */
+  pause(isPaused: boolean): Steps<void>
   end(): void
 }
 
@@ -41,6 +46,9 @@ export class Hub {
   #lastNumber = 0
   /** Bindings that lack a subscription because their tenant had reached its quota. */
   readonly #starved = new Set<BoundInstance>()
+  /** Bindings to parts of sources, which come and go. */
+  readonly #withParts = new Set<BoundInstance>()
+  #sweeps = 0
   readonly #quotaOf: (tenant: string) => Count
   readonly #poller: Poller
   readonly #work: FairWork
@@ -102,7 +110,7 @@ export class Hub {
         }
         yield
       }
-      if (sensor.polled === true) yield* this.#fencedPolled(sensor, binding, time)
+      if (sensor.polled === true && !binding.isPaused) yield* this.#fencedPolled(sensor, binding, time)
     }
   }
 
@@ -153,17 +161,26 @@ export class Hub {
     count.needsRoom(times * Math.max(1, matches))
   }
 
-  /** Sends every value that an instance selects to a sink from now on; polled metrics are measured at once. */
-  bind(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint = unkept): HubBinding {
+  /**
+   * Sends every value that an instance selects to a sink from now on; polled metrics are measured at once, unless the binding
+   * begins paused.
+   */
+  bind(instance: MetricInstance, sink: Sink, resumePoint: ResumePoint = unkept, isPaused = false): HubBinding {
     const count = this.#quotaOf(instance.owner.tenant)
     const binding = new BoundInstance(instance, sink, resumePoint, ++this.#lastNumber, count)
+    binding.isPaused = isPaused
     this.#bound.add(binding)
     const bindings = this.#byInstance.get(instance)
     if (bindings === undefined) this.#byInstance.set(instance, new Set([binding]))
     else bindings.add(binding)
     this.#index(binding)
+    if (instance.selection.selectsParts) this.#withParts.add(binding)
     const matched = this.#work.run(instance.owner, this.#matchAll(binding))
-    return { matched: matched instanceof Promise ? matched : undefined, end: () => this.#unbind(binding) }
+    return {
+      matched: matched instanceof Promise ? matched : undefined,
+      pause: (paused) => binding.pause(paused),
+      end: () => this.#unbind(binding),
+    }
   }
 
   #index(binding: BoundInstance): void {
@@ -223,19 +240,22 @@ export class Hub {
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
     if (isOver()) return
     const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
-    for (const [key, end] of ending) {
+    for (const [key, { framePrefix, end }] of ending) {
       if (!mayEnd || wanted.has(key)) continue
       ending.delete(key)
       binding.left()
       end()
+      if (binding.isSearching) sink.append(framePrefix, this.#encode(VOID), this.#clock.microseconds())
     }
     for (const target of polled) {
       if (isOver()) return
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
-      const prefix = instance.framePrefix(target.labels, target.open)
-      const listener = this.#listener(target.sensor, prefix, sink)
-      ending.set(key, this.#poller.poll(target, selection.identity, selection.intervalMs, listener))
+      const framePrefix = instance.framePrefix(target.labels, target.open)
+      const listener = this.#listener(target.sensor, framePrefix, sink)
+      const { identity, intervalMs } = selection
+      const end = binding.poll(() => this.#poller.poll(target, identity, intervalMs, listener))
+      ending.set(key, { framePrefix, end })
       yield
     }
     for (const target of events) {
@@ -243,13 +263,13 @@ export class Hub {
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
       const { sensor, metric, args, labels, open } = target
-      const prefix = instance.framePrefix(labels, open)
-      const append = this.#listener(sensor, prefix, sink)
+      const framePrefix = instance.framePrefix(labels, open)
+      const append = this.#listener(sensor, framePrefix, sink)
       const listener = (event: Measurement): void => {
         if (this.fences.has(sensor)) this.fences.countDiscarded(sensor)
         else append(event)
       }
-      ending.set(key, sensor.subscribe(metric, instance.owner, listener, args, resumePoint))
+      ending.set(key, { framePrefix, end: sensor.subscribe(metric, instance.owner, listener, args, resumePoint) })
       yield
     }
   }
@@ -265,9 +285,10 @@ export class Hub {
     }
   }
 
-  /** A key of a target that two sensors with a metric of the same name do not share. */
-  #keyOf({ sensor, metric }: PolledTarget | EventTarget): string {
-    return `${this.#sensors.indexOf(sensor)} ${metric.name}`
+  /** A key of a target that two sensors with a metric of the same name, or two parts of a source, do not share. */
+  #keyOf(target: PolledTarget | EventTarget): string {
+    const part = 'part' in target ? ` ${target.part}` : ''
+    return `${this.#sensors.indexOf(target.sensor)} ${target.metric.name}${part}`
   }
 
   #unbind(binding: BoundInstance): void {
@@ -277,8 +298,9 @@ export class Hub {
     bindings?.delete(binding)
     if (bindings?.size === 0) this.#byInstance.delete(binding.instance)
     this.#starved.delete(binding)
+    this.#withParts.delete(binding)
     binding.count.used -= Math.max(1, binding.size)
-    for (const end of binding.ending.values()) end()
+    for (const { end } of binding.ending.values()) end()
     for (const [series, { subscription }] of binding.series) unsubscribe(series, subscription)
   }
 
@@ -295,14 +317,30 @@ export class Hub {
     return false
   }
 
-  /** To be called every second. Adds subscriptions that were refused before, as far as quotas allow. */
+  /** To be called every second. Adds subscriptions that were refused before, as far as quotas allow, and parts that are new. */
   sweep(): void {
+    if (++this.#sweeps % SWEEPS_PER_SEARCH === 0) this.#searchParts()
     for (const binding of [...this.#starved]) {
       if (!binding.count.hasRoom()) continue
       this.#starved.delete(binding)
       binding.isRetried = true
       void this.#work.run(binding.instance.owner, this.#feed(binding))
     }
+  }
+
+  #searchParts(): void {
+    for (const binding of this.#withParts) {
+      // What has gone while it was paused gets its VOID afterwards.
+      if (binding.isSearching || binding.isPaused) continue
+      void this.#work.run(binding.instance.owner, this.#search(binding))
+    }
+  }
+
+  /** Each part that is gone gets one VOID, as a series that ends. */
+  *#search(binding: BoundInstance): Steps<void> {
+    binding.isSearching = true
+    yield* this.#follow(binding, true)
+    binding.isSearching = false
   }
 
   /**

@@ -14,8 +14,13 @@ export interface Parameter {
   readonly name: string
   readonly type: BasicType
   readonly description: string
-  /** Set if the argument selects a source: it may hold `*`, and its default is `*` or, with `own`, this producer. */
-  readonly selects?: 'any' | 'own'
+  /**
+   * Set if the argument selects a source, and so may hold `*`. If it is left out, it is `*`; with `own` it is this producer; with
+   * `part`, as for a disk of a host, the whole is meant.
+   */
+  readonly selects?: 'any' | 'own' | 'part'
+  /** An integer is taken too, as its digits. */
+  readonly isNumber?: boolean
 }
 
 export interface Metric {
@@ -39,7 +44,19 @@ export function byName({ name: one }: Pick<Metric, 'name'>, { name: other }: Pic
 export type Arguments = ReadonlyMap<string, Value['value']>
 
 /** The fields of a pattern's REC in their order [MON 9 Patterns]; `value` is last. */
-export const labelNames = ['name', 'host', 'agent', 'source', 'index', 'broker', 'object'] as const
+export const labelNames = [
+  'name',
+  'host',
+  'cpu',
+  'mount',
+  'device',
+  'interface',
+  'agent',
+  'source',
+  'index',
+  'broker',
+  'object',
+] as const
 export type LabelName = (typeof labelNames)[number]
 /** The labels that identify a series. A series that could have an index but has none carries the empty index. */
 export type Labels = Readonly<Partial<Record<LabelName, string>>>
@@ -97,6 +114,8 @@ export interface PolledSensor extends Family {
   readonly personal: boolean
   /** The labels of its measurements, for patterns. */
   labels(metric: Metric): Labels
+  /** What a parameter that selects a part may name now, in the order of answers. */
+  parts?(metric: Metric, parameter: LabelName): readonly string[]
 }
 
 /** A sensor that receives values. It keeps the last value of each series and reports births, values and deaths to the hub. */
@@ -151,6 +170,8 @@ export type Sensor = PolledSensor | ListeningSensor | EventSensor
  */
 export interface Sink {
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
+  /** Called when a polled metric is not read for it, because the binding pauses. */
+  paused?(): void
 }
 
 /** A subscription to a series: the prefix of its frames, and the sink that takes them. */

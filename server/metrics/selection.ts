@@ -47,6 +47,8 @@ export interface PolledTarget {
   readonly args: Arguments
   readonly labels: Labels
   readonly open: ReadonlySet<LabelName>
+  /** The part that it measures, if a pattern has selected it. */
+  readonly part?: string
 }
 export interface EventTarget {
   readonly sensor: EventSensor
@@ -146,6 +148,8 @@ class Candidates {
   }
 }
 
+const partLabels = ['cpu', 'mount', 'device', 'interface'] as const satisfies readonly LabelName[]
+
 /** The arguments that every pattern takes. */
 const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
 
@@ -214,6 +218,11 @@ export class Selection {
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 
+  /** True if it selects parts of sources, which come and go, by a pattern. */
+  get selectsParts(): boolean {
+    return partLabels.some((label) => isPattern(String(this.#values.get(label) ?? '')))
+  }
+
   /** True if nothing that it selects is measured on request: its values come when their source sends them. */
   get isPushed(): boolean {
     return !this.#candidates.sensors.some(({ polled }) => polled === true)
@@ -262,8 +271,7 @@ export class Selection {
     for (const sensor of this.#candidates.sensors) {
       if (sensor.polled !== true) continue
       yield* this.#candidates.of(sensor, (metric) => {
-        const target = this.#polledTarget(sensor, metric)
-        if (target !== undefined) targets.push(target)
+        targets.push(...this.#polledTargets(sensor, metric))
         return true
       })
     }
@@ -271,21 +279,38 @@ export class Selection {
   }
 
   #namedPolled(): PolledTarget[] {
-    const targets: PolledTarget[] = []
-    for (const sensor of this.#candidates.sensors) {
+    return this.#candidates.sensors.flatMap((sensor) => {
       const metric = sensor.polled === true ? this.#candidates.named(sensor) : undefined
-      const target = metric && this.#polledTarget(sensor as PolledSensor, metric)
-      if (target !== undefined) targets.push(target)
-    }
-    return targets
+      return metric === undefined ? [] : this.#polledTargets(sensor as PolledSensor, metric)
+    })
   }
 
-  #polledTarget(sensor: PolledSensor, metric: Metric): PolledTarget | undefined {
+  /** One target, or one for each part of the source that a pattern selects. */
+  #polledTargets(sensor: PolledSensor, metric: Metric): PolledTarget[] {
     const args = this.#argumentsFor(metric)
     const labels = sensor.labels(metric)
-    const matches = args !== undefined && this.#matchesLabels(metric, labels)
-    if (!matches || !this.#mayRead(sensor, metric, labels, args)) return undefined
-    return { sensor, metric, args, labels, open: this.#open(metric) }
+    if (args === undefined || !this.#matchesLabels(metric, labels)) return []
+    const open = this.#open(metric)
+    const parameter = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name as LabelName))
+    if (parameter === undefined) {
+      return this.#mayRead(sensor, metric, labels, args) ? [{ sensor, metric, args, labels, open }] : []
+    }
+    const label = parameter.name as LabelName
+    const matches = this.#matchers.get(label) as (text: string) => boolean
+    const targets: PolledTarget[] = []
+    for (const part of sensor.parts?.(metric, label) ?? []) {
+      if (!matches(part)) continue
+      const target = {
+        sensor,
+        metric,
+        args: new Map(args).set(label, part),
+        labels: { ...labels, [label]: part },
+        open,
+        part,
+      }
+      if (this.#mayRead(sensor, metric, target.labels, target.args)) targets.push(target)
+    }
+    return targets
   }
 
   *events(): Steps<EventTarget[]> {
@@ -392,7 +417,7 @@ export class Selection {
       if (name === interval.name || name === deadline.name) continue
       const parameter = metric.parameters.find((candidate) => candidate.name === name)
       if (parameter === undefined) return undefined
-      if (parameter.selects === undefined) args.set(name, value)
+      if (parameter.selects === undefined || parameter.selects === 'part') args.set(name, value)
     }
     return args
   }
@@ -415,7 +440,9 @@ export class Selection {
   #matchesLabels(metric: Metric, labels: Labels): boolean {
     return metric.parameters.every(({ name, selects }) => {
       const matcher = this.#matchers.get(name)
-      return selects === undefined || matcher === undefined || matcher(String(labels[name as LabelName] ?? ''))
+      // Parts are named by arguments.
+      if (selects === undefined || selects === 'part' || matcher === undefined) return true
+      return matcher(String(labels[name as LabelName] ?? ''))
     })
   }
 

@@ -28,8 +28,12 @@ export interface TlsUpgradable {
   secure(established: (facts: Partial<AuthPeer>) => void): Link
 }
 
+/** The scheme of the URL that a consumer connects to, or that the producer dials. */
+export type ConnectionScheme = 'tcp' | 'tls' | 'ws' | 'wss'
+
 export interface IncomingConnection {
   readonly link: Link
+  readonly transport: ConnectionScheme
   readonly tls?: TlsUpgradable | undefined
   readonly format: 'xdr' | 'json'
   readonly peer: AuthPeer

@@ -29,6 +29,12 @@ export class LayerStack {
     return this.#tls?.isImmediate === true
   }
 
+  /** Those that were added at the request of the peer (WRAP). */
+  get added(): readonly string[] {
+    const isTlsAdded = this.#hasTls && !this.beginsWithTls
+    return [...(isTlsAdded ? ['tls'] : []), ...(this.#hasDeflate ? ['deflate'] : [])]
+  }
+
   /** The layers that may be asked for now. A connection that speaks JSON has messages of text, and no stream to wrap. */
   offered(isAuthenticated: boolean): string[] {
     if (this.#format === 'json') return []

@@ -90,9 +90,10 @@ export class SessionLogin {
   }
 
   /** Records the failure in the audit log before it is answered. A throttled one is only counted there. */
-  async #failed({ identity = '', throttled = false, reason }: Failed): Promise<LoginStep> {
+  async #failed({ identity = '', waitMs, reason }: Failed): Promise<LoginStep> {
     const { failures, log } = this.#context
     const { address } = this.#peer
+    const throttled = waitMs !== undefined
     this.#failures++
     log.info({ peer: address, method: this.#method, failures: this.#failures, throttled, reason }, 'AUTH failed')
     failures.failed({ identity: this.#recorded(identity), address, method: this.#method, throttled })
@@ -100,7 +101,7 @@ export class SessionLogin {
       log.warn({ peer: address }, 'the disk is full: an AUTH failure is answered before it is in the audit log')
     }
     const outcome = this.#failures >= MAX_FAILURES ? 'closed' : 'refused'
-    return { outcome, status: 'AUTH_FAILED', detail: 'not admitted' }
+    return { outcome, status: 'AUTH_FAILED', detail: throttled ? throttledDetail(waitMs) : 'not admitted' }
   }
 
   /** A name that nobody has may be a password that was typed into the wrong field: it is not written down. */
@@ -139,4 +140,9 @@ export class SessionLogin {
       throw error
     }
   }
+}
+
+function throttledDetail(waitMs: number): string {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000))
+  return `too many logins have failed: the next one is checked in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}`
 }

@@ -11,6 +11,7 @@ import { MessageId, NoticeCode } from '../../protocol/monitor/constants.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
+import type { ConnectionFacts } from '../channels/outbox.ts'
 import type { Timer } from '../core/clock.ts'
 import { PRODUCER_FAILED, StatusError } from '../core/errors.ts'
 import type { Effect } from '../core/fair-work.ts'
@@ -56,6 +57,8 @@ export class Session implements ReadSession {
   readonly unboundInstances = new Set<MetricInstance>()
   #identity: Identity | undefined
   #credential: Credential | undefined
+  /** When AUTH succeeded, microseconds since 1970. */
+  #since = 0
   /** The quota of connections in which this one is counted. */
   #quota: Count | undefined
   #channel: Channel | undefined
@@ -201,6 +204,14 @@ export class Session implements ReadSession {
     return this.#connection.outbound?.destination
   }
 
+  get facts(): ConnectionFacts {
+    const { outbound, peer, transport } = this.#connection
+    const who = outbound
+      ? { address: '', method: 'dialled' }
+      : { address: peer.address, method: this.credential.method }
+    return { ...who, transport, layers: this.#layers.added, since: this.#since }
+  }
+
   get isReceiver(): boolean {
     return this.#connection.outbound?.owner !== undefined
   }
@@ -262,11 +273,12 @@ export class Session implements ReadSession {
     clock.clear(this.#loginTimeout)
     this.#identity = identity
     this.#credential = credential
+    this.#since = clock.microseconds()
     this.#channel = channel
     this.#commands.authenticated()
     this.#authenticated(identity)
     admitted?.()
-    log.info({ peer: peer.address, tenant: identity.tenant, user: identity.name }, 'authenticated')
+    log.debug({ peer: peer.address, tenant: identity.tenant, user: identity.name }, 'authenticated')
   }
 
   /** WRAP is synchronous [MON 6.12]: bytes that arrive before its response end the connection. */

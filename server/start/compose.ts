@@ -2,7 +2,7 @@
  * Makes the parts of the server and joins them, from the store upwards: each is declared before it is used. Nothing is
  * decided here; what a part does is said in its own file.
  */
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
@@ -45,7 +45,7 @@ import { tokenControls } from '../controls/tokens.ts'
 import { userControls } from '../controls/users.ts'
 import { ageClock, type Clock } from '../core/clock.ts'
 import { FairWork, SERVER_TENANT } from '../core/fair-work.ts'
-import { Faults } from '../core/faults.ts'
+import { Faults, ForeignCode } from '../core/faults.ts'
 import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
 import { Fences } from '../metrics/fences.ts'
@@ -81,6 +81,10 @@ export interface ComposeOptions {
   readonly resolve?: Resolver | undefined
   /** The space on the file system with the data directory. */
   readonly diskSpace: () => FileSystemSpace
+  /** What runs the code of plug-ins; whoever sees uncaught exceptions has to know it. */
+  readonly foreign?: ForeignCode | undefined
+  /** The URLs of everything that listens by now. */
+  readonly listeners: () => readonly string[]
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -108,7 +112,8 @@ export interface ServerParts {
 
 /** Opens the store and joins the parts. Rejects with StorageError. */
 export async function composeServer(options: ComposeOptions): Promise<ServerParts> {
-  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, onFailed } = options
+  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, listeners, onFailed } =
+    options
   // Where a live key is used, it is read from the configuration in force.
   const inForce = (): Config => reloadable?.config ?? config
   const { name, dataDir } = config.producer
@@ -201,6 +206,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     age,
     stamp: turn.once(age),
     unstored: 0,
+    accepted: 0,
+    sent: 0,
     get refusing() {
       return storage.refusing(this.unstored + journal.unstored)
     },
@@ -217,7 +224,11 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     ids,
     names,
     get defaults() {
-      return { durable: true, ...inForce().channels }
+      const { orphanAfterMs: _, ...settings } = inForce().channels
+      return { durable: true, ...settings }
+    },
+    get orphanAfterMs() {
+      return inForce().channels.orphanAfterMs
     },
     get maxPerIdentity() {
       return inForce().limits.channelsPerIdentity
@@ -300,6 +311,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
 
   const context = {
     producer: config.producer,
+    configDirectory: resolve(dirname(reloadable?.file ?? '.')),
+    foreign: options.foreign ?? new ForeignCode(),
     clock,
     turnClock: { monotonicMs: turn.once(() => clock.monotonicMs()), microseconds: () => clock.microseconds() },
     log,
@@ -321,12 +334,16 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
         clock,
         quotas,
         registry,
+        names,
         sessions,
         hasher,
         host,
         storage,
         backups,
         faults,
+        audit,
+        listeners,
+        diskSpace,
       }),
       channels: () => registry.all(),
       channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),

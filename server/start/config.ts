@@ -65,6 +65,12 @@ const channelDefaults = z
     window: liveKey(integer(1, 16_777_216), 65_536n, 'Values that may be sent and not yet committed.'),
     window_bytes: liveKey(integer(4_096, TEBIBYTE), 8_388_608n, 'The same in bytes; not more than `max_bytes`.'),
     expire: liveKey(duration('1s', '3650d'), '7d', 'How long a channel without a connection is kept.'),
+    orphan_after: liveKey(
+      duration('0s', '3650d'),
+      '1h',
+      'How long a channel without name, URL and settings may be without a connection before it is an orphan, for which ' +
+        'polled metrics are not read; `0s`: it never is.',
+    ),
   })
   .superRefine((section, context) => {
     const { window_bytes, max_bytes } = section
@@ -77,13 +83,14 @@ const channelDefaults = z
     })
   })
   .describe(
-    'Each of these is the default of a new channel and, but for `overflow`, the most that a consumer may ask for.',
+    'Each of these but `orphan_after` is the default of a new channel and, but for `overflow`, the most that a consumer may ' +
+      'ask for.',
   )
 
 const channels = {
   type: channelDefaults,
-  read: ({ max_age, expire, ...rest }: z.output<typeof channelDefaults>) => {
-    return { ...camelCased(rest), maxAgeMs: max_age, expireMs: expire }
+  read: ({ max_age, expire, orphan_after, ...rest }: z.output<typeof channelDefaults>) => {
+    return { ...camelCased(rest), maxAgeMs: max_age, expireMs: expire, orphanAfterMs: orphan_after }
   },
 } satisfies Section<typeof channelDefaults>
 

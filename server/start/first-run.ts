@@ -9,7 +9,7 @@ import { dirname, join, resolve } from 'node:path'
 import { DEFAULT_TENANT } from '../../auth/identity.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE } from '../../auth/permissions.ts'
-import { makeSecretVerifier, makeVerifiers } from '../../auth/verifiers.ts'
+import { checkNewPassword, makeSecretVerifier, makeVerifiers } from '../../auth/verifiers.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Users } from '../accounts/users.ts'
 import { LOCAL_USER } from '../controls/users.ts'
@@ -79,6 +79,7 @@ export async function firstRun(options: FirstRunOptions): Promise<string | undef
 async function addAdmin(options: FirstRunOptions): Promise<string | undefined> {
   const { accounts, hasher, iterations, adminPassword: given } = options
   const password = given || randomBytes(15).toString('base64url')
+  checkNewPassword(password)
   const verifiers = await makeVerifiers(password, hasher, iterations)
   record(options, ADMIN_USER, 'added')
   accounts.add({ tenant: DEFAULT_TENANT, name: ADMIN_USER, role: ADMIN_ROLE, ...verifiers, loopbackOnly: false })

@@ -5,12 +5,13 @@ import { isatty } from 'node:tty'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
 import { formatAddress } from '../core/address.ts'
+import { ForeignCode } from '../core/faults.ts'
 import { ListenError } from '../core/listen.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
 import { type Config, ConfigError, ReloadableConfig } from './config.ts'
 import { warnOfOtherData } from './first-run.ts'
-import { type RunningServer, startServer } from './server.ts'
+import { listenerUrls, type RunningServer, startServer } from './server.ts'
 
 /** Errors whose message says everything. */
 const EXPECTED = [AuthError, ConfigError, ListenError, StorageError, FileError] as const
@@ -41,12 +42,15 @@ export async function serve(options: ServeOptions): Promise<number> {
   })
   const adminPassword = process.env['CINNABAR_ADMIN_PASSWORD']
   let server: RunningServer | undefined
-  process.on('uncaughtException', (error) => abort(error, log, server))
+  const foreign = new ForeignCode()
+  process.on('uncaughtException', (error) => {
+    if (!foreign.take(error)) abort(error, log, server)
+  })
   try {
     warnOfOtherData(config.producer, log)
     const { restored = false } = options
     const onFailed = (error: Error): void => fail(error, log, end)
-    const started = startServer({ config, reloadable, log, adminPassword, restored, onFailed })
+    const started = startServer({ config, reloadable, log, adminPassword, restored, foreign, onFailed })
     const reload = (): Promise<unknown> => started.then(({ parts }) => parts.reloader?.reload())
     process.on('SIGHUP', () => {
       // Nobody else ends a server whose terminal is gone.
@@ -63,6 +67,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     }, STOP_MS)
     await server.stop()
     clearTimeout(cutOff)
+    if (code === 0) log.info('stopped cleanly')
     terminals.closeHungUp()
     return code
   } catch (error) {
@@ -96,7 +101,10 @@ class Terminals {
 /** A configuration that cannot be used, and a start that failed, are reported where they happen. */
 function unlessReported(error: unknown, log: Logger): void {
   if (EXPECTED.some((type) => error instanceof type)) return
-  log.error({ err: error }, 'reading the configuration again failed; what was in force stays in force')
+  log.error(
+    { err: error },
+    'reading the configuration again failed, and a part of it may be in force: restart the server when you can',
+  )
 }
 
 /** The descriptors that systemd hands over begin here (sd_listen_fds). */
@@ -172,18 +180,8 @@ function refused({ message }: ConfigError): number {
 }
 
 /** Where it listens, where the data is, the admin's password (once), what commands need to find it, commands to try. */
-function greeting(
-  { tcp, tls, http, https, sources, newPassword }: RunningServer,
-  { producer }: Config,
-  { config, overrides, program }: ServeOptions,
-): string {
-  const listens = [
-    tcp && `monitoring tcp://${formatAddress(tcp)}`,
-    tls && `tls://${formatAddress(tls)}`,
-    http && `ws://${formatAddress(http)}/monitor`,
-    https && `wss://${formatAddress(https)}/monitor`,
-    ...sources.map(({ use, transport, address }) => `${use} ${transport}://${formatAddress(address)}`),
-  ].filter(Boolean)
+function greeting(server: RunningServer, { producer }: Config, { config, overrides, program }: ServeOptions): string {
+  const { newPassword, tcp } = server
   const password =
     newPassword === undefined
       ? `set before; \`${program} user passwd admin\` sets another`
@@ -193,7 +191,7 @@ function greeting(
   if (tcp && 'CINNABAR_LISTEN_TCP' in needed) needed['CINNABAR_LISTEN_TCP'] = formatAddress(tcp)
   const variables = Object.entries(needed).map(([name, value]) => `${name}='${value.replaceAll("'", `'\\''`)}'`)
   return [
-    `cinnabar listens: ${listens.join('  ')}`,
+    `cinnabar listens: ${listenerUrls(server, server.sources).join('  ')}`,
     `data lies in:     ${resolve(producer.dataDir)}`,
     `admin password:   ${password}`,
     ...(variables.length > 0 ? [`first:            export ${variables.join(' ')}`] : []),

@@ -72,6 +72,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   // The ids that a restored database skips make each end unclean.
   const reason = recovered.restored ? 'restored' : 'restart'
   for (const [channel, wasClean] of clean) channel.queue.recovered(wasClean, reason)
+  for (const channel of channels.values()) registry.reportLoss(channel)
   return channels
 }
 

@@ -1,7 +1,7 @@
 /**
  * Reads the configuration again while the server runs, for SIGHUP and for the control `config.reload`. Everything is checked
- * before anything changes: a file with a problem changes nothing. What is put in force is put in force in one step, between
- * two events of the event loop, and every reload is in the audit log with the names of the keys, never with their values.
+ * before anything changes: a file with a problem changes nothing. The audit log has the names of the keys, never their values,
+ * and is stored before anything is put in force; that happens in one step, between two events of the event loop.
  */
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
@@ -29,7 +29,7 @@ export interface ReloaderOptions {
   readonly config: ReloadableConfig
   readonly clock: Pick<Clock, 'setTimeout'>
   readonly log: Logger
-  readonly audit: Pick<AuditLog, 'record'>
+  readonly audit: Pick<AuditLog, 'record' | 'whenStored'>
   /** Checks a configuration and changes nothing; throws ConfigError. The function that it returns puts it in force, and never throws. */
   readonly prepare: (config: Config, changed: readonly string[]) => () => void
 }
@@ -66,14 +66,24 @@ export class Reloader {
     const { config, log, audit } = this.#options
     const entry = { action: 'reload', address: '', object: config.file ?? '' }
     try {
-      const { changed, needsRestart } = await this.#putInForce()
-      const detail = sentenceOf({ changed, needsRestart })
+      const { change, putInForce } = await this.#prepare()
+      const { changed, needsRestart } = change
+      const detail = sentenceOf(change)
+      audit.record({ ...entry, args: { changed, needs_restart: needsRestart }, outcome: 'started', detail })
+      await audit.whenStored()
+      this.#checkRunning()
+      config.take(change)
+      putInForce()
+      audit.record({ ...entry, outcome: 'ok', detail })
       log.info({ file: config.file, changed, needsRestart }, `the configuration was read again: ${detail}`)
-      audit.record({ ...entry, args: { changed, needs_restart: needsRestart }, outcome: 'ok', detail })
       return { changed, needsRestart }
     } catch (error) {
       // After the stop nothing is stored any more.
-      if (this.#isStopped || !(error instanceof ConfigError)) throw error
+      if (this.#isStopped) throw error
+      if (!(error instanceof ConfigError)) {
+        audit.record({ ...entry, outcome: 'failed', detail: 'the server failed; its log has the details' })
+        throw error
+      }
       const { problems, message } = error
       log.error({ file: config.file, problems }, 'the configuration was read again and cannot be used: nothing changes')
       audit.record({ ...entry, outcome: 'failed', detail: message })
@@ -81,7 +91,8 @@ export class Reloader {
     }
   }
 
-  async #putInForce(): Promise<ReloadedKeys> {
+  /** Reads and checks the configuration, and changes nothing. */
+  async #prepare() {
     const { config, clock, prepare } = this.#options
     const file = config.file === undefined ? undefined : new WatchedFile(config.file, '--config')
     const settled = new Promise<void>((resolve) => clock.setTimeout(resolve, SETTLE_MS))
@@ -89,10 +100,12 @@ export class Reloader {
     const change = config.readAgain(readFilled)
     if (file?.look()) throw problem(file.path, 'is being written: reload when it is complete')
     const putInForce = prepare(change.inForce.config, change.changed)
-    if (this.#isStopped) throw problem(config.file ?? '', 'is not read any more: the server stops')
-    config.take(change)
-    putInForce()
-    return change
+    this.#checkRunning()
+    return { change, putInForce }
+  }
+
+  #checkRunning(): void {
+    if (this.#isStopped) throw problem(this.#options.config.file ?? '', 'is not read any more: the server stops')
   }
 }
 

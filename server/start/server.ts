@@ -11,8 +11,9 @@ import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
+import { formatAddress } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
-import { guarded } from '../core/faults.ts'
+import { type ForeignCode, guarded } from '../core/faults.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { SensorDoor, type SensorHub } from '../metrics/sensor-door.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -28,6 +29,7 @@ export { BasicType } from '../../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
 export { restoreBackup } from '../../storage/sqlite/backup.ts'
 export { type AuditFinding, verifyAudit } from '../accounts/audit/verify.ts'
+export type { ControlArguments, ControlParameter, ControlResult, ControlRun } from '../controls/control.ts'
 export { StatusError } from '../core/errors.ts'
 export type {
   Arguments,
@@ -44,6 +46,8 @@ export type {
   Subscription,
 } from '../metrics/metric.ts'
 export type { SensorHub } from '../metrics/sensor-door.ts'
+export type { ControlCaller, PluginControl } from '../sources/plugin/controls.ts'
+export type { Plugin, PluginContext, PluginHub, PluginSensor } from '../sources/plugin/plugin.ts'
 export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
 
 export interface ServerOptions {
@@ -66,6 +70,8 @@ export interface ServerOptions {
   readonly resolve?: Resolver | undefined
   /** For tests: the space on the file system with the data directory. */
   readonly diskSpace?: () => FileSystemSpace
+  /** What runs the code of plug-ins, for a program that sees uncaught exceptions: they may belong to a plug-in. */
+  readonly foreign?: ForeignCode
   /** Called when storing failed for good: nothing is acknowledged any more, and the process has to end. */
   readonly onFailed?: (error: Error) => void
 }
@@ -123,6 +129,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
   const software = softwareVersion()
   const diskSpace = options.diskSpace ?? (() => fileSystemSpaceOf(dataDir))
+  let listening: readonly string[] = []
   const parts = await composeServer({
     config,
     reloadable: options.reloadable,
@@ -135,6 +142,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     programs,
     resolve,
     diskSpace,
+    foreign: options.foreign,
+    listeners: () => listening,
     onFailed,
   })
   const { producer, sessions, hub, dialler, storage, recovered, sources, reloader } = parts
@@ -169,6 +178,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     storage,
     opened,
   })
+  listening = listenerUrls(listeners, bound.addresses)
   dialler.start(ownPorts(listeners, bound.addresses), (connection) => sessions.accept(connection))
   opened(() => dialler.stop())
   const stop = async (): Promise<void> => {
@@ -191,6 +201,17 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     return store.close()
   }
   return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop, abort }
+}
+
+/** What the server listens on, as URLs; those of sources have their use before them. */
+export function listenerUrls({ tcp, tls, http, https }: Listeners, sources: readonly BoundAddress[]): string[] {
+  return [
+    tcp && `tcp://${formatAddress(tcp)}`,
+    tls && `tls://${formatAddress(tls)}`,
+    http && `ws://${formatAddress(http)}/monitor`,
+    https && `wss://${formatAddress(https)}/monitor`,
+    ...sources.map(({ use, transport, address }) => `${use} ${transport}://${formatAddress(address)}`),
+  ].filter((url) => url !== undefined)
 }
 
 /** The ports that the server itself listens on. */

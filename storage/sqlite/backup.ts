@@ -8,21 +8,24 @@ import {
   constants,
   copyFileSync,
   existsSync,
+  fdatasync,
   fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
   readdirSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import Database from 'better-sqlite3'
-import type { BackupProgress } from '../store.ts'
-import { checkHeader, DATABASE_FILE, PAGE_BYTES, takeLock } from './database.ts'
+import { type BackupProgress, StorageError } from '../store.ts'
+import { checkHeader, DATABASE_FILE, LOCK_FILE, PAGE_BYTES, takeLock } from './database.ts'
 import { freeBytes } from './disk-space.ts'
-import { refuse, storageError } from './errors.ts'
+import { isBusy, refuse, storageError } from './errors.ts'
 import { syncDirectory } from './generation.ts'
 import { APPLICATION_ID, migrate } from './migrations.ts'
 
@@ -34,11 +37,20 @@ const SPARE_BYTES = 128 * 1024 * 1024
 export const PART = '.part'
 /** Pages copied between two messages of the server, which takes about a millisecond. */
 const STEP_PAGES = 64
+/**
+ * What is copied before the next sync. SQLite itself syncs only with its last step, for which every batch waits: at most about
+ * three times this is left for it, with what is still in its cache.
+ */
+export const SYNC_BYTES = 16 * 1024 * 1024
+/** How long the thread sleeps if the disk does not keep up. */
+const PAUSE_MS = 1
 
 export interface BackUpOptions {
   readonly progress: (progress: BackupProgress) => void
   /** Whether the backup is to be abandoned. */
   readonly isCancelled: () => boolean
+  /** Syncs the data of a file beside this thread; for tests. */
+  readonly sync?: (file: number) => Promise<void>
 }
 
 /**
@@ -100,17 +112,63 @@ function needRoom(database: Connection, path: string): void {
 }
 
 /** Transactions of this connection that are committed meanwhile go into the copy too, so that it never begins again. */
-async function copy(database: Connection, path: string, { progress, isCancelled }: BackUpOptions): Promise<void> {
-  await database.backup(path, {
-    progress({ totalPages, remainingPages }) {
-      if (isCancelled()) throw refuse('IO', path, 'the server ends')
-      // The server itself needs the rest.
-      if (freeBytes(dirname(path)) < SPARE_BYTES / 2)
-        throw refuse('FULL', path, 'the disk has become too full meanwhile')
-      progress({ copiedBytes: (totalPages - remainingPages) * PAGE_BYTES, totalBytes: totalPages * PAGE_BYTES })
-      return STEP_PAGES
-    },
-  })
+async function copy(database: Connection, path: string, { progress, isCancelled, sync }: BackUpOptions): Promise<void> {
+  const syncing = new SyncInParts(path, sync)
+  try {
+    await database.backup(path, {
+      progress({ totalPages, remainingPages }) {
+        if (isCancelled()) throw refuse('IO', path, 'the server ends')
+        // The server itself needs the rest.
+        if (freeBytes(dirname(path)) < SPARE_BYTES / 2)
+          throw refuse('FULL', path, 'the disk has become too full meanwhile')
+        const copiedBytes = (totalPages - remainingPages) * PAGE_BYTES
+        progress({ copiedBytes, totalBytes: totalPages * PAGE_BYTES })
+        return syncing.keepsUp(copiedBytes) ? STEP_PAGES : 0
+      },
+    })
+  } finally {
+    await syncing.close()
+  }
+}
+
+/** Syncs a copy while it is made, a part at a time. */
+class SyncInParts {
+  readonly #file: number
+  readonly #sync: (file: number) => Promise<void>
+  readonly #sleeping = new Int32Array(new SharedArrayBuffer(4))
+  /** What had been copied when the last sync began. */
+  #begun = 0
+  #running: Promise<void> | undefined
+  #failure: unknown
+
+  constructor(path: string, sync: (file: number) => Promise<void> = promisify(fdatasync)) {
+    this.#file = openSync(path, 'r+')
+    this.#sync = sync
+  }
+
+  /** Returns whether more may be copied now; if not, some time has passed. Throws what a sync has failed with. */
+  keepsUp(copiedBytes: number): boolean {
+    if (this.#failure !== undefined) throw this.#failure
+    if (copiedBytes - this.#begun < SYNC_BYTES) return true
+    if (this.#running !== undefined) {
+      Atomics.wait(this.#sleeping, 0, 0, PAUSE_MS)
+      return false
+    }
+    this.#begun = copiedBytes
+    this.#running = this.#sync(this.#file)
+      .catch((error: unknown) => {
+        this.#failure = error
+      })
+      .finally(() => {
+        this.#running = undefined
+      })
+    return true
+  }
+
+  async close(): Promise<void> {
+    await this.#running
+    closeSync(this.#file)
+  }
 }
 
 /** Has the next start with this database begin a new generation. Brings an older format up to date first. */
@@ -144,7 +202,9 @@ export function restoreBackup({ file, directory }: RestoreOptions): string | und
   const lock = takeLock(directory)
   const path = join(directory, DATABASE_FILE)
   const copied = `${path}.restoring`
+  let unserved: Database.Database | undefined
   try {
+    unserved = keepUnserved(file, directory)
     copyChecked(file, copied)
     // Whoever runs the server is to own it, though root restores it.
     const { uid, gid } = statSync(directory)
@@ -158,7 +218,30 @@ export function restoreBackup({ file, directory }: RestoreOptions): string | und
     for (const end of ENDS) rmSync(`${copied}${end}`, { force: true })
     throw storageError(error, path)
   } finally {
+    unserved?.close()
     lock.close()
+  }
+}
+
+/**
+ * Keeps servers away from a database in another data directory while it is copied; undefined if the file is in none. It is only
+ * read. Throws StorageError LOCKED if a server uses it: what is copied while it changes is not whole.
+ */
+function keepUnserved(file: string, directory: string): Database.Database | undefined {
+  const real = realpathSync(file)
+  const lockFile = join(dirname(real), LOCK_FILE)
+  if (basename(real) !== DATABASE_FILE || dirname(real) === realpathSync(directory)) return undefined
+  if (!existsSync(lockFile)) return undefined
+  const lock = new Database(lockFile, { readonly: true, timeout: 0 })
+  try {
+    lock.exec('begin')
+    lock.pragma('schema_version')
+    return lock
+  } catch (error) {
+    lock.close()
+    if (!isBusy(error)) throw error
+    const advice = 'stop it, or make a copy with `cinnabar backup` and restore that'
+    throw new StorageError('LOCKED', `a server is using ${file}, which changes while it is copied: ${advice}`, error)
   }
 }
 

@@ -13,7 +13,7 @@ import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
 import { NumbersTable } from './numbers.ts'
 
 export const DATABASE_FILE = 'cinnabar.db'
-const LOCK_FILE = 'lock.db'
+export const LOCK_FILE = 'lock.db'
 /** The time that a server being killed may take to exit. */
 const LOCK_WAIT_MS = 500
 /** The time that another reader of the database may delay a transaction before it is retried. */
@@ -119,7 +119,10 @@ export function takeLock(directory: string): Database.Database {
   let lock: Database.Database | undefined
   try {
     makeDirectory(resolve(directory))
-    lock = new Database(join(directory, LOCK_FILE), { timeout: LOCK_WAIT_MS })
+    const path = join(directory, LOCK_FILE)
+    // SQLite would let everybody read it. A file that exists is not opened here: closing it drops the lock of its holder.
+    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+    lock = new Database(path, { timeout: LOCK_WAIT_MS })
     lock.pragma('journal_mode = memory')
     lock.exec('begin exclusive')
     return lock

@@ -203,10 +203,15 @@ function generations(database: Database): void {
   database.prepare('update meta set generation = ?').run(randomBytes(8).toString('hex'))
 }
 
-/** Names of channels, and those of channels that their owners have lost. These come back in the order of their `rowid`. */
+/**
+ * Names of channels, and those of channels that their owners have lost. These come back in the order of their `rowid`. Which
+ * channels were defined with settings is not known, so all of them count as configured: none becomes an orphan.
+ */
 function names(database: Database): void {
   database.exec(`
     alter table channel add column name text not null default '';
+    alter table channel add column paused integer not null default 0;
+    update channel set configured = 1 where defined = 1;
     create table lost_name (
       user integer not null, name text not null, reason text not null, primary key (user, name)
     ) strict;

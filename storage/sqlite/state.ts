@@ -14,7 +14,6 @@ import {
   GAP_WIDTH,
   type InstanceRow,
   type LostNameRow,
-  type Overflow,
   type PlaceRow,
   type Recovered,
   type ResultRow,
@@ -29,12 +28,8 @@ import type { RightsChange } from './rights.ts'
 import type { UsersChange } from './users.ts'
 import { type StoredScram, scramColumns, scramOf } from './users.ts'
 
-interface StoredChannel extends Omit<ChannelRow, 'defined' | 'configured' | 'durable'> {
-  readonly overflow: Overflow
-  readonly defined: number
-  readonly configured: number
-  readonly durable: number
-}
+type ChannelFlag = 'defined' | 'configured' | 'durable' | 'paused'
+type StoredChannel = Omit<ChannelRow, ChannelFlag> & Record<ChannelFlag, number>
 interface StoredMeta {
   readonly age: number
   readonly wall: number
@@ -119,7 +114,7 @@ export class StateTables {
     this.#putChannel = put(
       'channel',
       `@id, @user, @url, @defined, @configured, @durable, @window, @windowBytes, @maxBytes,
-      @maxAgeMs, @expireMs, @overflow, @origin, @lastUsed, @name`,
+      @maxAgeMs, @expireMs, @overflow, @origin, @lastUsed, @name, @paused`,
     )
     this.#putLostName = put('lost_name', '@user, @name, @reason')
     this.#putInstance = put('instance', '@id, @user, @metric, @args')
@@ -159,10 +154,12 @@ export class StateTables {
   #put(change: Extract<StateChange, { put: unknown }>): void {
     switch (change.put) {
       case 'channel': {
-        const { id, origin, defined, configured, durable } = change.row
-        const flags = { defined: Number(defined), configured: Number(configured), durable: Number(durable) }
-        this.#putChannel.run({ ...change.row, ...flags })
-        this.numbers.putFirst(id, origin)
+        const { row } = change
+        const [defined, configured, durable, paused] = [row.defined, row.configured, row.durable, row.paused].map(
+          Number,
+        )
+        this.#putChannel.run({ ...row, defined, configured, durable, paused })
+        this.numbers.putFirst(row.id, row.origin)
         return
       }
       case 'lost name':
@@ -247,7 +244,7 @@ export class StateTables {
     const channels = this.#all<StoredChannel>(`
       select id, user, url, defined, configured, durable, window, window_bytes as windowBytes, max_bytes as maxBytes,
         max_age_ms as maxAgeMs, expire_ms as expireMs, overflow, origin, last_used as lastUsed,
-        name
+        name, paused
       from channel order by id`)
     return {
       ...meta.get()!,
@@ -256,6 +253,7 @@ export class StateTables {
         defined: row.defined === 1,
         configured: row.configured === 1,
         durable: row.durable === 1,
+        paused: row.paused === 1,
       })),
       lostNames: this.#all<LostNameRow>('select user, name, reason from lost_name order by rowid'),
       instances: this.#all<InstanceRow>('select * from instance order by id'),

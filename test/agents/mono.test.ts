@@ -1,10 +1,11 @@
 /** The agent inside a real Mono, and an inspector that a test plays. What the application did without it, it does with it. */
+
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { freeTcpPort } from '../support/server-process.ts'
+import { freePort } from '../support/free-port.ts'
 import { AGENT, Application, BUILD, buildAgent, compile, howTo, MONO, missing } from './application.ts'
 import { type Agent, request, ScriptedInspector } from './scripted-inspector.ts'
 
@@ -261,7 +262,7 @@ describe.skipIf(missing)(`an agent${howTo}`, () => {
   })
 
   test('finds an inspector that comes after it', async () => {
-    const port = await freeTcpPort()
+    const port = await freePort()
     // In the locale C Mono throws one itself when a program first formats a number.
     const application = run(`port=${port},counters=${THROWN}`, 'obey', { LC_ALL: 'en_US.UTF-8' })
     await application.obey('throw 1')
@@ -287,7 +288,7 @@ describe.skipIf(missing)(`an application with the agent${howTo}`, () => {
     const without = await run(undefined, how).end()
     expect(without).toMatchObject({ code, out: expect.stringContaining('--flag') })
     expect(await run(`port=${inspector.port},interval=10,counters=all`, how).end()).toEqual(without)
-    expect(await run(`port=${await freeTcpPort()}`, how).end()).toEqual(without)
+    expect(await run(`port=${await freePort()}`, how).end()).toEqual(without)
     expect(await run('host=no.such.name.invalid', how).end()).toEqual(without)
   })
 

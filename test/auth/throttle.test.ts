@@ -283,3 +283,29 @@ test('very many networks are not all remembered', () => {
   expect(it.pairs).toBeGreaterThan(30_000)
   expect(it.pairs).toBeLessThanOrEqual(32_768)
 })
+
+test('says how long it lasts', () => {
+  const it = throttle()
+  expect(it.waitMs('alice', HERE)).toBe(0)
+  fail(it, 6)
+  expect(it.waitMs('alice', HERE)).toBe(MINUTE)
+  clock.now += 13 * SECOND
+  expect(it.waitMs('alice', HERE)).toBe(47 * SECOND)
+  clock.now += 47 * SECOND
+  expect(it.waitMs('alice', HERE)).toBe(0)
+  fail(it, 6)
+  expect(it.waitMs('alice', HERE)).toBe(2 * MINUTE)
+})
+
+test('over several networks it lasts until the oldest failure that counts is a minute old', () => {
+  const it = throttle()
+  for (let i = 0; i < 20; i++) {
+    fail(it, 1, 'alice', `192.0.${i}.1`)
+    clock.now += SECOND
+  }
+  expect(it.waitMs('alice', '198.51.100.1')).toBe(40 * SECOND)
+  clock.now += 39 * SECOND
+  expect(it.waitMs('alice', '198.51.100.1')).toBe(SECOND)
+  clock.now += SECOND
+  expect(it.waitMs('alice', '198.51.100.1')).toBe(0)
+})

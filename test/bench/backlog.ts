@@ -2,13 +2,14 @@
  * A channel with `--values` (10 million) that nobody took: the server is killed (`--clean`: stopped), started again, and a
  * consumer takes and COMMITs them, each by itself or `--through`. How soon it serves, and what the backlog takes of memory.
  */
+
 import { parseArgs } from 'node:util'
 import { args, command, str, type } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { ledgerOf } from './asking.ts'
 import { Commits } from './commits.ts'
 import { BenchConnection, Local } from './connection.ts'
 import { MeasuredServer } from './measured.ts'
-import { freeTcpPort } from './processes/server-under-test.ts'
 import { SmonFeed } from './smon-feed.ts'
 
 /** More than one value takes. */
@@ -27,7 +28,7 @@ export async function benchBacklog(argv: string[]): Promise<object> {
     },
   })
   const values = Number(options.values)
-  const smonPort = await freeTcpPort()
+  const smonPort = await freePort()
   const server = new MeasuredServer(
     `[smon]\ntcp = "127.0.0.1:${smonPort}"\n[channels]\nmax_bytes = ${values * BYTES_PER_VALUE + (64 << 20)}\n`,
   )

@@ -1,12 +1,14 @@
 /** Cinnabar as a contender: the server with smon over TCP, in a process of its own. */
+
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../support/free-port.ts'
 import { PROGRAM } from '../support/program.ts'
 import { ADMIN_PASSWORD } from './durable-consumer.ts'
 import type { Contender } from './peers/contender.ts'
 import type { Commits } from './processes/end.ts'
-import { freeTcpPort, ServerUnderTest } from './processes/server-under-test.ts'
+import { ServerUnderTest } from './processes/server-under-test.ts'
 
 const LOOP_DELAY = fileURLToPath(new URL('./processes/loop-delay.mjs', import.meta.url))
 /** More than a value takes in a channel: nothing overflows, whoever is slower. */
@@ -19,8 +21,8 @@ export function cinnabar(values: number, commits: Commits): Contender {
     settings: `SQLite, synchronous full; OK when durable; window ${window.values} values, ${window.bytes >> 20} MiB`,
     values,
     async start(directory) {
-      const port = await freeTcpPort()
-      const smon = await freeTcpPort()
+      const port = await freePort()
+      const smon = await freePort()
       const config = join(directory, 'cinnabar.toml')
       writeFileSync(config, toml({ directory, port, smon, values, window }))
       const server = await ServerUnderTest.start({

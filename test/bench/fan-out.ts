@@ -3,13 +3,14 @@
  * `--through`. The benchmark's process feeds (smon over TCP, or `--gmetric`: Node reads at most 32 datagrams in a turn, which
  * bounds what goes out at once) and consumes. It never has more than `--ahead` values of the metric under way.
  */
+
 import { parseArgs } from 'node:util'
 import { args, command, str, type } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { Commits } from './commits.ts'
 import { type BenchConnection, Local, openMany } from './connection.ts'
 import { GmetricFeed } from './gmetric-feed.ts'
 import { MeasuredServer } from './measured.ts'
-import { freeTcpPort } from './processes/server-under-test.ts'
 import { SmonFeed } from './smon-feed.ts'
 
 /** Nothing came for so long: a datagram was lost. */
@@ -35,7 +36,7 @@ export async function benchFanOut(argv: string[]): Promise<object> {
   })
   const channels = Number(options.channels)
   const wanted = Math.ceil(Number(options.values) / channels)
-  const smonPort = await freeTcpPort()
+  const smonPort = await freePort()
   const server = new MeasuredServer(`[smon]\ntcp = "127.0.0.1:${smonPort}"\n`)
   await server.start()
   const smon = await SmonFeed.open(smonPort, 'load')

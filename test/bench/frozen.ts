@@ -3,6 +3,7 @@
  * metric; in every second run the one that has a process to itself is stopped. Reports the median over `--pairs` (5) of
  * the others' p99 from sending to arriving, with and without, and by how much the server grew meanwhile.
  */
+
 import { type ChildProcess, fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -11,9 +12,10 @@ import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { join, str, type, u32 } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
-import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 import type { Measured } from './frozen-consumer.ts'
 
 const POLL_MS = 20
@@ -31,7 +33,7 @@ export async function benchFrozen(argv: string[]): Promise<object> {
     },
   })
   const consumers = Number(options.consumers)
-  const port = await freeUdpPort()
+  const port = await freePort()
   const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`)
   const children: ChildProcess[] = []
   try {

@@ -1,4 +1,5 @@
 /** Who takes gmetric datagrams in the `gmetric` benchmark: Cinnabar, gmond, and a Node socket that does nothing with them. */
+
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,13 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dropsIn } from '../../server/sources/io/udp.ts'
 import { command } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import type { Json } from '../support/records.ts'
-import { freeUdpPort } from '../support/server-process.ts'
 import { answerTo } from './asking.ts'
 import { Commits } from './commits.ts'
 import { BenchConnection, Local } from './connection.ts'
 import { cpuSecondsOf, MeasuredServer } from './measured.ts'
-import { freeTcpPort } from './processes/server-under-test.ts'
 
 export const GMOND = '/usr/sbin/gmond'
 export const METRICS: readonly string[] = Array.from({ length: 100 }, (_, index) => `reading.${index}`)
@@ -83,7 +83,7 @@ export async function startGmond(): Promise<Taker> {
   const directory = mkdtempSync(join(tmpdir(), 'cinnabar-bench-gmond-'))
   const file = join(directory, 'gmond.conf')
   const buffer = Math.min(RECEIVE_BUFFER_BYTES, Number(readFileSync(MAX_RECEIVE_BUFFER, 'utf8')))
-  const [port, tcpPort] = [await freeUdpPort(), await freeTcpPort()]
+  const [port, tcpPort] = [await freePort(), await freePort()]
   writeFileSync(
     file,
     `globals { daemonize = no setuid = no mute = yes deaf = no host_dmax = 0 }

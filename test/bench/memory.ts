@@ -2,12 +2,14 @@
  * The memory of a server whose consumer never commits, while `--values` (10 million) gmetric datagrams arrive for its
  * durable channel: a process of its own, read from /proc. It has to stay flat.
  */
+
 import { createSocket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { args, command, hex, join, str, type, u32 } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { ledgerOf } from '../support/records.ts'
-import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 /** Datagrams handed to the kernel between two looks at the event loop. */
 const SLICE = 64
@@ -16,7 +18,7 @@ const POLL_MS = 50
 export async function benchMemory(argv: string[]): Promise<object> {
   const { values: options } = parseArgs({ args: argv, options: { values: { type: 'string', default: '10000000' } } })
   const wanted = Number(options.values)
-  const port = await freeUdpPort()
+  const port = await freePort()
   const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
   await server.start()
   const { peer } = await server.login()

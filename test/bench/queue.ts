@@ -168,6 +168,8 @@ class Run {
     id: 0,
     now: 0,
     unstored: 0,
+    accepted: 0,
+    sent: 0,
     refusing: undefined,
     nextId(): number {
       return ++this.id

@@ -3,16 +3,18 @@
  * values until COMMITs free it, or with a file that is taken away; now and then the process is killed while it is full.
  * Needs root on Linux, for the disk is a tmpfs.
  */
+
 import { execFileSync } from 'node:child_process'
 import { createSocket, type Socket } from 'node:dgram'
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { balance, type Json } from '../support/records.ts'
 import { Seat, type ValueMessage } from '../support/seat.ts'
-import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 import type { RigOptions, Totals } from './rig.ts'
 
 const DISK_MIB = 24
@@ -102,7 +104,7 @@ class Disk {
   }
 
   static async mount(): Promise<Disk> {
-    const port = await freeUdpPort()
+    const port = await freePort()
     // The one tenant may fill the disk.
     const toml = `[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`
     const server = new ServerProcess(toml)

@@ -3,14 +3,15 @@
  * ends. Each key is asked for again and again, in this life of the server and the next ones, until it has a final answer:
  * it ran at most once, its audit record was there before it ran, and every answer fits what it wrote.
  */
+
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { verifyAudit } from '../../server/accounts/audit/verify.ts'
 import { withAuditFile } from '../../storage/sqlite/audit-file.ts'
 import { args, command, str, type } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { decoded, type Json } from '../support/records.ts'
-import { freeUdpPort } from '../support/server-process.ts'
 import { Link, type User } from './kills/link.ts'
 import { KilledServer } from './kills/server.ts'
 import type { Rig, RigOptions, Totals } from './rig.ts'
@@ -28,7 +29,7 @@ const MOST_SLEEP_MS = 40
 
 export const executes: Rig = async (options) => {
   // It warns that the program runs as its own user.
-  const server = new KilledServer(await freeUdpPort(), 'error')
+  const server = new KilledServer(await freePort(), 'error')
   const file = join(server.directory, 'ran')
   server.append(tableOf(file))
   const run = new Run(server, file, options)

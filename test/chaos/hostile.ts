@@ -3,17 +3,19 @@
  * good consumer follows a metric and commits: after each hostile deed its values have to come and its commands have to be
  * answered. That is counted, not timed; what is hostile is sent without waiting for anything.
  */
+
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { RawPeer } from '../support/raw-peer.ts'
 import { decoded } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
-import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 import type { RigOptions, Totals } from './rig.ts'
 
 /** `limits.patterns_per_identity`. */
@@ -81,7 +83,7 @@ class Attack {
   }
 
   static async start(random: Random, count: number): Promise<Attack> {
-    const port = await freeUdpPort()
+    const port = await freePort()
     const limit = Math.max(10_000, count + 1_000)
     const server = new ServerProcess(
       `[gmetric]\nlisten = "127.0.0.1:${port}"\n[limits]\nconnections = ${limit}\n[log]\nlevel = "error"\n`,

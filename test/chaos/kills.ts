@@ -4,9 +4,9 @@
  * from as many as there are points on, each point is reached at least once.
  */
 
+import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import type { Json } from '../support/records.ts'
-import { freeUdpPort } from '../support/server-process.ts'
 import { Checker } from './checker.ts'
 import type { Consumer } from './kills/consumer.ts'
 import { Feed } from './kills/feed.ts'
@@ -27,7 +27,7 @@ const MOST_CHECKPOINT_US = 1500
 const DRAIN_MS = 60_000
 
 export const kills: Rig = async (options) => {
-  const port = await freeUdpPort()
+  const port = await freePort()
   const server = new KilledServer(port)
   const run = new Run(server, port, options)
   try {

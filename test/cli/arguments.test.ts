@@ -1,7 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import { parseAssignments, splitWords, toTypedArguments } from '../../cli/arguments.ts'
+import type { CataloguedArgument } from '../../cli/records.ts'
 
-const noTypes = async () => new Map<string, string>()
+const noTypes = async (): Promise<CataloguedArgument[]> => []
+const declared = (name: string, type: string) => ({ name, type, isOptional: true, description: '' })
 const typed = (words: string[], types = noTypes) => toTypedArguments(parseAssignments(words), types)
 
 test('words with "=" are arguments, others are metrics', () => {
@@ -45,11 +47,7 @@ test.each<[string, unknown]>([
 })
 
 test('a parameter declared a string takes what looks like a number', async () => {
-  const types = async () =>
-    new Map([
-      ['host', 'string'],
-      ['cpu', 'uint32'],
-    ])
+  const types = async () => [declared('host', 'string'), declared('cpu', 'uint32')]
   expect(await typed(['host=7', 'cpu=7', 'other=true'], types)).toEqual({ host: '7', cpu: 7n, other: true })
 })
 

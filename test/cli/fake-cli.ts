@@ -108,6 +108,8 @@ export interface FakeOptions {
   readonly columns?: number
   /** The command after which the connection ends. */
   readonly hangsUpAfter?: CommandName
+  /** Whether somebody watches stderr. */
+  readonly isWatched?: boolean
   /** What stands in the standard input. */
   readonly input?: readonly Uint8Array[]
 }
@@ -141,7 +143,7 @@ export function fakeCli(
         })
         out.push(...text.split('\n'))
       },
-      isWatched: false,
+      isWatched: options.isWatched ?? false,
       screen: options.columns === undefined ? undefined : screen(options.columns),
       note: (text) => void err.push(...text.split('\n')),
       askSecret: async (question) => {

@@ -103,6 +103,16 @@ test('the file of the secret is reported with its absolute path', async () => {
   )
 })
 
+test.each([
+  ['127.0.0.1:7650', 'tcp://127.0.0.1:7650'],
+  ['[::1]:7650', 'tcp://[::1]:7650'],
+  ['n1.example:1', 'tcp://n1.example:1'],
+  ['wss://n1/monitor', 'wss://n1/monitor'],
+])('%s stands for %s', async (url, full) => {
+  expect((await resolve({ url, user: 'alice' }, { CINNABAR_PASSWORD: 's' })).url).toBe(full)
+  expect((await resolve({ user: 'alice' }, { CINNABAR_URL: url, CINNABAR_PASSWORD: 's' })).url).toBe(full)
+})
+
 test('an IPv6 address is in brackets, and a listener that is off needs a --url', async () => {
   const env = { CINNABAR_USER: 'a', CINNABAR_PASSWORD: 'b' }
   expect((await resolve({}, { ...env, CINNABAR_LISTEN_TCP: '[::]:1' })).url).toBe('tcp://[::1]:1')

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { relative } from 'node:path'
 import { expect, test } from 'vitest'
+import { StatusCode } from '../../protocol/monitor/status.ts'
 import { caps, response, type Sent, value } from '../client/wire.ts'
 import { PROGRAM } from '../support/program.ts'
 
@@ -20,7 +21,7 @@ function start(argv: readonly string[], url: string) {
   return { child, ended }
 }
 
-/** Logs everybody in and subscribes them to a flood of values, a few at a time for as long as they listen. */
+/** Logs everybody in, shows no catalogue, and subscribes them to a flood of values, a few at a time for as long as they listen. */
 async function serve(onSubscribe: (socket: Socket) => void) {
   const server = createServer((socket) => {
     socket.on('error', () => {})
@@ -36,7 +37,8 @@ async function serve(onSubscribe: (socket: Socket) => void) {
           rest: pending.subarray(12, end),
         }
         pending = pending.subarray(end)
-        socket.write(response(sent.seq, 0, 7))
+        const isOfUnits = Buffer.from(sent.rest).includes('producer.metrics')
+        socket.write(isOfUnits ? response(sent.seq, StatusCode.NO_SUCH_METRIC, 0, '') : response(sent.seq, 0, 7))
         if (sent.command === 3) onSubscribe(socket)
       }
     })

@@ -1,9 +1,9 @@
 import pc from 'picocolors'
 import { expect, test } from 'vitest'
-import { toJson, toLine, toTable, toText } from '../../cli/output.ts'
-import type { ValueMessage } from '../../client/index.ts'
+import { formatTable, toJson, toLine, toTable, toText } from '../../cli/output.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import type { Value } from '../../protocol/monitor/value.ts'
+import type { ValueMessage } from '../../protocol/monitor/message.ts'
+import type { Field, Value } from '../../protocol/monitor/value.ts'
 import { double, list, MORE, rec, string, TIME, uint32, uint64 } from './fake-cli.ts'
 
 const plain = pc.createColors(false)
@@ -28,8 +28,8 @@ test('each value that has a time of its own shows it', () => {
     [
       'HOST    VALUE  TIME',
       'n1      42 MB  2023-11-14 22:13:20.000',
-      'node22   7 MB',
       'n3       8 MB  2023-11-14 22:13:20.005',
+      'node22   7 MB',
     ].join('\n'),
   )
   expect(toJson('gmetric.foo', message(timed))).toEqual([
@@ -70,7 +70,7 @@ test('records that differ share one table', () => {
 
 test('a single value is a line with unit and time, a record a line for each field', () => {
   expect(toText('host.load.one', message(double(0.42)), { unitOf: () => '%', colors: plain, nowMs: NOW_MS })).toBe(
-    'host.load.one  0.42 %  2023-11-14 22:13:20.005',
+    'host.load.one  0.4 %  2023-11-14 22:13:20.005',
   )
   expect(
     toText('producer.stats', message(rec(string('name', 'n'), uint32('channels', 2))), {
@@ -88,10 +88,14 @@ test('a plain number has no unit to show', () => {
 })
 
 test('a line tells the time of day, who it is about, and the value', () => {
-  expect(toLine('host.load.one', message(double(0.5)), plain)).toBe('22:13:20.005  host.load.one  0.5')
+  expect(toLine('host.load.one', message(double(0.5)), { unitOf: () => '', colors: plain })).toBe(
+    '22:13:20.005  host.load.one  0.5',
+  )
   const open = rec(string('name', 'gmetric.a'), string('host', 'n1'), uint32('value', 42))
-  expect(toLine('gmetric.*', message(open), plain)).toBe('22:13:20.005  gmetric.a  n1  42')
-  expect(toLine('producer.notices', message(rec(string('text', 'x y'))), plain)).toBe(
+  expect(toLine('gmetric.*', message(open), { unitOf: () => '', colors: plain })).toBe(
+    '22:13:20.005  gmetric.a  n1  42',
+  )
+  expect(toLine('producer.notices', message(rec(string('text', 'x y'))), { unitOf: () => '', colors: plain })).toBe(
     '22:13:20.005  producer.notices  text=x y',
   )
 })
@@ -107,7 +111,9 @@ test('JSON has an object for each value, with exact numbers', () => {
 })
 
 test('colours are used if the terminal has them', () => {
-  expect(toLine('a', message(double(1)), pc.createColors(true))).toContain('\x1b[1m1\x1b[22m')
+  expect(toLine('a', message(double(1)), { unitOf: () => '', colors: pc.createColors(true) })).toContain(
+    '\x1b[1m1\x1b[22m',
+  )
   expect(toText('a', message(hosts), { unitOf: () => '', colors: pc.createColors(true), nowMs: NOW_MS })).toContain(
     '\x1b[1mHOST',
   )
@@ -126,4 +132,35 @@ test('the values of a pattern have each their own unit', () => {
   })
   const text = toText('*', list, { unitOf: (name) => (name === 'a' ? 'B' : ''), colors: plain, nowMs: NOW_MS })
   expect(text.split('\n').slice(0, 3)).toEqual(['NAME  VALUE', 'a       1 B', 'b         2'])
+})
+
+test('values come in natural order, numbers to the right, in units of people or as they are', () => {
+  const named = (name: string, value: Value) => [string('name', name), { ...value, name: 'value' } as Field]
+  const values = message(list(named('m_10', double(2.5 * 2 ** 30)), named('m_2', double(12)), named('m_1', double(7))))
+  const showing = { unitOf: (name: string) => (name === 'm_10' ? 'B' : '%'), colors: plain, nowMs: NOW_MS }
+  const table = (isExact: boolean) =>
+    toText('m_*', values, { ...showing, isExact })
+      .split('\n')
+      .slice(0, -1)
+  expect(table(false)).toEqual(['NAME     VALUE', 'm_1      7.0 %', 'm_2     12.0 %', 'm_10  2.50 GiB'])
+  expect(table(true)).toEqual(['NAME         VALUE', 'm_1            7 %', 'm_2           12 %', 'm_10  2684354560 B'])
+})
+
+test('a table fits the terminal: text is broken between words, and numbers are not', () => {
+  const columns = [{ head: 'name' }, { head: 'count', align: 'right' }, { head: 'what it is' }] as const
+  const rows = [
+    ['gmetric.a', '1234567', 'the number of things that wait somewhere'],
+    ['gmetric.much_longer.than_others', '1', 'short'],
+  ]
+  const lines = formatTable(columns, rows, plain, 50).split('\n')
+  expect(lines).toEqual([
+    'NAME                    COUNT  WHAT IT IS',
+    'gmetric.a             1234567  the number of',
+    '                               things that wait',
+    '                               somewhere',
+    'gmetric.much_longer.        1  short',
+    'than_others',
+  ])
+  const wide = formatTable(columns, rows, plain, 200).split('\n')
+  expect(wide).toHaveLength(3)
 })

@@ -1,10 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
+import { EXAMPLES } from '../../cli/examples.ts'
+import { createProgram } from '../../cli/program.ts'
 import { ConnectionError, type ConnectionErrorCode, StatusError } from '../../client/index.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
-import { double, runCli, type Script } from './fake-cli.ts'
+import { double, fakeCli, runCli, type Script } from './fake-cli.ts'
 
 const load: Script = ({ of }) =>
   of === 'host.load.one' ? { followedBy: [{ answer: double(0.5) }] } : { status: 'NO_SUCH_METRIC' }
@@ -21,7 +24,8 @@ describe('exit codes', () => {
     [['bogus']],
     [['get']],
     [['get', 'a', '--bogus']],
-    [['get', 'a', 'novalue']],
+    [['get', 'host=n1']],
+    [['watch', 'a', '--interval', '0']],
     [['watch', 'host=n1']],
     [['watch', 'a', '--count', '0']],
     [['tail']],
@@ -52,8 +56,7 @@ describe('exit codes', () => {
     expect({ code, out }).toEqual({ code: 1, out: [] })
     expect(err).toEqual([
       'cinnabar: QUERY was refused: no\\x1b such (NO_SUCH_METRIC)',
-      '`cinnabar metrics` lists the metrics that this user can read',
-      expect.stringMatching(/^Used: tcp:.*, user tc \(CINNABAR_USER\), secret from CINNABAR_PASSWORD$/),
+      '`cinnabar metrics` lists the metrics that you can read',
     ])
   })
 
@@ -85,12 +88,7 @@ describe('a connection that does not come about', () => {
   test.each<[ConnectionErrorCode, unknown, RegExp, number]>([
     ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `cinnabar serve`/, 1],
     ['UNREACHABLE', new Error('no route'), /the message\nThe address must be that of `listen.tcp`/, 1],
-    [
-      'LOGIN_FAILED',
-      undefined,
-      /The user does not exist, the secret is wrong .* or there were too many wrong secrets lately/,
-      1,
-    ],
+    ['LOGIN_FAILED', undefined, /the user does not exist or the secret is wrong: see --user and --secret-file/, 1],
     ['LOGIN_FAILED', full, /the message\n`cinnabar tenant list`, run by an admin, shows how much of its quotas/, 1],
     ['SERVER_NOT_PROVEN', undefined, /This is not the server that the secret belongs to; the secret was not sent/, 1],
     ['TIMEOUT', undefined, /the message\nThe address must be that of `listen.tcp`/, 1],
@@ -128,6 +126,87 @@ test('a failed WebSocket is reported with the right URL', async () => {
   const connect = () => Promise.reject(new ConnectionError('UNREACHABLE', 'the message'))
   const { err } = await runCli(['get', 'a'], load, { env, connect })
   expect(err.join('\n')).toMatch(/the message\nThe URL must be ws:\/\/HOST:PORT\/monitor/)
+})
+
+describe('with --json', () => {
+  test('an error is one JSON object on stderr', async () => {
+    const { code, out, err } = await runCli(['get', 'host.bogus', '--json'], () => ({ status: 'NO_SUCH_METRIC' }))
+    expect({ code, out, lines: err.length }).toEqual({ code: 1, out: [], lines: 1 })
+    expect(JSON.parse(err[0]!)).toMatchObject({ status: 'NO_SUCH_METRIC', exit_code: 1 })
+    const usage = await runCli(['get', '--json', '--bogus'])
+    expect(JSON.parse(usage.err.join())).toMatchObject({ error: expect.stringMatching(/--bogus/), exit_code: 2 })
+    const wrong = { CINNABAR_LISTEN_TCP: 'x' }
+    const checked = await runCli(['config', 'check', '--json'], undefined, { env: wrong })
+    expect(checked.code).toBe(2)
+    expect(JSON.parse(checked.err.join()).error).toContain('CINNABAR_LISTEN_TCP')
+  })
+
+  test('that is an argument of another program is none', async () => {
+    const { err } = await runCli(['get', '--', '--json', '--bogus'], () => ({ status: 'NO_SUCH_METRIC' }))
+    expect(err[0]).toMatch(/^cinnabar: /)
+  })
+})
+
+test.each([
+  [
+    ['tail', '--channel', 'abc'],
+    /^cinnabar: 'abc' cannot be the value of --channel <id>\. Expected the id of a channel/,
+  ],
+  [['role', 'forget', 'x'], /^cinnabar: 'x' is no rule\. Expected the number of a rule/],
+  [['get', 'a', '--cont'], /^cinnabar: unknown option '--cont'/],
+  [['gte'], /^cinnabar: unknown command 'gte'\n\(Did you mean get\?\)/],
+])('wrong usage is reported like everything else: %j', async (argv, message) => {
+  const { err } = await runCli(argv)
+  expect(err.join('\n')).toMatch(message)
+  expect(err.at(-1)).toBe('The option --help shows what this command takes')
+})
+
+describe('the help of each command', () => {
+  const { cli } = fakeCli()
+  const routes: [string, Command][] = []
+  const visit = (command: Command, route: readonly string[]): void => {
+    for (const one of command.commands) {
+      if (one.name() === 'complete') continue
+      routes.push([[...route, one.name()].join(' '), one])
+      visit(one, [...route, one.name()])
+    }
+  }
+  visit(createProgram(cli), [])
+
+  test('has examples, and there are none of other commands', () => {
+    expect(routes.map(([route]) => route).sort()).toEqual(Object.keys(EXAMPLES).sort())
+  })
+
+  test.each(routes)('has its own options first: %s', async (route) => {
+    const { out } = await runCli([...route.split(' '), '--help'])
+    const text = out.join('\n')
+    const connection = text.indexOf('Connection options:')
+    expect(text.indexOf('-h, --help')).toBeGreaterThan(0)
+    if (connection >= 0) expect(text.indexOf('-h, --help')).toBeLessThan(connection)
+    expect(text.indexOf('Examples:')).toBeGreaterThan(connection)
+  })
+
+  test.each(Object.entries(EXAMPLES).flatMap(([route, lines]) => lines.map((line) => [line, route] as const)))(
+    'shows what the program takes: %s',
+    (line, route) => {
+      const [, words = ''] = /cinnabar (.*?)\)?(?: [|>] .*)?$/.exec(line) ?? []
+      const argv = Array.from(words.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => {
+        return quoted ?? plain!.replace(/'(.*)'$/, '$1')
+      })
+      expect(argv.join(' ').startsWith(route === 'feed' ? 'feed' : route.split(' ')[0]!)).toBe(true)
+      let parsed = ''
+      const program = createProgram(cli)
+      const catchAll = (command: Command, at: readonly string[]): void => {
+        command.action(() => {
+          parsed = at.join(' ')
+        })
+        for (const one of command.commands) catchAll(one, [...at, one.name()])
+      }
+      for (const one of program.commands) catchAll(one, [one.name()])
+      program.parse(argv, { from: 'user' })
+      expect(parsed).not.toBe('')
+    },
+  )
 })
 
 test('the help shows a default as it would be typed', async () => {

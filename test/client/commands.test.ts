@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { AwaitedValues, type SendCommand } from '../../client/commands.ts'
-import { StatusError, type ValueMessage, VOID } from '../../client/index.ts'
+import { StatusError, VOID } from '../../client/index.ts'
+import type { ValueMessage } from '../../protocol/monitor/message.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { loggedIn, settle } from './fake-producer.ts'
 import { response, value } from './wire.ts'
@@ -115,7 +116,12 @@ test('the answer to QUERY may follow its response directly', async () => {
   const { producer, consumer } = await loggedIn()
   const answer = consumer.query('host.uptime')
   await producer.grant('QUERY host.uptime', 7, value(7, 0, 42))
-  expect(await answer).toMatchObject({ metric: 7, time: 1_700_000_000_000_000, value: { type: 2, value: 42 } })
+  expect(await answer).toMatchObject({
+    metric: 'host.uptime',
+    id: 7,
+    time: 1_700_000_000_000_000,
+    value: { type: 2, value: 42 },
+  })
 })
 
 test('the answers to two QUERYs may come in the other order, cut anywhere', async () => {
@@ -140,7 +146,7 @@ test('the result of EXECUTE comes once, however long the control takes, and is c
   const { producer, consumer } = await loggedIn()
   const result = consumer.execute('exec.x')
   await producer.grant('EXECUTE exec.x', 3, value(5, 1), value(3, 2, 1), value(3, 3, 9))
-  expect(await result).toMatchObject({ metric: 3, transaction: 2 })
+  expect(await result).toMatchObject({ metric: 'exec.x', id: 3, transaction: 2 })
   const values = consumer[Symbol.asyncIterator]()
   expect((await values.next()).value?.transaction).toBe(1)
   await producer.grant('COMMIT 2')
@@ -204,7 +210,117 @@ describe('an awaited value', () => {
     clock.advance(1)
     await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('5000 ms') })
     expect(await inTime).toEqual(answerOf(8))
+    // It comes too late, and is not for the loop either.
+    expect(awaited.take(answerOf(7))).toBe(true)
     expect(awaited.take(answerOf(7))).toBe(false)
     expect(clock.timers).toBe(0)
   })
+
+  test('that is given up is taken all the same when it comes, and leaves no listener', async () => {
+    const awaited = new AwaitedValues(new FakeClock())
+    const abort = new AbortController()
+    const { signal } = abort
+    const added = vi.spyOn(signal, 'addEventListener')
+    const removed = vi.spyOn(signal, 'removeEventListener')
+    const given7 = awaited.ask(given(7), 'QUERY', asked, { isKept: false, signal })
+    const given8 = awaited.ask(given(8), 'QUERY', asked, { isKept: false, signal })
+    expect(awaited.take(answerOf(8))).toBe(true)
+    await given8
+    abort.abort('enough')
+    await expect(given7).rejects.toBe('enough')
+    expect([awaited.take(answerOf(7)), awaited.take(answerOf(7))]).toEqual([true, false])
+    expect(removed.mock.calls).toHaveLength(added.mock.calls.length)
+  })
+})
+
+describe('a signal', () => {
+  const enough = new Error('enough')
+  const aborted = AbortSignal.abort(enough)
+
+  test('that was aborted before the call leaves nothing sent', async () => {
+    const { producer, consumer } = await loggedIn()
+    const options = { signal: aborted }
+    const calls = [
+      consumer.collect('a', {}, options),
+      consumer.subscribe(7, 0, options),
+      consumer.buffer(7, 0, options),
+      consumer.get(7, 0, options),
+      consumer.stop(7, 0, options),
+      consumer.query('a', {}, options),
+      consumer.execute('a', {}, options),
+      consumer.commit(5, options),
+      consumer.defChannel('', {}, options),
+      consumer.delChannel(7, options),
+      consumer.nop(options),
+      consumer.follow('a', {}, undefined, options),
+    ]
+    for (const call of calls) await expect(call).rejects.toBe(enough)
+    expect(await producer.rest()).toEqual([])
+  })
+
+  test('gives up a command that waits for the next connection: it is not sent there', async () => {
+    const { setting, clock, producer, consumer } = await loggedIn()
+    const abort = new AbortController()
+    producer.hangUp()
+    const collecting = consumer.collect('a', {}, { signal: abort.signal })
+    abort.abort(enough)
+    await expect(collecting).rejects.toBe(enough)
+    const second = await setting.reconnected(producer)
+    await second.takeUp(9, {})
+    expect(await second.rest()).toEqual([])
+    await consumer.close()
+    expect(clock.timers).toBe(0)
+  })
+
+  test('gives up waiting for a response, which may come later', async () => {
+    const { producer, consumer } = await loggedIn()
+    const abort = new AbortController()
+    const getting = consumer.get(7, 0, { signal: abort.signal })
+    const { seq } = await producer.expect('GET 7 on 0')
+    abort.abort(enough)
+    await expect(getting).rejects.toBe(enough)
+    producer.say(response(seq, 0, 0))
+    const nop = consumer.nop()
+    await producer.grant('NOP')
+    await nop
+  })
+
+  test.each(['the response', 'the value'])(
+    'gives up a control before %s; its result is committed when it comes',
+    async (what) => {
+      const { producer, consumer } = await loggedIn()
+      const abort = new AbortController()
+      const executing = consumer.execute('exec.x', {}, { signal: abort.signal })
+      const { seq } = await producer.expect('EXECUTE exec.x')
+      if (what === 'the value') producer.say(response(seq, 0, 3))
+      abort.abort(enough)
+      await expect(executing).rejects.toBe(enough)
+      if (what === 'the response') producer.say(response(seq, 0, 3))
+      producer.say(value(3, 1, 1), value(5, 2))
+      await producer.grant('COMMIT 1')
+      expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(2)
+    },
+  )
+
+  test.each(['COLLECT', 'SUBSCRIBE'])(
+    'gives up following while %s is answered, and nothing is left bound',
+    async (which) => {
+      const { setting, producer, consumer } = await loggedIn()
+      const abort = new AbortController()
+      const following = consumer.follow('a', {}, undefined, { signal: abort.signal })
+      let { seq } = await producer.expect('COLLECT a')
+      if (which === 'SUBSCRIBE') {
+        producer.say(response(seq, 0, 7))
+        seq = (await producer.expect('SUBSCRIBE 7 on 0')).seq
+      }
+      abort.abort(enough)
+      await expect(following).rejects.toBe(enough)
+      producer.say(response(seq, 0, which === 'COLLECT' ? 7 : 0))
+      expect(await producer.rest()).toEqual(which === 'COLLECT' ? [] : ['STOP 7 on 0'])
+      expect(consumer.nameOf(7)).toBe('')
+      const second = await setting.reconnected(producer)
+      await second.takeUp(9, {})
+      expect(await second.rest()).toEqual([])
+    },
+  )
 })

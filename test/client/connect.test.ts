@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
-import { connect } from '../../client/index.ts'
+import { describe, expect, test } from 'vitest'
+import { ConnectionError, type ConnectOptions, connect, type RetryEvent } from '../../client/index.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { connecting, FakeProducer, Setting, settle, tc } from './fake-producer.ts'
-import { caps, response } from './wire.ts'
+import { caps, noBindingsAnswer, response, value } from './wire.ts'
 
 test('dialling and logging in have ten seconds together', async () => {
   const setting = new Setting()
@@ -116,4 +116,208 @@ test('nothing that a browser loads needs Node', () => {
   }
   walk(new URL('../../client/browser.ts', import.meta.url))
   expect(seen.size).toBeGreaterThan(20)
+})
+
+describe('a server that is not up yet', () => {
+  test('is waited for at growing intervals, each attempt with its time and the reason of the last', async () => {
+    const good = new FakeProducer()
+    const retries: RetryEvent[] = []
+    const setting = new Setting()
+    const opening = setting.connect({ waitForServerMs: 60_000, retrying: (event) => retries.push(event) })
+    await settle()
+    for (let made = 1; made <= 3; made++) {
+      expect([setting.network.calls, retries.length]).toEqual([made, made])
+      if (made === 3) setting.network.add(good)
+      setting.clock.advance(retries.at(-1)!.delayMs)
+      await settle()
+    }
+    await good.admit()
+    expect((await opening).channel).toBe(9)
+    expect(retries.map(({ attempt, error }) => `${attempt}: ${error.message}`)).toEqual([
+      '1: nobody answers',
+      '2: nobody answers',
+      '3: nobody answers',
+    ])
+    await (await opening).close()
+    expect(setting.clock.timers).toBe(0)
+  })
+
+  test('is waited for no longer than was said, and the last reason is reported', async () => {
+    const setting = new Setting()
+    const opening = setting.connect({ waitForServerMs: 3_000 })
+    await settle()
+    setting.clock.advance(3_000)
+    await expect(opening).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      message: 'tcp://127.0.0.1:7650: not connected and logged in after 3 s: nobody answers',
+      cause: { code: 'UNREACHABLE' },
+    })
+    expect(setting.clock.timers).toBe(0)
+  })
+
+  test('is waited for until a signal, in a pause too', async () => {
+    const setting = new Setting()
+    const abort = new AbortController()
+    const opening = setting.connect({ waitForServerMs: Number.POSITIVE_INFINITY, signal: abort.signal })
+    await settle()
+    const reason = new Error('enough')
+    abort.abort(reason)
+    await expect(opening).rejects.toBe(reason)
+    expect(setting.clock.timers).toBe(0)
+  })
+
+  test.each(['UNTRUSTED', 'BAD_TLS', 'BAD_URL', 'NO_TOKEN', 'LOGIN_FAILED'] as const)(
+    'is not what %s means: that is reported at once',
+    async (code) => {
+      const setting = new Setting()
+      setting.network.add(new ConnectionError(code, 'no'))
+      await expect(setting.connect({ waitForServerMs: 60_000 })).rejects.toMatchObject({ code, message: 'no' })
+      expect(setting.clock.timers).toBe(0)
+    },
+  )
+
+  test('may be up and refuse for now', async () => {
+    const setting = new Setting()
+    const [busy, good] = [new FakeProducer(), new FakeProducer()]
+    setting.network.add(busy, good)
+    const opening = setting.connect({ waitForServerMs: 60_000 })
+    await busy.opened
+    busy.say(caps('password'))
+    await busy.refuse('AUTH password', 13, 'later')
+    await settle()
+    setting.clock.advance(100)
+    await good.admit()
+    expect((await opening).channel).toBe(9)
+  })
+})
+
+describe('several addresses', () => {
+  /** Dials what stands under the address; nobody answers elsewhere. */
+  function world(options: ConnectOptions = {}) {
+    const clock = new FakeClock()
+    const at = new Map<string, FakeProducer>()
+    const dialled: string[] = []
+    const dial = async (url: string) => {
+      dialled.push(url)
+      const producer = at.get(url)
+      at.delete(url)
+      if (producer === undefined) throw new ConnectionError('UNREACHABLE', `nobody at ${url}`)
+      return producer
+    }
+    const open = (urls: readonly string[] = ['tcp://a', 'tcp://b']) => {
+      const opening = connect(urls, tc, { clock, dial, ...options })
+      opening.catch(() => {})
+      return opening
+    }
+    const answering = (url: string, generation: string) => {
+      const producer = new FakeProducer()
+      producer.generation = [generation]
+      at.set(url, producer)
+      return producer
+    }
+    /** The connection is lost, and the next attempt is made. */
+    const cut = async (producer: FakeProducer) => {
+      producer.hangUp()
+      await settle()
+      clock.advance(100)
+      await settle()
+    }
+    return { clock, dialled, open, answering, cut }
+  }
+
+  test('are tried in their order, and after a lost connection beginning with the last one used', async () => {
+    const { dialled, open, answering, cut } = world()
+    const b = answering('tcp://b', 'g')
+    const opening = open()
+    await b.admit()
+    await opening
+    expect(dialled.splice(0)).toEqual(['tcp://a', 'tcp://b'])
+    const a = answering('tcp://a', 'g')
+    await cut(b)
+    await a.admit()
+    await a.takeUp(9, {})
+    expect(dialled).toEqual(['tcp://b', 'tcp://a'])
+  })
+
+  test('that all fail are all named', async () => {
+    await expect(world().open()).rejects.toMatchObject({
+      code: 'UNREACHABLE',
+      message: 'nobody at tcp://a; nobody at tcp://b',
+    })
+    await expect(world().open([])).rejects.toThrow(RangeError)
+  })
+
+  test('are not tried further if one of them refuses the credentials', async () => {
+    const { dialled, open, answering } = world()
+    const a = answering('tcp://a', 'g')
+    const opening = open()
+    await a.opened
+    a.say(caps('password'))
+    await a.refuse('AUTH password', 2)
+    await expect(opening).rejects.toMatchObject({ code: 'LOGIN_FAILED' })
+    expect(dialled).toEqual(['tcp://a'])
+  })
+
+  test.each([{ name: 'billing' }, {}])(
+    'of a server that was restored lead to its channel, with %o',
+    async (options) => {
+      const { open, answering, cut } = world(options)
+      const a = answering('tcp://a', 'g1')
+      const opening = open()
+      await a.admit(12)
+      if (options.name) {
+        await a.grant('DEF_CHANNEL  name=billing', 12)
+        await a.takeUp(12, {})
+      }
+      const consumer = await opening
+      const seen: unknown[] = []
+      consumer.on('restored', ({ before, generation }) => seen.push([before, generation]))
+      const next = consumer[Symbol.asyncIterator]().next()
+      const b = answering('tcp://b', 'g2')
+      await cut(a)
+      await b.admit(13)
+      await b.takeUp(12, { 7: 'a' }, value(7, 1))
+      expect([(await next).value?.transaction, seen, consumer.channel]).toEqual([1, [['g1', 'g2']], 12])
+    },
+  )
+
+  test.each([{ name: 'billing' }, {}])(
+    'of another server end the consumer, and make no channel there, with %o',
+    async (options) => {
+      const { clock, open, answering, cut } = world(options)
+      const a = answering('tcp://a', 'g1')
+      const opening = open()
+      await a.admit(12)
+      if (options.name) {
+        await a.grant('DEF_CHANNEL  name=billing', 12)
+        await a.takeUp(12, {})
+      }
+      const consumer = await opening
+      const loop = consumer[Symbol.asyncIterator]().next()
+      loop.catch(() => {})
+      const b = answering('tcp://b', 'g2')
+      await cut(a)
+      await b.admit(13)
+      await b.grant('QUERY producer.bindings channel=12', 900, noBindingsAnswer(900))
+      await b.refuse('SET_CHANNEL 12', 9)
+      await expect(loop).rejects.toMatchObject({
+        code: 'OTHER_SERVER',
+        message: expect.stringContaining('tcp://b as tc: this is another server'),
+      })
+      expect([await b.rest(), b.isClosed]).toEqual([[], true])
+      clock.advance(60_000)
+      expect(clock.timers).toBe(0)
+    },
+  )
+
+  test('of another server than in an earlier run are refused too, if that run has left its place', async () => {
+    const after = { generation: 'g1', transaction: 5 }
+    const { open, answering } = world({ name: 'billing', channel: 12, after })
+    const b = answering('tcp://b', 'g2')
+    const opening = open()
+    await b.admit(13)
+    await b.grant('QUERY producer.bindings channel=12', 900, noBindingsAnswer(900))
+    await b.refuse('SET_CHANNEL 12', 9)
+    await expect(opening).rejects.toMatchObject({ code: 'OTHER_SERVER' })
+  })
 })

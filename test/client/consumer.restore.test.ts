@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Sample } from '../../client/index.ts'
 import { connecting, FakeProducer, following, loggedIn, Setting, settle } from './fake-producer.ts'
 import { bindingsAnswer, gap, noBindingsAnswer, outcome, response, value, values } from './wire.ts'
 
@@ -52,6 +53,21 @@ describe('a consumer with a name', () => {
     await second.grant('SUBSCRIBE 8 on 0', 0, value(8, 2))
     expect((await reading).value).toMatchObject({ name: 'a', transaction: 2 })
     expect([gaps, consumer.channel]).toEqual([[1], 13])
+  })
+
+  test('binds everything anew on the successor if the producer does not report what that binds', async () => {
+    const { setting, producer, opening } = await connecting(named)
+    await producer.grant(define, 12)
+    await producer.takeUp(12, { 7: 'a' })
+    const consumer = await opening
+    await consumer.follow('a')
+    const second = await setting.reconnected(producer)
+    await second.grant(define, 13)
+    await second.refuse('QUERY producer.bindings channel=13', PERMISSION_DENIED)
+    await second.grant('SET_CHANNEL 13')
+    await second.grant('COLLECT a', 8)
+    await second.grant('SUBSCRIBE 8 on 0')
+    expect([await second.rest(), consumer.channel, consumer.nameOf(8)]).toEqual([[], 13, 'a'])
   })
 
   test('lets `after` cover nothing on another channel than the one that it is about', async () => {
@@ -230,8 +246,7 @@ describe('after a lost connection', () => {
     const setting = await loggedIn()
     const { producer, consumer } = setting
     const handled: string[] = []
-    const handler = ({ name, metric, transaction }: { name: string; metric: number; transaction: number }) =>
-      handled.push(`${name} ${metric} ${transaction}`)
+    const handler = ({ name, id, transaction }: Sample) => handled.push(`${name} ${id} ${transaction}`)
     await following(setting, 'a', 7, handler)
     const b = await following(setting, 'b', 8, handler)
     void consumer.run()
@@ -360,7 +375,7 @@ describe('a channel that keeps nothing', () => {
     await producer.grant(CONFIGURE(9), 5, outcome(5, 0, 'ok'))
     const consumer = await opening
     const handled: string[] = []
-    await following({ producer, consumer }, 'a', 7, ({ metric, plain }) => handled.push(`${metric}: ${plain}`))
+    await following({ producer, consumer }, 'a', 7, ({ id, plain }) => handled.push(`${id}: ${plain}`))
     const result = consumer.execute('x').catch((error: unknown) => error)
     await producer.grant('EXECUTE x', 6)
     producer.say(value(7, 0, 1), value(7, 0, 2))

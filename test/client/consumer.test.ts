@@ -73,7 +73,7 @@ describe('the result of a control', () => {
     await producer.grant('EXECUTE x', 5)
     const second = await setting.reconnected(producer)
     await second.takeUp(9, {}, value(5, 3, 42))
-    expect(await result).toMatchObject({ metric: 5, transaction: 3, value: { value: 42 } })
+    expect(await result).toMatchObject({ id: 5, transaction: 3, value: { value: 42 } })
     expect(await second.rest()).toEqual(['COMMIT 3'])
   })
 
@@ -249,7 +249,7 @@ describe('SET_CHANNEL', () => {
       throw new Error('cannot')
     })
     expect(await running).toMatchObject({ message: 'cannot' })
-    expect((await consumer[Symbol.asyncIterator]().next()).value).toMatchObject({ metric: 8, transaction: 1 })
+    expect((await consumer[Symbol.asyncIterator]().next()).value).toMatchObject({ id: 8, transaction: 1 })
     expect(await producer.rest()).toEqual([])
   })
 })

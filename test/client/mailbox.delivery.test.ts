@@ -19,7 +19,7 @@ describe('the loop', () => {
     const { producer, consumer } = await loggedIn()
     producer.say(values(7, 1, 2))
     const loop = consumer[Symbol.asyncIterator]()
-    expect((await loop.next()).value).toMatchObject({ metric: 7, transaction: 1, name: '', plain: 0 })
+    expect((await loop.next()).value).toMatchObject({ id: 7, transaction: 1, name: '', plain: 0 })
     expect(await producer.rest()).toEqual([])
     expect((await loop.next()).value?.transaction).toBe(2)
     expect(await producer.rest()).toEqual(['COMMIT 1 through'])
@@ -69,6 +69,51 @@ describe('the loop', () => {
     expect(await producer.rest()).toEqual(['COMMIT 2 through'])
   })
 
+  test('that ends by `break` in a block with `await using` commits what was handled, and closes the consumer', async () => {
+    const { producer, consumer: opened } = await loggedIn()
+    producer.say(values(7, 1, 2, 3))
+    const block = async () => {
+      await using consumer = opened
+      for await (const { transaction } of consumer) if (transaction === 2) break
+    }
+    const done = block()
+    await producer.grant('COMMIT 1 through')
+    await done
+    expect(await producer.rest()).toEqual([])
+    expect(producer.isClosed).toBe(true)
+    await expect(opened.nop()).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+
+  test('ends with the reason of its signal while it waits; what it had was handled, and another may follow', async () => {
+    const { producer, consumer } = await loggedIn()
+    const abort = new AbortController()
+    const reason = new Error('enough')
+    const taken: number[] = []
+    const loop = async () => {
+      for await (const { transaction } of consumer.samples({ signal: abort.signal })) taken.push(transaction)
+    }
+    const looping = loop().catch((error: unknown) => error)
+    producer.say(values(7, 1, 2))
+    await producer.grant('COMMIT 1 through')
+    await producer.grant('COMMIT 2 through')
+    abort.abort(reason)
+    expect([await looping, taken]).toEqual([reason, [1, 2]])
+    producer.say(value(7, 3))
+    expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(3)
+  })
+
+  test('whose signal is aborted in its body takes no further value, though some wait', async () => {
+    const { producer, consumer } = await loggedIn()
+    const abort = new AbortController()
+    producer.say(values(7, 1, 2))
+    const loop = async () => {
+      for await (const sample of consumer.samples({ signal: abort.signal })) abort.abort(sample.transaction)
+    }
+    await expect(loop()).rejects.toBe(1)
+    await producer.grant('COMMIT 1 through')
+    expect((await consumer[Symbol.asyncIterator]().next()).value?.transaction).toBe(2)
+  })
+
   test('is one at a time, and another may follow', async () => {
     const { consumer } = await loggedIn()
     const loop = consumer[Symbol.asyncIterator]()
@@ -101,6 +146,24 @@ describe('handlers', () => {
       if (transaction === 5) break
     }
     expect(seen).toEqual(['b 1', 'a 2 handled', ' 3', 'a 4 handled', 'b 5'])
+  })
+
+  test('end with a signal between two values: the one that is being handled is finished and committed', async () => {
+    const setting = await loggedIn()
+    const { producer, consumer } = setting
+    const { opened, open } = gate()
+    const abort = new AbortController()
+    const handled: number[] = []
+    await following(setting, 'a', 7, async ({ transaction }) => {
+      await opened
+      handled.push(transaction)
+    })
+    producer.say(values(7, 1, 2))
+    const running = consumer.run({ signal: abort.signal }).catch((error: unknown) => error)
+    abort.abort('enough')
+    open()
+    expect([await running, handled]).toEqual(['enough', [1]])
+    expect(await producer.rest()).toEqual(['COMMIT 1 through'])
   })
 
   test('are called only while somebody reads', async () => {
@@ -277,14 +340,14 @@ describe('a GAP', () => {
     const { producer, consumer } = setting
     const seen: string[] = []
     await following(setting, 'a', 7, ({ transaction }) => seen.push(`value ${transaction}`))
-    consumer.on('gap', ({ transaction, metric, count, reason }) =>
-      seen.push(`gap ${transaction}: ${count} of ${metric}, ${reason}`),
+    consumer.on('gap', ({ transaction, id, metric, count, reason }) =>
+      seen.push(`gap ${transaction}: ${count} of ${metric} (${id}), ${reason}`),
     )
     producer.say(value(7, 1), gap(2, 7), value(7, 3), gap(4, 7))
     expect(seen).toEqual([])
     void consumer.run()
     expect(await producer.rest()).toEqual(['COMMIT 4 through'])
-    expect(seen).toEqual(['value 1', 'gap 2: 5 of 7, 1', 'value 3', 'gap 4: 5 of 7, 1'])
+    expect(seen).toEqual(['value 1', 'gap 2: 5 of a (7), overflow', 'value 3', 'gap 4: 5 of a (7), overflow'])
   })
 
   test('whose listener fails rejects the reader, is not committed, and is reported again', async () => {

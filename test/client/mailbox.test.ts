@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { ConnectionError, type Gap, type Sample, StatusError, type ValueMessage, VOID } from '../../client/index.ts'
+import { ConnectionError, type Sample, StatusError, VOID } from '../../client/index.ts'
 import { Mailbox } from '../../client/mailbox.ts'
 import { Subscriptions } from '../../client/subscriptions.ts'
+import type { Gap, ValueMessage } from '../../protocol/monitor/message.ts'
 import { settle } from './fake-producer.ts'
 
 /** The number of values above which reading is to pause. */

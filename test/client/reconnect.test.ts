@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { ClientConnection } from '../../client/connection.ts'
 import { ConnectionError, type ConnectionErrorCode } from '../../client/index.ts'
-import { NextConnection, Reconnect } from '../../client/reconnect.ts'
+import { NextConnection, Reconnect, type RetryEvent } from '../../client/reconnect.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeProducer, following, loggedIn, settle } from './fake-producer.ts'
 import { caps, notice, response, values } from './wire.ts'
+
+const cut = new ConnectionError('CLOSED', 'cut')
 
 describe('attempts', () => {
   /** `outcomes` of the attempts in their order; each of them takes no time. */
@@ -12,8 +14,10 @@ describe('attempts', () => {
     const clock = new FakeClock()
     const attempts: number[] = []
     const ended: Error[] = []
+    const retries: RetryEvent[] = []
     const reconnect = new Reconnect({
       clock,
+      retrying: (event) => retries.push(event),
       connect: async () => {
         attempts.push(clock.monotonicMs())
         const outcome = outcomes[attempts.length - 1] ?? new ConnectionError('UNREACHABLE', 'nobody answers')
@@ -27,12 +31,12 @@ describe('attempts', () => {
       await settle()
       return attempts.length
     }
-    return { clock, attempts, ended, reconnect, madeAfter }
+    return { clock, attempts, ended, retries, reconnect, madeAfter }
   }
 
   test('are made at intervals that double from 100 ms to 10 s, and are at least half of that', async () => {
     const { reconnect, madeAfter } = reconnecting()
-    reconnect.lost()
+    reconnect.lost(cut)
     await settle()
     let made = 0
     for (const ms of [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]) {
@@ -42,13 +46,30 @@ describe('attempts', () => {
     }
   })
 
+  test('are announced, each with its time and with the reason that there is no connection', async () => {
+    const { clock, attempts, reconnect, madeAfter, retries } = reconnecting()
+    reconnect.lost(cut)
+    const due: number[] = []
+    for (let made = 1; made <= 3; made++) {
+      due.push(clock.monotonicMs() + retries.at(-1)!.delayMs)
+      expect(await madeAfter(retries.at(-1)!.delayMs)).toBe(made)
+    }
+    expect(attempts).toEqual(due)
+    expect(retries.map(({ attempt, error }) => `${attempt}: ${error.message}`)).toEqual([
+      '1: cut',
+      '2: nobody answers',
+      '3: nobody answers',
+      '4: nobody answers',
+    ])
+  })
+
   test('continue to grow if a connection is lost again within 5 s', async () => {
     const { reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost()
+    reconnect.lost(cut)
     await settle()
     expect(await madeAfter(100)).toBe(1)
     await madeAfter(4_999)
-    reconnect.lost()
+    reconnect.lost(cut)
     await settle()
     expect(await madeAfter(99)).toBe(1)
     expect(await madeAfter(101)).toBe(2)
@@ -56,11 +77,11 @@ describe('attempts', () => {
 
   test('begin anew after a connection that lasted for 5 s', async () => {
     const { reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost()
+    reconnect.lost(cut)
     await settle()
     expect(await madeAfter(100)).toBe(1)
     await madeAfter(5_000)
-    reconnect.lost()
+    reconnect.lost(cut)
     await settle()
     expect(await madeAfter(49)).toBe(1)
     expect(await madeAfter(51)).toBe(2)
@@ -69,7 +90,7 @@ describe('attempts', () => {
   test('end with an error that is final', async () => {
     const denied = new ConnectionError('LOGIN_FAILED', 'no')
     const { clock, reconnect, madeAfter, ended } = reconnecting(denied)
-    reconnect.lost()
+    reconnect.lost(cut)
     await settle()
     expect(await madeAfter(60_000)).toBe(1)
     expect(ended).toEqual([denied])
@@ -78,19 +99,19 @@ describe('attempts', () => {
 
   test('end when they are stopped, and leave no timer', async () => {
     const { clock, reconnect, madeAfter, ended } = reconnecting()
-    reconnect.lost()
+    reconnect.lost(cut)
     await settle()
     reconnect.stop()
     expect(clock.timers).toBe(0)
-    reconnect.lost()
+    reconnect.lost(cut)
     expect(await madeAfter(60_000)).toBe(0)
     expect(ended).toEqual([])
   })
 
   test('are not made twice if the new connection is lost before the attempt has ended', async () => {
     const { clock, attempts, reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost()
-    reconnect.lost()
+    reconnect.lost(cut)
+    reconnect.lost(cut)
     await settle()
     expect(await madeAfter(100)).toBe(1)
     expect(await madeAfter(200)).toBe(2)
@@ -101,17 +122,30 @@ describe('attempts', () => {
 })
 
 describe('a consumer whose connection is lost', () => {
+  test('connects again, even if a listener fails', async () => {
+    const { setting, producer, consumer } = await loggedIn()
+    consumer.on('disconnected', () => {
+      throw new Error('mine')
+    })
+    expect(() => producer.hangUp()).toThrow('mine')
+    const second = await setting.reconnected(producer)
+    await second.takeUp(9, {})
+    await settle()
+    expect(consumer.capabilities).toBeDefined()
+  })
+
   test('reports that, connects again, takes up its channel, and reports that too', async () => {
     const { setting, producer, consumer } = await loggedIn()
     const reported: string[] = []
     consumer.on('disconnected', ({ code }) => reported.push(`disconnected: ${code}`))
+    consumer.on('retrying', ({ attempt, error }) => reported.push(`attempt ${attempt}: ${error.message.slice(-10)}`))
     consumer.on('connected', ({ channel }) => reported.push(`connected: ${channel}`))
     const second = await setting.reconnected(producer)
-    expect(reported).toEqual(['disconnected: CLOSED'])
+    expect(reported).toEqual(['disconnected: CLOSED', 'attempt 1: connection'])
     expect(consumer.capabilities).toBeUndefined()
     await second.takeUp(9, {})
     await settle()
-    expect(reported).toEqual(['disconnected: CLOSED', 'connected: 9'])
+    expect(reported).toEqual(['disconnected: CLOSED', 'attempt 1: connection', 'connected: 9'])
     expect(consumer.capabilities?.auth).toEqual(['password'])
     const nop = consumer.nop()
     await second.grant('NOP')
@@ -188,7 +222,7 @@ describe('a consumer whose connection is lost', () => {
     producer.say(notice(3, 'shutting down'))
     const second = await setting.reconnected(producer)
     await second.takeUp(9, {})
-    expect(reported).toEqual(['3 shutting down'])
+    expect(reported).toEqual(['SHUTTING_DOWN shutting down'])
   })
 
   test.each<[number, ConnectionErrorCode]>([

@@ -1,8 +1,10 @@
 /** The library against the server itself, over everything that protects a connection. */
+
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type ConnectOptions, type Credentials, connect, newToken } from '../../client/index.ts'
 import { Authority, OperatorDirectory } from '../support/certificates.ts'
-import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { freePort } from '../support/free-port.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const admin = { identity: 'admin', password: PASSWORD }
 const files = new OperatorDirectory()
@@ -16,7 +18,7 @@ beforeAll(async () => {
   const { cert, key } = files.server(await authority.server())
   tls = { ca: files.write('ca.pem', authority.cert) }
   for (const name of ['tls', 'https'] as const) {
-    ports[name] = await freeTcpPort()
+    ports[name] = await freePort()
     vi.stubEnv(`CINNABAR_LISTEN_${name.toUpperCase()}`, `127.0.0.1:${ports[name]}`)
   }
   const section = `[tls]\ncert = "${cert}"\nkey = "${key}"\nclient_ca = "${tls.ca}"\n`

@@ -1,9 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { plainOf, Sample, toArgumentList } from '../../client/values.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { VOID } from '../../protocol/monitor/value.ts'
+import { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
 
-const { INT32, INT64, UINT64, DOUBLE, BOOLEAN, STRING, OPAQUE, REC, ARRAY } = BasicType
+const { INT32, INT64, UINT32, UINT64, DOUBLE, BOOLEAN, STRING, OPAQUE, REC, ARRAY } = BasicType
 
 test('simple values are what JavaScript has for them', () => {
   expect(plainOf({ type: INT32, value: -7 })).toBe(-7)
@@ -47,8 +47,99 @@ test('a sample has the name that was followed, what came, and its value as JavaS
   const value = { type: BasicType.UINT64, value: 42n }
   const message = { kind: 'value', metric: 7, transaction: 12, time: 1_700_000_000_000_000, value } as const
   const sample = new Sample('host.uptime', message)
-  expect({ ...sample }).toEqual({ ...message, name: 'host.uptime' })
+  const { metric: id, ...rest } = message
+  expect({ ...sample }).toEqual({ ...rest, id, name: 'host.uptime' })
   expect(sample.plain).toBe(42)
+})
+
+/** A value of metric 7, followed under this name. */
+const sampleOf = (name: string, value: Value) =>
+  new Sample(name, { kind: 'value', metric: 7, transaction: 3, time: 50, value }, 'a')
+const record = (...fields: readonly Field[]) => ({ type: REC, value: fields }) as const
+const label = (name: string, value: string | Uint8Array): Field => ({ name, type: STRING, value })
+
+describe('the value of a series', () => {
+  const load: Field = { name: 'value', type: DOUBLE, value: 0.5 }
+
+  test('has the name of its metric, its labels, and what was measured', () => {
+    const sample = sampleOf('host.load.*', record(label('name', 'host.load.one'), label('host', 'n1'), load))
+    expect(sample).toMatchObject({ name: 'host.load.*', metric: 'host.load.one', plain: 0.5, number: 0.5 })
+    expect(sample.labels).toEqual({ host: 'n1' })
+    expect(sample.text).toBeUndefined()
+  })
+
+  test('may have labels and no name of its own, and labels that are not UTF-8 or are like properties of objects', () => {
+    const odd = label('source', new Uint8Array([0x61, 0xff]))
+    const sample = sampleOf(
+      'smon.idle',
+      record(odd, label('__proto__', 'x'), { name: 'value', type: UINT64, value: 7n }),
+    )
+    expect([sample.metric, sample.number]).toEqual(['smon.idle', 7])
+    expect(Object.entries(sample.labels)).toEqual([
+      ['source', 'a\ufffd'],
+      ['__proto__', 'x'],
+    ])
+  })
+
+  test.each([
+    ['a number', { type: UINT32, value: 4 }, 'm', {}, 4],
+    ['a record of another form', record(load, label('host', 'n1')), 'm', {}, undefined],
+    [
+      'a record with a number before the value',
+      record({ name: 'a', type: UINT32, value: 1 }, load),
+      'm',
+      {},
+      undefined,
+    ],
+    ['a record of a value alone', record(load), 'm', {}, undefined],
+    ['the result of a control', record(label('outcome', 'ok'), label('detail', ''), load), 'm', {}, undefined],
+    ['nothing', VOID, 'm', {}, undefined],
+  ] as const)('is not seen in %s', (_, value, metric, labels, number) => {
+    const sample = sampleOf('m', value)
+    expect([sample.metric, sample.labels, sample.number]).toEqual([metric, labels, number])
+    expect(sample.plain).toEqual(plainOf(value))
+  })
+
+  test('is a number or a text, if it is one', () => {
+    const as = (value: Value) => [sampleOf('m', value).number, sampleOf('m', value).text]
+    expect(as({ type: INT64, value: -7n })).toEqual([-7, undefined])
+    expect(as({ type: UINT64, value: 2n ** 53n + 1n })).toEqual([2 ** 53, undefined])
+    expect(as({ type: STRING, value: 'up' })).toEqual([undefined, 'up'])
+    expect(as({ type: BOOLEAN, value: true })).toEqual([undefined, undefined])
+    expect(as(record(label('host', 'n1'), { name: 'value', ...VOID }))).toEqual([undefined, undefined])
+  })
+})
+
+describe('the elements of an answer', () => {
+  const element = (name: string, time: bigint, value: number) => [
+    label('name', name),
+    { name: 'time', type: UINT64, value: time } as const,
+    { name: 'value', type: DOUBLE, value } as const,
+  ]
+  const more = { name: 'more', type: BOOLEAN, value: true } as const
+  const list = (...items: readonly (readonly Field[])[]) => ({ type: ARRAY, value: { element: REC, items } }) as const
+
+  test('are the values of a pattern, each with its own name and time', () => {
+    const answer = sampleOf('host.load.*', list(element('host.load.five', 40n, 1), element('host.load.one', 50n, 2)))
+    expect(answer.elements.map(({ metric, id, time, number, place }) => [metric, id, time, number, place])).toEqual([
+      ['host.load.five', 7, 40, 1, { generation: 'a', transaction: 3 }],
+      ['host.load.one', 7, 50, 2, { generation: 'a', transaction: 3 }],
+    ])
+    expect(answer.isCut).toBe(false)
+  })
+
+  test('are fewer than there are if the answer says so', () => {
+    const answer = sampleOf('*', list(element('a', 40n, 1), [more]))
+    expect([answer.elements.length, answer.isCut]).toEqual([1, true])
+    expect(sampleOf('*', list()).elements).toEqual([])
+  })
+
+  test('of a value that is not a list of records are the value itself', () => {
+    for (const value of [VOID, { type: ARRAY, value: { element: UINT32, items: [1] } } as const]) {
+      const sample = sampleOf('m', value)
+      expect([sample.elements, sample.isCut]).toEqual([[sample], false])
+    }
+  })
 })
 
 test('plain values become arguments of the type that loses nothing', () => {

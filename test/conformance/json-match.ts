@@ -6,7 +6,7 @@
 import { scalarToJson } from './json-command.ts'
 import { type Bindings, bind, Mismatch } from './match.ts'
 import type { Hole, HoleKind, Resolved, Variables } from './pattern.ts'
-import { gapReasons, messages, statuses, types, wordOf } from './words.ts'
+import { gapReasons, messages, noticeCodes, statuses, types, wordOf } from './words.ts'
 import { double, inside, opaque, opaqueEnd, string, uint32, uint64, valueEnd } from './xdr.ts'
 
 /** Keys that not every message of its kind has: `generation` comes after AUTH. */
@@ -88,7 +88,7 @@ class Walk {
         this.#word(take('reason'), 'reason', (number) => gapReasons[number])
         return
       case 'notice':
-        this.#uint32(take('code'), 'code')
+        this.#word(take('code'), 'code', (number) => noticeCodes[number])
         this.#uint32(take('channel'), 'channel')
         this.#text(take('detail'), 'detail')
     }

@@ -10,6 +10,7 @@ import { resolve, type Variable, type Variables } from './pattern.ts'
 import type { Expectation } from './script.ts'
 import { exporterOf, Inbox, type Message, type Speaker } from './speaker.ts'
 import { fillText, matchText } from './text-match.ts'
+import { noticeCodes } from './words.ts'
 import { inside, string, uint64 } from './xdr.ts'
 
 const NO_LAYERS = 'JSON has no layers: the script needs "only: xdr"'
@@ -86,7 +87,10 @@ class JsonSpeaker implements Speaker {
   }
 
   noticeOf(message: Message): number | undefined {
-    return typeOf(message) === 'notice' ? Number((message as { json: { code: unknown } }).json.code) : undefined
+    if (typeOf(message) !== 'notice') return undefined
+    const { code } = (message as { json: { code: unknown } }).json
+    const [number = code] = Object.entries(noticeCodes).find(([, word]) => word === code) ?? []
+    return Number(number)
   }
 
   cut(): void {

@@ -68,6 +68,8 @@ export const gapReasons: Readonly<Record<number, string>> = {
   4: 'purged',
   5: 'restart',
   6: 'full',
+  7: 'restored',
+  8: 'paused',
 }
 
 const places = { CURRENT: 0, ALL: 0xffffffff } as const
@@ -88,3 +90,14 @@ export function wordOf(table: Readonly<Record<string, number>>, number: number):
 export const counters: readonly string[] = [
   ...['accepted', 'committed', 'in_flight', 'queued', 'queued_bytes', 'stored', 'unstored', 'gaps', 'oldest'],
 ]
+
+/** The words of JSON for the codes of a NOTICE [MON 3.5]. */
+export const noticeCodes: Readonly<Record<number, string>> = {
+  1: 'WINDOW_FULL',
+  2: 'SUPERSEDED',
+  3: 'SHUTTING_DOWN',
+  4: 'WITHDRAWN',
+  5: 'CHANNEL_DELETED',
+  6: 'PROTOCOL_ERROR',
+  7: 'INTERNAL',
+}

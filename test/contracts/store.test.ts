@@ -28,6 +28,7 @@ const channel: ChannelRow = {
   overflow: 'drop-newest',
   origin: 2 ** 52 - 1,
   lastUsed: 12.25,
+  paused: true,
 }
 const user: UserRow = {
   id: 3,

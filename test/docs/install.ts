@@ -1,7 +1,4 @@
-/** What the commands of a page find: the package as a user has it, and programs that mean this tree. */
-import { once } from 'node:events'
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { PROGRAM } from '../support/program.ts'
 import { ROOT } from './page.ts'
@@ -54,17 +51,4 @@ function smonPort(port: number): string {
 
 function unknown(program: string): string {
   return `echo "${program} $1 is neither in test/docs/world.ts nor in test/docs/instead.ts"\nexit 1`
-}
-
-/** Below those that the system gives to connections, so that none of them takes it meanwhile. */
-export async function freePort(): Promise<number> {
-  const port = 15_000 + Math.floor(Math.random() * 15_000)
-  const server = createServer().listen(port, '127.0.0.1')
-  // It rejects if the port is taken.
-  const isFree = await once(server, 'listening').then(
-    () => true,
-    () => false,
-  )
-  server.close()
-  return isFree ? port : freePort()
 }

@@ -120,8 +120,8 @@ describe('docs/protocol/monitoring.md', () => {
     expect(named).toEqual(Object.entries(StatusCode))
     const reasons = rowsBelow(section('3.4'), /^\| reason /).map(([code, name]) => [quoted(name)[0], Number(code)])
     expect(reasons).toEqual(Object.entries(GapReason))
-    const codes = rowsBelow(section('3.5'), /^\| code /).map(([code]) => Number(code))
-    expect(codes).toEqual(Object.values(NoticeCode))
+    const codes = rowsBelow(section('3.5'), /^\| code /).map(([code, name]) => [quoted(name)[0], Number(code)])
+    expect(codes).toEqual(Object.entries(NoticeCode))
   })
 
   it('has every method of AUTH and every layer, and no other', () => {
@@ -259,7 +259,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
       await boss.value()
     })
   const values = new Map<string, ValueMessage[]>()
-  for (const name of ['controls', 'channels', 'bindings', 'sensors', 'stats']) {
+  for (const name of ['controls', 'channels', 'bindings', 'connections', 'sensors', 'stats']) {
     values.set(`producer.${name}`, [await boss.query(`producer.${name}`)])
   }
   const one = args(['limit', type.uint32, u32(1)])

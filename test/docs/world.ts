@@ -3,12 +3,14 @@
  * that are in the documents, `npx`, `npm` and `cinnabar` that mean this tree, and a server, started when the
  * first command needs it. Environment and working directory live from one command to the next, as in a terminal.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, installPackages, installPrograms, programFolder, SERVE } from './install.ts'
+import { freePort } from '../support/free-port.ts'
+import { installPackages, installPrograms, programFolder, SERVE } from './install.ts'
 import { idsIn, isShown, linesOf } from './shown.ts'
 
 export const PASSWORD = 'the password of the documents'

@@ -1,19 +1,21 @@
 /** `cinnabar backup` of a server that is busy, then kill -9 and `cinnabar restore`: as an operator does it. */
+
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { args, command } from '../support/bytes.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { freePort } from '../support/free-port.ts'
 import { PROGRAM } from '../support/program.ts'
 import { ledgerWhen } from '../support/records.ts'
-import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 let server: ServerProcess
 let feed: CounterFeed
 beforeEach(async () => {
-  const port = await freeUdpPort()
-  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freeTcpPort() })
+  const port = await freePort()
+  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freePort() })
   feed = new CounterFeed(port)
   await server.start()
 })
@@ -45,6 +47,12 @@ it('gives back what was there, says so to its consumers, and keeps what it repla
   expect(cinnabar('backup', copy)).toEqual({ code: 0, notes: `${copy} is complete\n` })
   expect(statSync(copy).mode & 0o777).toBe(0o600)
   expect(readdirSync(join(server.directory, 'data', 'backups'))).toEqual([])
+  // As a backup leaves it that could not be moved.
+  const backups = join(server.directory, 'data', 'backups')
+  writeFileSync(join(backups, 'left.db'), 'x')
+  const second = cinnabar('backup', join(server.directory, 'second.db'))
+  expect([second.code, second.notes]).toEqual([0, expect.stringContaining(`${backups} has another file`)])
+  expect(readdirSync(backups)).toEqual(['left.db'])
   const again = cinnabar('backup', copy)
   expect([again.code, again.notes]).toEqual([2, expect.stringContaining('exists already')])
   expect(cinnabar('restore', copy)).toMatchObject({

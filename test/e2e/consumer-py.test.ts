@@ -1,4 +1,5 @@
 /** The consumer in Python that was written from the protocol's page: it is killed again and again, and so is the server. */
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -6,9 +7,10 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
 import { ledgerWhen } from '../support/records.ts'
-import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const CONSUMER = join(import.meta.dirname, '../../docs/examples/consumer.py')
 const KILLS = times({ short: 3, long: 10 })
@@ -35,8 +37,8 @@ let secret: string
 let journal: string
 
 beforeEach(async () => {
-  udpPort = await freeUdpPort()
-  tcpPort = await freeTcpPort()
+  udpPort = await freePort()
+  tcpPort = await freePort()
   server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n`, { tcp: tcpPort })
   await server.start()
   secret = join(server.directory, 'secret.txt')

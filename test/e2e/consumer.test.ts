@@ -1,4 +1,5 @@
 /** A consumer of a few lines, and a server that is killed again and again under it: nothing is lost, nothing comes twice. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -6,9 +7,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
 import { ledgerWhen } from '../support/records.ts'
-import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const KILLS = times({ short: 2, long: 20 })
 const VALUES = 150
@@ -19,8 +21,8 @@ let udpPort: number
 let tcpPort: number
 
 beforeEach(async () => {
-  udpPort = await freeUdpPort()
-  tcpPort = await freeTcpPort()
+  udpPort = await freePort()
+  tcpPort = await freePort()
   server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n`, { tcp: tcpPort })
   await server.start()
 })

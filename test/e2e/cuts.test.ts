@@ -1,14 +1,16 @@
 /** A consumer whose connection is cut again and again, at any byte in either direction: every value is handled once. */
+
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ClientClock } from '../../client/clock.ts'
 import { streamTransport } from '../../client/dial/stream.ts'
 import { connect, type Handler, type Sample } from '../../client/index.ts'
 import { type Fault, TcpProxy } from '../chaos/proxy.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
 import { Random } from '../support/random.ts'
 import { ledgerWhen } from '../support/records.ts'
-import { freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const CUTS = times({ short: 3, long: 15 })
 const GROUP = 50
@@ -21,7 +23,7 @@ let proxy: TcpProxy
 let feed: CounterFeed
 
 beforeEach(async () => {
-  const udpPort = await freeUdpPort()
+  const udpPort = await freePort()
   server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n`)
   await server.start()
   proxy = await TcpProxy.open(server.tcpPort)

@@ -1,4 +1,5 @@
 /** A consumer that the server connects to: killed, started again, and called again; and so is the server. Nothing is lost. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -7,9 +8,10 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { connect } from '../../client/index.ts'
 import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { freePort } from '../support/free-port.ts'
 import { isLong } from '../support/long.ts'
 import { type Json, ledgerWhen } from '../support/records.ts'
-import { freeTcpPort, freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 150
 const KILLED = isLong ? ['consumer', 'server', 'consumer', 'both'] : ['consumer', 'both']
@@ -23,12 +25,12 @@ let url: string
 let file: string
 
 beforeEach(async () => {
-  const udpPort = await freeUdpPort()
+  const udpPort = await freePort()
   const dial = '[dial]\nallow = ["tcp://127.0.0.1:*"]\n'
-  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${dial}`, { tcp: await freeTcpPort() })
+  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${dial}`, { tcp: await freePort() })
   await server.start()
   feed = new CounterFeed(udpPort)
-  url = `tcp://127.0.0.1:${await freeTcpPort()}`
+  url = `tcp://127.0.0.1:${await freePort()}`
   file = join(server.directory, 'handled.txt')
 })
 afterEach(async () => {

@@ -2,6 +2,7 @@
  * One tenant fills the disk, and then deletes what fills it: everybody else is served meanwhile, and it comes back by itself, also
  * after a `kill -9` in the middle. Needs root on Linux: the disk is a tmpfs.
  */
+
 import { execFileSync } from 'node:child_process'
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
@@ -11,9 +12,10 @@ import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { canMount } from '../chaos/disk-full.ts'
 import { ALL, args, command, join, status, str, type, u32, u64 } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import type { Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
-import { freeUdpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const DISK_MIB = 24
 const CHANNELS = 40
@@ -34,7 +36,7 @@ describe('a disk that a tenant has filled', () => {
   const udp = createSocket('udp4')
   beforeEach(async (context) => {
     if (!canMount()) context.skip('a small disk is mounted by root on Linux only: run the tests with sudo')
-    port = await freeUdpPort()
+    port = await freePort()
     const feeds = GREEDY.map(
       (tenant, at) => `[[gmetric.feed]]\ntenant = "${tenant}"\nallow = ["127.0.0.${at + 2}/32"]\n`,
     )

@@ -1,4 +1,5 @@
 /** Cinnabar in gmond's place: what Ganglia's own gmetad and gmond make of it. */
+
 import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +12,8 @@ import { GmetricSensor } from '../../server/sources/gmetric/sensor.ts'
 import { type GmetricListening, listenGmetric } from '../../server/sources/gmetric/source.ts'
 import { FeedTurns } from '../../server/sources/io/pacer.ts'
 import { type Config, defaultConfig } from '../../server/start/config.ts'
-import { freeTcpPort, freeUdpPort, Ganglia, MODULES, missing, reported } from '../support/ganglia.ts'
+import { freePort } from '../support/free-port.ts'
+import { Ganglia, MODULES, missing, reported } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 
 const howTo = missing.length > 0 ? ` (not installed: apt-get install ${missing.join(' ')}, services stopped)` : ''
@@ -81,8 +83,8 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
     const about = ['-u', '<&>', '-g', 'a&b', '-D', "it's <so>", '-T', '&&']
     ganglia.gmetric(here(), '-n', 'words', '-v', '<&> \n', '-t', 'string', ...about, ...spoof)
     ganglia.gmetric(here(), '-n', 'depth', '-v', '8', '-t', 'uint16', '-S', '../10.0.0.10:../../web&2')
-    const port = await freeTcpPort()
-    const rrds = ganglia.gmetad(`127.0.0.1:${listening.xml?.port}`, port, await freeTcpPort())
+    const port = await freePort()
+    const rrds = ganglia.gmetad(`127.0.0.1:${listening.xml?.port}`, port, await freePort())
     const files = [
       ['127.0.0.1', 'load_one'],
       ['127.0.0.1', 'mem_total'],
@@ -114,8 +116,8 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
       ganglia.gmetric(here(), '-n', 'load', '-v', '1', '-t', 'uint8', ...about)
     }
     ganglia.gmetric(here(), '-n', 'last', '-v', '1', '-t', 'uint8', '-S', '10.0.0.10:web2')
-    const port = await freeTcpPort()
-    const rrds = ganglia.gmetad(`127.0.0.1:${listening.xml?.port}`, port, await freeTcpPort())
+    const port = await freePort()
+    const rrds = ganglia.gmetad(`127.0.0.1:${listening.xml?.port}`, port, await freePort())
     const written = () => existsSync(join(rrds, 'crowd', 'web2', 'last.rrd'))
     await vi.waitFor(() => expect(written()).toBe(true), waiting)
     expect(metricsOf(await reported(port), 'web1')?.get('huge')?.attributes).toMatchObject({ TYPE: 'string' })
@@ -124,7 +126,7 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
 
   test('its XML says of every packet of gmetric what gmond says of it', async () => {
     await start()
-    const [udp, tcp] = [await freeUdpPort(), await freeTcpPort()]
+    const [udp, tcp] = [await freePort(), await freePort()]
     ganglia.gmond(
       'mute = yes deaf = no',
       `udp_recv_channel { bind = 127.0.0.1 port = ${udp} } tcp_accept_channel { bind = 127.0.0.1 port = ${tcp} }`,
@@ -159,7 +161,7 @@ describe.skipIf(missing.length > 0)(`in gmond's place${howTo}`, () => {
   })
 
   test('a gmond that was there before is asked for what it said of its metrics', async () => {
-    const port = await freeUdpPort()
+    const port = await freePort()
     const before = createSocket('udp4').on('message', (bytes) => {
       if (bytes.includes('load_one') && bytes.readUInt32BE() === 134) said()
     })

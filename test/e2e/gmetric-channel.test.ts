@@ -1,4 +1,5 @@
 /** A channel with a gmetric:// URL, as Ganglia's own gmond sees it, and gmetad behind that. */
+
 import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +9,8 @@ import { COLLECTIONS, HELLO, SAMPLED } from '../server/sources/mono/fixture.ts'
 import { ScriptedAgent } from '../server/sources/mono/scripted-agent.ts'
 import { DEFINE_A } from '../server/sources/smon/fixture.ts'
 import { args, command, str, type } from '../support/bytes.ts'
-import { freeTcpPort, freeUdpPort, Ganglia, missing, reported } from '../support/ganglia.ts'
+import { freePort } from '../support/free-port.ts'
+import { Ganglia, missing, reported } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 import { boundTo, TestProducer } from '../support/producer.ts'
 import type { Seat } from '../support/seat.ts'
@@ -29,7 +31,7 @@ let channel: number
 beforeEach(async () => {
   if (missing.length > 0) return
   ganglia = new Ganglia()
-  gmond = { udp: await freeUdpPort(), tcp: await freeTcpPort() }
+  gmond = { udp: await freePort(), tcp: await freePort() }
   ganglia.gmond(
     'mute = yes deaf = no',
     `udp_recv_channel { bind = 127.0.0.1 port = ${gmond.udp} } tcp_accept_channel { bind = 127.0.0.1 port = ${gmond.tcp} }`,
@@ -158,8 +160,8 @@ describe.skipIf(missing.length > 0)(`a gmetric:// channel${howTo}`, () => {
     producer.push.push('test.longer', { type: STRING, value: '<'.repeat(160) }, 1)
     const long = ['-u', 'u'.repeat(64), '-D', 'd'.repeat(300), '-g', Array(20).fill('gggggggggg').join(',')]
     feed('-n', 'said', '-v', 'v'.repeat(800), '-t', 'string', ...long)
-    const port = await freeTcpPort()
-    const rrds = ganglia.gmetad(`127.0.0.1:${gmond.tcp}`, port, await freeTcpPort())
+    const port = await freePort()
+    const rrds = ganglia.gmetad(`127.0.0.1:${gmond.tcp}`, port, await freePort())
     const [x, dots] = [`test.${'x'.repeat(195)}`, '.._..']
     const files = ['h1/test._dev_sda1', `h1/${x}`, `${dots}/test.ok`].map((file) => join(rrds, 'test', `${file}.rrd`))
     await vi.waitFor(() => {

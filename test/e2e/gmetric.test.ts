@@ -1,4 +1,5 @@
 /** What Ganglia's own programs send is what comes out. They are started here, each with a configuration of its own. */
+
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +18,8 @@ import { FeedTurns } from '../../server/sources/io/pacer.ts'
 import { listenUdp, type UdpListening } from '../../server/sources/io/udp.ts'
 import { defaultConfig } from '../../server/start/config.ts'
 import { args, command, str, type } from '../support/bytes.ts'
-import { freeUdpPort, MODULES, reported } from '../support/ganglia.ts'
+import { freePort } from '../support/free-port.ts'
+import { MODULES, reported } from '../support/ganglia.ts'
 import { hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 import { isLong } from '../support/long.ts'
 import { boundTo, TestProducer } from '../support/producer.ts'
@@ -292,7 +294,7 @@ describe.skipIf(missing)(`gmond${howTo}`, () => {
   }
 
   test('sends all its metrics again and again, in the messages of their types, and a consumer gets each value', async () => {
-    const port = await freeUdpPort()
+    const port = await freePort()
     server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
     await server.start()
     const { peer, channel } = await server.login()

@@ -1,13 +1,15 @@
 /** The real gmetric, a consumer that comes and goes, a server that is killed: nothing that was stored is lost. */
+
 import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { command } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
 import type { RawPeer } from '../support/raw-peer.ts'
 import { balance, decoded, ledgerOf, ledgerWhen } from '../support/records.ts'
-import { freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 const GMETRIC = '/usr/bin/gmetric'
 const KILLS = times({ short: 1, long: 3 })
@@ -24,7 +26,7 @@ describe.skipIf(!installed)(
     let conf = ''
 
     beforeAll(async () => {
-      const port = await freeUdpPort()
+      const port = await freePort()
       server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
       conf = join(server.directory, 'gmetric.conf')
       writeFileSync(conf, `udp_send_channel {\n  host = 127.0.0.1\n  port = ${port}\n}\n`)

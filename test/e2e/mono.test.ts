@@ -1,11 +1,13 @@
 /** A real Mono with the agent, the server as a process of its own, and a consumer: counters from inside a living program. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Consumer, connect, plainOf } from '../../client/index.ts'
 import { Application, buildAgent, compile, howTo, missing } from '../agents/application.ts'
-import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { freePort } from '../support/free-port.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const PATIENCE = { timeout: 20_000, interval: 20 }
 const AGENT = { agent: '127.0.0.1' }
@@ -28,8 +30,8 @@ afterAll(() => {
   if (!missing) rmSync(directory, { recursive: true })
 })
 beforeEach(async () => {
-  const port = await freeTcpPort()
-  server = new ServerProcess(`[mono]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freeTcpPort() })
+  const port = await freePort()
+  server = new ServerProcess(`[mono]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freePort() })
   await server.start()
   options = `port=${port},interval=50`
   applications = []

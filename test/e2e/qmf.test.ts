@@ -1,15 +1,17 @@
 /** Qpid brokers, the server as a process of its own, and consumers: the command line, and fifty brokers at once. */
+
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Consumer, connect, plainOf } from '../../client/index.ts'
+import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
 import { PROGRAM } from '../support/program.ts'
 import { ScriptedBroker } from '../support/qmf/broker.ts'
 import { message } from '../support/qmf/recording.ts'
 import { str16, u32 } from '../support/qmf/wire.ts'
-import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const PATIENCE = { timeout: 120_000, interval: 20 }
 const PACKAGE = 'org.apache.qpid.broker'
@@ -35,7 +37,7 @@ async function start(count: number, prepare: (broker: ScriptedBroker) => void = 
   const tables = brokers.map(
     ({ port }, n) => `[[qmf]]\nname = "b${n}"\nurl = "amqp://127.0.0.1:${port}"\nversion = 1\n`,
   )
-  server = new ServerProcess(tables.join(''), { tcp: await freeTcpPort() })
+  server = new ServerProcess(tables.join(''), { tcp: await freePort() })
   await server.start()
   consumer = await connect(`tcp://127.0.0.1:${server.tcpPort}`, { identity: 'admin', password: PASSWORD })
   void consumer.run().catch(() => {})

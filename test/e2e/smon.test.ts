@@ -1,4 +1,5 @@
 /** smon end to end: the server as a process of its own, sources over TCP and UDP, and `cinnabar feed`. */
+
 import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -8,10 +9,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DEFINE_A, RESYNC, stream } from '../server/sources/smon/fixture.ts'
 import { args, command, str, type } from '../support/bytes.ts'
+import { freePort } from '../support/free-port.ts'
 import { PROGRAM } from '../support/program.ts'
 import { decoded } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
-import { freePort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 /** More than the server takes in one turn, so that reading is paused meanwhile. */
 const MANY = 200_000

@@ -1,12 +1,14 @@
 /** `cinnabar tail` over a killed server and a Ctrl-C of its own: every stored value is printed once. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
+import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
 import { PROGRAM } from '../support/program.ts'
 import { ledgerWhen } from '../support/records.ts'
-import { freeTcpPort, freeUdpPort, ServerProcess } from '../support/server-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 100
 const KILLS = times({ short: 1, long: 3 })
@@ -59,8 +61,8 @@ class Tail {
 }
 
 beforeEach(async () => {
-  const udpPort = await freeUdpPort()
-  const tcp = await freeTcpPort()
+  const udpPort = await freePort()
+  const tcp = await freePort()
   server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n`, { tcp })
   feed = new CounterFeed(udpPort)
   tails = []

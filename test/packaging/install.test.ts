@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { freeTcpPort } from '../support/server-process.ts'
+import { freePort } from '../support/free-port.ts'
 import '../support/program.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -127,7 +127,7 @@ async function configure(): Promise<void> {
   writeFileSync(
     at('etc/cinnabar/cinnabar.toml'),
     `[producer]\ndata_dir = ${JSON.stringify(at('var/lib/cinnabar'))}\n[auth]\nscram_iterations = 4096\n` +
-      `[listen]\ntcp = "127.0.0.1:${await freeTcpPort()}"\nhttp = ""\n[gmetric]\nlisten = ""\n`,
+      `[listen]\ntcp = "127.0.0.1:${await freePort()}"\nhttp = ""\n[gmetric]\nlisten = ""\n`,
   )
 }
 

@@ -24,6 +24,7 @@ export class DeafPeer implements Link {
     this.#producer = producer
     producer.server.sessions.accept({
       link: this,
+      transport: 'tcp',
       format: 'xdr',
       peer: { address: '127.0.0.1', loopback: true, encrypted: false },
     })

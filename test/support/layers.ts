@@ -98,7 +98,13 @@ export function connectSecurable(producer: TestProducer, tls: TlsFiles, atOnce =
   far.once('close', () => near.destroy())
   const link = new StreamLink(far)
   const peer = { address: '192.0.2.7', loopback: false, encrypted: false }
-  producer.server.sessions.accept({ link, format: 'xdr', peer, tls: tlsUpgradable(link, tls, atOnce) })
+  producer.server.sessions.accept({
+    link,
+    transport: atOnce ? 'tls' : 'tcp',
+    format: 'xdr',
+    peer,
+    tls: tlsUpgradable(link, tls, atOnce),
+  })
   return near
 }
 

@@ -242,6 +242,7 @@ export class TestProducer {
     })
     this.server.sessions.accept({
       link: new StreamLink(far),
+      transport: 'tcp',
       format: 'xdr',
       peer: { address: '127.0.0.1', loopback: true, encrypted: false, ...peer },
     })

@@ -1,9 +1,8 @@
 /** The server as a process of its own, with a configuration in a directory that outlives it. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from './bytes.ts'
@@ -132,39 +131,4 @@ export class ServerProcess {
     const leak = firstLeak([...this.#errors.split('\n'), ...files], [PASSWORD])?.slice(0, 500)
     if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
   }
-}
-
-/** A UDP port of loopback that nobody has just now. */
-export async function freeUdpPort(): Promise<number> {
-  const socket = createSocket('udp4')
-  socket.bind(0, '127.0.0.1')
-  await once(socket, 'listening')
-  const { port } = socket.address()
-  await new Promise<void>((resolve) => socket.close(() => resolve()))
-  return port
-}
-
-/** A port of loopback that nobody has just now, neither for UDP nor for TCP. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = await freeUdpPort()
-    const server = createServer()
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false))
-      server.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!isFree) continue
-    await new Promise((resolve) => server.close(resolve))
-    return port
-  }
-}
-
-/** A TCP port of loopback that nobody has just now. */
-export async function freeTcpPort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise<void>((resolve) => server.close(() => resolve()))
-  return port
 }

@@ -1,10 +1,12 @@
 /** The page of README.md#a-page-in-a-browser in a real browser: Debian's Chromium, driven by playwright-core. */
+
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { freeTcpPort, PASSWORD, ServerProcess } from '../support/server-process.ts'
+import { freePort } from '../support/free-port.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const CHROMIUM = '/usr/bin/chromium-headless-shell'
 const installed = existsSync(CHROMIUM)
@@ -27,7 +29,7 @@ describe.skipIf(!installed)("a page of one's own", () => {
     writeFileSync(join(directory, 'load.html'), LOAD)
     writeFileSync(join(directory, 'empty.html'), '<!doctype html><title>empty</title>')
     // The page knows no other port.
-    const http = await freeTcpPort()
+    const http = await freePort()
     server = new ServerProcess(`[http]\npages = ${JSON.stringify(directory)}\n`, { http })
     await server.start()
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })

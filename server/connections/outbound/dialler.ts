@@ -141,8 +141,8 @@ export class Dialler implements ChannelDialler {
   }
 
   /**
-   * Starts to connect a channel that has a URL, or gives a channel another proof. `proof` is undefined if nobody gets in, or if
-   * nobody has to.
+   * Takes a channel that has a URL, or gives one another proof: the last one given is also the one that is stored. `proof` is
+   * undefined if nobody gets in, or if nobody has to.
    */
   watch(channel: Channel, proof: DialProof | undefined): void {
     const { clock, account, serverSecret } = this.#options
@@ -159,7 +159,11 @@ export class Dialler implements ChannelDialler {
     const target = new OutboundTarget(channel, destination, auth, isByCertificate)
     this.#targets.set(channel.id, target)
     channel.onConnectionChange = () => this.#connectionChanged(target)
-    if (this.#running) this.#enqueue(target)
+  }
+
+  dial(channel: Channel): void {
+    const target = this.#targets.get(channel.id)
+    if (this.#running && target !== undefined) this.#enqueue(target)
   }
 
   /** Begins to connect. `own` are the producer's own ports, to which it never connects; `accept` takes the connections. */

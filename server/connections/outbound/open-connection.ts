@@ -58,7 +58,10 @@ export async function openConnection(
   await opened(socket, isTls ? 'secureConnect' : 'connect', signal)
   const peer = peerOf(socket, address)
   if (scheme === 'tcp' || scheme === 'tls') {
-    return { socket, handOver: (accept) => accept({ link: new StreamLink(socket), format: 'xdr', peer }) }
+    return {
+      socket,
+      handOver: (accept) => accept({ link: new StreamLink(socket), transport: scheme, format: 'xdr', peer }),
+    }
   }
   const webSocket = await upgraded(destination, socket, signal)
   return {

@@ -7,7 +7,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 /** Metrics that are read together. */
 export type HostGroup = 'cpu' | 'load' | 'mem' | 'disk-space' | 'disk-io' | 'net' | 'uptime' | 'process' | 'static'
 
-/** The optional parameter that selects one source: `cpu` is a uint32, the others are strings. */
+/** The optional parameter that selects a part of the host. */
 export type HostParameter = 'cpu' | 'mount' | 'device' | 'interface'
 
 export interface HostDefinition {

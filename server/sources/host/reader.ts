@@ -1,6 +1,6 @@
 /**
- * Measures host metrics. A tick is a monotonic time in ms, taken once per turn of the poller: all reads with the same tick
- * see the same state of the host and read each file once. CPU percentages need two readings, and therefore state:
+ * Measures host metrics. A tick is a monotonic time in ms, taken once per turn of the poller: all reads within a few ticks see
+ * the same state of the host and read each file once. CPU percentages need two readings, and therefore state:
  * cpu.ts.
  */
 
@@ -11,7 +11,7 @@ import { type HostAccess, type HostSnapshot, takeSnapshot } from './snapshot.ts'
 
 /** The arguments of a metric. Only the parameter that its definition names is used. */
 export interface HostArgs {
-  readonly cpu?: number
+  readonly cpu?: string
   readonly mount?: string
   readonly device?: string
   readonly interface?: string
@@ -22,12 +22,15 @@ export type HostValue = number | bigint | string | undefined
 
 const ROOT = '/'
 
+/** Less than the shortest interval of a binding. A pattern over a thousand interfaces must not read their file for each. */
+const SHARED_MS = 5
+
 export class HostReader {
   readonly #access: HostAccess
   readonly #definitions: ReadonlyMap<string, HostDefinition>
   readonly #windows = new CpuWindows()
   #snapshot: HostSnapshot | undefined
-  #tickMs: number | undefined
+  #takenMs = 0
 
   constructor(access: HostAccess) {
     this.#access = access
@@ -54,6 +57,23 @@ export class HostReader {
     return this.#reading(definition, args, tickMs, key)?.[definition.field]
   }
 
+  /** The CPUs, mounts, devices or interfaces that a metric can be measured of now. */
+  parts(name: string, tickMs: number): readonly string[] {
+    const host = this.#at(tickMs)
+    switch (this.#definition(name).parameter) {
+      case 'cpu':
+        return [...host.cpu().each.keys()].sort((a, b) => a - b).map(String)
+      case 'mount':
+        return [ROOT, ...without(ROOT, mountsWithSpace(host))]
+      case 'device':
+        return [...host.disks().keys()]
+      case 'interface':
+        return [...host.interfaces().keys()]
+      default:
+        return []
+    }
+  }
+
   /** Drops the state of a series; call this when it is not polled any more. */
   forget(key: string): void {
     this.#windows.forget(key)
@@ -69,7 +89,7 @@ export class HostReader {
     switch (group) {
       case 'cpu':
         if (field === 'number') return { number: host.cpu().each.size || undefined }
-        return this.#windows.percent(host.cpu(), args.cpu, tickMs, key)
+        return this.#windows.percent(host.cpu(), args.cpu === undefined ? undefined : Number(args.cpu), tickMs, key)
       case 'load':
         return host.load()
       case 'mem':
@@ -98,9 +118,9 @@ export class HostReader {
   }
 
   #at(tickMs: number): HostSnapshot {
-    if (this.#snapshot === undefined || this.#tickMs !== tickMs) {
+    if (this.#snapshot === undefined || tickMs - this.#takenMs >= SHARED_MS) {
       this.#snapshot = takeSnapshot(this.#access)
-      this.#tickMs = tickMs
+      this.#takenMs = tickMs
     }
     return this.#snapshot
   }
@@ -109,7 +129,7 @@ export class HostReader {
 function checkSource({ parameter }: HostDefinition, args: HostArgs, host: HostSnapshot): void {
   if (parameter === 'cpu' && args.cpu !== undefined) {
     const { each } = host.cpu()
-    if (!each.has(args.cpu)) throw noSuchCpu(args.cpu, each.keys())
+    if (![...each.keys()].some((cpu) => String(cpu) === args.cpu)) throw noSuchCpu(args.cpu, each.keys())
   } else if (parameter === 'mount' && args.mount !== undefined && args.mount !== ROOT) {
     const type = host.mounts().get(args.mount)
     if (type === undefined) throw noSuchName('mount', args.mount, [ROOT, ...without(ROOT, host.mounts().keys())])
@@ -118,6 +138,20 @@ function checkSource({ parameter }: HostDefinition, args: HostArgs, host: HostSn
     if (!host.disks().has(args.device)) throw noSuchName('device', args.device, host.disks().keys())
   } else if (parameter === 'interface' && args.interface !== undefined) {
     if (!host.interfaces().has(args.interface)) throw noSuchName('interface', args.interface, host.interfaces().keys())
+  }
+}
+
+/** Like `df`, without those that have no size, such as /proc. */
+function* mountsWithSpace(host: HostSnapshot): Generator<string> {
+  for (const [mount, type] of host.mounts()) if (!isRemote(type) && hasSize(host, mount)) yield mount
+}
+
+function hasSize(host: HostSnapshot, mount: string): boolean {
+  try {
+    return (host.space(mount)?.total ?? 0n) > 0n
+  } catch {
+    // Its measurement reports what is wrong.
+    return true
   }
 }
 
@@ -133,9 +167,9 @@ export class UnknownHostObject extends Error {
   override readonly name = 'UnknownSource'
 }
 
-/** `no cpu 9: this host has 0 to 1`. */
-function noSuchCpu(cpu: number, known: Iterable<number>): UnknownHostObject {
-  return new UnknownHostObject(`no cpu ${cpu}: this host has ${ranges([...known])}`)
+/** `no cpu "9": this host has 0 to 1`. */
+function noSuchCpu(cpu: string, known: Iterable<number>): UnknownHostObject {
+  return new UnknownHostObject(`no cpu ${quoted(cpu)}: this host has ${ranges([...known])}`)
 }
 
 type Kind = 'mount' | 'device' | 'interface'

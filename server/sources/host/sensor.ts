@@ -7,6 +7,7 @@ import { StatusError } from '../../core/errors.ts'
 import {
   type Arguments,
   byName,
+  type LabelName,
   type Labels,
   type Measurement,
   type Metric,
@@ -24,22 +25,14 @@ const hostParameter: Parameter = {
   selects: 'own',
 }
 const narrowing: Readonly<Record<NonNullable<HostDefinition['parameter']>, Parameter>> = {
-  cpu: {
-    name: 'cpu',
-    type: BasicType.UINT32,
-    description: 'The number of a CPU, from 0; if left out, all CPUs together.',
-  },
-  mount: { name: 'mount', type: BasicType.STRING, description: 'A mount point; if left out, /.' },
-  device: {
-    name: 'device',
-    type: BasicType.STRING,
-    description: 'A block device; if left out, all whole disks together.',
-  },
-  interface: {
-    name: 'interface',
-    type: BasicType.STRING,
-    description: 'A network interface; if left out, all except lo.',
-  },
+  cpu: part('cpu', 'The number of a CPU, from 0; if left out, all CPUs together.'),
+  mount: part('mount', 'A mount point; if left out, /.'),
+  device: part('device', 'A block device; if left out, all whole disks together.'),
+  interface: part('interface', 'A network interface; if left out, all except lo.'),
+}
+
+function part(name: LabelName, description: string): Parameter {
+  return { name, type: BasicType.STRING, description, selects: 'part', isNumber: name === 'cpu' }
 }
 
 /** The clock of the sensor: readings at the same monotonic time share the files they read. */
@@ -80,6 +73,15 @@ export class HostSensor implements PolledSensor {
     return { name: metric.name, host: this.#host }
   }
 
+  parts({ name }: Metric): readonly string[] {
+    try {
+      return this.#reader.parts(name, this.#clock.monotonicMs())
+    } catch (error) {
+      this.#failed(name, error)
+      return []
+    }
+  }
+
   check(metric: Metric, args: Arguments): void {
     try {
       this.#reader.check(metric.name, argsOf(args), this.#clock.monotonicMs())
@@ -99,10 +101,14 @@ export class HostSensor implements PolledSensor {
     try {
       return this.#reader.read(metric.name, argsOf(args), this.#clock.monotonicMs(), key)
     } catch (error) {
-      this.#failures++
-      this.#lastFailure = `${metric.name}: ${error instanceof Error ? error.message : String(error)}`
+      this.#failed(metric.name, error)
       return undefined
     }
+  }
+
+  #failed(name: string, error: unknown): void {
+    this.#failures++
+    this.#lastFailure = `${name}: ${error instanceof Error ? error.message : String(error)}`
   }
 
   /** For `producer.sensors`. */

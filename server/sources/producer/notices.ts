@@ -17,7 +17,7 @@ const metric: Metric = {
   parameters: [],
 }
 
-export interface NoticeEvent {
+export interface ProducerNotice {
   readonly severity: 'info' | 'warning' | 'error'
   readonly subject: string
   readonly detail: string
@@ -48,7 +48,7 @@ export class Notices implements EventSensor {
   }
 
   /** Reports an event to everybody or, if `about` names a user (by id) or a tenant, to these and to the role admin. */
-  emit({ severity, subject, detail }: NoticeEvent, about?: number | { readonly tenant: string }): void {
+  emit({ severity, subject, detail }: ProducerNotice, about?: number | { readonly tenant: string }): void {
     const fields: Field[] = [
       { name: 'severity', type: STRING, value: severity },
       { name: 'subject', type: STRING, value: subject },

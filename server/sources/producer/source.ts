@@ -4,6 +4,7 @@ import type { OpenedSource, SourceContext } from '../source.ts'
 import { AuditSensor } from './audit.ts'
 import { bindingsView, type FindChannel } from './bindings.ts'
 import { controlsView, metricsView } from './catalogue.ts'
+import { connectionsView } from './connections.ts'
 import { QuotaNotices } from './notices.ts'
 import { ProducerSensor } from './sensor.ts'
 import { channelsView, type StatusEntry, sensorsView, statsView } from './status.ts'
@@ -19,6 +20,7 @@ export function openProducer(
     controlsView((identity) => server.controls(identity)),
     channelsView((identity) => server.channelsOf(identity), find),
     bindingsView(find),
+    connectionsView((identity) => server.channelsOf(identity)),
     sensorsView(statuses, hub),
     statsView((identity) => server.stats(identity)),
   ]

@@ -8,7 +8,7 @@ import { ADMIN_ROLE, type Identity, mayRead } from '../../../auth/permissions.ts
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { BackupProgress } from '../../../storage/store.ts'
-import type { Quotas } from '../../accounts/quotas.ts'
+import type { FileSystemSpace, Quotas } from '../../accounts/quotas.ts'
 import type { Channel } from '../../channels/channel.ts'
 import { dropCauses } from '../../channels/ledger.ts'
 import { channelNameProblem } from '../../channels/names.ts'
@@ -95,8 +95,24 @@ export interface Stats {
     /** Passwords that found no place in the queue of those to be checked so far. */
     readonly refusedPasswords: number
   }
+  /** Only for admins: names of lost channels that found no place, so that no GAP reports the losses. */
+  readonly forgottenNames?: number
   /** Only for admins: the backup that is being made. */
   readonly backup?: BackupProgress
+  /** Only for admins. */
+  readonly server?: ServerFacts
+}
+
+interface ServerFacts {
+  /** What it listens on, as `tcp://127.0.0.1:7650`. */
+  readonly listeners: readonly string[]
+  /** The file system with the data directory. */
+  readonly disk: FileSystemSpace
+  /** Values that were accepted into channels, and that were given to connections, since the start. */
+  readonly accepted: number
+  readonly sent: number
+  /** The number of the newest record of the audit log. */
+  readonly auditRecords: number
 }
 
 export interface StatsOptions {
@@ -106,23 +122,28 @@ export interface StatsOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly quotas: Quotas
   readonly registry: Pick<Registry, 'all' | 'count'>
+  readonly names: { readonly forgotten: number }
   readonly sessions: {
     readonly count: number
     readonly admission: { readonly unauthenticated: number; readonly evicted: number; readonly refused: number }
   }
   readonly hasher: { readonly refused: number }
-  readonly host: { readonly unstored: number }
+  readonly host: { readonly unstored: number; readonly accepted: number; readonly sent: number }
   readonly storage: { readonly state: string }
   readonly backups: { readonly progress: BackupProgress | undefined }
   readonly faults: { readonly count: number }
+  readonly audit: { readonly stored: number }
+  readonly listeners: () => readonly string[]
+  readonly diskSpace: () => FileSystemSpace
 }
 
 const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
 
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
-  const { software, name, generation, clock, quotas, registry, sessions, hasher, host, storage, backups, faults } =
-    server
+  const { software, name, generation, clock, quotas, registry, names } = server
+  const { sessions, hasher, host, storage, backups, faults } = server
+  const { audit, listeners, diskSpace } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -131,7 +152,16 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   const ofAll = () => {
     const { unauthenticated, evicted, refused } = sessions.admission
     const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
-    return { connections: sessions.count, channels: registry.count, admission, backup: backups.progress ?? NO_BACKUP }
+    const { accepted, sent } = host
+    const facts = { listeners: listeners(), disk: diskSpace(), accepted, sent, auditRecords: audit.stored }
+    return {
+      connections: sessions.count,
+      channels: registry.count,
+      admission,
+      forgottenNames: names.forgotten,
+      backup: backups.progress ?? NO_BACKUP,
+      server: facts,
+    }
   }
   return ({ tenant, role }) => ({
     software,
@@ -159,7 +189,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
     show(identity) {
       const stat = stats(identity)
       const { software, name, generation, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
-      const { storage, faults, admission, backup } = stat
+      const { storage, faults, admission, forgottenNames, backup, server } = stat
       const count = (field: string, value: number): Field => ({
         name: field,
         type: UINT64,
@@ -186,9 +216,24 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
                 count('refused_connections', admission.refused),
                 count('refused_passwords', admission.refusedPasswords),
               ]),
+          ...(forgottenNames === undefined ? [] : [count('forgotten_names', forgottenNames)]),
           ...(backup === undefined
             ? []
             : [count('backup_copied_bytes', backup.copiedBytes), count('backup_total_bytes', backup.totalBytes)]),
+          ...(server === undefined
+            ? []
+            : [
+                {
+                  name: 'listeners',
+                  type: ARRAY,
+                  value: { element: STRING, items: [...server.listeners] },
+                } as const,
+                count('disk_size_bytes', server.disk.sizeBytes),
+                count('disk_free_bytes', server.disk.freeBytes),
+                count('accepted_values', server.accepted),
+                count('sent_values', server.sent),
+                count('audit_records', server.auditRecords),
+              ]),
         ],
       }
     },

@@ -102,7 +102,7 @@ test('exchanges begun before the sixth failure tell no more than those begun aft
   const first = await exchange.step(METHOD, client.first())
   for (let i = 0; i < 6; i++) await it.scram('acme/alice', 'x')
   const final = await client.final(first.outcome === 'continue' ? first.data : NOTHING)
-  expect(await exchange.step('', final)).toEqual({ outcome: 'failed', identity: 'acme/alice', throttled: true })
+  expect(await exchange.step('', final)).toEqual({ outcome: 'failed', identity: 'acme/alice', waitMs: 60_000 })
 })
 
 test('guesses by password and by SCRAM are counted together', async () => {

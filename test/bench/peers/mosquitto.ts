@@ -1,7 +1,9 @@
 /** Mosquitto: MQTT 3.1.1, QoS 1 from end to end, a session that outlives its connection. */
+
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freeTcpPort, ServerUnderTest } from '../processes/server-under-test.ts'
+import { freePort } from '../../support/free-port.ts'
+import { ServerUnderTest } from '../processes/server-under-test.ts'
 import { type Peer, versionOf } from './contender.ts'
 
 const PROGRAM = 'mosquitto'
@@ -14,7 +16,7 @@ export function mosquitto(values: number): Peer {
     values,
     missing: () => (versionOf(PROGRAM, '-h') === undefined ? `${PROGRAM} is not installed` : undefined),
     async start(directory) {
-      const port = await freeTcpPort()
+      const port = await freePort()
       const config = join(directory, 'mosquitto.conf')
       writeFileSync(
         config,

@@ -1,9 +1,11 @@
 /** NATS JetStream: a stream in a file store, a durable pull consumer that acknowledges each message by itself. */
+
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freeTcpPort, ServerUnderTest } from '../processes/server-under-test.ts'
+import { freePort } from '../../support/free-port.ts'
+import { ServerUnderTest } from '../processes/server-under-test.ts'
 import { type Peer, versionOf } from './contender.ts'
 
 const PROGRAM = 'nats-server'
@@ -27,7 +29,7 @@ export function nats(sync: keyof typeof CONFIGURED, values: number): Peer {
       return refuses(config) ? `${version} does not know ${setting}` : undefined
     },
     async start(directory) {
-      const port = await freeTcpPort()
+      const port = await freePort()
       const file = join(directory, 'nats.conf')
       writeFileSync(file, config(directory, port))
       const server = await ServerUnderTest.start({ program: PROGRAM, args: ['-c', file], port })

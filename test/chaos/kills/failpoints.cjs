@@ -12,7 +12,7 @@ const { isMainThread, MessagePort, Worker } = require('node:worker_threads')
 const { CHAOS_POINT: wanted, CHAOS_TIMES: times = '1', CHAOS_FIRED: fired, CHAOS_DELAY_US: delay = '0' } = process.env
 /** Commands that the rig sends with these numbers are COMMITs. */
 const FIRST_COMMIT_SEQ = 0x40000000
-const RESERVED_IDS = 2 ** 20
+const RESERVED_IDS = 2 ** 21
 const OVERFLOW = 1
 const SUPERSEDED = 2
 const IN_USE = Number.MAX_SAFE_INTEGER

@@ -1,4 +1,5 @@
 /** A server with its default limits, its tenants, and what feeds them; and an admin who looks after it from another network. */
+
 import { execFileSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
@@ -6,9 +7,10 @@ import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { args, command, join, str, type, u32 } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
+import { freePort } from '../../support/free-port.ts'
 import { decoded, type Json } from '../../support/records.ts'
 import { Seat } from '../../support/seat.ts'
-import { freeUdpPort, PASSWORD, ServerProcess } from '../../support/server-process.ts'
+import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 import { GOOD_FEED, GoodTenant } from './good-tenant.ts'
 import type { Namespace } from './namespace.ts'
 import { connectAs, type Reach, type TenantUser, within } from './wire.ts'
@@ -52,7 +54,7 @@ export class Stage {
   static async open(namespace: Namespace | undefined, isDiskSmall: boolean): Promise<Stage> {
     const host = namespace?.host ?? '127.0.0.1'
     const adminAddress = namespace?.admin ?? host
-    const udpPort = await freeUdpPort()
+    const udpPort = await freePort()
     const files = new OperatorDirectory()
     const { cert, key } = files.server(await (await Authority.make()).server())
     const server = new ServerProcess(

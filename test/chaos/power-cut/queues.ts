@@ -43,6 +43,8 @@ export class Queues {
     pool: new Pool(),
     refusing: undefined as 'full' | 'overflow' | undefined,
     unstored: 0,
+    accepted: 0,
+    sent: 0,
     now: 0,
     id: 1,
     nextId(): number {

@@ -274,5 +274,6 @@ function rowOf(id: number, origin: number): ChannelRow {
     overflow: 'drop-oldest',
     origin,
     lastUsed: 0,
+    paused: false,
   }
 }

@@ -28,7 +28,7 @@ test('a channel to a consumer is defined with the secret of a file, and its id p
 
 test('the destination and the login are kept apart', async () => {
   const urls: unknown[] = []
-  const connect = (url: string) => {
+  const connect = (url: unknown) => {
     urls.push(url)
     return Promise.reject(new Error('enough'))
   }

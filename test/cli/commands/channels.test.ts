@@ -144,6 +144,7 @@ describe('channels', () => {
       },
     ],
     ['slow, or waits for GET', { queued: 9, in_flight: 1, lag: 5, bindings: [['buffer', 'a']] }],
+    ['nobody came back: polled metrics pause', { state: 'orphan' }],
     ['its URL is not connected', { url: 'tcp://a.example:7650', state: 'waiting', queued: 1, lag: 5 }],
   ])('says that %s', async (why, given) => {
     const { out } = await runCli(['channels'], gives(channel(7, given)))
@@ -156,6 +157,14 @@ describe('channels', () => {
     expect(out.map((line) => JSON.parse(line).channel)).toEqual([8, 5])
     const { out: none, err, code } = await runCli(['channels', '--slow'], gives(channel(6)))
     expect({ none, err, code }).toEqual({ none: [], err: ['no value has waited for a second or more'], code: 0 })
+  })
+
+  test('shows orphans', async () => {
+    const all = gives(channel(5), channel(6, { state: 'orphan' }), channel(7, { state: 'waiting' }))
+    const { out } = await runCli(['channels', '--orphans', '--json'], all)
+    expect(out.map((line) => JSON.parse(line).channel)).toEqual([6])
+    const { out: none, err, code } = await runCli(['channels', '--orphans'], gives(channel(6)))
+    expect({ none, err, code }).toEqual({ none: [], err: ['there are no orphans'], code: 0 })
   })
 
   test('asks page by page, and prints everything as JSON', async () => {
@@ -270,6 +279,30 @@ describe('channels delete and purge', () => {
       expect(err[0]).toMatch(message)
       expect(producer.asked.map(({ name: command }) => command)).toEqual(['QUERY'])
     }
+  })
+
+  test('delete all orphans, each only if it still is one', async () => {
+    const script: Script = ({ name, args }) => {
+      if (name === 'QUERY') {
+        const orphan = { state: 'orphan' }
+        const all = list(channel(5), channel(6, orphan), channel(7, orphan), channel(8, { ...orphan, identity: 'bob' }))
+        return { followedBy: [{ answer: all }] }
+      }
+      if (args['channel'] === 7n) return { status: 'BUSY', detail: 'a connection has taken it' }
+      return { followedBy: [{ answer: rec(string('outcome', 'ok')) }] }
+    }
+    const { code, out, err, producer } = await runCli(['channels', 'delete', '--orphans'], script)
+    expect({ code, out }).toEqual({ code: 0, out: [] })
+    expect(err).toEqual([
+      'channel 6 of alice deleted',
+      expect.stringMatching(/^channel 7 of alice is left alone: .*a connection has taken it/),
+      'channel 8 of bob deleted',
+    ])
+    expect(producer.asked.slice(1).map(({ of, args }) => [of, args])).toEqual(
+      [6n, 7n, 8n].map((id) => ['channel.delete', { channel: id, orphan: true }]),
+    )
+    expect((await runCli(['channels', 'delete', '--orphans', '7'], script)).code).toBe(2)
+    expect((await runCli(['channels', 'delete', '--orphans'], gives(channel(5)))).err).toEqual(['there are no orphans'])
   })
 
   test('say what to do if there is no such channel', async () => {

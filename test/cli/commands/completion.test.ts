@@ -6,7 +6,7 @@ import { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addCompletion } from '../../../cli/commands/completion.ts'
 import type { Connect } from '../../../client/index.ts'
-import { list, runCli, type Script, string, uint32 } from '../fake-cli.ts'
+import { list, rec, runCli, type Script, string, uint32 } from '../fake-cli.ts'
 import { FakeTop } from '../top/fake-top.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'cinnabar-completion-'))
@@ -44,7 +44,7 @@ describe('in bash', () => {
 
   test.each<[string, readonly string[]]>([
     ['cinnabar ch', ['channels']],
-    ['cinnabar co', ['config', 'completion']],
+    ['cinnabar co', ['config', 'completion', 'connections', 'controls']],
     ['cinnabar user ', ['add', 'passwd', 'role', 'remove', 'list', 'help']],
     ['cinnabar user a', ['add']],
     ['cinnabar user add --pa', ['--password-file']],
@@ -75,6 +75,9 @@ describe('in bash', () => {
     ['cinnabar tail --channel ', ['channel', 'tail', '--channel', '']],
     ['cinnabar tail --channel=', ['channel', 'tail', '--channel=']],
     ['cinnabar top gm', ['metric', 'top', 'gm']],
+    ['cinnabar exec channel.purge ', ['argument', 'exec', 'channel.purge', '']],
+    ['cinnabar user remove ', ['user', 'user', 'remove', '']],
+    ['cinnabar token add ', ['user', 'token', 'add', '']],
   ])('%j asks the server', (line, [kind, ...words]) => {
     expect(offered(line, 'gmetric.a', 'other')).toEqual(line.endsWith('gm') ? ['gmetric.a'] : ['gmetric.a', 'other'])
     expect(askedFor()).toEqual(['complete', kind, '--', ...words])
@@ -127,7 +130,19 @@ describe('names', () => {
   const names = (...all: readonly string[]) => list(...all.map((name) => [string('name', name)]))
   const script: Script = ({ of, args }) => {
     if (of === 'producer.metrics') return { followedBy: [{ answer: names(`${args['match']}`, 'a\nb', 'gmetric.b') }] }
-    if (of === 'producer.controls') return { followedBy: [{ answer: names('user.add') }] }
+    if (of === 'producer.controls') {
+      const parameters = list([string('name', 'channel')], [string('name', 'password')])
+      const control = [string('name', 'user.add'), { name: 'parameters', ...parameters }]
+      return { followedBy: [{ answer: list(control) }] }
+    }
+    if (of === 'user.list') {
+      const users = list(
+        [string('tenant', 'default'), string('user', 'ann')],
+        [string('tenant', 'acme'), string('user', 'bob')],
+      )
+      const result = rec(string('outcome', 'ok'), { name: 'value', ...users })
+      return { result: 5, followedBy: [{ answer: result }] }
+    }
     return {
       followedBy: [{ answer: list([uint32('channel', 9)], [uint32('channel', 33), string('name', 'billing')]) }],
     }
@@ -140,6 +155,14 @@ describe('names', () => {
     ],
     [['metric', '--', 'get', 'gm*'], []],
     [['control', '--', 'exec', ''], ['user.add']],
+    [
+      ['user', '--', 'user', 'remove', ''],
+      ['ann', 'acme/bob'],
+    ],
+    [
+      ['argument', '--', 'exec', '--url', 'tcp://n1.example:1', 'user.add', ''],
+      ['idempotency_key=', 'channel='],
+    ],
     [
       ['channel', '--', 'tail', '--channel', ''],
       ['33', 'billing'],

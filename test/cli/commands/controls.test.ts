@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
+import { boolean, list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'cinnabar-controls-'))
 afterAll(() => rmSync(directory, { recursive: true }))
@@ -176,4 +176,61 @@ test('config reload reports what the server did, and its refusal', async () => {
   const bad: Script = ({ name }) => (name === 'EXECUTE' ? outcome('failed', 'c.toml:3: not TOML') : {})
   const refused = await runCli(['config', 'reload'], bad)
   expect(refused).toMatchObject({ code: 1, err: ['cinnabar: config.reload: failed: c.toml:3: not TOML'] })
+})
+
+describe('controls', () => {
+  const argument = (name: string, type: string, optional: boolean) => [
+    string('name', name),
+    string('type', type),
+    boolean('optional', optional),
+    string('description', `About ${name}.`),
+  ]
+  const control = (name: string, ...parameters: readonly (readonly Field[])[]) => [
+    string('name', name),
+    string('description', 'What it does.'),
+    { name: 'parameters', ...list(...parameters) },
+  ]
+  const purge = control('channel.purge', argument('channel', 'uint32', false), argument('metric', 'uint32', true))
+  const script: Script = ({ args }) => {
+    const all = [purge, control('config.reload')]
+    const found = args['match'] === undefined ? all : all.filter(([name]) => name?.value === args['match'])
+    return { followedBy: [{ answer: list(...found) }] }
+  }
+
+  test('lists what can be run, with the arguments', async () => {
+    const { code, out } = await runCli(['controls'], script)
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: [
+        'CONTROL        ARGUMENTS         DESCRIPTION',
+        'channel.purge  channel [metric]  What it does.',
+        'config.reload                    What it does.',
+      ],
+    })
+  })
+
+  test('shows one with types and an example', async () => {
+    const { out } = await runCli(['controls', 'channel.purge'], script)
+    expect(out).toEqual([
+      'channel.purge  What it does.',
+      '',
+      'ARGUMENT  TYPE              DESCRIPTION',
+      'channel   uint32  required  About channel.',
+      'metric    uint32  optional  About metric.',
+      '',
+      expect.stringContaining('idempotency_key'),
+      '',
+      'Example: cinnabar exec channel.purge channel=1',
+    ])
+    expect((await runCli(['controls', 'config.reload'], script)).out.at(-1)).toBe(
+      'Example: cinnabar exec config.reload',
+    )
+  })
+
+  test('prints JSON, and fails if nothing matches', async () => {
+    const { out } = await runCli(['controls', '--json'], script)
+    expect(out.map((line) => JSON.parse(line).name)).toEqual(['channel.purge', 'config.reload'])
+    const { code, err } = await runCli(['controls', 'x.y'], script)
+    expect([code, err[0]]).toEqual([1, 'cinnabar: no control matches x.y'])
+  })
 })

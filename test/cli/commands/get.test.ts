@@ -16,6 +16,7 @@ const metric = (name: string, unit = '') => [
   string('description', 'What it is.'),
   { name: 'parameters', ...list(parameter('host', 'string', true), parameter('cpu', 'uint32', false)) },
 ]
+const uint32Value = (value: number): Value => ({ type: BasicType.UINT32, value })
 const answer = (value: Value) => ({ followedBy: [{ answer: value }] })
 
 describe('metrics', () => {
@@ -61,7 +62,7 @@ describe('get', () => {
   test('prints value, unit and time', async () => {
     const { out, err } = await runCli(['get', 'host.load.one'], script)
     expect({ out, err }).toEqual({
-      out: [expect.stringMatching(/^host.load.one {2}0.42 % {2}2023-11-14 22:13:20.005 {2}\d+ d ago$/)],
+      out: [expect.stringMatching(/^host.load.one {2}0.4 % {2}2023-11-14 22:13:20.005 {2}\d+ d ago$/)],
       err: [],
     })
   })
@@ -83,6 +84,40 @@ describe('get', () => {
       { metric: 'gmetric.foo', time: TIME, host: 'n1', value: 42 },
       { lost: 0, reason: 'too long', metric: 'gmetric.foo' },
     ])
+  })
+
+  test('prints several metrics as one table', async () => {
+    const several: Script = ({ of }) => {
+      if (of === 'a.size') return answer(uint32Value(2_048))
+      if (of === 'gmetric.foo') return answer(list([string('host', 'n1'), uint32('value', 42)]))
+      return answer(list(...(of === 'producer.metrics' ? [metric('a.size', 'B')] : [])))
+    }
+    const { out } = await runCli(['get', 'gmetric.foo', 'a.size'], several)
+    expect(out).toEqual([
+      'NAME         HOST     VALUE  TIME',
+      expect.stringMatching(/^a\.size {13}2\.00 KiB {2}2023/),
+      'gmetric.foo  n1          42',
+    ])
+    expect((await runCli(['get', '--exact', 'a.size'], several)).out[0]).toMatch(/^a\.size {2}2048 B {2}2023/)
+  })
+
+  test('--raw prints values only, with all digits', async () => {
+    const raw: Script = ({ of }) => {
+      if (of === 'a') return answer(double(1 / 3))
+      if (of === 'b') return answer(list([string('host', 'n1'), uint32('value', 42)]))
+      return answer({ type: BasicType.REC, value: [uint32('x', 1)] })
+    }
+    expect((await runCli(['get', '--raw', 'a', 'b', 'c'], raw)).out).toEqual(['0.3333333333333333', '42', '{"x":1}'])
+  })
+
+  test('a metric that does not exist may be a misspelt one', async () => {
+    const misspelt: Script = ({ of }) => {
+      return of === 'producer.metrics' ? answer(list(metric('host.load.one'))) : { status: 'NO_SUCH_METRIC' }
+    }
+    const { code, err } = await runCli(['get', 'host.lod.one'], misspelt)
+    expect(code).toBe(1)
+    expect(err[0]).toMatch(/NO_SUCH_METRIC\)\. Did you mean `host\.load\.one`\?$/)
+    expect(err).toHaveLength(2)
   })
 
   test('sends a host called 7 as the string that the family declares', async () => {

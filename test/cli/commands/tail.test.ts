@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { run } from '../../../cli/program.ts'
 import type { CommandName } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
+import { fakeCli, list, type Outcome, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
 
 const value = (metric: number, transaction: number, number: number): Message => ({
   kind: 'value',
@@ -16,7 +17,7 @@ const gap: Message = { kind: 'gap', transaction: 12, metric: 7, count: 5, from: 
 const configured = { result: 5, followedBy: [{ answer: rec(string('outcome', 'ok')) }] }
 
 /** COLLECT gives 7, 8, ...; `messages` follow the first answer to `at`. */
-function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bound = list()): Script {
+function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bound = list(), known = list()): Script {
   let next = 7
   const due = [messages]
   return ({ name, of }) => {
@@ -24,9 +25,14 @@ function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bo
     if (name === 'EXECUTE') return configured
     if (name === 'COLLECT') return { result: next++ }
     if (name === 'DEF_CHANNEL') return { result: 33 }
+    if (of === 'producer.metrics') return { followedBy: [{ answer: known }] }
     return of === 'producer.bindings' ? { followedBy: [{ answer: bound }] } : {}
   }
 }
+
+/** The commands, without the questions for units. */
+const commandsOf = ({ asked }: Outcome['producer']) =>
+  asked.filter(({ of }) => of !== 'producer.metrics').map(({ name }) => name)
 
 /** A record of `producer.bindings`. */
 const binding = (metric: number, name: string, ...args: readonly Field[]) => [
@@ -41,9 +47,9 @@ describe('watch', () => {
     const script = follows([value(7, 0, 1), value(7, 0, 2)])
     const { code, out, producer } = await runCli(['watch', 'gmetric.a', 'gmetric.b', 'host=n1', '--count', '2'], script)
     expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1', '22:13:20.005  gmetric.a  2'] })
-    expect(producer.asked.map(({ name }) => name)).toEqual(['EXECUTE', 'COLLECT', 'SUBSCRIBE', 'COLLECT', 'SUBSCRIBE'])
+    expect(commandsOf(producer)).toEqual(['EXECUTE', 'COLLECT', 'SUBSCRIBE', 'COLLECT', 'SUBSCRIBE'])
     expect(producer.asked[0]).toMatchObject({ of: 'channel.configure', args: { channel: 9n, durable: false } })
-    expect(producer.asked[3]).toMatchObject({ of: 'gmetric.b', args: { host: 'n1' } })
+    expect(producer.asked.at(-2)).toMatchObject({ of: 'gmetric.b', args: { host: 'n1' } })
     expect(producer.isClosed).toBe(true)
   })
 
@@ -64,6 +70,55 @@ describe('watch', () => {
       'notice: window full',
       'lost 5 values of a (overflow) from 2023-11-14 22:13:20.005 to 2023-11-14 22:13:20.005',
     ])
+  })
+
+  test('shows numbers with their units, as people write them or as they are', async () => {
+    const known = list([string('name', 'a'), string('unit', 'B')])
+    const script = () => follows([value(7, 0, 2_560)], 'SUBSCRIBE', list(), known)
+    const shown = async (...words: string[]) => (await runCli(['watch', 'a', '--count', '1', ...words], script())).out
+    expect(await shown()).toEqual(['22:13:20.005  a  2.50 KiB'])
+    expect(await shown('--exact')).toEqual(['22:13:20.005  a  2560 B'])
+  })
+
+  test('--interval is asked of the server', async () => {
+    const { producer } = await runCli(['watch', 'a', '--interval', '0.5', '--count', '1'], follows([value(7, 0, 1)]))
+    expect(producer.asked.find(({ name }) => name === 'COLLECT')?.args).toEqual({ interval_ms: 500n })
+  })
+
+  test('--rate shows growth per second, and nothing for the first value or after a reset', async () => {
+    const known = list([string('name', 'a'), string('unit', 'B')])
+    const at = (seconds: number, number: number): Message => ({
+      ...(value(7, 0, number) as Extract<Message, { kind: 'value' }>),
+      time: TIME + seconds * 1e6,
+    })
+    const messages = [at(0, 1_000), at(2, 5_096), at(3, 10), at(4, 1_034)]
+    const script = () => follows(messages, 'SUBSCRIBE', list(), known)
+    const { out } = await runCli(['watch', 'a', '--rate', '--count', '2'], script())
+    expect(out).toEqual(['22:13:22.005  a  2.00 KiB/s', '22:13:24.005  a  1.00 KiB/s'])
+    const json = await runCli(['watch', 'a', '--rate', '--json', '--count', '1'], script())
+    expect(JSON.parse(json.out[0]!)).toEqual({ metric: 'a', time: TIME + 2e6, value: 2_048, per_second: true })
+  })
+
+  test('says after a second that nothing matches yet, and what was probably meant', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const script: Script = (asked) => {
+        const isAll = asked.args['match'] === 'host.*'
+        if (asked.of === 'producer.metrics') {
+          return { followedBy: [{ answer: isAll ? list([string('name', 'host.load.one')]) : list() }] }
+        }
+        return follows([])(asked)
+      }
+      const { cli, err } = fakeCli(script, { isWatched: true })
+      const ended = run(['watch', 'host.lod.*', '--json'], cli)
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0))
+      await vi.advanceTimersByTimeAsync(1_000)
+      await vi.waitFor(() => expect(err).toHaveLength(1))
+      expect(err).toEqual(['nothing matches host.lod.* now; waiting (Ctrl-C ends). Did you mean `host.load.*`?'])
+      void ended
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('does not begin on a channel that would keep everything', async () => {
@@ -98,7 +153,7 @@ describe('tail', () => {
     const script = follows([value(70, 11, 1)], 'SET_CHANNEL', bound)
     const { code, out, producer } = await runCli(['tail', 'gmetric.a', '--channel', '33', '--count', '1'], script)
     expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1'] })
-    expect(producer.asked.map(({ name }) => name)).toEqual(['QUERY', 'SET_CHANNEL', 'COMMIT'])
+    expect(commandsOf(producer)).toEqual(['QUERY', 'SET_CHANNEL', 'COMMIT'])
     expect(producer.asked[0]).toMatchObject({ of: 'producer.bindings', args: { channel: '33' } })
   })
 
@@ -110,7 +165,7 @@ describe('tail', () => {
       script,
     )
     expect({ code, out }).toEqual({ code: 0, out: ['22:13:20.005  gmetric.a  1'] })
-    expect(producer.asked.map(({ name }) => name)).toEqual(['DEF_CHANNEL', 'QUERY', 'SET_CHANNEL', 'COMMIT'])
+    expect(commandsOf(producer)).toEqual(['DEF_CHANNEL', 'QUERY', 'SET_CHANNEL', 'COMMIT'])
     expect(producer.asked[0]).toMatchObject({ fields: { url: '' }, args: { window: 512n, name: 'my tail' } })
     expect(err).toEqual([
       "channel 33; continue later with: cinnabar tail --name 'my tail'",

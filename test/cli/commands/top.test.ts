@@ -49,7 +49,7 @@ describe('top on a terminal', () => {
     top.consumer.answers.set('producer.metrics', list(unit))
     await top.start()
     await top.pass(250)
-    expect(rowsOf(top)[0]).toMatch(/^gmetric\.a +n1 +1 {2}widgets +-$/)
+    expect(rowsOf(top)[0]).toMatch(/^gmetric\.a +n1 +1 widgets +-$/)
   })
 
   test('a row that is gone is dropped after a while', async () => {

@@ -2,18 +2,10 @@ import fc from 'fast-check'
 import pc from 'picocolors'
 import { describe, expect, test } from 'vitest'
 import { TopHost } from '../../../cli/top/host.ts'
-import {
-  cellWidth,
-  fitToWidth,
-  type Picture,
-  render,
-  renderPlain,
-  safeText,
-  tableHeight,
-  toJsonLine,
-} from '../../../cli/top/render.ts'
+import { type Picture, render, renderPlain, tableHeight, toJsonLine } from '../../../cli/top/render.ts'
 import type { TopRow } from '../../../cli/top/rows.ts'
 import { FIRST_VIEW } from '../../../cli/top/view.ts'
+import { cellWidth } from '../../../cli/width.ts'
 import { type Field, VOID } from '../../../client/index.ts'
 import { double, rec, string, uint64 } from '../fake-cli.ts'
 
@@ -86,19 +78,15 @@ function busyHost(): TopHost {
 
 describe('a narrow screen', () => {
   test.each([
-    [
-      60,
-      'METRIC ^            HOST               VALUE  UNIT       AGE',
-      'gmetric.foo         n1                     7  widge…     3 s',
-    ],
-    [40, 'METRIC ^      HOST         VALUE     AGE', 'gmetric.foo   n1               7     3 s'],
-    [30, 'METRIC ^     HOST        VALUE', 'gmetric.foo  n1              7'],
+    [60, 'METRIC ^     HOST         VALUE     AGE', 'gmetric.foo  n1       7 widgets     3 s'],
+    [40, 'METRIC ^     HOST       VALUE     AGE', 'gmetric.foo  n1             7     3 s'],
+    [30, 'METRIC ^     HOST       VALUE', 'gmetric.foo  n1             7'],
     [20, 'METRIC ^       VALUE', 'gmetric.f…         7'],
   ])('of %i columns leaves out what matters least', (columns, head, line) => {
     const lines = render(picture([row('gmetric.foo', 'n1', 7)]), { columns, rows: 24 }, PLAIN)
-    const at = lines.indexOf(head)
+    const at = lines.findIndex((one) => one.trimEnd() === head)
     expect(at).toBeGreaterThan(0)
-    expect(lines[at + 1]).toBe(line)
+    expect(lines[at + 1]?.trimEnd()).toBe(line)
   })
 })
 
@@ -124,19 +112,19 @@ describe('the screen', () => {
     const lines = render(picture(rows), { columns: 100, rows: 14 }, PLAIN).map((line) => line.trimEnd())
     expect(lines).toEqual([
       'n1   up 3 h   load 0.50 0.25 0.13   cinnabar/0.1.0 up 1 min   storage full   tcp://127.0.0.1:7650',
-      'cpu  [||||||                   ] 25.0 % of 2 CPUs   user 21.0 %  system 4.0 %  iowait 5.0 %',
+      'cpu  [||||||                   ] 25.0 % of 2 CPUs   user 21.0 %   system 4.0 %   iowait 5.0 %',
       'mem  [|||||||||||||||||||      ] 3.00 GiB of 4.00 GiB   swap none',
-      'disk [|||||||||||||            ] 1.00 TiB of 2.00 TiB on /   read -  written -',
-      'net  received -  sent 2.00 KiB/s',
+      'disk [|||||||||||||            ] 1.00 TiB of 2.00 TiB on /   read -   written -',
+      'net  received -   sent 2.00 KiB/s',
       '',
-      'METRIC ^                              HOST                                 VALUE  UNIT           AGE',
-      'gmetric.foo                           web1                                    42  widgets        3 s',
-      'gmetric.bar                           10.0.0.9                  some text that is too long …     3 s',
-      'smon.big                              a 3,0                      1.152921505e+18                   -',
-      'gmetric.gone                          web1                                  true                gone',
+      'METRIC ^      HOST                                          VALUE     AGE',
+      'gmetric.foo   web1                                     42 widgets     3 s',
+      'gmetric.bar   10.0.0.9  some text that is too long for its column     3 s',
+      'smon.big      a 3,0                           1152921504606846976       -',
+      'gmetric.gone  web1                                           true    gone',
       '',
       '',
-      'q quit  / filter  1-4 sort  r reverse  space pause  h help',
+      'q quit   / filter   1-4 sort   r reverse   space pause   h help',
     ])
   })
 
@@ -150,7 +138,7 @@ describe('the screen', () => {
   })
 
   test.each<[string, Partial<Picture>, RegExp]>([
-    ['that it is held still', { view: { ...FIRST_VIEW, isPaused: true } }, /^PAUSED {2}/],
+    ['that it is held still', { view: { ...FIRST_VIEW, isPaused: true } }, /^PAUSED {3}/],
     ['what is being typed', { view: { ...FIRST_VIEW, typed: 'a\x1b' } }, /^\/a\\x1b_/],
     ['what the filter leaves', { total: 7, view: { ...FIRST_VIEW, filter: 'w' } }, /^1 of 7 rows match w/],
     ['what is wrong', { message: 'no connection' }, /^no connection +$/],
@@ -237,51 +225,5 @@ describe('into a pipe', () => {
       host.take({ name: 'host.net.sent_bytes', time, value: uint64('', value) })
       expect(host.summary().net.sent).toBe(value === 25n ? 10 : undefined)
     }
-  })
-})
-
-describe('cells', () => {
-  // Unicode's EastAsianWidth.txt (W and F are two cells), and its Mn and Me, which stand on the cell before them.
-  test.each([
-    ['', 0],
-    ['web1', 4],
-    ['é', 1],
-    ['e\u0301', 1],
-    ['日本語', 6],
-    ['한국', 4],
-    ['Ｆ', 2],
-    ['ｶ', 1],
-    ['😀', 2],
-    ['🇩🇪', 2],
-    ['\u{20000}', 2],
-    ['…', 1],
-  ])('%j takes %i', (text, width) => {
-    expect(cellWidth(text)).toBe(width)
-  })
-
-  test('are filled on either side', () => {
-    expect(fitToWidth('ab', 4)).toBe('ab  ')
-    expect(fitToWidth('ab', 4, 'right')).toBe('  ab')
-  })
-
-  test('what is cut ends in an ellipsis, and a wide character is not cut in two', () => {
-    expect(fitToWidth('abcdef', 4)).toBe('abc…')
-    expect(fitToWidth('日本語', 4)).toBe('日… ')
-    expect(fitToWidth('日本語', 4, 'right')).toBe(' 日…')
-    expect(fitToWidth('abc', 0)).toBe('')
-  })
-
-  test('nothing that was sent can steer the terminal or turn its direction', () => {
-    expect(safeText('a\x1b[2Jb\rc\u202ed\u200de\u200ff\u009b1m')).toBe('a\\x1b[2Jb\\x0dc\\u202ede' + 'f\\x9b1m')
-  })
-
-  test('any text takes exactly the width it is fitToWidth to', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), fc.nat(40), (text, width) => {
-        const cell = fitToWidth(safeText(text), width)
-        expect(cellWidth(cell)).toBe(width)
-        expect(cell).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u)
-      }),
-    )
   })
 })

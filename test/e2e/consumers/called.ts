@@ -16,9 +16,6 @@ console.log(calls.address.port)
 
 for await (const consumer of calls) {
   for await (const sample of consumer) {
-    appendFileSync(
-      file,
-      `${sample.transaction} ${(sample.plain as { value: number }).value} ${sample.place.generation}\n`,
-    )
+    appendFileSync(file, `${sample.transaction} ${sample.number} ${sample.place.generation}\n`)
   }
 }

@@ -8,5 +8,5 @@ await consumer.follow('gmetric.counter')
 console.log(consumer.channel)
 
 for await (const sample of consumer) {
-  await appendFile(file, `${(sample.plain as { value: number }).value}\n`)
+  await appendFile(file, `${sample.number}\n`)
 }

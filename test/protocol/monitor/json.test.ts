@@ -252,7 +252,7 @@ describe('messages', () => {
       },
     ],
     [
-      '{"type":"notice","code":1,"channel":9,"detail":"window full"}',
+      '{"type":"notice","code":"WINDOW_FULL","channel":9,"detail":"window full"}',
       { kind: 'notice', code: 1, channel: 9, detail: 'window full' },
     ],
   ]
@@ -281,6 +281,7 @@ describe('messages', () => {
     [5, 'restart'],
     [6, 'full'],
     [7, 'restored'],
+    [8, 'paused'],
     [9, 9],
   ])('the GAP reason %i shows as %s', (reason, shown) => {
     const gap: Message = { kind: 'gap', transaction: 1, metric: 0, count: 0, from: 0, to: 0, reason }

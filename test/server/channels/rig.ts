@@ -48,6 +48,8 @@ export class Rig {
     pool: new Pool(),
     refusing: undefined as 'full' | 'overflow' | undefined,
     unstored: 0,
+    accepted: 0,
+    sent: 0,
     now: 0,
     id: 0,
     nextId(): number {

@@ -38,6 +38,7 @@ describe('a configuration', () => {
         window: 65_536,
         windowBytes: 8_388_608,
         expireMs: 7 * 24 * 3_600_000,
+        orphanAfterMs: 3_600_000,
       },
       limits: {
         connections: 10_000,
@@ -114,6 +115,7 @@ describe('a configuration', () => {
       log: { level: 'info' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 
@@ -170,6 +172,7 @@ describe('a configuration', () => {
       window = 7
       window_bytes = 4096
       expire = "12h"
+      orphan_after = "2h"
       [limits]
       connections = 1
       channels_per_identity = 2
@@ -261,6 +264,7 @@ describe('a configuration', () => {
         window: 7,
         windowBytes: 4_096,
         expireMs: 12 * 3_600_000,
+        orphanAfterMs: 2 * 3_600_000,
       },
       limits: {
         connections: 1,
@@ -335,6 +339,7 @@ describe('a configuration', () => {
       log: { level: 'debug' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 

@@ -1,11 +1,11 @@
-import { expect, test } from 'vitest'
-import { Faults, guarded } from '../../../server/core/faults.ts'
+import { describe, expect, test } from 'vitest'
+import { Faults, ForeignCode, guarded } from '../../../server/core/faults.ts'
 import { createLogger } from '../../../server/core/log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 function rig() {
   const clock = new FakeClock()
-  const lines: { level: number; owner: string; msg: string; err: { stack: string }; unlogged?: number }[] = []
+  const lines: { level: string; owner: string; msg: string; err: { stack: string }; unlogged?: number }[] = []
   const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
   return { clock, lines, faults: new Faults(clock, log) }
 }
@@ -14,7 +14,7 @@ test('a fault is counted, and logged with its owner and its stack', () => {
   const { faults, lines } = rig()
   faults.report('session', new TypeError('broken'), { peer: '192.0.2.1' })
   expect(faults.count).toBe(1)
-  expect(lines).toEqual([expect.objectContaining({ level: 50, owner: 'session', peer: '192.0.2.1' })])
+  expect(lines).toEqual([expect.objectContaining({ level: 'error', owner: 'session', peer: '192.0.2.1' })])
   expect(lines[0]?.err.stack).toMatch(/TypeError: broken\n +at .*faults\.test\.ts/)
 })
 
@@ -40,4 +40,30 @@ test('what a guarded callback throws goes to its owner', () => {
   )
   for (const number of [1, 2, 3]) act(number)
   expect(seen).toEqual([1, error, 3])
+})
+
+describe('foreign code', () => {
+  test('takes the exceptions of what it has begun, but not those of the server that it has called', async () => {
+    const foreign = new ForeignCode()
+    const taken: unknown[] = []
+    const seen: boolean[] = []
+    const later = (act: () => void) => new Promise<void>((resolve) => setImmediate(() => resolve(act())))
+    const [mine, others] = foreign.enter(
+      (error) => taken.push(error),
+      () => [later(() => seen.push(foreign.take('a'))), foreign.leave(() => later(() => seen.push(foreign.take('b'))))],
+    )
+    await Promise.all([mine, others])
+    expect([seen, taken, foreign.take('c')]).toEqual([[true, false], ['a'], false])
+  })
+
+  test('throws to its caller what it throws at once', () => {
+    const enter = () =>
+      new ForeignCode().enter(
+        () => {},
+        () => {
+          throw new Error('now')
+        },
+      )
+    expect(enter).toThrow('now')
+  })
 })

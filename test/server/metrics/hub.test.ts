@@ -337,3 +337,60 @@ describe('a fence with many subscriptions', () => {
     expect(voids(bound)).toEqual(had.map((count) => count + 1))
   })
 })
+
+describe('a binding that pauses', () => {
+  const answer = async (index: number): Promise<void> => {
+    metrics.slow.asked[index]?.({ value: { type: 2, value: 20 + index }, time: index })
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  test('has nothing polled, and everything that is pushed; then it is measured at once', async () => {
+    const binding = metrics.hub.bind(metrics.instance('*'), sink)
+    await answer(0)
+    metrics.clock.advance(1000)
+    finish(binding.pause(true))
+    // It was asked before, and comes too late.
+    await answer(1)
+    push('test.a', 7)
+    metrics.things.happen(8, 1)
+    metrics.clock.advance(60_000)
+    expect([sink.numbers, metrics.slow.asked.length, metrics.clock.timers]).toEqual([[20, 7, 8], 2, 0])
+    finish(binding.pause(false))
+    finish(binding.pause(false))
+    expect(metrics.slow.asked).toHaveLength(3)
+    await answer(2)
+    push('test.a', 9)
+    expect(sink.numbers).toEqual([20, 7, 8, 22, 9])
+    binding.end()
+    expect(metrics.clock.timers).toBe(0)
+  })
+
+  test('leaves alone whoever else is polled for', async () => {
+    const other = new Kept()
+    const binding = metrics.hub.bind(metrics.instance('slow.value'), sink)
+    metrics.hub.bind(metrics.instance('slow.value'), other)
+    finish(binding.pause(true))
+    metrics.clock.advance(1000)
+    await answer(2)
+    expect([sink.numbers, other.numbers]).toEqual([[], [22]])
+  })
+
+  test('reports each pause to its sink, if anything polled is kept from it', () => {
+    let pauses = 0
+    const told = Object.assign(sink, { paused: () => pauses++ })
+    const pushed = metrics.hub.bind(metrics.instance('test.*'), told)
+    finish(pushed.pause(true))
+    expect(pauses).toBe(0)
+    metrics.hub.bind(metrics.instance('slow.*'), told, undefined, true)
+    expect([pauses, metrics.slow.asked.length]).toEqual([1, 0])
+  })
+
+  test('is not sent the VOID of a sensor that is fenced: it would not have been sent its values', () => {
+    const binding = metrics.hub.bind(metrics.instance('slow.*'), sink)
+    finish(binding.pause(true))
+    metrics.hub.fence(metrics.slow)
+    expect(sink.numbers).toEqual([])
+    finish(binding.pause(false))
+    expect(sink.numbers).toEqual([undefined])
+  })
+})

@@ -111,6 +111,8 @@ describe('Controls of users', () => {
     ['of more than 72 bytes', 'x'.repeat(73)],
     ['of more than 72 bytes in fewer characters', 'ü'.repeat(37)],
     ['that is empty', ''],
+    ['of less than 8 characters', '7 chars'],
+    ['of less than 8 characters in more bytes', 'ü'.repeat(7)],
     ['that cannot be typed reliably', 'bell \u0007 inside'],
   ])('a password %s is refused before anything runs', async (_, password) => {
     for (const control of ['user.add', 'user.passwd']) {

@@ -242,6 +242,23 @@ describe('guessing', () => {
     }
     expect(await peer.next()).toEqual({ kind: 'closed' })
   })
+
+  it('that is throttled says for how long, alike for names that exist and names that do not', async () => {
+    await producer.addUser('known', { password: 'the-right-one' })
+    const details: string[] = []
+    for (const [name, address] of [
+      ['known', '198.51.100.5'],
+      ['unknown', '203.0.113.6'],
+    ] as const) {
+      for (let failure = 0; failure < 6; failure++) await scram(await from(address), name, 'wrong')
+      producer.clock.advance(20_500)
+      const peer = await from(address)
+      peer.send(command.auth(1, 'scram-sha-256', first(name)))
+      details.push((await peer.response(1)).detail)
+    }
+    const wait = 'too many logins have failed: the next one is checked in 40 seconds'
+    expect(details).toEqual([wait, wait])
+  })
 })
 
 describe('a peer that does not take its responses', () => {

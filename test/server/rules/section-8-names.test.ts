@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { done, newToken, tokenSeat } from '../../support/administration.ts'
 import { args, command, status, str, type, u32, u64 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
+import { decoded } from '../../support/records.ts'
 import { numberOf, type Seat } from '../../support/seat.ts'
 import { Callee, failed, redialled, SECRET, until } from '../connections/outbound/callee.ts'
 
@@ -227,6 +228,39 @@ describe('a URL that comes with a known name', () => {
     await dialling.stop()
     await phone.close()
   })
+
+  it('leaves the later of two secrets in force, as it is stored, in whatever order the commands are answered', async () => {
+    const phone = await Callee.listen()
+    const url = `tcp://127.0.0.1:${phone.port}`
+    const dialling = await TestProducer.start({ config: { dial: { allow: [url] } } })
+    await dialling.addUser('boss', { role: 'admin' })
+    const [one, two] = [await dialling.seat('boss'), await dialling.seat('boss')]
+    const call = (from: Seat, secret: string): number =>
+      from.send((seq) => command.defChannel(seq, url, args(named('billing'), ['secret', type.opaque, str(secret)])))
+    const { journal } = dialling.server.parts.producer
+    const change = journal.change.bind(journal)
+    let stored = 0
+    journal.change = (given) => {
+      if ('put' in given && given.put === 'dial') stored++
+      change(given)
+    }
+    dialling.store.manual = true
+    // From now on its responses come first.
+    two.send((seq) => command.defChannel(seq, ''))
+    await dialling.settle()
+    const first = call(one, SECRET.replace(/./g, 'x'))
+    // Their verifiers take a while.
+    await until(() => stored === 1)
+    const second = call(two, SECRET)
+    await until(() => stored === 2)
+    dialling.store.manual = false
+    dialling.store.complete()
+    expect((await one.response(first)).result).toBe((await two.response(second)).result)
+    const callee = await phone.answer('boss')
+    expect(callee.channel).toBe((await two.ledger('billing')).channel)
+    await dialling.stop()
+    await phone.close()
+  })
 })
 
 describe('the successor of a channel that its owner has not deleted', () => {
@@ -261,7 +295,33 @@ describe('the successor of a channel that its owner has not deleted', () => {
     expect(later.rest()).toEqual([])
   })
 
-  it('knows the last 1,024 names of an identity', async () => {
+  it('begins with a GAP also if it is not durable, until a connection has taken it', async () => {
+    const volatile: Setting = ['durable', type.boolean, u32(0)]
+    await seat.defChannel(named('billing'))
+    await leave(seat)
+    producer.clock.advance(7 * DAY_MS + 2_000)
+    await producer.settle()
+    const define = async (): Promise<Seat> => {
+      const one = await producer.seat()
+      await one.defChannel(named('billing'), volatile)
+      return one
+    }
+    await leave(await define())
+    for (const again of [() => producer.restart(), () => producer.crash()]) {
+      producer = await again()
+      await producer.settle()
+    }
+    const later = await define()
+    expect(await firstOf(later)).toMatchObject({ reason: expired, count: 0 })
+    await leave(later)
+    producer = await producer.restart()
+    const last = await define()
+    await last.setChannel(await last.defChannel(named('billing')))
+    await producer.settle()
+    expect(last.rest()).toEqual([])
+  })
+
+  it('knows the last 1,024 names of an identity; those that are forgotten are counted', async () => {
     const expire: Setting = ['expire_ms', type.uint64, u64(1_000)]
     const many = await TestProducer.start({ config: { limits: { channelsPerIdentity: 2_000 } } })
     const one = await many.seat()
@@ -275,6 +335,8 @@ describe('the successor of a channel that its owner has not deleted', () => {
     expect(one.rest()).toEqual([])
     await one.setChannel(await one.defChannel(named('n1')))
     expect((await one.gap()).reason).toBe(expired)
+    await many.addUser('boss', { role: 'admin' })
+    expect(decoded(await (await many.seat('boss')).query('producer.stats'))).toMatchObject({ forgotten_names: 1 })
     await many.stop()
   })
 })

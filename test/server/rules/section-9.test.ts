@@ -251,6 +251,27 @@ describe('Patterns', () => {
     expect(Object.keys(loads[0])).toEqual(['name', 'time', 'value'])
   })
 
+  it('a part of the host that is left out is the whole; `*` is every part, and stands after `host`', async () => {
+    const { value: cpus } = await seat.query('host.cpu.number')
+    const each = decoded(await seat.query('host.cpu.user', args(['cpu', type.string, str('*')])))
+    expect(each).toHaveLength(Number(Buffer.from(cpus as Uint8Array).readUInt32BE()))
+    expect(Object.keys(each[0])).toEqual(['cpu', 'time', 'value'])
+    const both = args(['cpu', type.string, str('*')], ['host', type.string, str('*')])
+    expect(Object.keys(decoded(await seat.query('host.cpu.us*', both))[0])).toEqual([
+      'name',
+      'host',
+      'cpu',
+      'time',
+      'value',
+    ])
+    const first = each[0].cpu as string
+    for (const cpu of [str(first), u32(Number(first))]) {
+      const kind = cpu.length === 4 ? type.uint32 : type.string
+      expect((await seat.query('host.cpu.user', args(['cpu', kind, cpu]))).type).toBe(type.double)
+    }
+    expect((await seat.query('host.cpu.user')).type).toBe(type.double)
+  })
+
   it('is OK even if nothing matches yet; its answer is then an empty ARRAY', async () => {
     const id = await seat.collect('nothing.*')
     await seat.ok((seq) => command.subscribe(seq, id))

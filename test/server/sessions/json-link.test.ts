@@ -56,10 +56,14 @@ it('a list becomes text over many turns; what follows waits for it, and the end 
   }
   expect(taken).toBeGreaterThan(ITEMS / 10)
   expect(JSON.parse(out[0] as string).value).toHaveLength(ITEMS)
-  expect(out.slice(1)).toEqual(['written', '{"type":"notice","code":1,"channel":9,"detail":"x"}', 'end 1000'])
+  expect(out.slice(1)).toEqual([
+    'written',
+    '{"type":"notice","code":"WINDOW_FULL","channel":9,"detail":"x"}',
+    'end 1000',
+  ])
   link.write(notice(2))
   for (let next = turns.shift(); next !== undefined; next = turns.shift()) next()
-  expect(JSON.parse(out[4] as string).code).toBe(2)
+  expect(JSON.parse(out[4] as string).code).toBe('SUPERSEDED')
 })
 
 it('a frame that cannot be converted is reported, and what waits counts as written', () => {

@@ -18,8 +18,9 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { args, command, type, u32 } from '../../support/bytes.ts'
+import { freePort } from '../../support/free-port.ts'
 import { PROGRAM } from '../../support/program.ts'
-import { freeTcpPort, ServerProcess } from '../../support/server-process.ts'
+import { ServerProcess } from '../../support/server-process.ts'
 
 const hasScript = spawnSync('script', ['--version']).status === 0
 if (!hasScript) console.warn('a terminal that hangs up is not tested: there is no `script`. apt-get install bsdutils')
@@ -159,13 +160,21 @@ describe('exit code 2: the configuration is not right', () => {
     expect(ended.errors).toContain('CINNABAR_ADMIN_PASSWORD')
     expect(ended.errors).not.toContain('geheim')
   })
+
+  test('an admin password that is too short', async () => {
+    const ended = await serve(working(), { CINNABAR_ADMIN_PASSWORD: 'geheim' })
+    expect(ended.code).toBe(2)
+    expectSentence(ended)
+    expect(ended.errors).toContain('at least 8')
+    expect(ended.errors).not.toContain('geheim')
+  })
 })
 
 test('options come before the configuration, and what is printed is all that a command needs to find the server', async () => {
   writeFileSync(config, working())
   const env = { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests', npm_lifecycle_event: undefined }
   const data = join(directory, "some one's data")
-  const port = await freeTcpPort()
+  const port = await freePort()
   const options = ['--config', 'cinnabar.toml', '--data', data, '--listen', 'localhost', '--port', String(port)]
   const child = spawn(process.execPath, [PROGRAM, 'serve', ...options], {
     cwd: directory,
@@ -343,7 +352,7 @@ describe('an error that belongs to nobody', () => {
     peer.send(command.commitThrough(3, ids[2] as number))
     expect((await peer.response(3)).status).toBe(0)
     expect(await server.end('SIGUSR2')).toBe(1)
-    const fatal = server.errors.split('\n').filter((line) => line.includes('"level":60'))
+    const fatal = server.errors.split('\n').filter((line) => line.includes('"level":"fatal"'))
     expect(fatal).toHaveLength(1)
     expect(JSON.parse(fatal[0] as string).err).toMatchObject({
       message: 'nobody expected this',

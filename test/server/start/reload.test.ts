@@ -190,12 +190,46 @@ describe('a reload', () => {
     await producer.settle()
     const rows = (await producer.store.audit(0, 1000)).filter(({ action }) => action === 'reload')
     expect(rows.map(({ object, outcome }) => [object, outcome])).toEqual([
+      [file, 'started'],
       [file, 'ok'],
       [file, 'failed'],
     ])
     expect(JSON.parse(rows[0]?.args as string)).toEqual({ changed: ['exec'], needs_restart: ['jwt.issuer'] })
     expect(JSON.stringify(rows[0])).not.toContain(secret)
     expect(producer.logged.filter((line) => line.includes('now in force')).join()).not.toContain(secret)
+  })
+})
+
+describe('what is recorded of a reload', () => {
+  const limit = (): number => producer.server.parts.producer.quotas.of('default').channels.limit
+  const outcomes = async (): Promise<string[]> => {
+    await producer.settle()
+    const rows = await producer.store.audit(0, 1000)
+    return rows.filter(({ action }) => action === 'reload').map(({ outcome }) => outcome)
+  }
+
+  test('is stored before it is in force', async () => {
+    await start('[quota]\nchannels = 5\n')
+    await producer.settle()
+    producer.store.manual = true
+    const reloaded = reload('[quota]\nchannels = 6\n')
+    await producer.settle()
+    await producer.settle()
+    expect([limit(), await outcomes()]).toEqual([5, []])
+    producer.store.manual = false
+    producer.store.complete()
+    await reloaded
+    expect([limit(), await outcomes()]).toEqual([6, ['started', 'ok']])
+  })
+
+  test('says so if the server failed half-way', async () => {
+    await start('[quota]\nchannels = 5\n')
+    const { quotas } = producer.server.parts.producer
+    quotas.allChanged = () => {
+      throw new Error('not this time')
+    }
+    await expect(reload('[quota]\nchannels = 6\n')).rejects.toThrow('not this time')
+    expect(await outcomes()).toEqual(['started', 'failed'])
   })
 })
 
@@ -326,8 +360,8 @@ describe('many reloads', () => {
     for (const each of later) await each
     expect(producer.server.parts.producer.quotas.of('default').channels.limit).toBe(9)
     await producer.settle()
-    const rows = (await producer.store.audit(0, 1000)).filter(({ action }) => action === 'reload')
-    expect(rows).toHaveLength(2)
+    const rows = await producer.store.audit(0, 1000)
+    expect(rows.filter(({ action, outcome }) => action === 'reload' && outcome === 'ok')).toHaveLength(2)
   })
 
   test('under load lose no command and no value', async () => {

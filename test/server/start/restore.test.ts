@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PasswordHasher } from '../../../auth/password.ts'
-import { type ChannelOptions, type Consumer, connect, GapReason, type Place } from '../../../client/index.ts'
+import { type ChannelOptions, type Consumer, connect, type Place } from '../../../client/index.ts'
 import { createLogger } from '../../../server/core/log.ts'
 import { defaultConfig } from '../../../server/start/config.ts'
 import { type RunningServer, restoreBackup, startServer } from '../../../server/start/server.ts'
@@ -109,7 +109,7 @@ const ways = {
     },
   },
 }
-const restored = { reason: GapReason.restored, count: 0 }
+const restored = { reason: 'restored', count: 0 }
 const numbers = (first: number, last: number): number[] =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index)
 
@@ -140,7 +140,7 @@ describe.each(Object.entries(ways))('after %s', (way, { make, restore }) => {
         const last = await take(await consumer({ channel, after: later.place }), 35)
         if (way === 'files copied by hand' && quietMs === 0 && end === 'abort') {
           // No id was reserved after the copy was made, so none was given that it does not know: it is like any unclean end.
-          expect(last.seen).toEqual([{ reason: GapReason.restart, count: 0 }, ...numbers(26, 35)])
+          expect(last.seen).toEqual([{ reason: 'restart', count: 0 }, ...numbers(26, 35)])
         } else {
           expect(last.seen).toEqual(['restored', restored, ...numbers(26, 35)])
           expect(last.place.generation).not.toBe(later.place.generation)

@@ -1,10 +1,20 @@
 /** Copies of a database that is in use, and what becomes of a directory into which one is restored. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { restoreBackup } from '../../../storage/sqlite/backup.ts'
+import { backUp, restoreBackup, SYNC_BYTES } from '../../../storage/sqlite/backup.ts'
 import { MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { type BackupProgress, BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
@@ -103,6 +113,64 @@ describe('a backup', () => {
   })
 })
 
+describe('the syncs of a backup', () => {
+  const MIB = 1024 * 1024
+  let database: Database.Database
+  beforeEach(() => {
+    database = new Database(join(root, 'large.db'))
+    database.pragma('page_size = 16384')
+    database.pragma('journal_mode = wal')
+    migrate(database)
+    const put = database.prepare('insert into block (id, data) values (?, zeroblob(?))')
+    for (let id = 1; id <= 100; id++) put.run(id, MIB)
+  })
+  afterEach(() => void database.close())
+
+  const turns = async (): Promise<void> => {
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  test('come while it is made: the copy waits for the disk, not the batches for all of it at the end', async () => {
+    let copied = 0
+    const begun: number[] = []
+    let synced = (): void => {}
+    const sync = (): Promise<void> => {
+      begun.push(copied)
+      return new Promise((resolve) => {
+        synced = resolve
+      })
+    }
+    const progress = ({ copiedBytes }: BackupProgress): void => {
+      copied = copiedBytes
+    }
+    let isDone = false
+    const made = backUp(database, join(root, 'copy.db'), { progress, isCancelled: () => false, sync })
+    void made.finally(() => {
+      isDone = true
+    })
+    let rounds = 0
+    for (; !isDone; rounds++) {
+      await turns()
+      // However long a sync takes, no more than this is left for the next one.
+      expect(copied - (begun.at(-1) ?? 0)).toBeLessThanOrEqual(SYNC_BYTES + MIB)
+      synced()
+    }
+    expect(begun.length).toBeGreaterThanOrEqual(5)
+    expect((await made) - (begun.at(-1) ?? 0)).toBeLessThanOrEqual(2 * SYNC_BYTES)
+    expect(rounds).toBeGreaterThan(5)
+    const copy = new Database(join(root, 'copy.db'), { readonly: true })
+    expect(copy.prepare('select count(*) from block').pluck().get()).toBe(100)
+    copy.close()
+  })
+
+  test('end it if one fails, and leave no file', async () => {
+    const sync = () => Promise.reject(Object.assign(new Error('EIO: i/o error'), { code: 'EIO' }))
+    const made = backUp(database, join(root, 'copy.db'), { progress: () => {}, isCancelled: () => false, sync })
+    await expect(made).rejects.toMatchObject({ code: 'IO' })
+    expect(readdirSync(root).filter((name) => name.startsWith('copy'))).toEqual([])
+  })
+})
+
 test('what a killed server has left of a backup is deleted at the next start', async () => {
   await store.close()
   const backups = join(directory, 'backups')
@@ -160,6 +228,24 @@ describe('a backup that is restored', () => {
   test('is refused while a server uses the directory', async () => {
     await store.backup(copy(), () => {})
     expect(() => restoreBackup({ file: copy(), directory })).toThrow(expect.objectContaining({ code: 'LOCKED' }))
+  })
+
+  test('is not the database that a server uses elsewhere, which changes while it is copied', async () => {
+    await write(1)
+    const other = join(root, 'other')
+    const [served, link] = [join(directory, 'cinnabar.db'), join(root, 'link.db')]
+    symlinkSync(served, link)
+    for (const file of [served, link]) {
+      expect(() => restoreBackup({ file, directory: other })).toThrow(
+        expect.objectContaining({ code: 'LOCKED', message: expect.stringContaining('cinnabar backup') }),
+      )
+    }
+    expect(existsSync(join(other, 'cinnabar.db'))).toBe(false)
+    // It goes on as if nobody had asked.
+    await write(2)
+    await store.close()
+    restoreBackup({ file: link, directory: other })
+    expect(blocksOf(await open(other))).toEqual([1, 2])
   })
 
   test('is refused unless it is a sound database of this program, and nothing changes then', async () => {

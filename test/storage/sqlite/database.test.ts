@@ -72,6 +72,7 @@ describe('opening a data directory', () => {
     await store.open(new EventLog())
     expect(statSync(join(directory, 'a', 'b')).mode & 0o777).toBe(0o700)
     expect(statSync(join(directory, 'a', 'b', 'cinnabar.db')).mode & 0o777).toBe(0o600)
+    expect(statSync(join(directory, 'a', 'b', 'lock.db')).mode & 0o777).toBe(0o600)
     await store.close()
   })
 

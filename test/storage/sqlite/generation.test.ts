@@ -36,6 +36,7 @@ const channel = {
   overflow: 'drop-oldest',
   origin: NEXT,
   lastUsed: 0,
+  paused: false,
 } as const
 
 /** Opens, writes batches, closes. */

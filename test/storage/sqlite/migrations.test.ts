@@ -56,12 +56,16 @@ test('the secret is made once and differs from database to database', () => {
   expect(secrets[0]).not.toBe(secrets[1])
 })
 
-test('channels of format 8 have no names, and none is lost', () => {
+test('channels of format 8 have no names, and none is lost; those that were defined may have been given settings', () => {
   const database = new Database(':memory:')
   migrate(database, MIGRATIONS.slice(0, 8))
   database.exec("insert into channel values (7, 3, '', 1, 0, 1, 1, 1, 1, 1, 1, 'drop-oldest', 9, 0)")
+  database.exec("insert into channel values (8, 3, '', 0, 0, 1, 1, 1, 1, 1, 1, 'drop-oldest', 9, 0)")
   migrate(database)
-  expect(database.prepare('select id, origin, name from channel').all()).toEqual([{ id: 7, origin: 9, name: '' }])
+  expect(database.prepare('select id, origin, name, configured, paused from channel').all()).toEqual([
+    { id: 7, origin: 9, name: '', configured: 1, paused: 0 },
+    { id: 8, origin: 9, name: '', configured: 0, paused: 0 },
+  ])
   expect(database.prepare('select * from lost_name').all()).toEqual([])
 })
 

@@ -221,6 +221,7 @@ describe('a removal that is larger than the room', () => {
       overflow: 'drop-oldest',
       origin: 5,
       lastUsed: 0,
+      paused: false,
     } as const
     store.write({ changes: [{ put: 'channel', row }], blocks: [{ id: 200_000, frames: new Uint8Array(50) }] })
     expect(store.count('block where channel = 1')).toBe(1)

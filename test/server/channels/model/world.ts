@@ -78,6 +78,8 @@ export class World {
       pool: new Pool(),
       refusing: undefined,
       unstored: 0,
+      accepted: 0,
+      sent: 0,
       now: 1_000,
       id: 0,
       nextId() {

@@ -271,7 +271,7 @@ describe('what a producer sends', () => {
     await peer.ask({ cmd: 'DEL_CHANNEL', seq: 1, channel: 0 })
     expect(await peer.until('notice')).toEqual({
       type: 'notice',
-      code: 5,
+      code: 'CHANNEL_DELETED',
       channel,
       detail: 'the channel was deleted',
     })

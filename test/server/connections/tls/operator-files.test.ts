@@ -3,7 +3,7 @@ import { chmodSync, rmSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
 import { JwtKeysFile, OperatorFiles } from '../../../../server/connections/tls/operator-files.ts'
 import { createLogger } from '../../../../server/core/log.ts'
-import type { NoticeEvent } from '../../../../server/sources/producer/notices.ts'
+import type { ProducerNotice } from '../../../../server/sources/producer/notices.ts'
 import { Authority, OperatorDirectory } from '../../../support/certificates.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
@@ -59,7 +59,7 @@ it('a renewed key that everybody can read is reported, and one that is gone keep
   const log = createLogger('warn', { write: (line) => logged.push(JSON.parse(line).msg) })
   const options = { tls: clientless, jwt: { keys: undefined }, dial: { ca: undefined } }
   const files = new OperatorFiles(options, new FakeClock(Date.now()), log)
-  const events: NoticeEvent[] = []
+  const events: ProducerNotice[] = []
   const look = () => files.reloadChanged({ emit: (event) => events.push(event) })
   look()
   expect([logged, events]).toEqual([[], []])

@@ -6,16 +6,16 @@ import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
 import { fakeHost, statOf } from './fake-host.ts'
 
 describe('on Linux', () => {
-  test('metrics of one tick share one reading of a file, the next tick reads anew', () => {
+  test('readings within 5 ticks share one reading of a file, the next tick reads anew', () => {
     const host = fakeHost()
     host.files.set('/proc/stat', `${statOf(1, 3)}procs_running 2\nbtime 5\n`)
     const reader = new HostReader(host)
     for (const name of ['host.cpu.user', 'host.cpu.number', 'host.process.running']) reader.read(name, {}, 1)
-    reader.check('host.cpu.user', { cpu: 0 }, 1)
+    reader.check('host.cpu.user', { cpu: '0' }, 1)
     expect(host.reads).toEqual(['/proc/stat'])
     host.files.set('/proc/stat', 'procs_running 9\n')
-    expect(reader.read('host.process.running', {}, 1)).toBe(2)
-    expect(reader.read('host.process.running', {}, 2)).toBe(9)
+    expect(reader.read('host.process.running', {}, 5)).toBe(2)
+    expect(reader.read('host.process.running', {}, 6)).toBe(9)
   })
 
   test('a file system is asked once per tick, also when it is gone', () => {
@@ -35,7 +35,26 @@ describe('on Linux', () => {
   test('arguments that a metric does not take are not looked at', () => {
     const host = fakeHost()
     host.files.set('/proc/loadavg', '1.50 0 0 1/1 1')
-    expect(new HostReader(host).read('host.load.one', { cpu: 9, device: 'sdz' }, 1)).toBe(1.5)
+    expect(new HostReader(host).read('host.load.one', { cpu: '9', device: 'sdz' }, 1)).toBe(1.5)
+  })
+
+  test('parts are what there is now; a mount has a size and is not on the network', () => {
+    const host = fakeHost()
+    host.files.set('/proc/stat', 'cpu 4 0 0 4\ncpu10 1 0 0 1\ncpu2 3 0 0 3\n')
+    host.files.set('/proc/net/dev', 'Inter-| Receive | Transmit\n face |bytes|bytes\n lo: 1 1\neth0: 2 2\n')
+    host.files.set('/proc/diskstats', '8 0 sda 1 0 2 0 3 0 4 0 0 0 0\n8 1 sda1 1 0 2 0 3 0 4 0 0 0 0\n')
+    const mounts = ['/ ext4', '/proc proc', '/data xfs', '/net nfs4', '/broken ext4']
+    host.files.set('/proc/self/mounts', mounts.map((mount) => `x ${mount} rw 0 0\n`).join(''))
+    const sizes = { type: 0n, bsize: 4096n, bfree: 1n, bavail: 1n, files: 0n, ffree: 0n }
+    host.spaces.set('/data', { ...sizes, blocks: 9n }).set('/proc', { ...sizes, blocks: 0n })
+    const statfs = (path: string) => (path === '/broken' ? raise('EIO') : host.statfs(path))
+    const reader = new HostReader({ ...host, statfs })
+    expect(reader.parts('host.cpu.user', 1)).toEqual(['2', '10'])
+    expect(reader.parts('host.disk.free', 1)).toEqual(['/', '/data', '/broken'])
+    expect(reader.parts('host.disk.reads', 1)).toEqual(['sda', 'sda1'])
+    expect(reader.parts('host.net.sent_bytes', 1)).toEqual(['lo', 'eth0'])
+    expect(reader.parts('host.load.one', 1)).toEqual([])
+    expect(() => reader.check('host.cpu.user', { cpu: '02' }, 1)).toThrow('no cpu "02": this host has 2, 10')
   })
 
   test('the key decides which readings a percentage lies between', () => {
@@ -47,7 +66,7 @@ describe('on Linux', () => {
     expect(reader.read('host.cpu.user', {}, 90_000, 'series 1')).toBe(30)
     expect(reader.read('host.cpu.user', {}, 90_000)).toBe(20)
     reader.forget('series 1')
-    expect(reader.read('host.cpu.user', {}, 90_001, 'series 1')).toBe(20)
+    expect(reader.read('host.cpu.user', {}, 90_005, 'series 1')).toBe(20)
   })
 
   test('a file that cannot be read for another reason than absence is reported', () => {
@@ -103,8 +122,8 @@ describe('elsewhere', () => {
 
   test('each CPU can be asked for, and no other mount than the root', () => {
     const reader = new HostReader(fakeHost('freebsd'))
-    expect(reader.read('host.cpu.user', { cpu: 1 }, 1)).toBe(30)
-    expect(() => reader.check('host.cpu.user', { cpu: 2 }, 1)).toThrow('no cpu 2: this host has 0 to 1')
+    expect(reader.read('host.cpu.user', { cpu: '1' }, 1)).toBe(30)
+    expect(() => reader.check('host.cpu.user', { cpu: '2' }, 1)).toThrow('no cpu "2": this host has 0 to 1')
     expect(() => reader.check('host.disk.free', { mount: '/etc' }, 1)).toThrow('no mount "/etc": this host has /')
   })
 

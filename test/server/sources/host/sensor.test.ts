@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { finish } from '../../../../server/core/fair-work.ts'
 import { HostReader } from '../../../../server/sources/host/reader.ts'
 import { HostSensor } from '../../../../server/sources/host/sensor.ts'
 import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+import { Kept, Metrics, text, uint } from '../../metrics/fixture.ts'
+import { fakeHost } from './fake-host.ts'
 
 const identity = { userId: 1, tenant: 'default', name: 'a', role: 'consumer' }
 
@@ -40,8 +44,92 @@ describe('the host sensor', () => {
   it('refuses a CPU that is not there as an invalid argument', () => {
     const sensor = sensorOn(() => 'cpu  1 2 3 4 5 6 7 8\ncpu0 1 2 3 4 5 6 7 8\n')
     const metric = sensor.metric('host.cpu.user')!
-    expect(() => sensor.check(metric, new Map([['cpu', 9]]))).toThrow(
+    expect(() => sensor.check(metric, new Map([['cpu', '9']]))).toThrow(
       expect.objectContaining({ status: 'INVALID_ARGUMENT' }),
     )
   })
 })
+
+describe('a pattern over parts of the host', () => {
+  const DEVICES = 'Inter-| Receive | Transmit\n face |bytes packets|bytes packets\n lo: 1 1 1 1\n'
+  const eth = (number: number): string => `eth${number}: ${number} 2 2 2\n`
+
+  function monitored(netDev: string) {
+    const metrics = new Metrics()
+    const host = fakeHost()
+    host.files.set('/proc/net/dev', netDev)
+    host.files.set('/proc/stat', 'cpu  1 2 3 4 5 6 7 8\ncpu0 1 2 3 4 5 6 7 8\n')
+    metrics.hub.add(new HostSensor('n1', new HostReader(host), metrics.clock, 'linux'))
+    const sink = new Kept()
+    /** The interface and the value of each frame; null: VOID. */
+    const taken = () => sink.frames.splice(0).map(({ rest }) => textOf(rest))
+    return { metrics, host, sink, taken }
+  }
+
+  it('sends the values of each part, with its name', () => {
+    const { metrics, sink, taken } = monitored(DEVICES + eth(1))
+    metrics.hub.bind(metrics.instance('host.net.received_bytes', [text('interface', '*')]), sink)
+    expect(taken()).toEqual(['lo 1', 'eth1 1'])
+    metrics.hub.bind(metrics.instance('host.net.received_bytes', [text('interface', 'eth*')]), sink)
+    expect(taken()).toEqual(['eth1 1'])
+  })
+
+  it('notices within ten sweeps what has come, and ends what is gone with one VOID', () => {
+    const { metrics, host, sink, taken } = monitored(DEVICES + eth(1))
+    const list = [text('interface', 'eth*'), uint('interval_ms', 3_600_000)]
+    const binding = metrics.hub.bind(metrics.instance('host.net.received_bytes', list), sink)
+    expect(taken()).toEqual(['eth1 1'])
+    host.files.set('/proc/net/dev', DEVICES + eth(2))
+    metrics.clock.advance(1000)
+    for (let second = 0; second < 10; second++) metrics.hub.sweep()
+    expect(taken()).toEqual(['eth1 VOID', 'eth2 2'])
+    metrics.clock.advance(1000)
+    for (let second = 0; second < 10; second++) metrics.hub.sweep()
+    binding.end()
+    expect(taken()).toEqual([])
+  })
+
+  it('sends nothing of what comes and goes while a binding pauses, and all of it afterwards', () => {
+    const { metrics, host, sink, taken } = monitored(DEVICES + eth(1))
+    const list = [text('interface', 'eth*'), uint('interval_ms', 3_600_000)]
+    const binding = metrics.hub.bind(metrics.instance('host.net.received_bytes', list), sink)
+    finish(binding.pause(true))
+    expect(taken()).toEqual(['eth1 1'])
+    host.files.set('/proc/net/dev', DEVICES + eth(2))
+    metrics.clock.advance(1000)
+    for (let second = 0; second < 20; second++) metrics.hub.sweep()
+    expect(taken()).toEqual([])
+    finish(binding.pause(false))
+    for (let second = 0; second < 10; second++) metrics.hub.sweep()
+    const came = taken()
+    expect(new Set(came)).toEqual(new Set(['eth1 VOID', 'eth2 2']))
+    expect(came.at(-1)).toBe('eth2 2')
+    binding.end()
+  })
+
+  it('takes the number of a CPU as an integer too', () => {
+    const { metrics } = monitored(DEVICES)
+    for (const cpu of [uint('cpu', 0), text('cpu', '0')]) {
+      for (const name of ['host.cpu.user', 'host.cpu.u*']) {
+        expect(metrics.select(name, [cpu]).args).toEqual([text('cpu', '0')])
+      }
+    }
+    expect(() => metrics.select('host.disk.free', [uint('mount', 0)])).toThrow(
+      expect.objectContaining({ status: 'INVALID_ARGUMENT' }),
+    )
+  })
+
+  it('without an argument measures the whole, and sends no name of a part', () => {
+    const { metrics, sink } = monitored(DEVICES + eth(1) + eth(2))
+    metrics.hub.bind(metrics.instance('host.net.received_bytes'), sink)
+    expect(sink.frames.map(({ rest }) => rest.readBigUInt64BE(rest.length - 8))).toEqual([3n])
+  })
+})
+
+/** A REC {interface, value}, as text. */
+function textOf(rest: Buffer): string {
+  const at = rest.indexOf('interface') + 'interface'.length + 3 + 4
+  const part = rest.subarray(at + 4, at + 4 + rest.readUInt32BE(at)).toString()
+  const isVoid = rest.readUInt32BE(rest.length - 4) === BasicType.VOID
+  return `${part} ${isVoid ? 'VOID' : rest.readBigUInt64BE(rest.length - 8)}`
+}

@@ -66,12 +66,13 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
     )
   expect(statsFields(stats)).toEqual(fields)
   const admission = { unauthenticated: 5, evicted: 6, refused: 7, refusedPasswords: 8 }
-  expect(statsFields({ ...stats, admission })).toEqual([
+  expect(statsFields({ ...stats, admission, forgottenNames: 9 })).toEqual([
     ...fields,
     ['unauthenticated_connections', 5],
     ['evicted_connections', 6],
     ['refused_connections', 7],
     ['refused_passwords', 8],
+    ['forgotten_names', 9],
   ])
 })
 

@@ -28,6 +28,7 @@ const channel = (id: number): ChannelRow => ({
   overflow: 'drop-oldest',
   origin: ORIGIN,
   lastUsed: 0,
+  paused: false,
 })
 /** Of channel 1: 8 values, one of them committed out of order; 2 wait; of channel 2: 4; channel 3 was never used. */
 const blocks: readonly TestBlock[] = [
