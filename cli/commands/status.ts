@@ -89,6 +89,7 @@ function factsOf(
     ['refused_connections', 'connections found no place'],
     ['evicted_connections', 'connections gave way to others'],
     ['refused_passwords', 'passwords were not checked'],
+    ['forgotten_names', 'named channels were lost, and no GAP reports it'],
     ['faults', 'unexpected errors of the server itself'],
   ] as const
   const troubles = refused.filter(([name]) => count(name) > 0).map(([name, what]) => `${count(name)} ${what}`)

@@ -32,6 +32,7 @@ describe('exit codes', () => {
     [['tail', '--channel', 'x']],
     [['channels', '--delete']],
     [['channels', 'define', 'tcp://n1:1']],
+    [['channels', 'define', 'ftp://n1:1']],
     [['channels', 'define', 'tls://n1:1', 'secret=0123456789abcdef']],
     [['get', 'a', '--wrap', 'brotli']],
     [['get', 'a', '--cert', '/nowhere']],
@@ -88,12 +89,7 @@ describe('a connection that does not come about', () => {
   test.each<[ConnectionErrorCode, unknown, RegExp, number]>([
     ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `npm start`/, 1],
     ['UNREACHABLE', new Error('no route'), /the message\nThe address must be that of `listen.tcp`/, 1],
-    [
-      'LOGIN_FAILED',
-      undefined,
-      /the user does not exist or the secret is wrong: see --user and --secret-file/,
-      1,
-    ],
+    ['LOGIN_FAILED', undefined, /the user does not exist or the secret is wrong: see --user and --secret-file/, 1],
     ['LOGIN_FAILED', full, /the message\n`cinnabar tenant list`, run by an admin, shows how much of its quotas/, 1],
     ['SERVER_NOT_PROVEN', undefined, /This is not the server that the secret belongs to; the secret was not sent/, 1],
     ['TIMEOUT', undefined, /the message\nThe address must be that of `listen.tcp`/, 1],
