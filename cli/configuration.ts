@@ -76,8 +76,9 @@ async function parsed(file: string): Promise<Readonly<Record<string, unknown>> |
 
 /** Every section with every key, in the notation of the file. Throws Failure with every problem. */
 export async function readSections(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Sections> {
-  const { load } = await import('../server/config/load.ts')
+  const { configFileOf, load } = await import('../server/config/load.ts')
   const { schema } = await import('../server/start/config.ts')
+  const { checkModules } = await import('../server/sources/plugin/module-file.ts')
   const { parseDuration } = await import('../server/config/duration.ts')
 
   /** `byDefault` is the default of the key, which distinguishes a duration from a number, also of a key that takes a share. */
@@ -98,7 +99,11 @@ export async function readSections(file: string | undefined, env: NodeJS.Process
     return unit ? `${ms / parseDuration(`1${unit}`)!}${unit}` : `${ms}ms`
   }
 
-  const values: Readonly<Record<string, unknown>> = orFailure(() => load(schema, { file, env }).values)
+  const values: Readonly<Record<string, unknown>> = orFailure(() => {
+    const { values } = load(schema, { file, env })
+    checkModules(values.plugin, configFileOf({ file, env }))
+    return values
+  })
   const sections = schema.tables.map((section) => {
     const keys = schema.settings.filter((setting) => setting.section === section)
     const entries = keys.map(({ key, byDefault }) => [

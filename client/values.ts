@@ -44,6 +44,10 @@ export interface Place {
 /** The labels of a series. Sources may have others than those that are named here. */
 export interface SampleLabels {
   readonly host?: string
+  readonly cpu?: string
+  readonly mount?: string
+  readonly device?: string
+  readonly interface?: string
   readonly agent?: string
   readonly source?: string
   readonly index?: string
@@ -154,7 +158,8 @@ function labelledOf(value: Value): Labelled | undefined {
   const time = last?.name === 'time' && last.type === BasicType.UINT64 ? Number(last.value) : undefined
   const labels = time === undefined ? before : before.slice(0, -1)
   const areTexts = labels.length > 0 && labels.every(({ type }) => type === BasicType.STRING)
-  return areTexts ? { labels, time, measured } : undefined
+  // The result of a control is like it: {string outcome, detail; any value} [MON 10].
+  return areTexts && labels[0]?.name !== 'outcome' ? { labels, time, measured } : undefined
 }
 
 /** Undefined if the value is not a list of records. */

@@ -3,6 +3,7 @@
  * connection of a channel, one value of a sensor) and never the process. Each is counted, and logged with its stack. What
  * belongs to nobody is not caught: it ends the server (server/start/main.ts).
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Clock } from './clock.ts'
 import type { Logger } from './log.ts'
 
@@ -83,5 +84,31 @@ export function runOwned(owner: FaultOwner, act: () => void): void {
   } catch (error) {
     if (owner.failed === undefined) throw error
     owner.failed(error)
+  }
+}
+
+/**
+ * Code in this process that is not the server's runs in a context of its owner. So an exception that nobody catches, in a timer
+ * or on a socket of that code, costs only its owner.
+ */
+export class ForeignCode {
+  /** What takes the exceptions of the code that runs now; undefined for code of the server. */
+  readonly #failed = new AsyncLocalStorage<((error: unknown) => void) | undefined>()
+
+  /** Runs code whose exceptions `failed` takes if nobody else does, now and later. What it throws now is thrown. */
+  enter<T>(failed: (error: unknown) => void, act: () => T): T {
+    return this.#failed.run(failed, act)
+  }
+
+  /** Runs code of the server that foreign code has called. */
+  leave<T>(act: () => T): T {
+    return this.#failed.run(undefined, act)
+  }
+
+  /** To be called for an exception that nobody has caught. Returns false if it belongs to the server. */
+  take(error: unknown): boolean {
+    const failed = this.#failed.getStore()
+    failed?.(error)
+    return failed !== undefined
   }
 }

@@ -1,8 +1,9 @@
 /**
- * The door for sensors that a program adds to the server (`sensors` of `startServer`). Their code is not the server's: what it
- * throws is a fault of that sensor and of nothing else, and every value is checked here, once, however many consumers
- * it has. The server's own sensors are added to the hub directly.
+ * The door for sensors that a program or a plug-in adds to the server (`sensors` of `startServer`, `[[plugin]]`). Their code is
+ * not the server's: what it throws is a fault of that sensor and of nothing else, and every value is checked here, once, however
+ * many consumers it has. The server's own sensors are added to the hub directly.
  */
+import type { Owner } from '../../auth/permissions.ts'
 import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -10,8 +11,18 @@ import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { StatusError } from '../core/errors.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import type { Hub } from './hub.ts'
-import type { EventSensor, ListeningSensor, Measurement, Metric, PolledSensor, Sensor, Series } from './metric.ts'
-import { valueProblem } from './value-problem.ts'
+import type {
+  EventSensor,
+  Labels,
+  ListeningSensor,
+  Measurement,
+  Metric,
+  PolledSensor,
+  Sensor,
+  SensorStatus,
+  Series,
+} from './metric.ts'
+import { labelsProblem, metricProblem, statusProblem, valueProblem } from './value-problem.ts'
 
 /** A value with its labels has to fit a frame; labels are at most eight texts of 255 bytes. */
 const MAX_VALUE_BYTES = MAX_FRAME_BYTES - 4096
@@ -27,6 +38,36 @@ export interface SensorHub {
   died(series: Series): void
 }
 
+/** Whose sensors come through a door, and what bounds them. */
+export interface Guest {
+  /** To whom its sensors belong, whatever they say. */
+  readonly owner?: Owner
+  /** What its faults are counted for, besides the sensor. */
+  readonly whole?: object
+  /** The series that it may have, and the metrics that each sensor may list. */
+  readonly maxSeries: number
+  /** Runs its code. */
+  enter<T>(act: () => T): T
+  /** Runs code of the server that it has called. */
+  leave<T>(act: () => T): T
+  /** Settles with `measuring`, or rejects when that takes too long. */
+  inTime<T>(measuring: Promise<T>): Promise<T>
+  /** Counts a value that it brings in; returns false if that is one too many. */
+  takeValue(): boolean
+  /** Counts a series or metric that is one too many. */
+  refuseSeries(): void
+}
+
+/** A program that calls `startServer` bounds itself. */
+const PROGRAM: Guest = {
+  maxSeries: Number.POSITIVE_INFINITY,
+  enter: (act) => act(),
+  leave: (act) => act(),
+  inTime: (measuring) => measuring,
+  takeValue: () => true,
+  refuseSeries() {},
+}
+
 interface Admitted {
   readonly sensor: Sensor
   readonly series: Series
@@ -39,46 +80,82 @@ export class SensorDoor implements SensorHub {
   readonly #series = new WeakMap<Series, Admitted>()
   /** The other way round. */
   readonly #own = new WeakMap<Series, Series>()
+  readonly #guest: Guest
+  /** The series that were born and have not died. */
+  readonly #live = new Set<Series>()
   readonly #writer = new XdrWriter()
 
-  constructor(hub: Hub) {
+  constructor(hub: Hub, guest = PROGRAM) {
     this.#hub = hub
+    this.#guest = guest
   }
 
   add(sensor: Sensor): void {
     const admitted = this.#admit(sensor)
     this.#sensors.set(sensor, admitted)
-    this.#hub.add(admitted)
+    if (this.#guest.whole !== undefined) this.#hub.faults.belongs(admitted, this.#guest.whole)
+    this.#guest.leave(() => this.#hub.add(admitted))
   }
 
   born(sensor: ListeningSensor, series: Series): void {
     const admitted = this.#sensors.get(sensor)
     if (admitted?.polled !== false) return
-    this.#attempt(admitted, () => this.#hub.born(admitted, this.#admitSeries(admitted, series)), undefined)
+    if (!this.#live.has(series) && this.#live.size >= this.#guest.maxSeries) {
+      this.#guest.refuseSeries()
+      return
+    }
+    this.#pass(admitted, () => {
+      const own = this.#admitSeries(admitted, series)
+      this.#live.add(series)
+      this.#hub.born(admitted, own)
+    })
   }
 
   emit(series: Series, value: Value, time: number): void {
     const admitted = this.#series.get(series)
-    if (admitted === undefined) return
-    const pass = (): void => {
+    if (admitted === undefined || !this.#guest.takeValue()) return
+    this.#pass(admitted.sensor, () => {
       const encoded = this.#encoded(series.name, { value, time })
       this.#hub.emitEncoded(admitted.series, encoded, time)
-    }
-    this.#attempt(admitted.sensor, pass, undefined)
+    })
   }
 
   died(series: Series): void {
+    this.#live.delete(series)
     const admitted = this.#series.get(series)
-    if (admitted !== undefined) this.#attempt(admitted.sensor, () => this.#hub.died(admitted.series), undefined)
+    if (admitted !== undefined) this.#pass(admitted.sensor, () => this.#hub.died(admitted.series))
   }
 
+  /** Does what a sensor asks for. */
+  #pass(sensor: Sensor, act: () => void): void {
+    this.#guarded(sensor, () => this.#guest.leave(act), undefined)
+  }
+
+  /** Asks a sensor. */
   #attempt<T>(sensor: Sensor, act: () => T, otherwise: T): T {
+    return this.#guarded(sensor, () => this.#guest.enter(act), otherwise)
+  }
+
+  #guarded<T>(sensor: Sensor, act: () => T, otherwise: T): T {
     try {
       return act()
     } catch (error) {
       this.#hub.faults.report(sensor, error)
       return otherwise
     }
+  }
+
+  /** As many as the guest may have. */
+  #bounded<T>(all: Iterable<T>): T[] {
+    const some: T[] = []
+    for (const one of all) {
+      if (some.length >= this.#guest.maxSeries) {
+        this.#guest.refuseSeries()
+        break
+      }
+      some.push(one)
+    }
+    return some
   }
 
   /** Throws TypeError. */
@@ -103,7 +180,11 @@ export class SensorDoor implements SensorHub {
   }
 
   *#checkedSteps(metric: Metric, steps: Steps<Measurement>): Steps<Measurement> {
-    return this.#checked(metric, yield* steps)
+    for (;;) {
+      const step = this.#guest.enter(() => steps.next())
+      if (step.done === true) return this.#checked(metric, step.value)
+      yield
+    }
   }
 
   #admit(sensor: Sensor): Sensor {
@@ -113,21 +194,29 @@ export class SensorDoor implements SensorHub {
 
   /** What the three kinds of sensor share. */
   #family(sensor: Sensor, admitted: () => Sensor): Pick<Sensor, 'family' | 'owner' | 'metrics' | 'metric' | 'status'> {
-    const { family, owner } = sensor
+    const { family } = sensor
+    const failed: SensorStatus = { name: family, state: 'failed', detail: '', counters: {} }
+    const sound = (metric: Metric): boolean => {
+      const problem = metricProblem(metric, family)
+      if (problem !== undefined) this.#hub.faults.report(admitted(), new TypeError(problem))
+      return problem === undefined
+    }
+    const found = (name: string): Metric | undefined => {
+      const metric = this.#attempt(admitted(), () => sensor.metric(name), undefined)
+      return metric !== undefined && sound(metric) ? metric : undefined
+    }
+    const status = (): SensorStatus => {
+      const status = sensor.status?.() ?? failed
+      const problem = statusProblem(status)
+      if (problem !== undefined) throw new TypeError(problem)
+      return status
+    }
     return {
       family,
-      owner,
-      metrics: () => this.#attempt(admitted(), () => [...sensor.metrics()], []),
-      metric: (name) => this.#attempt(admitted(), () => sensor.metric(name), undefined),
-      ...(sensor.status && {
-        status: () =>
-          this.#attempt(admitted(), () => sensor.status!(), {
-            name: family,
-            state: 'failed',
-            detail: '',
-            counters: {},
-          }),
-      }),
+      owner: this.#guest.owner ?? sensor.owner,
+      metrics: () => this.#attempt(admitted(), () => this.#bounded(sensor.metrics()), []).filter(sound),
+      metric: found,
+      ...(sensor.status && { status: () => this.#attempt(admitted(), status, failed) }),
     }
   }
 
@@ -138,7 +227,7 @@ export class SensorDoor implements SensorHub {
       personal: sensor.personal,
       check: (metric, args) => {
         try {
-          sensor.check(metric, args)
+          this.#guest.enter(() => sensor.check(metric, args))
         } catch (error) {
           if (error instanceof StatusError) throw error
           this.#hub.faults.report(admitted, error)
@@ -147,16 +236,17 @@ export class SensorDoor implements SensorHub {
       },
       // The hub takes what this throws, for every sensor.
       measure: (metric, args, identity, key) => {
-        const measured = sensor.measure(metric, args, identity, key)
+        const measured = this.#guest.enter(() => sensor.measure(metric, args, identity, key))
         if (isSteps<Measurement>(measured)) return this.#checkedSteps(metric, measured)
         return measured instanceof Promise
-          ? measured.then((later) => this.#checked(metric, later))
+          ? this.#guest.inTime(measured).then((later) => this.#checked(metric, later))
           : this.#checked(metric, measured)
       },
       forget: (key) => this.#attempt(admitted, () => sensor.forget?.(key), undefined),
-      labels: (metric) => this.#attempt(admitted, () => sensor.labels(metric), { name: metric.name }),
+      labels: (metric) => this.#attempt(admitted, () => soundLabels(sensor.labels(metric)), { name: metric.name }),
       ...(sensor.parts && {
-        parts: (metric, parameter) => this.#attempt(admitted, () => sensor.parts!(metric, parameter), []),
+        parts: (metric, parameter) =>
+          this.#attempt(admitted, () => this.#bounded(sensor.parts!(metric, parameter)).map(soundText), []),
       }),
     }
     return admitted
@@ -164,7 +254,8 @@ export class SensorDoor implements SensorHub {
 
   #listening(sensor: ListeningSensor): ListeningSensor {
     const { expected } = sensor
-    const all = (series: Iterable<Series>): Series[] => [...series].map((one) => this.#admitSeries(admitted, one))
+    const all = (series: Iterable<Series>): Series[] =>
+      this.#bounded(series).map((one) => this.#admitSeries(admitted, one))
     const last = (series: Series): Measurement | undefined => {
       const measured = sensor.last(this.#own.get(series) ?? series)
       if (measured !== undefined) this.#encoded(series.name, measured)
@@ -186,7 +277,7 @@ export class SensorDoor implements SensorHub {
       polled: 'event',
       subscribe: (metric, identity, listener, args, place) => {
         const checked = (event: Measurement): void => {
-          this.#attempt(admitted, () => listener(this.#checked(metric, event)), undefined)
+          if (this.#guest.takeValue()) this.#pass(admitted, () => listener(this.#checked(metric, event)))
         }
         const nothing = (): void => {}
         const end = this.#attempt(admitted, () => sensor.subscribe(metric, identity, checked, args, place), nothing)
@@ -199,6 +290,10 @@ export class SensorDoor implements SensorHub {
   #admitSeries(sensor: ListeningSensor, own: Series): Series {
     const known = this.#series.get(own)
     if (known !== undefined) return known.series
+    soundLabels(own.labels)
+    if (typeof own.name !== 'string' || !own.name.startsWith(sensor.family)) {
+      throw new TypeError(`the name of a series has to begin with "${sensor.family}", unlike ${String(own.name)}`)
+    }
     const first = (): Measurement | undefined => {
       const measured = own.first?.()
       if (measured !== undefined) this.#encoded(own.name, measured)
@@ -217,4 +312,17 @@ export class SensorDoor implements SensorHub {
     this.#own.set(series, own)
     return series
   }
+}
+
+/** Throws TypeError. */
+function soundLabels(labels: Labels): Labels {
+  const problem = labelsProblem(labels)
+  if (problem !== undefined) throw new TypeError(problem)
+  return labels
+}
+
+/** Throws TypeError. */
+function soundText(text: string): string {
+  soundLabels({ name: text })
+  return text
 }

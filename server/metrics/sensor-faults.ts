@@ -23,20 +23,33 @@ export class SensorFaults {
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #faults: Faults
   readonly #sensors = new WeakMap<object, { count: number; lastMs: number }>()
+  /** What the faults of a sensor are counted for besides. */
+  readonly #wholes = new WeakMap<object, object>()
 
   constructor(clock: Pick<Clock, 'monotonicMs' | 'microseconds'>, faults = new Faults(clock)) {
     this.#clock = clock
     this.#faults = faults
   }
 
+  /** The faults of a sensor count for `whole`, too. */
+  belongs(sensor: object, whole: object): void {
+    this.#wholes.set(sensor, whole)
+  }
+
   /** The log names the family, because the `status` of a sensor may throw too. */
   report(sensor: FaultySensor, error: unknown): void {
+    this.#count(sensor)
+    const whole = this.#wholes.get(sensor)
+    if (whole !== undefined) this.#count(whole)
+    const { family, owner } = sensor
+    this.#faults.report(typeof owner === 'string' ? `sensor ${family}*` : `sensor ${family}* of ${owner.tenant}`, error)
+  }
+
+  #count(sensor: object): void {
     const faults = this.#sensors.get(sensor) ?? { count: 0, lastMs: 0 }
     faults.count++
     faults.lastMs = this.#clock.monotonicMs()
     this.#sensors.set(sensor, faults)
-    const { family, owner } = sensor
-    this.#faults.report(typeof owner === 'string' ? `sensor ${family}*` : `sensor ${family}* of ${owner.tenant}`, error)
   }
 
   /** Measures once; what the sensor throws or rejects with is reported, and gives VOID. */

@@ -1,6 +1,7 @@
-/** Checks values from code that is not the server's: no compiler may have seen it. */
+/** Checks what comes from code that is not the server's: no compiler may have seen it. */
 import { BasicType, MAX_NESTING } from '../../protocol/monitor/constants.ts'
 import { nameProblem } from '../../protocol/monitor/value.ts'
+import { type Labels, labelNames, type Metric, type SensorStatus } from './metric.ts'
 
 type Check = readonly [expected: string, fits: (value: unknown) => boolean]
 
@@ -73,4 +74,45 @@ function nameOf(type: unknown): string {
 /** Its kind, and a number itself: a text may be a secret. */
 function described(content: unknown): string {
   return typeof content === 'number' ? `the number ${content}` : content === null ? 'null' : `a ${typeof content}`
+}
+
+/** What is wrong with a metric of a family; undefined if nothing is. */
+export function metricProblem(metric: Metric, family: string): string | undefined {
+  const { name, kind, type, unit, description, parameters } = Object(metric) as Partial<Metric>
+  if (typeof name !== 'string' || !name.startsWith(family)) {
+    return `the name of a metric has to begin with "${family}", unlike ${String(name)}`
+  }
+  const problem = nameProblem(name)
+  if (problem !== undefined) return problem
+  if (kind !== 'continuous' && kind !== 'event') return `${name}: \`kind\` is "continuous" or "event"`
+  if (type !== undefined && checks[type] === undefined) return `${name}: no basic type has the number ${String(type)}`
+  if (typeof unit !== 'string' || typeof description !== 'string')
+    return `${name}: \`unit\` and \`description\` are texts`
+  const isParameter = (one: Partial<Metric['parameters'][number]> | null): boolean =>
+    typeof one?.name === 'string' && typeof one.description === 'string' && checks[one.type as number] !== undefined
+  const areParameters = Array.isArray(parameters) && parameters.every(isParameter)
+  return areParameters ? undefined : `${name}: \`parameters\` is a list of parameters`
+}
+
+/** What is wrong with the labels of a series; undefined if nothing is. */
+export function labelsProblem(labels: Labels): string | undefined {
+  if (typeof labels !== 'object' || labels === null) return 'there are no labels'
+  for (const name of labelNames) {
+    const text: unknown = labels[name]
+    if (text === undefined || text === '') continue
+    const problem = typeof text === 'string' ? nameProblem(text) : `a ${typeof text}`
+    if (problem !== undefined) return `label ${name}: ${problem}`
+  }
+  return undefined
+}
+
+/** What is wrong with the status of a sensor; undefined if nothing is. */
+export function statusProblem(status: SensorStatus): string | undefined {
+  const { name, state, detail, counters } = Object(status) as Partial<SensorStatus>
+  if ([name, state, detail].some((text) => typeof text !== 'string')) {
+    return '`name`, `state` and `detail` of a status are texts'
+  }
+  const counts: readonly unknown[] = Object.values(counters ?? {})
+  const areCounts = counts.every((count) => Number.isSafeInteger(count) && Number(count) >= 0)
+  return areCounts ? undefined : 'the counters of a status are whole numbers from 0 on'
 }

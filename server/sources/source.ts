@@ -11,6 +11,7 @@ import type { Section, SectionConfig } from '../config/schema.ts'
 import type { Control, ControlSource } from '../controls/control.ts'
 import type { Address } from '../core/address.ts'
 import type { Clock } from '../core/clock.ts'
+import type { ForeignCode } from '../core/faults.ts'
 import type { Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
@@ -21,18 +22,21 @@ import type { Stats, StatusEntry } from './producer/status.ts'
 /** `S` is its section of the configuration: `config.ts` in its folder, with the documentation of each key. */
 export interface Source<S extends Section> {
   /** Makes the sensors. No address is bound yet. */
-  open(context: SourceContext, config: SectionConfig<S>): OpenedSource<S>
+  open(context: SourceContext, config: SectionConfig<S>): OpenedSource<S> | Promise<OpenedSource<S>>
 }
 
 /** The services that the server provides to its sources. */
 export interface SourceContext {
   /** The name of the server, and the directory of its data. */
   readonly producer: { readonly name: string; readonly dataDir: string }
+  /** Where relative paths of the configuration file start. */
+  readonly configDirectory: string
   readonly clock: Clock
   /** A clock whose time is constant during a turn of the event loop. */
   readonly turnClock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly log: Logger
   readonly hub: Hub
+  readonly foreign: ForeignCode
   readonly quotas: Quotas
   readonly notices: Pick<Notices, 'emit'>
   readonly pacing: Pacing

@@ -6,6 +6,7 @@ import type { Section, SectionConfig } from '../config/schema.ts'
 import { gmetricSection } from './gmetric/config.ts'
 import { hostSection } from './host/config.ts'
 import { monoSection } from './mono/config.ts'
+import { pluginSection } from './plugin/config.ts'
 import { qmfSection } from './qmf/config.ts'
 import { smonSection } from './smon/config.ts'
 import type { OpenedSource, Source, SourceContext } from './source.ts'
@@ -16,6 +17,7 @@ const sources = {
   smon: entry(smonSection, async () => (await import('./smon/source.ts')).smon),
   mono: entry(monoSection, async () => (await import('./mono/source.ts')).mono),
   qmf: entry(qmfSection, async () => (await import('./qmf/source.ts')).qmf),
+  plugin: entry(pluginSection, async () => (await import('./plugin/source.ts')).plugin),
 }
 
 interface Entry<S extends Section> {

@@ -2,7 +2,7 @@
  * Makes the parts of the server and joins them, from the store upwards: each is declared before it is used. Nothing is
  * decided here; what a part does is said in its own file.
  */
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
@@ -45,7 +45,7 @@ import { tokenControls } from '../controls/tokens.ts'
 import { userControls } from '../controls/users.ts'
 import { ageClock, type Clock } from '../core/clock.ts'
 import { FairWork, SERVER_TENANT } from '../core/fair-work.ts'
-import { Faults } from '../core/faults.ts'
+import { Faults, ForeignCode } from '../core/faults.ts'
 import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
 import { Fences } from '../metrics/fences.ts'
@@ -81,6 +81,8 @@ export interface ComposeOptions {
   readonly resolve?: Resolver | undefined
   /** The space on the file system with the data directory. */
   readonly diskSpace: () => FileSystemSpace
+  /** What runs the code of plug-ins; whoever sees uncaught exceptions has to know it. */
+  readonly foreign?: ForeignCode | undefined
   /** The URLs of everything that listens by now. */
   readonly listeners: () => readonly string[]
   readonly onFailed: (error: StorageError) => void
@@ -309,6 +311,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
 
   const context = {
     producer: config.producer,
+    configDirectory: resolve(dirname(reloadable?.file ?? '.')),
+    foreign: options.foreign ?? new ForeignCode(),
     clock,
     turnClock: { monotonicMs: turn.once(() => clock.monotonicMs()), microseconds: () => clock.microseconds() },
     log,

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
+import { ForeignCode } from '../core/faults.ts'
 import { ListenError } from '../core/listen.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
@@ -35,11 +36,14 @@ export async function serve(options: ServeOptions): Promise<number> {
   })
   const adminPassword = process.env['CINNABAR_ADMIN_PASSWORD']
   let server: RunningServer | undefined
-  process.on('uncaughtException', (error) => abort(error, log, server))
+  const foreign = new ForeignCode()
+  process.on('uncaughtException', (error) => {
+    if (!foreign.take(error)) abort(error, log, server)
+  })
   try {
     const { restored = false } = options
     const onFailed = (error: Error): void => fail(error, log, end)
-    const started = startServer({ config, reloadable, log, adminPassword, restored, onFailed })
+    const started = startServer({ config, reloadable, log, adminPassword, restored, foreign, onFailed })
     const reload = (): Promise<unknown> => started.then(({ parts }) => parts.reloader?.reload())
     process.on('SIGHUP', () => {
       // Nobody else ends a server whose terminal is gone.

@@ -13,7 +13,7 @@ import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
 import { formatAddress } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
-import { guarded } from '../core/faults.ts'
+import { type ForeignCode, guarded } from '../core/faults.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { SensorDoor, type SensorHub } from '../metrics/sensor-door.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -29,6 +29,7 @@ export { BasicType } from '../../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
 export { restoreBackup } from '../../storage/sqlite/backup.ts'
 export { type AuditFinding, verifyAudit } from '../accounts/audit/verify.ts'
+export type { ControlArguments, ControlParameter, ControlResult, ControlRun } from '../controls/control.ts'
 export { StatusError } from '../core/errors.ts'
 export type {
   Arguments,
@@ -45,6 +46,8 @@ export type {
   Subscription,
 } from '../metrics/metric.ts'
 export type { SensorHub } from '../metrics/sensor-door.ts'
+export type { ControlCaller, PluginControl } from '../sources/plugin/controls.ts'
+export type { Plugin, PluginContext, PluginHub, PluginSensor } from '../sources/plugin/plugin.ts'
 export { type Config, ConfigError, defaultConfig, loadConfig } from './config.ts'
 
 export interface ServerOptions {
@@ -67,6 +70,8 @@ export interface ServerOptions {
   readonly resolve?: Resolver | undefined
   /** For tests: the space on the file system with the data directory. */
   readonly diskSpace?: () => FileSystemSpace
+  /** What runs the code of plug-ins, for a program that sees uncaught exceptions: they may belong to a plug-in. */
+  readonly foreign?: ForeignCode
   /** Called when storing failed for good: nothing is acknowledged any more, and the process has to end. */
   readonly onFailed?: (error: Error) => void
 }
@@ -137,6 +142,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     programs,
     resolve,
     diskSpace,
+    foreign: options.foreign,
     listeners: () => listening,
     onFailed,
   })

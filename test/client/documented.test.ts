@@ -40,6 +40,7 @@ test('the methods of a consumer and its events are documented', () => {
     'nop',
     'follow',
     'run',
+    'samples',
     'on',
     'close',
     'channel',

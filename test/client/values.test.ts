@@ -92,6 +92,7 @@ describe('the value of a series', () => {
       undefined,
     ],
     ['a record of a value alone', record(load), 'm', {}, undefined],
+    ['the result of a control', record(label('outcome', 'ok'), label('detail', ''), load), 'm', {}, undefined],
     ['nothing', VOID, 'm', {}, undefined],
   ] as const)('is not seen in %s', (_, value, metric, labels, number) => {
     const sample = sampleOf('m', value)

@@ -68,6 +68,8 @@ export const gapReasons: Readonly<Record<number, string>> = {
   4: 'purged',
   5: 'restart',
   6: 'full',
+  7: 'restored',
+  8: 'paused',
 }
 
 const places = { CURRENT: 0, ALL: 0xffffffff } as const

@@ -44,6 +44,7 @@ const UNKNOWN: Language = {
 
 export function languageOf(block: Block): Language {
   if (isConsole(block)) return LANGUAGES['console'] as Language
+  if (block.language === 'js' && block.file !== undefined) return FILE
   return LANGUAGES[block.language] ?? (block.file === undefined ? UNKNOWN : FILE)
 }
 

@@ -115,6 +115,7 @@ describe('a configuration', () => {
       log: { level: 'info' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 
@@ -338,6 +339,7 @@ describe('a configuration', () => {
       log: { level: 'debug' },
       exec: [],
       qmf: [],
+      plugin: [],
     })
   })
 

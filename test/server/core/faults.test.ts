@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { Faults, guarded } from '../../../server/core/faults.ts'
+import { describe, expect, test } from 'vitest'
+import { Faults, ForeignCode, guarded } from '../../../server/core/faults.ts'
 import { createLogger } from '../../../server/core/log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
@@ -40,4 +40,30 @@ test('what a guarded callback throws goes to its owner', () => {
   )
   for (const number of [1, 2, 3]) act(number)
   expect(seen).toEqual([1, error, 3])
+})
+
+describe('foreign code', () => {
+  test('takes the exceptions of what it has begun, but not those of the server that it has called', async () => {
+    const foreign = new ForeignCode()
+    const taken: unknown[] = []
+    const seen: boolean[] = []
+    const later = (act: () => void) => new Promise<void>((resolve) => setImmediate(() => resolve(act())))
+    const [mine, others] = foreign.enter(
+      (error) => taken.push(error),
+      () => [later(() => seen.push(foreign.take('a'))), foreign.leave(() => later(() => seen.push(foreign.take('b'))))],
+    )
+    await Promise.all([mine, others])
+    expect([seen, taken, foreign.take('c')]).toEqual([[true, false], ['a'], false])
+  })
+
+  test('throws to its caller what it throws at once', () => {
+    const enter = () =>
+      new ForeignCode().enter(
+        () => {},
+        () => {
+          throw new Error('now')
+        },
+      )
+    expect(enter).toThrow('now')
+  })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { valueProblem } from '../../../server/metrics/value-problem.ts'
+import { labelsProblem, metricProblem, statusProblem, valueProblem } from '../../../server/metrics/value-problem.ts'
 
 const [INT32, UINT32, INT64, UINT64, DOUBLE, BOOLEAN, STRING, OPAQUE, REC, ARRAY, VOID] = [
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
@@ -48,4 +48,45 @@ test('values nest four deep', () => {
   expect(valueProblem(nested(4))).toBeUndefined()
   expect(valueProblem(nested(5))).toContain('nested deeper than 4')
   expect(valueProblem(undefined)).toBe('there is no value')
+})
+
+const metric = { name: 'a.one', kind: 'continuous', type: 5, unit: '', description: '', parameters: [] }
+
+test.each<[object, string | undefined]>([
+  [{}, undefined],
+  [{ type: undefined, kind: 'event' }, undefined],
+  [{ parameters: [{ name: 'host', type: 7, description: '' }] }, undefined],
+  [{ name: 'b.one' }, 'the name of a metric has to begin with "a.", unlike b.one'],
+  [{ name: 7 }, 'the name of a metric has to begin with "a.", unlike 7'],
+  [{ name: 'a.\n' }, 'a name with a control character'],
+  [{ kind: 'often' }, 'a.one: `kind` is "continuous" or "event"'],
+  [{ type: 99 }, 'a.one: no basic type has the number 99'],
+  [{ unit: undefined }, 'a.one: `unit` and `description` are texts'],
+  [{ parameters: undefined }, 'a.one: `parameters` is a list of parameters'],
+  [{ parameters: [null] }, 'a.one: `parameters` is a list of parameters'],
+])('a metric with %j: %s', (changed, problem) => {
+  expect(metricProblem({ ...metric, ...changed } as never, 'a.')).toBe(problem)
+})
+
+test('no metric at all is a problem, too', () => {
+  expect(metricProblem(undefined as never, 'a.')).toMatch(/unlike undefined/)
+})
+
+test.each<[unknown, string | undefined]>([
+  [{ name: 'a.one', host: 'n1', index: '' }, undefined],
+  [undefined, 'there are no labels'],
+  [{ host: 7 }, 'label host: a number'],
+  [{ source: 'x'.repeat(256) }, 'label source: a name of more than 255 bytes'],
+])('labels %j: %s', (labels, problem) => {
+  expect(labelsProblem(labels as never)).toBe(problem)
+})
+
+test.each<[object, string | undefined]>([
+  [{}, undefined],
+  [{ detail: undefined }, '`name`, `state` and `detail` of a status are texts'],
+  [{ counters: { bad: Number.NaN } }, 'the counters of a status are whole numbers from 0 on'],
+  [{ counters: { bad: -1 } }, 'the counters of a status are whole numbers from 0 on'],
+])('a status with %j: %s', (changed, problem) => {
+  const status = { name: 'a', state: 'measuring', detail: '', counters: { good: 1 }, ...changed }
+  expect(statusProblem(status as never)).toBe(problem)
 })

@@ -40,13 +40,13 @@ test('its section has a default, an environment variable and a message for what 
   )
 })
 
-test('its sensor measures what the file says, and VOID if it cannot be read', () => {
+test('its sensor measures what the file says, and VOID if it cannot be read', async () => {
   const clock = new FakeClock()
   const hub = new Hub(clock)
   const table = join(directory, 'file-nr')
   writeFileSync(table, '1504\t0\t9223372036854775807\n')
   const context: Pick<SourceContext, 'clock' | 'hub'> = { clock, hub }
-  const { sensors = [] } = files.open(context as SourceContext, { table })
+  const { sensors = [] } = await files.open(context as SourceContext, { table })
   for (const sensor of sensors) hub.add(sensor)
   const [sensor] = hub.sensors as readonly PolledSensor[]
   const measure = () => sensor!.measure(sensor!.metric('files.open')!, new Map(), identity)

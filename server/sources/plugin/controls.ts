@@ -1,0 +1,115 @@
+/** Controls of plug-ins. What one of them throws or returns is checked: it costs that EXECUTE and nothing else. */
+import type { Identity } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { nameProblem, VOID } from '../../../protocol/monitor/value.ts'
+import {
+  type Control,
+  type ControlArguments,
+  type ControlResult,
+  type ControlRun,
+  failed,
+} from '../../controls/control.ts'
+import { StatusError } from '../../core/errors.ts'
+import { valueProblem } from '../../metrics/value-problem.ts'
+
+export const CONTROL_PREFIX = 'plugin.'
+const OUTCOMES: readonly unknown[] = ['ok', 'failed'] satisfies readonly ControlResult['outcome'][]
+const MAX_DETAIL = 4096
+
+/** Who runs a control. */
+export interface ControlCaller {
+  readonly identity: Identity
+  /** The address of the peer. */
+  readonly address: string
+}
+
+/** A control as a plug-in writes it. */
+export interface PluginControl extends Pick<Control, 'description' | 'parameters' | 'maxRunning' | 'adminOnly'> {
+  /** Begins with `plugin.`. */
+  readonly name: string
+  /**
+   * Checks the arguments and changes nothing; throws StatusError to refuse. Returns what runs the control, with a signal that is
+   * aborted at the end of its time and when the server stops.
+   */
+  prepare(args: ControlArguments, caller: ControlCaller): ControlRun
+}
+
+export interface PluginControlHost {
+  /** The only tenants that see the control; undefined for all. */
+  readonly tenants: readonly string[] | undefined
+  readonly timeoutMs: number
+  /** Runs code of the plug-in. */
+  enter<T>(act: () => T): T
+  /** Settles with `working`, or rejects after the time of the plug-in. */
+  inTime<T>(working: Promise<T>): Promise<T>
+  failed(error: unknown): void
+}
+
+/** Throws TypeError if the declaration cannot be used. */
+export function hostedControl(control: PluginControl, host: PluginControlHost): Control {
+  checkDeclaration(control)
+  const { name, description, parameters, maxRunning = 1, adminOnly } = control
+  const { tenants, timeoutMs } = host
+  const run = async (run: ControlRun, stopping: AbortSignal): Promise<ControlResult> => {
+    const late = new AbortController()
+    const signal = AbortSignal.any([stopping, late.signal])
+    try {
+      return checkedResult(await host.inTime(Promise.resolve(host.enter(() => run(signal)))))
+    } catch (error) {
+      host.failed(error)
+      late.abort(error)
+      if (!(error instanceof TookTooLong)) return failed('the plug-in failed; the log of the server has the details')
+      return { outcome: 'timeout', detail: `not ended after ${timeoutMs} ms`, value: VOID }
+    }
+  }
+  return {
+    name,
+    description,
+    parameters,
+    maxRunning,
+    ...(tenants && { tenants }),
+    ...(adminOnly && { adminOnly }),
+    prepare(args, { identity, address }) {
+      try {
+        const prepared = host.enter(() => control.prepare(args, { identity, address }))
+        if (typeof prepared !== 'function') throw new TypeError(`${name}: \`prepare\` returned no function`)
+        return (stopping) => run(prepared, stopping)
+      } catch (error) {
+        if (error instanceof StatusError) throw error
+        host.failed(error)
+        throw new StatusError('INTERNAL', `the plug-in of ${name} failed`)
+      }
+    },
+  }
+}
+
+/** Something of a plug-in took longer than its `timeout`. */
+export class TookTooLong extends Error {
+  override readonly name = 'TookTooLong'
+}
+
+function checkDeclaration({ name, description, parameters, prepare }: PluginControl): void {
+  const says = (problem: string): TypeError => new TypeError(`control ${String(name)}: ${problem}`)
+  if (typeof name !== 'string' || !name.startsWith(CONTROL_PREFIX))
+    throw says(`its name has to begin with "${CONTROL_PREFIX}"`)
+  const problem = nameProblem(name)
+  if (problem !== undefined) throw says(problem)
+  if (typeof description !== 'string') throw says('`description` is not a text')
+  if (typeof prepare !== 'function') throw says('`prepare` is not a function')
+  const types: readonly unknown[] = Object.values(BasicType)
+  const isParameter = (one: PluginControl['parameters'][number] | null): boolean =>
+    typeof one?.name === 'string' && typeof one.description === 'string' && types.includes(one.type)
+  if (!Array.isArray(parameters) || !parameters.every(isParameter))
+    throw says('`parameters` is not a list of parameters')
+}
+
+/** Throws TypeError. */
+function checkedResult(result: ControlResult): ControlResult {
+  const { outcome, detail = '', value = VOID } = Object(result) as Partial<ControlResult>
+  if (outcome === undefined || !OUTCOMES.includes(outcome))
+    throw new TypeError(`no outcome is called ${String(outcome)}`)
+  if (typeof detail !== 'string') throw new TypeError('`detail` is not a text')
+  const problem = valueProblem(value)
+  if (problem !== undefined) throw new TypeError(problem)
+  return { outcome, detail: detail.slice(0, MAX_DETAIL), value }
+}
