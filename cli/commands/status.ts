@@ -134,8 +134,7 @@ export function addConnections(program: Command, cli: Cli, wallMs: () => number 
         const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'channel') })
         const reading = queryAll(consumer, 'producer.connections', {}, next)
         const records = await withProgress(terminal, 'reading the connections', reading)
-        const width = terminal.screen?.size().columns
-        const toText = () => formatTable(COLUMNS, records.map(rowOf), terminal.colors, width)
+        const toText = (_: unknown, width?: number) => formatTable(COLUMNS, records.map(rowOf), terminal.colors, width)
         await printList(terminal, records, options.json, { none: 'there are no connections', toText })
       }),
     )
