@@ -128,17 +128,17 @@ export class SensorDoor implements SensorHub {
 
   /** Does what a sensor asks for. */
   #pass(sensor: Sensor, act: () => void): void {
-    this.#guarded(sensor, () => this.#guest.leave(act), undefined)
+    try {
+      this.#guest.leave(act)
+    } catch (error) {
+      this.#hub.faults.report(sensor, error)
+    }
   }
 
   /** Asks a sensor. */
   #attempt<T>(sensor: Sensor, act: () => T, otherwise: T): T {
-    return this.#guarded(sensor, () => this.#guest.enter(act), otherwise)
-  }
-
-  #guarded<T>(sensor: Sensor, act: () => T, otherwise: T): T {
     try {
-      return act()
+      return this.#guest.enter(act)
     } catch (error) {
       this.#hub.faults.report(sensor, error)
       return otherwise
