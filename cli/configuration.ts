@@ -1,4 +1,7 @@
 /** The server's configuration. It is imported only when a command needs it: loading its schema takes longer than most commands. */
+import { readFileSync } from 'node:fs'
+import { OTHER_VARIABLES } from '../server/config/environment.ts'
+import { type Address, parseAddress } from '../server/core/address.ts'
 import type { Config } from '../server/start/config.ts'
 import { ExitCode, Failure } from './failure.ts'
 
@@ -8,6 +11,67 @@ export type Sections = Readonly<Record<string, Readonly<Record<string, unknown>>
 export async function readConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Config> {
   const { loadConfig } = await import('../server/start/config.ts')
   return orFailure(() => loadConfig({ file, env }))
+}
+
+/** Where a server on this machine is found. */
+export interface ServerPlace {
+  /** Undefined if the listener is switched off. */
+  readonly tcp: Address | undefined
+  readonly dataDir: string
+}
+
+/** These two keys are read without loading the schema, unless a variable is set that may be a mistake. Throws Failure. */
+export async function findServer(file: string | undefined, env: NodeJS.ProcessEnv): Promise<ServerPlace> {
+  const place = await plainPlace(file ?? (env['CINNABAR_CONFIG'] || undefined), env)
+  if (place !== undefined) return place
+  const { listen, producer } = await readConfiguration(file, env)
+  return { tcp: listen.tcp, dataDir: producer.dataDir }
+}
+
+/** `keys` are all of the section: another one may be one of them, misspelt. */
+const KEYS = {
+  tcp: {
+    variable: 'CINNABAR_LISTEN_TCP',
+    section: 'listen',
+    key: 'tcp',
+    keys: ['tcp', 'tls', 'http', 'https'],
+    byDefault: '127.0.0.1:7650',
+  },
+  dataDir: {
+    variable: 'CINNABAR_PRODUCER_DATA_DIR',
+    section: 'producer',
+    key: 'data_dir',
+    keys: ['name', 'data_dir'],
+    byDefault: './data',
+  },
+} as const
+
+/** Undefined if something is not plain: the whole configuration says then what is wrong, if anything is. */
+async function plainPlace(file: string | undefined, env: NodeJS.ProcessEnv): Promise<ServerPlace | undefined> {
+  const plain = [...OTHER_VARIABLES, KEYS.tcp.variable, KEYS.dataDir.variable]
+  if (Object.keys(env).some((name) => name.startsWith('CINNABAR_') && !plain.includes(name))) return undefined
+  const table = file === undefined ? {} : await parsed(file)
+  if (table === undefined) return undefined
+  const read = ({ variable, section, key, keys, byDefault }: (typeof KEYS)[keyof typeof KEYS]): unknown => {
+    const written = table[section]
+    if (written !== undefined && !isObject(written)) return undefined
+    if (Object.keys(written ?? {}).some((name) => !keys.some((known) => known === name))) return undefined
+    return env[variable] ?? written?.[key] ?? byDefault
+  }
+  const [tcp, dataDir] = [read(KEYS.tcp), read(KEYS.dataDir)]
+  const address = typeof tcp === 'string' ? parseAddress(tcp) : undefined
+  if (address === undefined && tcp !== '') return undefined
+  return typeof dataDir === 'string' && dataDir !== '' ? { tcp: address, dataDir } : undefined
+}
+
+/** Undefined if it cannot be read. */
+async function parsed(file: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const { parse } = await import('smol-toml')
+  try {
+    return parse(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
 }
 
 /** Every section with every key, in the notation of the file. Throws Failure with every problem. */

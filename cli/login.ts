@@ -8,8 +8,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { ConnectOptions, Credentials } from '../client/index.ts'
-import type { Config } from '../server/start/config.ts'
-import { readConfiguration } from './configuration.ts'
+import { findServer, type ServerPlace } from './configuration.ts'
 import { ExitCode, Failure } from './failure.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -87,15 +86,15 @@ function loginOptions(): Option[] {
 /** Throws Failure. */
 export async function resolveLogin(options: LoginOptions, terminal: Terminal): Promise<ResolvedLogin> {
   const { env } = terminal
-  let read: Promise<Config> | undefined
-  const config = () => {
-    read ??= readConfiguration(options.config, env)
-    return read
+  let found: Promise<ServerPlace> | undefined
+  const server = () => {
+    found ??= findServer(options.config, env)
+    return found
   }
   const url =
-    givenUrl(options.url, '--url') ?? givenUrl(env['CINNABAR_URL'], 'CINNABAR_URL') ?? defaultUrl(await config())
+    givenUrl(options.url, '--url') ?? givenUrl(env['CINNABAR_URL'], 'CINNABAR_URL') ?? defaultUrl(await server())
   const transport = transportOptions(options, env)
-  const proof = await proofOf(options, transport, { terminal, url: url.value, config })
+  const proof = await proofOf(options, transport, { terminal, url: url.value, server })
   return {
     url: url.value,
     urlFrom: url.from,
@@ -119,7 +118,7 @@ interface Proof {
 interface LoginContext {
   readonly terminal: Terminal
   readonly url: string
-  readonly config: () => Promise<Config>
+  readonly server: () => Promise<ServerPlace>
 }
 
 function named(value: string | undefined, from: string): Named | undefined {
@@ -162,7 +161,7 @@ function byCertificate(file: string): Proof {
   return { credentials: { certificate: true }, used: `certificate from ${file}` }
 }
 
-async function byPassword(options: LoginOptions, { terminal, url, config }: LoginContext): Promise<Proof> {
+async function byPassword(options: LoginOptions, { terminal, url, server }: LoginContext): Promise<Proof> {
   const { env } = terminal
   const user = named(options.user, '--user') ??
     named(env['CINNABAR_USER'], 'CINNABAR_USER') ?? { value: LOCAL_USER, from: 'the default' }
@@ -170,7 +169,7 @@ async function byPassword(options: LoginOptions, { terminal, url, config }: Logi
   const secret =
     (await secretFromFile(options.secretFile, terminal)) ??
     named(env['CINNABAR_PASSWORD'], 'CINNABAR_PASSWORD') ??
-    (isLocal ? localSecret(await config()) : await promptedSecret(user.value, url, terminal))
+    (isLocal ? localSecret(await server()) : await promptedSecret(user.value, url, terminal))
   return {
     credentials: {
       identity: user.value,
@@ -182,9 +181,9 @@ async function byPassword(options: LoginOptions, { terminal, url, config }: Logi
   }
 }
 
-function defaultUrl({ listen }: Config): Named {
-  if (!listen.tcp) throw new Failure(ExitCode.USAGE, '`listen.tcp` is switched off in the configuration: give a --url')
-  const { host, port } = listen.tcp
+function defaultUrl({ tcp }: ServerPlace): Named {
+  if (!tcp) throw new Failure(ExitCode.USAGE, '`listen.tcp` is switched off in the configuration: give a --url')
+  const { host, port } = tcp
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return {
     value: `tcp://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`,
@@ -196,9 +195,9 @@ async function secretFromFile(file: string | undefined, terminal: Terminal): Pro
   return file ? { value: await readSecret(file, terminal), from: file } : undefined
 }
 
-function localSecret({ producer }: Config): Named {
+function localSecret({ dataDir }: ServerPlace): Named {
   // The absolute path shows the user in which directory the file was expected.
-  const file = resolve(producer.dataDir, LOCAL_SECRET)
+  const file = resolve(dataDir, LOCAL_SECRET)
   try {
     return { value: firstLine(file), from: file }
   } catch (error) {

@@ -268,7 +268,7 @@ function addAuditVerify(audit: Command, { terminal }: Cli): void {
         const advice = database === undefined ? '; give the file with --database, or the --config of the server' : ''
         throw new Failure(ExitCode.USAGE, `there is no database ${file}${advice}`)
       }
-      const { verifyAudit } = await import('../../server/start/server.ts')
+      const { verifyAudit } = await import('#server/server')
       const finding = orFailure(() => verifyAudit(file, from))
       if (json) await terminal.print(JSON.stringify(finding))
       if (!finding.whole) {

@@ -128,7 +128,7 @@ export function addRestore(program: Command, { terminal }: Cli): void {
     .action(async (file: string, { config }: { config?: string }) => {
       const { producer } = await readConfiguration(config, terminal.env)
       // The server is loaded only here, so that the other commands start fast.
-      const { restoreBackup } = await import('../../server/start/server.ts')
+      const { restoreBackup } = await import('#server/server')
       const directory = resolve(producer.dataDir)
       const replaced = orFailure(() => restoreBackup({ file, directory }))
       terminal.note(`${file} is the database of ${directory} now`)

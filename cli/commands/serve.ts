@@ -16,7 +16,7 @@ export function addServe(program: Command): void {
       // While it loads it cannot reload its configuration, and is not to die of being asked to.
       process.on('SIGHUP', () => {})
       // The server is imported only here, so that the other commands start fast.
-      const { serve } = await import('../../server/start/main.ts')
+      const { serve } = await import('#server/main')
       const exitCode = await serve(options)
       if (exitCode !== 0) throw new Failure(exitCode, '')
     })

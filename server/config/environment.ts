@@ -6,7 +6,7 @@ import { type ConfigProblem, didYouMean } from './errors.ts'
 import type { Setting } from './schema.ts'
 
 /** Ours, but not keys: the file itself, the command line's login, the password of the first start. */
-const NOT_KEYS = [
+export const OTHER_VARIABLES: readonly string[] = [
   'CINNABAR_CONFIG',
   'CINNABAR_URL',
   'CINNABAR_USER',
@@ -17,7 +17,7 @@ const NOT_KEYS = [
   'CINNABAR_CERT',
   'CINNABAR_KEY',
   'CINNABAR_ADMIN_PASSWORD',
-] as const
+]
 
 export interface Override {
   readonly setting: Setting
@@ -31,7 +31,7 @@ export function readEnvironment(
 ): { overrides: Override[]; problems: ConfigProblem[] } {
   const overrides: Override[] = []
   const problems: ConfigProblem[] = []
-  const known = [...NOT_KEYS, ...settings.map(({ variable }) => variable)]
+  const known = [...OTHER_VARIABLES, ...settings.map(({ variable }) => variable)]
   for (const [variable, text] of Object.entries(env)) {
     if (!variable.startsWith('CINNABAR_') || text === undefined) continue
     const setting = settings.find((candidate) => candidate.variable === variable)

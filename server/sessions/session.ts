@@ -278,7 +278,7 @@ export class Session implements ReadSession {
     this.#commands.authenticated()
     this.#authenticated(identity)
     admitted?.()
-    log.info({ peer: peer.address, tenant: identity.tenant, user: identity.name }, 'authenticated')
+    log.debug({ peer: peer.address, tenant: identity.tenant, user: identity.name }, 'authenticated')
   }
 
   /** WRAP is synchronous [MON 6.12]: bytes that arrive before its response end the connection. */

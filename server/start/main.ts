@@ -60,6 +60,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     }, STOP_MS)
     await server.stop()
     clearTimeout(cutOff)
+    if (code === 0) log.info('stopped cleanly')
     terminals.closeHungUp()
     return code
   } catch (error) {

@@ -91,7 +91,7 @@ describe('a connection that does not come about', () => {
     [
       'LOGIN_FAILED',
       undefined,
-      /The user does not exist, the secret is wrong .* or there were too many wrong secrets lately/,
+      /the user does not exist or the secret is wrong: see --user and --secret-file/,
       1,
     ],
     ['LOGIN_FAILED', full, /the message\n`cinnabar tenant list`, run by an admin, shows how much of its quotas/, 1],

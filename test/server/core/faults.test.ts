@@ -5,7 +5,7 @@ import { FakeClock } from '../../support/fake-clock.ts'
 
 function rig() {
   const clock = new FakeClock()
-  const lines: { level: number; owner: string; msg: string; err: { stack: string }; unlogged?: number }[] = []
+  const lines: { level: string; owner: string; msg: string; err: { stack: string }; unlogged?: number }[] = []
   const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
   return { clock, lines, faults: new Faults(clock, log) }
 }
@@ -14,7 +14,7 @@ test('a fault is counted, and logged with its owner and its stack', () => {
   const { faults, lines } = rig()
   faults.report('session', new TypeError('broken'), { peer: '192.0.2.1' })
   expect(faults.count).toBe(1)
-  expect(lines).toEqual([expect.objectContaining({ level: 50, owner: 'session', peer: '192.0.2.1' })])
+  expect(lines).toEqual([expect.objectContaining({ level: 'error', owner: 'session', peer: '192.0.2.1' })])
   expect(lines[0]?.err.stack).toMatch(/TypeError: broken\n +at .*faults\.test\.ts/)
 })
 

@@ -9,7 +9,7 @@ function logger(level = 'info') {
 test('a line is one JSON object with message, level and fields', () => {
   const { log, lines } = logger()
   log.info({ channel: 7 }, 'opened')
-  expect(lines).toEqual([expect.objectContaining({ level: 30, msg: 'opened', channel: 7, time: expect.any(Number) })])
+  expect(lines).toEqual([{ level: 'info', msg: 'opened', channel: 7, time: expect.stringMatching(/^\d{4}-.*Z$/) }])
 })
 
 test('what is below the level is not written', () => {
@@ -52,4 +52,23 @@ test('neither a Buffer nor a ring stops the log', () => {
   log.info({ frame: Buffer.from('hunter2'), at: new Date(0), ring }, 'x')
   expect(lines[0]).toMatchObject({ frame: { type: 'Buffer', data: '[masked]' }, at: '1970-01-01T00:00:00.000Z' })
   expect(lines[0]).toHaveProperty('ring')
+})
+
+test('journald gets the priority of each line', () => {
+  const lines: string[] = []
+  const log = createLogger('trace', { write: (line) => void lines.push(line) }, 'journal')
+  for (const level of ['debug', 'info', 'warn', 'error', 'fatal'] as const) log[level]('x')
+  expect(lines.map((line) => line.slice(0, 3))).toEqual(['<7>', '<6>', '<4>', '<3>', '<2>'])
+  expect(JSON.parse(lines[0]!.slice(3))).toMatchObject({ level: 'debug', msg: 'x' })
+})
+
+test('on a terminal a line is readable, and nobody can steer the terminal by it', () => {
+  const lines: string[] = []
+  const log = createLogger('info', { write: (line) => void lines.push(line) }, 'terminal')
+  log.warn({ peer: '127.0.0.1:7', user: 'a\x1b[2J b', token: 'hunter2', count: 3 }, 'refused\x9b')
+  log.error({ err: new TypeError('bang') }, 'while testing')
+  expect(lines[0]).toMatch(
+    /^\d\d:\d\d:\d\d WARN {2}refused\\u009b peer=127\.0\.0\.1:7 user="a\\u001b\[2J b" token="\[masked\]" count=3\n$/,
+  )
+  expect(lines[1]).toMatch(/^\S+ ERROR while testing\n {4}TypeError: bang\n {4}at .*log\.test\.ts.*\n/)
 })

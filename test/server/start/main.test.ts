@@ -310,7 +310,7 @@ describe('an error that belongs to nobody', () => {
     peer.send(command.commitThrough(3, ids[2] as number))
     expect((await peer.response(3)).status).toBe(0)
     expect(await server.end('SIGUSR2')).toBe(1)
-    const fatal = server.errors.split('\n').filter((line) => line.includes('"level":60'))
+    const fatal = server.errors.split('\n').filter((line) => line.includes('"level":"fatal"'))
     expect(fatal).toHaveLength(1)
     expect(JSON.parse(fatal[0] as string).err).toMatchObject({
       message: 'nobody expected this',
