@@ -62,7 +62,10 @@ const MODULES: Readonly<Record<string, string>> = {
     'lies',
     `() => ${at}`,
     `status: () => ({ name: 'lies', state: 'measuring', detail: '', counters: { bad: NaN } })`,
-  ).replace('metrics: () => [metric]', 'metrics: () => [metric, { name: 7 }, { ...metric, name: "host.load.one" }]'),
+  ).replace(
+    'metrics: () => [metric]',
+    'metrics: () => [metric, { name: 7 }, { get name() { throw new Error("look") } }, { ...metric, details() { throw new Error("more") } }, { ...metric, name: "host.load.one" }]',
+  ),
   'timer.js': `import { connect } from 'node:net'
     export function plugin() {
       setTimeout(() => { throw new Error('in a timer') }, 1)
