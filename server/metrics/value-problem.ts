@@ -78,7 +78,7 @@ function described(content: unknown): string {
 
 /** What is wrong with a metric of a family; undefined if nothing is. */
 export function metricProblem(metric: Metric, family: string): string | undefined {
-  const { name, kind, type, unit, description, parameters } = Object(metric) as Partial<Metric>
+  const { name, kind, type, unit, description, parameters, details } = Object(metric) as Partial<Metric>
   if (typeof name !== 'string' || !name.startsWith(family)) {
     return `the name of a metric has to begin with "${family}", unlike ${String(name)}`
   }
@@ -91,7 +91,9 @@ export function metricProblem(metric: Metric, family: string): string | undefine
   const isParameter = (one: Partial<Metric['parameters'][number]> | null): boolean =>
     typeof one?.name === 'string' && typeof one.description === 'string' && checks[one.type as number] !== undefined
   const areParameters = Array.isArray(parameters) && parameters.every(isParameter)
-  return areParameters ? undefined : `${name}: \`parameters\` is a list of parameters`
+  if (!areParameters) return `${name}: \`parameters\` is a list of parameters`
+  const more = details === undefined ? undefined : valueProblem({ type: BasicType.REC, value: details() })
+  return more && `${name}: details: ${more}`
 }
 
 /** What is wrong with the labels of a series; undefined if nothing is. */

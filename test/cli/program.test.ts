@@ -87,7 +87,7 @@ describe('a connection that does not come about', () => {
   const full = new StatusError('AUTH', StatusCode.QUOTA_EXCEEDED, 'connections: 5 are there')
 
   test.each<[ConnectionErrorCode, unknown, RegExp, number]>([
-    ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `npm start`/, 1],
+    ['UNREACHABLE', refused, /nothing listens on 127.0.0.1:7650: start the server with `cinnabar serve`/, 1],
     ['UNREACHABLE', new Error('no route'), /the message\nThe address must be that of `listen.tcp`/, 1],
     ['LOGIN_FAILED', undefined, /the user does not exist or the secret is wrong: see --user and --secret-file/, 1],
     ['LOGIN_FAILED', full, /the message\n`cinnabar tenant list`, run by an admin, shows how much of its quotas/, 1],

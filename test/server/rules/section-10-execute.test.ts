@@ -240,7 +240,9 @@ describe('EXECUTE', () => {
 
     it.each([1, 0])('has the outcome `unknown` of what ended with the process (durable = %s)', async (durable) => {
       await root.setChannel(await root.defChannel(['durable', type.boolean, u32(durable)]))
-      await root.ok((seq) => command.execute(seq, 'user.passwd', args(text('user', 'op'), text('password', 'x y z w'))))
+      await root.ok((seq) =>
+        command.execute(seq, 'user.passwd', args(text('user', 'op'), text('password', 'x y z w v'))),
+      )
       producer = await producer.crash()
       expect(await brief()).toEqual(['execute user.passwd started', 'outcome user.passwd unknown'])
       producer = await producer.crash()
