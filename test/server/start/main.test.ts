@@ -223,6 +223,7 @@ describe('a server that runs', () => {
     const { peer, channel } = await server.login()
     const begun = performance.now()
     expect(await server.end('SIGTERM')).toBe(0)
+    expect(server.errors.trimEnd().split('\n').at(-1)).toContain('"msg":"stopped cleanly"')
     expect(performance.now() - begun).toBeLessThan(5000)
     expect(await peer.until('notice')).toMatchObject({ code: 3, channel })
     expect((await peer.next()).kind).toBe('closed')
