@@ -344,6 +344,11 @@ export class Selection {
     return { sensor, metric, args, labels, open: this.#open(metric) }
   }
 
+  /** Whether rules still allow what was selected before. */
+  mayStillRead({ sensor, metric, labels, args }: PolledTarget | EventTarget): boolean {
+    return this.#mayRead(sensor, metric, labels, args)
+  }
+
   /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
     return this.#candidates.sensors.filter((sensor): sensor is ListeningSensor => {
