@@ -61,6 +61,8 @@ export class HostedPlugin implements Guest {
   readonly #table: PluginTable
   readonly #context: SourceContext
   readonly #taken: Set<string>
+  /** Those that it has taken itself. */
+  readonly #names: string[] = []
   readonly #rate: ValueMeter
   /** That of its tenant. */
   readonly #quota: ValueMeter | undefined
@@ -107,6 +109,7 @@ export class HostedPlugin implements Guest {
       this.#state = 'failed'
       this.#detail = why
       this.controls.splice(0)
+      for (const name of this.#names) this.#taken.delete(name)
       this.enter(() => this.#closing.abort(error))
       this.#context.log.error(
         { module, err: error },
@@ -188,6 +191,7 @@ export class HostedPlugin implements Guest {
   #take(name: string, problem: string): void {
     if (this.#taken.has(name)) throw new TypeError(problem)
     this.#taken.add(name)
+    this.#names.push(name)
   }
 
   #needsOpen(): void {
