@@ -241,8 +241,12 @@ export class Hub {
     // A later round that ends something knows the rights of now.
     const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
+    const wanted = new Set<string>()
+    for (const target of [...polled, ...events]) {
+      wanted.add(this.#keyOf(target))
+      yield
+    }
     if (isOver()) return
-    const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
     for (const [key, { target, framePrefix, end }] of ending) {
       if (ends === 'none' || wanted.has(key)) continue
       // Parts that are gone end by a search, with VOID; what a change of rights ends has to be noticed by `rematch`.
@@ -253,6 +257,7 @@ export class Hub {
       if (ends === 'gone') sink.append(framePrefix, this.#encode(VOID), this.#clock.microseconds())
     }
     for (const target of polled) {
+      yield
       if (isOver()) return
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
@@ -261,7 +266,6 @@ export class Hub {
       const { identity, intervalMs } = selection
       const end = binding.poll(() => this.#poller.poll(target, identity, intervalMs, listener))
       ending.set(key, { target, framePrefix, end })
-      yield
     }
     for (const target of events) {
       if (isOver()) return

@@ -166,6 +166,17 @@ describe('a pattern over parts of the host', () => {
     expect(taken()).toEqual(['eth1 VOID'])
   })
 
+  it('takes a step for each of a thousand parts, so that nobody else waits for all of them', () => {
+    const all = Array.from({ length: 1000 }, (_, number) => eth(number)).join('')
+    const { metrics, sink } = monitored(DEVICES + all)
+    const instance = metrics.instance('host.net.received_bytes', [text('interface', '*')])
+    metrics.hub.bind(instance, sink)
+    const stepsOf = (work: Iterable<unknown>) => [...work].length
+    expect(stepsOf(instance.selection.polled())).toBeGreaterThanOrEqual(1000)
+    expect(stepsOf(instance.selection.check())).toBeGreaterThanOrEqual(2000)
+    expect(stepsOf(metrics.hub.rematch(instance))).toBeGreaterThanOrEqual(3000)
+  })
+
   it('takes the number of a CPU as an integer too', () => {
     const { metrics } = monitored(DEVICES)
     for (const cpu of [uint('cpu', 0), text('cpu', '0')]) {
