@@ -8,7 +8,7 @@ import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
-import { StatusError } from '../core/errors.ts'
+import { isRefusal, StatusError } from '../core/errors.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import type { Hub } from './hub.ts'
 import type {
@@ -233,7 +233,7 @@ export class SensorDoor implements SensorHub {
         try {
           this.#guest.enter(() => sensor.check(metric, args))
         } catch (error) {
-          if (error instanceof StatusError) throw error
+          if (isRefusal(error)) throw error
           this.#hub.faults.report(admitted, error)
           throw new StatusError('INTERNAL', `the sensor of ${metric.name} failed`)
         }

@@ -61,25 +61,37 @@ export async function serve(options: ServeOptions): Promise<number> {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
     process.stdout.write(greeting(server, config, options))
     const code = await ended
-    const cutOff = setTimeout(() => {
-      terminals.closeHungUp()
-      process.exit(code)
-    }, STOP_MS)
+    const cutOff = cutOffAfter(code, terminals)
     await server.stop()
-    clearTimeout(cutOff)
+    cutOff.unref()
     if (code === 0) log.info('stopped cleanly')
     terminals.closeHungUp()
     return code
   } catch (error) {
-    if (error instanceof AuthError) {
-      process.stderr.write(`cinnabar: CINNABAR_ADMIN_PASSWORD cannot be used: ${error.message}\n`)
-      return 2
-    }
-    if (error instanceof ConfigError) return refused(error)
-    if (!EXPECTED.some((type) => error instanceof type)) throw error
-    process.stderr.write(`cinnabar: ${(error as Error).message}\n`)
-    return 1
+    const code = notStarted(error)
+    cutOffAfter(code, terminals).unref()
+    return code
   }
+}
+
+/** Ends the process even if a plug-in goes on. */
+function cutOffAfter(code: number, terminals: Terminals): NodeJS.Timeout {
+  return setTimeout(() => {
+    terminals.closeHungUp()
+    process.exit(code)
+  }, STOP_MS)
+}
+
+/** Says why the start has failed, and returns the exit code. */
+function notStarted(error: unknown): number {
+  if (error instanceof AuthError) {
+    process.stderr.write(`cinnabar: CINNABAR_ADMIN_PASSWORD cannot be used: ${error.message}\n`)
+    return 2
+  }
+  if (error instanceof ConfigError) return refused(error)
+  if (!EXPECTED.some((type) => error instanceof type)) throw error
+  process.stderr.write(`cinnabar: ${(error as Error).message}\n`)
+  return 1
 }
 
 const STANDARD_STREAMS = [0, 1, 2]
