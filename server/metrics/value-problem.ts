@@ -80,7 +80,7 @@ const labels: readonly string[] = labelNames
 
 /** What is wrong with a metric of a family; undefined if nothing is. */
 export function metricProblem(metric: Metric, family: string): string | undefined {
-  const { name, kind, type, unit, description, parameters } = Object(metric) as Partial<Metric>
+  const { name, kind, type, unit, description, parameters, details } = Object(metric) as Partial<Metric>
   if (typeof name !== 'string' || !name.startsWith(family)) {
     return `the name of a metric has to begin with "${family}", unlike ${String(name)}`
   }
@@ -100,7 +100,9 @@ export function metricProblem(metric: Metric, family: string): string | undefine
   if (odd !== undefined)
     return `${name}: a parameter with \`selects\` is a STRING and has the name of a label, unlike ${odd.name}`
   const parts = selecting.filter(({ selects }) => selects === 'part').length
-  return parts > 1 ? `${name}: ${parts} parameters select a part; only one can` : undefined
+  if (parts > 1) return `${name}: ${parts} parameters select a part; only one can`
+  const more = details === undefined ? undefined : valueProblem({ type: BasicType.REC, value: details() })
+  return more && `${name}: details: ${more}`
 }
 
 /** What is wrong with the labels of a series; undefined if nothing is. */

@@ -54,10 +54,24 @@ export interface BackUpOptions {
 }
 
 /**
+ * What is needed of a connection. It is spelled out because the package's declarations lead here, and whoever installs it has
+ * no declarations of better-sqlite3.
+ */
+interface Connection {
+  pragma(source: string, options: { readonly simple: true }): unknown
+  backup(path: string, options: { progress(info: CopiedPages): number }): Promise<CopiedPages>
+}
+
+interface CopiedPages {
+  readonly totalPages: number
+  readonly remainingPages: number
+}
+
+/**
  * Copies the database of this connection, with everything committed until the end of the copy, to a new file of mode 0600 in a
  * directory that is made if it is missing. Returns the bytes of the copy. Rejects with StorageError, and then there is no file.
  */
-export async function backUp(database: Database.Database, path: string, options: BackUpOptions): Promise<number> {
+export async function backUp(database: Connection, path: string, options: BackUpOptions): Promise<number> {
   const part = `${path}${PART}`
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -89,7 +103,7 @@ export function removeParts(directory: string): void {
   }
 }
 
-function needRoom(database: Database.Database, path: string): void {
+function needRoom(database: Connection, path: string): void {
   const bytes = Number(database.pragma('page_count', { simple: true })) * PAGE_BYTES
   const free = freeBytes(dirname(path))
   if (free >= bytes + SPARE_BYTES) return
@@ -98,11 +112,7 @@ function needRoom(database: Database.Database, path: string): void {
 }
 
 /** Transactions of this connection that are committed meanwhile go into the copy too, so that it never begins again. */
-async function copy(
-  database: Database.Database,
-  path: string,
-  { progress, isCancelled, sync }: BackUpOptions,
-): Promise<void> {
+async function copy(database: Connection, path: string, { progress, isCancelled, sync }: BackUpOptions): Promise<void> {
   const syncing = new SyncInParts(path, sync)
   try {
     await database.backup(path, {

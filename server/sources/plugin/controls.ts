@@ -54,15 +54,20 @@ export function hostedControl(control: PluginControl, host: PluginControlHost): 
   const { name, description, parameters, maxRunning = 1, adminOnly } = control
   const { tenants, timeoutMs } = host
   const run = async (run: ControlRun, stopping: AbortSignal): Promise<ControlResult> => {
-    const late = new AbortController()
-    const signal = AbortSignal.any([stopping, late.signal])
+    const ending = new AbortController()
+    // What its listeners throw is a fault of the plug-in.
+    const abort = (reason: unknown): void => host.enter(() => ending.abort(reason))
+    const stop = (): void => abort(stopping.reason)
+    stopping.addEventListener('abort', stop)
     try {
-      return checkedResult(await host.inTime(Promise.resolve(host.enter(() => run(signal)))))
+      return checkedResult(await host.inTime(Promise.resolve(host.enter(() => run(ending.signal)))))
     } catch (error) {
       host.failed(error)
-      late.abort(error)
+      abort(error)
       if (!(error instanceof TookTooLong)) return failed('the plug-in failed; the log of the server has the details')
       return { outcome: 'timeout', detail: `not ended after ${timeoutMs} ms`, value: VOID }
+    } finally {
+      stopping.removeEventListener('abort', stop)
     }
   }
   return {

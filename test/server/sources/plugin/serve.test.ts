@@ -41,6 +41,7 @@ const MODULES: Readonly<Record<string, string>> = {
             if (number === 14) throw new Error('later')
             if (number === 15) return { outcome: 'perhaps' }
             if (number === 16) return new Promise(() => {})
+            if (number === 17) return new Promise(() => signal.addEventListener('abort', () => { throw new Error('at the end') }))
             return { outcome: 'ok', detail: identity.name, value: { type: BasicType.INT32, value: 2 * number } }
           }
         },
@@ -64,7 +65,10 @@ const MODULES: Readonly<Record<string, string>> = {
     'lies',
     `() => ${at}`,
     `status: () => ({ name: 'lies', state: 'measuring', detail: '', counters: { bad: NaN } })`,
-  ).replace('metrics: () => [metric]', 'metrics: () => [metric, { name: 7 }, { ...metric, name: "host.load.one" }]'),
+  ).replace(
+    'metrics: () => [metric]',
+    'metrics: () => [metric, { name: 7 }, { get name() { throw new Error("look") } }, { ...metric, details() { throw new Error("more") } }, { ...metric, name: "host.load.one" }]',
+  ),
   'timer.js': `import { connect } from 'node:net'
     export function plugin() {
       setTimeout(() => { throw new Error('in a timer') }, 1)
@@ -258,9 +262,11 @@ describe('a plug-in', () => {
     [14, 'failed', /the plug-in failed/],
     [15, 'failed', /the plug-in failed/],
     [16, 'timeout', /not ended after 2000 ms/],
+    [17, 'timeout', /not ended after 2000 ms/],
   ])('whose control misbehaves (%s) gives the outcome %s', async (number, outcome, detail) => {
     const answer = result(await admin.execute('plugin.double', { number }))
     expect(answer).toMatchObject({ outcome, detail: expect.stringMatching(detail) })
+    expect((await admin.query('good.one')).number).toBe(8)
   })
 
   test('whose control throws while it checks is refused', async () => {
