@@ -65,8 +65,9 @@ build() {
     case $source in
       *.tgz)
         tar xzf "$source" -C "$part" --strip-components=1
-        # Only SQLite has to be built; what the package itself has is built already.
-        (cd "$part" && npm ci --omit=dev --ignore-scripts && npm rebuild better-sqlite3 --foreground-scripts) >&2
+        # Only SQLite has to be built, and that on Node 20 only; what the package itself has is built already.
+        (cd "$part" && npm ci --omit=dev --ignore-scripts &&
+          { [ -d node_modules/better-sqlite3-13 ] || npm rebuild better-sqlite3 --foreground-scripts; }) >&2
         ;;
       *)
         in_clone diff --quiet HEAD || say "changes that are not committed are left out" >&2

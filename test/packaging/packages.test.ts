@@ -247,15 +247,16 @@ function installedByNpm(): void {
 
   describe('cinnabar', () => {
     let installed = ''
+    let packed = ''
     beforeAll(async () => {
-      const file = await pack('')
+      packed = await pack('')
       // The strictest of all; SQLite is the one that was compiled here.
       const { code, out } = await run(nodeOf(OLDEST_NODE), [
         npm,
         'install',
         '--engine-strict',
         '--ignore-scripts',
-        file,
+        packed,
       ])
       if (code !== 0) throw new Error(out)
       installed = join(modules, 'cinnabar')
@@ -290,6 +291,23 @@ function installedByNpm(): void {
     test.each(['5.4', '6.0'])('type-checks with TypeScript %s', async (version) => {
       expect(await typeCheck(compilerOf(version), 'server')).toBe('')
     })
+
+    test.each(['22', '24', '26'])(
+      'is installed without compiling anything, and proves itself, on Node %s',
+      async (version) => {
+        const node = nodeOf(`node-${version}`)
+        const folder = join(directory, `server-${version}`)
+        mkdirSync(folder)
+        writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+        const install = [npm, 'install', '--engine-strict', '--ignore-scripts', packed]
+        const { code, out } = await run(node, install, folder)
+        expect(code, out).toBe(0)
+        const program = join(folder, 'node_modules/cinnabar/dist/cli/main.js')
+        const ended = await run(node, [program, 'demo', '--seconds', '5'], folder)
+        expect(ended.code, ended.out).toBe(0)
+      },
+      PROJECT_MS,
+    )
 
     test('proves itself on this Node', async () => {
       const { code, out } = await run(join(modules, '.bin/cinnabar'), ['demo', '--seconds', '5'])
