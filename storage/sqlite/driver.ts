@@ -7,7 +7,7 @@ import type Database from 'better-sqlite3'
 
 const FIRST_WITH_13 = 22
 
-export const Sqlite = load(Number.parseInt(process.versions.node, 10))
+export const Sqlite: typeof Database = load(Number.parseInt(process.versions.node, 10))
 
 /** Throws an Error that says what to do. */
 function load(node: number): typeof Database {
