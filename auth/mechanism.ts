@@ -85,7 +85,7 @@ export interface Failed {
   readonly identity?: string | undefined
   /**
    * The proof was not checked, or its result not reported, because of too many failed attempts; in so many milliseconds the next
-   * one is checked. Whether the identity exists makes no difference.
+   * one is checked. What counts is what was tried under the identity, not whether it exists.
    */
   readonly waitMs?: number | undefined
   /** Why a token or certificate was refused, in a few words without secrets. */

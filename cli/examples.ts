@@ -2,6 +2,7 @@
 
 /** By the words of the command. */
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  '': ['cinnabar serve', 'cinnabar get host.load.one', "cinnabar watch 'gmetric.*'", 'cinnabar top'],
   serve: ['cinnabar serve', 'cinnabar serve --config /etc/cinnabar.toml'],
   status: ['cinnabar status', 'cinnabar status --json | jq .disk_free_bytes'],
   connections: ['cinnabar connections'],

@@ -209,7 +209,7 @@ function localSecret({ dataDir }: ServerPlace): Named {
     throw new Failure(
       ExitCode.FAILED,
       `no secret for the user ${LOCAL_USER}: ${why}.\n` +
-        'Start the server with `npm start` and run this command in the same directory (or with the same --config),\n' +
+        'Start the server with `cinnabar serve` and run this command in the same directory (or with the same --config),\n' +
         'or give a login: --user NAME with --secret-file FILE or CINNABAR_PASSWORD, or --token-file FILE.',
       { cause: error },
     )

@@ -245,8 +245,8 @@ function boldWords(heads: string, colors: Colors): string {
 export interface Listing {
   /** The note if there are no records. */
   readonly none: string
-  /** By default a table with a column for each field. */
-  readonly toText?: (records: readonly AnswerRecord[]) => string
+  /** By default a table with a column for each field. `columns` is the width of the terminal; undefined if there is none. */
+  readonly toText?: (records: readonly AnswerRecord[], columns: number | undefined) => string
 }
 
 /** Prints a table for people, or with --json an object per line for programs. */
@@ -254,9 +254,9 @@ export async function printList(
   { print, note, colors, screen }: Pick<Terminal, 'print' | 'note' | 'colors' | 'screen'>,
   records: readonly AnswerRecord[],
   isJson: boolean | undefined,
-  { none, toText = () => toTable(records, { colors, columns: screen?.size().columns }) }: Listing,
+  { none, toText = (all, columns) => toTable(all, { colors, columns }) }: Listing,
 ): Promise<void> {
   if (records.length === 0) {
     if (!isJson) note(none)
-  } else await print(isJson ? records.map(jsonOf).join('\n') : toText(records))
+  } else await print(isJson ? records.map(jsonOf).join('\n') : toText(records, screen?.size().columns))
 }

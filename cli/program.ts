@@ -31,7 +31,7 @@ const AFTER_HELP = `
 Exit codes: 0 success, 1 failure, 2 wrong usage or configuration, 3 it is not known whether a control ran.
 
 Without --user, commands log in as the user \`local\` with the secret that the server stores in its data directory. In the
-directory where \`npm start\` runs, no login options are needed.`
+directory where the server was started, no login options are needed.`
 
 /** Errors whose message is shown to people as it is. A RangeError is an argument too long for the producer. */
 const EXPECTED = [Failure, StatusError, ConnectionError, RangeError] as const

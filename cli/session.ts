@@ -95,7 +95,7 @@ function advice(error: ConnectionError, login: ResolvedLogin): string {
   switch (error.code) {
     case 'UNREACHABLE':
       return systemCode(error.cause) === 'ECONNREFUSED'
-        ? `nothing listens on ${new URL(url).host}: start the server with \`npm start\`, or choose another one with --url`
+        ? `nothing listens on ${new URL(url).host}: start the server with \`cinnabar serve\`, or choose another one with --url`
         : `${error.message.trim()}\n${addressAdvice(url)}`
     case 'TIMEOUT':
     case 'PROTOCOL':

@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import pc from 'picocolors'
+import { asCalled, calledAs } from './called-as.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { type Keyboard, processScreen, type Screen } from './top/screen.ts'
 
@@ -11,6 +12,8 @@ export type Colors = ReturnType<typeof pc.createColors>
 
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv
+  /** The words that begin a command line of this program, such as `npx cinnabar`. */
+  readonly program: string
   /** Standard input. */
   readonly input: Readable
   /** Colours for stdout, without effect if that is not a terminal. */
@@ -22,7 +25,7 @@ export interface Terminal {
   print(text: string): Promise<void>
   /** Whether stderr is a terminal. */
   readonly isWatched: boolean
-  /** Prints one or more lines to stderr. */
+  /** Prints one or more lines to stderr, with commands in backticks as the program was called. */
   note(text: string): void
   /** Full-screen access; undefined if stdin or stdout is not a terminal. */
   readonly screen?: Screen | undefined
@@ -40,12 +43,15 @@ const RUBOUT = ['\b', '\x7f']
 const KILL = '\x15'
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
+export function processTerminal(process: NodeJS.Process): Terminal {
+  const { env, stdin, stdout, stderr } = process
+  const program = calledAs(process)
   // Errors are reported by the promises of print().
   stdout.on('error', () => {})
   stderr.on('error', () => {})
   return {
     env,
+    program,
     input: stdin,
     colors: pc.createColors(stdout.isTTY === true && pc.isColorSupported),
     print: (text) =>
@@ -53,7 +59,7 @@ export function processTerminal({ env, stdin, stdout, stderr }: NodeJS.Process):
         stdout.write(`${text}\n`, (error) => (error ? reject(outputError(error)) : resolve()))
       }),
     isWatched: stderr.isTTY === true,
-    note: (text) => stderr.write(`${text}\n`),
+    note: (text) => stderr.write(`${asCalled(text, program)}\n`),
     screen: processScreen(stdin, stdout, process),
     askSecret: (question) => askSecret(question, stdin, stderr),
     onInterrupt(callback) {

@@ -150,9 +150,9 @@ class OutboundSessions implements SessionSource {
   }
 }
 
-/** One error for those of all addresses. */
+/** One error for those of all addresses, with the code of a mistake if there is one. */
 function allFailed(errors: readonly Error[]): Error {
-  const cause = errors.at(-1) as Error
+  const cause = errors.find((error) => !isNotUp(error)) ?? (errors.at(-1) as Error)
   if (errors.length === 1 || !(cause instanceof ConnectionError)) return cause
   return new ConnectionError(cause.code, errors.map(({ message }) => message).join('; '), { cause })
 }

@@ -25,6 +25,8 @@ export interface Stats {
   readonly sentValues: number | undefined
   readonly diskSizeBytes: number | undefined
   readonly diskFreeBytes: number | undefined
+  /** Values that were dropped in the last hour, by the reason. */
+  readonly droppedLastHour: Readonly<Record<string, number>> | undefined
 }
 
 export interface ChannelState {
@@ -120,6 +122,7 @@ export class Fleet {
       sentValues: read.optional('sent_values'),
       diskSizeBytes: read.optional('disk_size_bytes'),
       diskFreeBytes: read.optional('disk_free_bytes'),
+      droppedLastHour: (sample.plain as PlainRecord)['dropped_last_hour'] === undefined ? undefined : read.numbers('dropped_last_hour'),
     }
     this.#stats.value = stats
     if (stats.acceptedValues !== undefined) this.#count('accepted', stats.acceptedValues, sample.time)

@@ -34,7 +34,7 @@ export async function deriveKeys(password: string, salt: Uint8Array, iterations:
     throw new AuthError('BAD_PASSWORD', 'the password is empty or contains control characters: choose another')
   }
   const { subtle } = webCrypto()
-  const key = await subtle.importKey('raw', utf8(prepared), 'PBKDF2', false, ['deriveBits'])
+  const key = await subtle.importKey('raw', new Uint8Array(utf8(prepared)), 'PBKDF2', false, ['deriveBits'])
   const parameters = { name: 'PBKDF2', hash: 'SHA-256', salt: new Uint8Array(salt), iterations }
   const salted = new Uint8Array(await subtle.deriveBits(parameters, key, KEY_BITS))
   const [clientKey, serverKey] = await Promise.all([hmac(salted, 'Client Key'), hmac(salted, 'Server Key')])
@@ -60,7 +60,7 @@ export async function hmac(key: Uint8Array, text: string): Promise<Uint8Array> {
   const { subtle } = webCrypto()
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const imported = await subtle.importKey('raw', new Uint8Array(key), algorithm, false, ['sign'])
-  return new Uint8Array(await subtle.sign('HMAC', imported, utf8(text)))
+  return new Uint8Array(await subtle.sign('HMAC', imported, new Uint8Array(utf8(text))))
 }
 
 /** The bitwise difference of two byte strings of equal length. */
@@ -73,8 +73,8 @@ export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && xor(left, right).reduce((all, byte) => all | byte, 0) === 0
 }
 
-export function utf8(text: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(new TextEncoder().encode(text))
+export function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
 }
 
 /** Browsers provide `subtle` only to pages from https or localhost. */

@@ -336,6 +336,7 @@ interface DefineOptions extends LoginOptions {
 
 /** The minimum of [MON 14]. */
 const MIN_SECRET_BYTES = 16
+const DESTINATION = /^(tcp|tls|ws|wss|gmetric):\/\//i
 /** One-way, or with a certificate as the proof. */
 const SECRETLESS = /^(gmetric|tls|wss):/i
 
@@ -363,6 +364,10 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
       const settings = parseAssignments(words)
       if (settings.has('secret')) {
         throw new Failure(ExitCode.USAGE, 'others can see the command line: use --dial-secret-file FILE for the secret')
+      }
+      if (!DESTINATION.test(destination)) {
+        const forms = 'tcp://, tls://, ws://, wss:// or gmetric://'
+        throw new Failure(ExitCode.USAGE, `the server cannot dial ${destination}: give a URL with ${forms}`)
       }
       if (options.dialSecretFile === undefined && !SECRETLESS.test(destination)) {
         throw new Failure(

@@ -32,7 +32,14 @@ export function addMetrics(program: Command, cli: Cli): void {
 
 function toRow(metric: AnswerRecord): string[] {
   const text = (name: string) => fieldText(metric, name)
-  return [text('name'), text('kind'), text('type'), text('unit'), parameters(metric), text('description')]
+  return [
+    text('name'),
+    text('kind'),
+    text('type'),
+    text('unit') === '1' ? '' : text('unit'),
+    parameters(metric),
+    text('description'),
+  ]
 }
 
 /** As `agent [interval_ms]`: what may be left out stands in brackets. */

@@ -89,6 +89,7 @@ function factsOf(
     ['refused_connections', 'connections found no place'],
     ['evicted_connections', 'connections gave way to others'],
     ['refused_passwords', 'passwords were not checked'],
+    ['forgotten_names', 'named channels were lost, and no GAP reports it'],
     ['faults', 'unexpected errors of the server itself'],
   ] as const
   const troubles = refused.filter(([name]) => count(name) > 0).map(([name, what]) => `${count(name)} ${what}`)
@@ -133,8 +134,7 @@ export function addConnections(program: Command, cli: Cli, wallMs: () => number 
         const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'channel') })
         const reading = queryAll(consumer, 'producer.connections', {}, next)
         const records = await withProgress(terminal, 'reading the connections', reading)
-        const width = terminal.screen?.size().columns
-        const toText = () => formatTable(COLUMNS, records.map(rowOf), terminal.colors, width)
+        const toText = (_: unknown, width?: number) => formatTable(COLUMNS, records.map(rowOf), terminal.colors, width)
         await printList(terminal, records, options.json, { none: 'there are no connections', toText })
       }),
     )

@@ -21,6 +21,7 @@ import {
   splitWords,
   toTypedArguments,
 } from '../arguments.ts'
+import { shellWord } from '../called-as.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, printable } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
@@ -109,8 +110,8 @@ export function addTail(program: Command, cli: Cli): void {
           if (isRefused) await consumer.delChannel().catch(() => {})
           throw error
         }
-        const place = name === undefined ? `--channel ${consumer.channel}` : `--name ${quoted(name)}`
-        terminal.note(`channel ${consumer.channel}; continue later with: cinnabar tail ${place}`)
+        const place = name === undefined ? `--channel ${consumer.channel}` : `--name ${shellWord(printable(name))}`
+        terminal.note(`channel ${consumer.channel}; continue later with: ${terminal.program} tail ${place}`)
         if (request.names.length > 0) noteUnfollowed(terminal, consumer)
         await follow(terminal, consumer, { metrics, units }, options)
       }
@@ -126,11 +127,6 @@ function noteUnfollowed(terminal: Terminal, { unfollowed }: Consumer): void {
     const given = Object.entries(args).map(([name, value]) => ` ${name}=${value}`)
     terminal.note(`also bound on this channel: ${printable(metric + given.join(''))} (metric id ${id})`)
   }
-}
-
-/** A name as a word of a shell. */
-function quoted(name: string): string {
-  return /^[\w.,:@%+-]+$/.test(name) ? name : `'${printable(name).replaceAll("'", `'\\''`)}'`
 }
 
 function withFollowOptions(command: Command): Command {

@@ -56,7 +56,7 @@ export function addTenant(program: Command, cli: Cli): void {
     .description('list the tenants and how much of their quotas they use')
     .option(...JSON_OPTION)
     .action((options: LoginOptions & { json?: boolean }) => {
-      const toText = (records: readonly AnswerRecord[]) => table(records, terminal.colors)
+      const toText = (records: readonly AnswerRecord[], width?: number) => table(records, terminal.colors, width)
       return printControlList(cli, options, 'tenant.list', { none: 'there are no tenants', toText })
     })
 }
@@ -84,7 +84,7 @@ function quota(text: string): bigint {
 }
 
 /** Shows each quota as `12/1024`, or `12` if there is no limit. */
-function table(tenants: readonly AnswerRecord[], colors: Colors): string {
+function table(tenants: readonly AnswerRecord[], colors: Colors, width?: number): string {
   const columns: Column[] = [
     { head: 'tenant' },
     { head: 'users', align: 'right' },
@@ -102,7 +102,7 @@ function table(tenants: readonly AnswerRecord[], colors: Colors): string {
     })
     return [fieldText(tenant, 'tenant'), fieldText(tenant, 'users'), ...cells]
   })
-  return formatTable(columns, rows, colors)
+  return formatTable(columns, rows, colors, width)
 }
 
 function inner(record: AnswerRecord, name: string): AnswerRecord {

@@ -64,7 +64,7 @@ export function addToken(program: Command, cli: Cli): void {
     .option(...JSON_OPTION)
     .action((user: string | undefined, options: LoginOptions & { json?: boolean }) => {
       const args = user === undefined ? {} : userArguments(user)
-      const toText = (records: readonly AnswerRecord[]) => table(records, terminal.colors)
+      const toText = (records: readonly AnswerRecord[], width?: number) => table(records, terminal.colors, width)
       return printControlList(cli, options, 'token.list', { none: 'there are no tokens', toText }, args)
     })
 
@@ -85,7 +85,7 @@ function write(file: string, token: string): void {
   }
 }
 
-function table(tokens: readonly AnswerRecord[], colors: Colors): string {
+function table(tokens: readonly AnswerRecord[], colors: Colors, width?: number): string {
   const heads = ['token', 'tenant', 'user', 'name', 'scope', 'made', 'expires']
   const rows = tokens.map((token) =>
     heads.map((name) => {
@@ -98,6 +98,7 @@ function table(tokens: readonly AnswerRecord[], colors: Colors): string {
     heads.map((head) => ({ head, align: head === 'token' ? 'right' : 'left' })),
     rows,
     colors,
+    width,
   )
 }
 

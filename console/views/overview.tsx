@@ -23,7 +23,7 @@ export function Overview({ fleet }: { readonly fleet: Fleet }) {
         <Rate title="Values in" points={fleet.curve('accepted').value} to={linkTo('overview')} note={`${fleet.sensors.value?.length ?? 0} sources`} />
         <Rate title="Committed" points={fleet.curve('committed').value} to={linkTo('channels')} note={`${channels.length} channels`} />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
-        <Lost channels={channels} points={fleet.curve('lost').value} />
+        <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
         <Disk stats={stats} points={fleet.curve('disk').value} />
       </div>
       <ChannelsToLookAt channels={channels} nowMs={nowMs} />
@@ -89,14 +89,19 @@ function Waiting({ channels, points, nowMs }: OfChannels & { readonly nowMs: num
   return <Tile title="Waiting" figure={formatNumber(waiting)} note={note} points={points} kind="waiting" to={linkTo('channels', '', { show: 'slow' })} />
 }
 
-function Lost({ channels, points }: OfChannels) {
-  const causes = new Map<string, number>()
-  for (const { dropped } of channels) {
-    for (const [cause, count] of Object.entries(dropped)) if (count > 0) causes.set(cause, (causes.get(cause) ?? 0) + count)
+/** In the last hour; users who are not admins see what their channels have lost so far. */
+function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats | undefined }) {
+  const causes = new Map(Object.entries(stats?.droppedLastHour ?? {}))
+  if (stats?.droppedLastHour === undefined) {
+    for (const { dropped } of channels) {
+      for (const [cause, count] of Object.entries(dropped)) causes.set(cause, (causes.get(cause) ?? 0) + count)
+    }
   }
-  const lost = channels.reduce((sum, channel) => sum + droppedOf(channel), 0)
-  const note = lost === 0 ? 'nothing was lost' : [...causes].map(([cause, count]) => `${cause} ${formatNumber(count)}`).join(' · ')
-  return <Tile title="Lost" figure={formatNumber(lost)} note={note} points={points} kind="lost" to={linkTo('channels', '', { show: 'dropped' })} />
+  const reasons = [...causes].filter(([, count]) => count > 0)
+  const lost = reasons.reduce((sum, [, count]) => sum + count, 0)
+  const note = lost === 0 ? 'nothing was lost' : reasons.map(([cause, count]) => `${cause} ${formatNumber(count)}`).join(' · ')
+  const title = stats?.droppedLastHour === undefined ? 'Lost' : 'Lost, last hour'
+  return <Tile title={title} figure={formatNumber(lost)} note={note} points={points} kind="lost" to={linkTo('channels', '', { show: 'dropped' })} />
 }
 
 function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly points: Points }) {

@@ -75,8 +75,11 @@ const method: FieldKind<string> = maybeEmptyName(MAX_NAME_BYTES)
 /** The URL of DEF_CHANNEL: up to 2,048 bytes, empty for a channel without a connection. */
 const url: FieldKind<string> = maybeEmptyName(MAX_URL_BYTES)
 
+/** It has a name because declarations may not spell out the type parameter of Uint8Array, which TypeScript has from 5.7 on. */
+export interface BytesKind extends FieldKind<Uint8Array> {}
+
 /** Bytes. In JSON they are base64, and missing ones are none. */
-const opaque: FieldKind<Uint8Array> = {
+const opaque: BytesKind = {
   word: 'opaque',
   read: (reader) => reader.opaque(),
   write: (writer, value) => writer.opaque(value),

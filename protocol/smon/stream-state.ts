@@ -126,7 +126,7 @@ export class TokenTable {
    * The last value of each `u` by number, while it is below 2^53. Everything else is NaN (no such token, a string, a larger
    * value), so that one comparison shows whether a plain addition is sufficient.
    */
-  numbers = new Float64Array(MIN_TOKENS).fill(Number.NaN)
+  numbers: Float64Array = new Float64Array(MIN_TOKENS).fill(Number.NaN)
   readonly #large = new Map<number, bigint>()
   readonly #strings = new Map<number, ByteString>()
 

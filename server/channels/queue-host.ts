@@ -1,5 +1,6 @@
 /** What a queue is given from outside: its surroundings, its listener, the limit that it shares, and its settings. */
 import type { ChannelRow } from '../../storage/store.ts'
+import type { Drops } from './ledger.ts'
 import type { Pool } from './pool.ts'
 
 /** The settings of a channel that a consumer may choose [MON 8 Configuring]. */
@@ -34,6 +35,8 @@ export interface QueueHost {
   /** The number of values that were accepted, and that were given to connections, since the start. */
   accepted: number
   sent: number
+  /** The number of values that all channels have dropped, since the start. */
+  readonly dropped: Drops
 }
 
 /** The events of a queue. */

@@ -35,7 +35,7 @@ export class Queue implements Journaled {
   // What each value touches comes first: with a thousand channels, each line of memory counts.
   readonly #lanes = new Lanes()
   readonly #sending = this.#lanes.sending
-  readonly #ledger = new QueueLedger()
+  readonly #ledger: QueueLedger
   #settings: QueueSettings
   readonly #host: QueueHost
   readonly #settlement: Settlement
@@ -60,6 +60,7 @@ export class Queue implements Journaled {
     share: SharedLimit = { bytes: 0, limit: Number.POSITIVE_INFINITY },
   ) {
     this.#host = host
+    this.#ledger = new QueueLedger(host.dropped)
     this.#listener = listener
     this.#settings = settings
     const ids = new TransactionIds(origin)
@@ -104,7 +105,7 @@ export class Queue implements Journaled {
       this.#append(lane, head, tail, time)
     } catch (error) {
       // There is no memory for a block, for example: the value is lost, and the loss is reported.
-      this.#ledger.dropped.overflow++
+      this.#ledger.drop('overflow')
       this.#losses.add(lane, lossOfFrame('overflow', head, time))
       throw error
     }
@@ -118,7 +119,7 @@ export class Queue implements Journaled {
     ledger.accepted++
     this.#host.accepted++
     if (refusing !== undefined && settings.durable) {
-      ledger.dropped[refusing]++
+      ledger.drop(refusing)
       this.#losses.add(lane, lossOfFrame(refusing, head, time))
       return
     }
@@ -127,7 +128,7 @@ export class Queue implements Journaled {
     // A superseded value leaves its room to the arriving one, and stays if that finds none.
     const more = older === undefined ? bytes : bytes - older.unsettledBytes
     if (!this.#settlement.fits(more, settings.maxBytes) && !this.#losses.makeRoom(settings, bytes, older)) {
-      ledger.dropped.overflow++
+      ledger.drop('overflow')
       this.#losses.add(lane, lossOfFrame('overflow', head, time))
       return
     }
@@ -396,7 +397,7 @@ export class Queue implements Journaled {
       return
     }
     if (missing > 0) {
-      ledger.dropped.damaged += missing
+      ledger.drop('damaged', missing)
       this.#losses.add(this.#sending, { reason: GapReason.damaged, metric: 0, count: missing, from: 0, to: 0 })
     }
     if (!clean) this.addGap(reason)

@@ -178,7 +178,7 @@ export class Settlement {
     const ledger = this.#ledger
     const share = this.#share
     if (cause === 'committed') ledger.committed += count
-    else ledger.dropped[cause] += count
+    else ledger.drop(cause, count)
     ledger.unsettled -= count
     const bytes = block.countSettled(count)
     this.#bytes -= bytes

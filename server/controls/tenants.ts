@@ -88,7 +88,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
       return async () => {
         if (!tenants.has(name)) return failed(`there is no tenant ${name}`)
         const users = usersOf(name)
-        if (users > 0) return failed(`${name} has ${users} users: remove them first`)
+        if (users > 0) return failed(`${name} has ${users} ${users === 1 ? 'user' : 'users'}: remove them first`)
         tenants.remove(name)
         quotas.changed(name)
         await stored()

@@ -15,6 +15,14 @@ export class StatusError extends Error {
   }
 }
 
+/** Texts from code that is not the server's are at most this long, in UTF-16 units. */
+export const MAX_DETAIL = 4096
+
+/** Whether an error from code that is not the server's is a StatusError that can be sent. */
+export function isRefusal(error: unknown): error is StatusError {
+  return error instanceof StatusError && Object.hasOwn(statuses, error.status) && error.message.length <= MAX_DETAIL
+}
+
 export function noSuchTransaction(): StatusError {
   return new StatusError('NO_SUCH_TRANSACTION', 'the current channel never used this transaction id')
 }

@@ -3,6 +3,7 @@ import type { Count } from '../accounts/quotas.ts'
 import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, ResumePoint, Series, Sink, Subscription } from './metric.ts'
+import type { EventTarget, PolledTarget } from './selection.ts'
 
 interface ActiveSubscription {
   readonly sensor: ListeningSensor
@@ -10,6 +11,7 @@ interface ActiveSubscription {
 }
 
 interface ActiveTarget {
+  readonly target: PolledTarget | EventTarget
   /** The prefix of the VOID that reports that a part of a source is gone. */
   readonly framePrefix: Uint8Array
   end(): void

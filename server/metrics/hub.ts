@@ -26,6 +26,9 @@ const unkept: ResumePoint = { reached: undefined, reach() {} }
 /** Disks and interfaces that come or go are noticed within ten seconds. */
 const SWEEPS_PER_SEARCH = 10
 
+/** What is ended of what a binding does not select any more. */
+type Ends = 'denied' | 'gone' | 'none'
+
 /** A binding, for those who made it. */
 export interface HubBinding {
   /** Settled when everything is subscribed that was there when it was made; undefined if it was so at once. */
@@ -220,9 +223,9 @@ export class Hub {
     return had.size > 0
   }
 
-  *#matchAll(binding: BoundInstance, mayEnd = true): Steps<void> {
+  *#matchAll(binding: BoundInstance, ends: Ends = 'denied'): Steps<void> {
     for (const sensor of binding.instance.selection.listening()) yield* this.#matchSeries(binding, sensor)
-    yield* this.#follow(binding, mayEnd)
+    yield* this.#follow(binding, ends)
   }
 
   /** Subscribes what is not subscribed. */
@@ -235,23 +238,30 @@ export class Hub {
   }
 
   /** Polls and subscribes what the instance selects now, and ends the rest if it may. */
-  *#follow(binding: BoundInstance, mayEnd: boolean): Steps<void> {
+  *#follow(binding: BoundInstance, ends: Ends): Steps<void> {
     const { instance, sink, ending, resumePoint } = binding
     const { selection } = instance
-    const round = mayEnd ? ++binding.rounds : binding.rounds
+    const round = ends === 'denied' ? ++binding.rounds : binding.rounds
     // A later round that ends something knows the rights of now.
     const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
+    const wanted = new Set<string>()
+    for (const target of [...polled, ...events]) {
+      wanted.add(this.#keyOf(target))
+      yield
+    }
     if (isOver()) return
-    const wanted = new Set([...polled, ...events].map((target) => this.#keyOf(target)))
-    for (const [key, { framePrefix, end }] of ending) {
-      if (!mayEnd || wanted.has(key)) continue
+    for (const [key, { target, framePrefix, end }] of ending) {
+      if (ends === 'none' || wanted.has(key)) continue
+      // Parts that are gone end by a search, with VOID; what a change of rights ends has to be noticed by `rematch`.
+      if (this.#withParts.has(binding) && selection.mayStillRead(target) !== (ends === 'gone')) continue
       ending.delete(key)
       binding.left()
       end()
-      if (binding.isSearching) sink.append(framePrefix, this.#encode(VOID), this.#clock.microseconds())
+      if (ends === 'gone') sink.append(framePrefix, this.#encode(VOID), this.#clock.microseconds())
     }
     for (const target of polled) {
+      yield
       if (isOver()) return
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
@@ -259,8 +269,7 @@ export class Hub {
       const listener = this.#listener(target.sensor, framePrefix, sink)
       const { identity, intervalMs } = selection
       const end = binding.poll(() => this.#poller.poll(target, identity, intervalMs, listener))
-      ending.set(key, { framePrefix, end })
-      yield
+      ending.set(key, { target, framePrefix, end })
     }
     for (const target of events) {
       if (isOver()) return
@@ -273,7 +282,8 @@ export class Hub {
         if (this.fences.has(sensor)) this.fences.countDiscarded(sensor)
         else append(event)
       }
-      ending.set(key, { framePrefix, end: sensor.subscribe(metric, instance.owner, listener, args, resumePoint) })
+      const end = sensor.subscribe(metric, instance.owner, listener, args, resumePoint)
+      ending.set(key, { target, framePrefix, end })
       yield
     }
   }
@@ -325,7 +335,7 @@ export class Hub {
   sweep(): void {
     if (++this.#sweeps % SWEEPS_PER_SEARCH === 0) this.#searchParts()
     for (const binding of [...this.#starved]) {
-      if (!binding.count.hasRoom()) continue
+      if (binding.isSearching || !binding.count.hasRoom()) continue
       this.#starved.delete(binding)
       binding.isRetried = true
       void this.#work.run(binding.instance.owner, this.#feed(binding))
@@ -335,16 +345,19 @@ export class Hub {
   #searchParts(): void {
     for (const binding of this.#withParts) {
       // What has gone while it was paused gets its VOID afterwards.
-      if (binding.isSearching || binding.isPaused) continue
+      if (binding.isSearching || binding.isPaused || binding.isRetried) continue
+      binding.isSearching = true
+      // What had no room was counted the first time.
+      binding.isRetried = this.#starved.has(binding)
       void this.#work.run(binding.instance.owner, this.#search(binding))
     }
   }
 
   /** Each part that is gone gets one VOID, as a series that ends. */
   *#search(binding: BoundInstance): Steps<void> {
-    binding.isSearching = true
-    yield* this.#follow(binding, true)
+    yield* this.#follow(binding, 'gone')
     binding.isSearching = false
+    binding.isRetried = false
   }
 
   /**
@@ -352,7 +365,7 @@ export class Hub {
    * `rematch`, which may not have begun.
    */
   *#feed(binding: BoundInstance): Steps<void> {
-    yield* this.#matchAll(binding, false)
+    yield* this.#matchAll(binding, 'none')
     binding.isRetried = false
   }
 

@@ -8,7 +8,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
-import type { Steps } from '../core/fair-work.ts'
+import { finish, type Steps } from '../core/fair-work.ts'
 import { convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
 import {
   type Arguments,
@@ -244,8 +244,10 @@ export class Selection {
     if (!this.isAllowed) {
       throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
-    const targets = isPattern(this.name) ? yield* this.polled() : this.#namedPolled()
-    for (const { sensor, metric, args } of targets) sensor.check(metric, args)
+    for (const { sensor, metric, args } of yield* this.polled()) {
+      sensor.check(metric, args)
+      yield
+    }
   }
 
   /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */
@@ -253,7 +255,7 @@ export class Selection {
     if (isPattern(this.name)) return true
     if (this.isPattern) return this.#candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.#candidates.named(sensor) !== undefined)) return true
-    return this.#namedPolled().length > 0 || this.#namedEvents().length > 0
+    return finish(this.polled()).length > 0 || this.#namedEvents().length > 0
   }
 
   /** A key that two selections of one identity share if they measure the same. */
@@ -266,39 +268,39 @@ export class Selection {
 
   /** The matching metrics that are measured on request. */
   *polled(): Steps<PolledTarget[]> {
-    if (!isPattern(this.name)) return this.#namedPolled()
     const targets: PolledTarget[] = []
     for (const sensor of this.#candidates.sensors) {
       if (sensor.polled !== true) continue
-      yield* this.#candidates.of(sensor, (metric) => {
-        targets.push(...this.#polledTargets(sensor, metric))
-        return true
-      })
+      const metrics: Metric[] = []
+      if (isPattern(this.name)) {
+        yield* this.#candidates.of(sensor, (metric) => {
+          metrics.push(metric)
+          return true
+        })
+      } else {
+        const metric = this.#candidates.named(sensor)
+        if (metric !== undefined) metrics.push(metric)
+      }
+      for (const metric of metrics) yield* this.#addPolled(sensor, metric, targets)
     }
     return targets
   }
 
-  #namedPolled(): PolledTarget[] {
-    return this.#candidates.sensors.flatMap((sensor) => {
-      const metric = sensor.polled === true ? this.#candidates.named(sensor) : undefined
-      return metric === undefined ? [] : this.#polledTargets(sensor as PolledSensor, metric)
-    })
-  }
-
-  /** One target, or one for each part of the source that a pattern selects. */
-  #polledTargets(sensor: PolledSensor, metric: Metric): PolledTarget[] {
+  /** Adds one target, or one for each part of the source that a pattern selects: there may be thousands. */
+  *#addPolled(sensor: PolledSensor, metric: Metric, targets: PolledTarget[]): Steps<void> {
     const args = this.#argumentsFor(metric)
     const labels = sensor.labels(metric)
-    if (args === undefined || !this.#matchesLabels(metric, labels)) return []
+    if (args === undefined || !this.#matchesLabels(metric, labels)) return
     const open = this.#open(metric)
     const parameter = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name as LabelName))
     if (parameter === undefined) {
-      return this.#mayRead(sensor, metric, labels, args) ? [{ sensor, metric, args, labels, open }] : []
+      if (this.#mayRead(sensor, metric, labels, args)) targets.push({ sensor, metric, args, labels, open })
+      return
     }
     const label = parameter.name as LabelName
     const matches = this.#matchers.get(label) as (text: string) => boolean
-    const targets: PolledTarget[] = []
     for (const part of sensor.parts?.(metric, label) ?? []) {
+      yield
       if (!matches(part)) continue
       const target = {
         sensor,
@@ -310,7 +312,6 @@ export class Selection {
       }
       if (this.#mayRead(sensor, metric, target.labels, target.args)) targets.push(target)
     }
-    return targets
   }
 
   *events(): Steps<EventTarget[]> {
@@ -342,6 +343,11 @@ export class Selection {
     const labels = { name: metric.name }
     if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) return undefined
     return { sensor, metric, args, labels, open: this.#open(metric) }
+  }
+
+  /** Whether rules still allow what was selected before. */
+  mayStillRead({ sensor, metric, labels, args }: PolledTarget | EventTarget): boolean {
+    return this.#mayRead(sensor, metric, labels, args)
   }
 
   /** Listening sensors that may have matching series. */

@@ -8,7 +8,7 @@ import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
-import { StatusError } from '../core/errors.ts'
+import { isRefusal, StatusError } from '../core/errors.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import type { Hub } from './hub.ts'
 import type {
@@ -128,17 +128,17 @@ export class SensorDoor implements SensorHub {
 
   /** Does what a sensor asks for. */
   #pass(sensor: Sensor, act: () => void): void {
-    this.#guarded(sensor, () => this.#guest.leave(act), undefined)
+    try {
+      this.#guest.leave(act)
+    } catch (error) {
+      this.#hub.faults.report(sensor, error)
+    }
   }
 
   /** Asks a sensor. */
   #attempt<T>(sensor: Sensor, act: () => T, otherwise: T): T {
-    return this.#guarded(sensor, () => this.#guest.enter(act), otherwise)
-  }
-
-  #guarded<T>(sensor: Sensor, act: () => T, otherwise: T): T {
     try {
-      return act()
+      return this.#guest.enter(act)
     } catch (error) {
       this.#hub.faults.report(sensor, error)
       return otherwise
@@ -196,14 +196,18 @@ export class SensorDoor implements SensorHub {
   #family(sensor: Sensor, admitted: () => Sensor): Pick<Sensor, 'family' | 'owner' | 'metrics' | 'metric' | 'status'> {
     const { family } = sensor
     const failed: SensorStatus = { name: family, state: 'failed', detail: '', counters: {} }
-    const sound = (metric: Metric): boolean => {
-      const problem = metricProblem(metric, family)
-      if (problem !== undefined) this.#hub.faults.report(admitted(), new TypeError(problem))
-      return problem === undefined
+    /** Whether a metric is one; it may be an object that fails when it is looked at. */
+    const isSound = (metric: Metric): boolean => {
+      const check = (): boolean => {
+        const problem = metricProblem(metric, family)
+        if (problem !== undefined) throw new TypeError(problem)
+        return true
+      }
+      return this.#attempt(admitted(), check, false)
     }
     const found = (name: string): Metric | undefined => {
       const metric = this.#attempt(admitted(), () => sensor.metric(name), undefined)
-      return metric !== undefined && sound(metric) ? metric : undefined
+      return metric !== undefined && isSound(metric) ? metric : undefined
     }
     const status = (): SensorStatus => {
       const status = sensor.status?.() ?? failed
@@ -214,7 +218,7 @@ export class SensorDoor implements SensorHub {
     return {
       family,
       owner: this.#guest.owner ?? sensor.owner,
-      metrics: () => this.#attempt(admitted(), () => this.#bounded(sensor.metrics()), []).filter(sound),
+      metrics: () => this.#attempt(admitted(), () => this.#bounded(sensor.metrics()), []).filter(isSound),
       metric: found,
       ...(sensor.status && { status: () => this.#attempt(admitted(), status, failed) }),
     }
@@ -229,7 +233,7 @@ export class SensorDoor implements SensorHub {
         try {
           this.#guest.enter(() => sensor.check(metric, args))
         } catch (error) {
-          if (error instanceof StatusError) throw error
+          if (isRefusal(error)) throw error
           this.#hub.faults.report(admitted, error)
           throw new StatusError('INTERNAL', `the sensor of ${metric.name} failed`)
         }

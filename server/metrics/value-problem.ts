@@ -76,9 +76,11 @@ function described(content: unknown): string {
   return typeof content === 'number' ? `the number ${content}` : content === null ? 'null' : `a ${typeof content}`
 }
 
+const labels: readonly string[] = labelNames
+
 /** What is wrong with a metric of a family; undefined if nothing is. */
 export function metricProblem(metric: Metric, family: string): string | undefined {
-  const { name, kind, type, unit, description, parameters } = Object(metric) as Partial<Metric>
+  const { name, kind, type, unit, description, parameters, details } = Object(metric) as Partial<Metric>
   if (typeof name !== 'string' || !name.startsWith(family)) {
     return `the name of a metric has to begin with "${family}", unlike ${String(name)}`
   }
@@ -90,8 +92,17 @@ export function metricProblem(metric: Metric, family: string): string | undefine
     return `${name}: \`unit\` and \`description\` are texts`
   const isParameter = (one: Partial<Metric['parameters'][number]> | null): boolean =>
     typeof one?.name === 'string' && typeof one.description === 'string' && checks[one.type as number] !== undefined
-  const areParameters = Array.isArray(parameters) && parameters.every(isParameter)
-  return areParameters ? undefined : `${name}: \`parameters\` is a list of parameters`
+  if (!Array.isArray(parameters) || !parameters.every(isParameter)) {
+    return `${name}: \`parameters\` is a list of parameters`
+  }
+  const selecting = (parameters as Metric['parameters']).filter(({ selects }) => selects !== undefined)
+  const odd = selecting.find((one) => !labels.includes(one.name) || one.type !== BasicType.STRING)
+  if (odd !== undefined)
+    return `${name}: a parameter with \`selects\` is a STRING and has the name of a label, unlike ${odd.name}`
+  const parts = selecting.filter(({ selects }) => selects === 'part').length
+  if (parts > 1) return `${name}: ${parts} parameters select a part; only one can`
+  const more = details === undefined ? undefined : valueProblem({ type: BasicType.REC, value: details() })
+  return more && `${name}: details: ${more}`
 }
 
 /** What is wrong with the labels of a series; undefined if nothing is. */

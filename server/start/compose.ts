@@ -19,6 +19,7 @@ import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
 import { Journal } from '../channels/journal.ts'
+import { HourOfDrops, noDrops } from '../channels/ledger.ts'
 import { ChannelNames } from '../channels/names.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
@@ -96,6 +97,7 @@ export interface Producer extends SessionContext, CommandServices {
   readonly audit: AuditLog
   readonly ids: Ids
   readonly rightsRevocation: RightsRevocation
+  readonly hourOfDrops: HourOfDrops
 }
 
 export interface ServerParts {
@@ -210,10 +212,12 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     unstored: 0,
     accepted: 0,
     sent: 0,
+    dropped: noDrops(),
     get refusing() {
       return storage.refusing(this.unstored + journal.unstored)
     },
   }
+  const hourOfDrops = new HourOfDrops(host.dropped, () => clock.monotonicMs())
   const names = new ChannelNames(recovered.lostNames, change)
   const registry = new Registry({
     host,
@@ -286,6 +290,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     audit,
     failures,
     limitedRecords,
+    hourOfDrops,
     host,
     registry,
     bindings,
@@ -344,6 +349,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
         backups,
         faults,
         audit,
+        hourOfDrops,
         listeners,
         diskSpace,
       }),

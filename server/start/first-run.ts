@@ -4,7 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
 import { DEFAULT_TENANT } from '../../auth/identity.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE } from '../../auth/permissions.ts'
@@ -12,9 +13,39 @@ import { checkNewPassword, makeSecretVerifier, makeVerifiers } from '../../auth/
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Users } from '../accounts/users.ts'
 import { LOCAL_USER } from '../controls/users.ts'
+import type { Logger } from '../core/log.ts'
 
 export const ADMIN_USER = 'admin'
 export const SECRET_FILE = 'admin.secret'
+
+const DATABASE_FILE = 'cinnabar.db'
+const DEFAULT_DATA_DIR = './data'
+/** Where a server is likely to have its data: under systemd, and in a clone. */
+const KNOWN_PLACES = [
+  '/var/lib/cinnabar',
+  join(dirname(createRequire(import.meta.url).resolve('cinnabar/package.json')), 'data'),
+]
+
+/**
+ * Warns if the server is about to begin with an empty database because nobody has said where the data is, and one of the
+ * places where it may be has some: a server that is started in another directory would be another one, without a word.
+ */
+export function warnOfOtherData(
+  { dataDir }: { readonly dataDir: string },
+  log: Pick<Logger, 'warn'>,
+  places: readonly string[] = KNOWN_PLACES,
+): void {
+  const here = resolve(dataDir)
+  const has = (place: string): boolean => existsSync(join(place, DATABASE_FILE))
+  if (dataDir !== DEFAULT_DATA_DIR || has(here)) return
+  const other = places.find((place) => place !== here && has(place))
+  if (other === undefined) return
+  log.warn(
+    { dataDir: here, other },
+    `this server begins with an empty database in ${here}, but there is one in ${other}: ` +
+      `if you meant that one, stop the server and start it with --data ${other}`,
+  )
+}
 
 export interface FirstRunOptions {
   readonly accounts: Users

@@ -4,11 +4,13 @@ import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
+import { formatAddress } from '../core/address.ts'
 import { ForeignCode } from '../core/faults.ts'
 import { ListenError } from '../core/listen.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { FileError } from '../core/watched-file.ts'
 import { type Config, ConfigError, ReloadableConfig } from './config.ts'
+import { warnOfOtherData } from './first-run.ts'
 import { listenerUrls, type RunningServer, startServer } from './server.ts'
 
 /** Errors whose message says everything. */
@@ -18,6 +20,10 @@ const STOP_MS = 5000
 
 export interface ServeOptions {
   readonly config?: string | undefined
+  /** Variables that come before those of the environment, from options of the command line. */
+  readonly overrides?: Readonly<Record<string, string>> | undefined
+  /** The words that begin a command line of this program, such as `npx cinnabar`. */
+  readonly program: string
   /** The operator says that the data is older than what was last served. */
   readonly restored?: boolean | undefined
 }
@@ -41,6 +47,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     if (!foreign.take(error)) abort(error, log, server)
   })
   try {
+    warnOfOtherData(config.producer, log)
     const { restored = false } = options
     const onFailed = (error: Error): void => fail(error, log, end)
     const started = startServer({ config, reloadable, log, adminPassword, restored, foreign, onFailed })
@@ -52,27 +59,39 @@ export async function serve(options: ServeOptions): Promise<number> {
     })
     server = await started
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
-    process.stdout.write(greeting(server, config))
+    process.stdout.write(greeting(server, config, options))
     const code = await ended
-    const cutOff = setTimeout(() => {
-      terminals.closeHungUp()
-      process.exit(code)
-    }, STOP_MS)
+    const cutOff = cutOffAfter(code, terminals)
     await server.stop()
-    clearTimeout(cutOff)
+    cutOff.unref()
     if (code === 0) log.info('stopped cleanly')
     terminals.closeHungUp()
     return code
   } catch (error) {
-    if (error instanceof AuthError) {
-      process.stderr.write(`cinnabar: CINNABAR_ADMIN_PASSWORD cannot be used: ${error.message}\n`)
-      return 2
-    }
-    if (error instanceof ConfigError) return refused(error)
-    if (!EXPECTED.some((type) => error instanceof type)) throw error
-    process.stderr.write(`cinnabar: ${(error as Error).message}\n`)
-    return 1
+    const code = notStarted(error)
+    cutOffAfter(code, terminals).unref()
+    return code
   }
+}
+
+/** Ends the process even if a plug-in goes on. */
+function cutOffAfter(code: number, terminals: Terminals): NodeJS.Timeout {
+  return setTimeout(() => {
+    terminals.closeHungUp()
+    process.exit(code)
+  }, STOP_MS)
+}
+
+/** Says why the start has failed, and returns the exit code. */
+function notStarted(error: unknown): number {
+  if (error instanceof AuthError) {
+    process.stderr.write(`cinnabar: CINNABAR_ADMIN_PASSWORD cannot be used: ${error.message}\n`)
+    return 2
+  }
+  if (error instanceof ConfigError) return refused(error)
+  if (!EXPECTED.some((type) => error instanceof type)) throw error
+  process.stderr.write(`cinnabar: ${(error as Error).message}\n`)
+  return 1
 }
 
 const STANDARD_STREAMS = [0, 1, 2]
@@ -157,9 +176,9 @@ function abort(error: unknown, log: Logger, server: RunningServer | undefined): 
   else server.abort().then(exit, exit)
 }
 
-function readConfig({ config }: ServeOptions): ReloadableConfig | undefined {
+function readConfig({ config, overrides }: ServeOptions): ReloadableConfig | undefined {
   try {
-    return new ReloadableConfig({ file: config, env: process.env })
+    return new ReloadableConfig({ file: config, env: { ...process.env, ...overrides } })
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     refused(error)
@@ -172,19 +191,24 @@ function refused({ message }: ConfigError): number {
   return 2
 }
 
-/** Five lines: where it listens, where the data is, the admin's password (once), commands to try. */
-function greeting(server: RunningServer, config: Config): string {
-  const { newPassword } = server
+/** Where it listens, where the data is, the admin's password (once), what commands need to find it, commands to try. */
+function greeting(server: RunningServer, { producer }: Config, { config, overrides, program }: ServeOptions): string {
+  const { newPassword, tcp } = server
   const password =
     newPassword === undefined
-      ? 'set before; `npx cinnabar user passwd admin` sets another'
+      ? `set before; \`${program} user passwd admin\` sets another`
       : `${newPassword}  (shown only now)`
+  const needed = { ...(config === undefined ? {} : { CINNABAR_CONFIG: resolve(config) }), ...overrides }
+  // If it was to be any port.
+  if (tcp && 'CINNABAR_LISTEN_TCP' in needed) needed['CINNABAR_LISTEN_TCP'] = formatAddress(tcp)
+  const variables = Object.entries(needed).map(([name, value]) => `${name}='${value.replaceAll("'", `'\\''`)}'`)
   return [
     `cinnabar listens: ${listenerUrls(server, server.sources).join('  ')}`,
-    `data lies in:     ${resolve(config.producer.dataDir)}`,
+    `data lies in:     ${resolve(producer.dataDir)}`,
     `admin password:   ${password}`,
-    'try:              npx cinnabar top',
-    '                  npx cinnabar watch host.load.one    npx cinnabar channels',
+    ...(variables.length > 0 ? [`first:            export ${variables.join(' ')}`] : []),
+    `try:              ${program} top`,
+    `                  ${program} watch host.load.one    ${program} channels`,
     '',
   ].join('\n')
 }

@@ -233,6 +233,7 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
   hub.sweep()
   producer.failures.sweep()
   producer.limitedRecords.sweep()
+  producer.hourOfDrops.sweep()
   producer.executor.sweep()
   for (const channel of producer.registry.sweep()) {
     producer.log.info(

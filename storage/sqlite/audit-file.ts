@@ -3,8 +3,9 @@
  * stored bytes, since different bytes can decode to the same text. Never use this in the process of a server: closing the file
  * would drop the locks of its database.
  */
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import type { AuditRow } from '../store.ts'
+import { Sqlite } from './driver.ts'
 import { refuse, storageError } from './errors.ts'
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts'
 
@@ -34,9 +35,9 @@ const FIRST_FORMAT = 3
 
 /** Calls `read` within one transaction. Throws StorageError. */
 export function withAuditFile<T>(path: string, read: (file: AuditFile) => T): T {
-  let database: Database.Database | undefined
+  let database: Database | undefined
   try {
-    database = new Database(path, { readonly: true, fileMustExist: true, timeout: 2_000 })
+    database = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: 2_000 })
     database.exec('begin')
     checkFormat(database, path)
     const ends = database
@@ -56,7 +57,7 @@ export function withAuditFile<T>(path: string, read: (file: AuditFile) => T): T 
   }
 }
 
-function checkFormat(database: Database.Database, path: string): void {
+function checkFormat(database: Database, path: string): void {
   if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
     throw refuse('DAMAGED', path, 'it is the database of another program')
   }

@@ -21,10 +21,11 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { type BackupProgress, StorageError } from '../store.ts'
 import { checkHeader, DATABASE_FILE, LOCK_FILE, PAGE_BYTES, takeLock } from './database.ts'
 import { freeBytes } from './disk-space.ts'
+import { Sqlite } from './driver.ts'
 import { isBusy, refuse, storageError } from './errors.ts'
 import { syncDirectory } from './generation.ts'
 import { APPLICATION_ID, migrate } from './migrations.ts'
@@ -54,10 +55,24 @@ export interface BackUpOptions {
 }
 
 /**
+ * What is needed of a connection. It is spelled out because the package's declarations lead here, and whoever installs it has
+ * no declarations of better-sqlite3.
+ */
+interface Connection {
+  pragma(source: string, options: { readonly simple: true }): unknown
+  backup(path: string, options: { progress(info: CopiedPages): number }): Promise<CopiedPages>
+}
+
+interface CopiedPages {
+  readonly totalPages: number
+  readonly remainingPages: number
+}
+
+/**
  * Copies the database of this connection, with everything committed until the end of the copy, to a new file of mode 0600 in a
  * directory that is made if it is missing. Returns the bytes of the copy. Rejects with StorageError, and then there is no file.
  */
-export async function backUp(database: Database.Database, path: string, options: BackUpOptions): Promise<number> {
+export async function backUp(database: Connection, path: string, options: BackUpOptions): Promise<number> {
   const part = `${path}${PART}`
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -89,7 +104,7 @@ export function removeParts(directory: string): void {
   }
 }
 
-function needRoom(database: Database.Database, path: string): void {
+function needRoom(database: Connection, path: string): void {
   const bytes = Number(database.pragma('page_count', { simple: true })) * PAGE_BYTES
   const free = freeBytes(dirname(path))
   if (free >= bytes + SPARE_BYTES) return
@@ -98,11 +113,7 @@ function needRoom(database: Database.Database, path: string): void {
 }
 
 /** Transactions of this connection that are committed meanwhile go into the copy too, so that it never begins again. */
-async function copy(
-  database: Database.Database,
-  path: string,
-  { progress, isCancelled, sync }: BackUpOptions,
-): Promise<void> {
+async function copy(database: Connection, path: string, { progress, isCancelled, sync }: BackUpOptions): Promise<void> {
   const syncing = new SyncInParts(path, sync)
   try {
     await database.backup(path, {
@@ -163,7 +174,7 @@ class SyncInParts {
 
 /** Has the next start with this database begin a new generation. Brings an older format up to date first. */
 function markRestored(path: string): void {
-  const database = new Database(path, { fileMustExist: true })
+  const database = new Sqlite(path, { fileMustExist: true })
   try {
     database.pragma('synchronous = full')
     migrate(database)
@@ -192,7 +203,7 @@ export function restoreBackup({ file, directory }: RestoreOptions): string | und
   const lock = takeLock(directory)
   const path = join(directory, DATABASE_FILE)
   const copied = `${path}.restoring`
-  let unserved: Database.Database | undefined
+  let unserved: Database | undefined
   try {
     unserved = keepUnserved(file, directory)
     copyChecked(file, copied)
@@ -217,12 +228,12 @@ export function restoreBackup({ file, directory }: RestoreOptions): string | und
  * Keeps servers away from a database in another data directory while it is copied; undefined if the file is in none. It is only
  * read. Throws StorageError LOCKED if a server uses it: what is copied while it changes is not whole.
  */
-function keepUnserved(file: string, directory: string): Database.Database | undefined {
+function keepUnserved(file: string, directory: string): Database | undefined {
   const real = realpathSync(file)
   const lockFile = join(dirname(real), LOCK_FILE)
   if (basename(real) !== DATABASE_FILE || dirname(real) === realpathSync(directory)) return undefined
   if (!existsSync(lockFile)) return undefined
-  const lock = new Database(lockFile, { readonly: true, timeout: 0 })
+  const lock = new Sqlite(lockFile, { readonly: true, timeout: 0 })
   try {
     lock.exec('begin')
     lock.pragma('schema_version')
@@ -240,7 +251,7 @@ function copyChecked(file: string, copied: string): void {
   for (const end of ENDS) rmSync(`${copied}${end}`, { force: true })
   copyFileSync(file, copied, constants.COPYFILE_EXCL)
   if (existsSync(`${file}-wal`)) copyFileSync(`${file}-wal`, `${copied}-wal`)
-  const database = new Database(copied, { fileMustExist: true })
+  const database = new Sqlite(copied, { fileMustExist: true })
   try {
     const found = database.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok') throw refuse('DAMAGED', file, String(found))

@@ -5,8 +5,9 @@
  */
 import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { examineLog, type LogFinding } from './damage/log.ts'
+import { Sqlite } from './driver.ts'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { Generation } from './generation.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
@@ -35,7 +36,7 @@ export interface DatabaseOptions {
 }
 
 export interface OpenDatabase {
-  readonly database: Database.Database
+  readonly database: Database
   readonly path: string
   readonly log: LogFinding
   readonly generation: Generation
@@ -50,11 +51,11 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
   const { directory } = options
   const path = join(directory, DATABASE_FILE)
   const lock = takeLock(directory)
-  let database: Database.Database | undefined
+  let database: Database | undefined
   try {
     checkHeader(path)
     const log = examineLog(path)
-    database = new Database(path, { timeout: BUSY_WAIT_MS })
+    database = new Sqlite(path, { timeout: BUSY_WAIT_MS })
     const isNew = prepare(database, options, { path, log })
     const opened = database
     const generation = new Generation(database, { directory, isNew, restored: options.restored ?? false })
@@ -75,14 +76,14 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
  * Closes the database. The last connection to close checkpoints the log and deletes it; a read-only connection cannot, so with
  * one still open, and closed last, the log stays.
  */
-function closeDatabase(database: Database.Database, path: string, untouched: boolean): void {
+function closeDatabase(database: Database, path: string, untouched: boolean): void {
   const reader = untouched ? holdLog(path) : undefined
   database.close()
   reader?.close()
 }
 
-function holdLog(path: string): Database.Database {
-  const reader = new Database(path, { readonly: true, timeout: BUSY_WAIT_MS })
+function holdLog(path: string): Database {
+  const reader = new Sqlite(path, { readonly: true, timeout: BUSY_WAIT_MS })
   try {
     reader.pragma('data_version')
     reader.pragma('schema_version')
@@ -115,14 +116,14 @@ function makeDirectory(directory: string): void {
 }
 
 /** Makes the directory if it is missing. Throws StorageError LOCKED if a server uses it. */
-export function takeLock(directory: string): Database.Database {
-  let lock: Database.Database | undefined
+export function takeLock(directory: string): Database {
+  let lock: Database | undefined
   try {
     makeDirectory(resolve(directory))
     const path = join(directory, LOCK_FILE)
     // SQLite would let everybody read it. A file that exists is not opened here: closing it drops the lock of its holder.
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-    lock = new Database(path, { timeout: LOCK_WAIT_MS })
+    lock = new Sqlite(path, { timeout: LOCK_WAIT_MS })
     lock.pragma('journal_mode = memory')
     lock.exec('begin exclusive')
     return lock
@@ -161,7 +162,7 @@ function checkVersion(version: number, path: string): void {
 
 /** Returns whether the database is new. */
 function prepare(
-  database: Database.Database,
+  database: Database,
   { synchronous = 'full', maxPages }: DatabaseOptions,
   { path, log }: { readonly path: string; readonly log: LogFinding },
 ): boolean {

@@ -5,7 +5,8 @@
  */
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
-import Table from 'cli-table3'
+import pc from 'picocolors'
+import { type Column, formatTable } from '../../cli/output.ts'
 import { cinnabar } from './durable-cinnabar.ts'
 import { type Figures, runOnce } from './durable-run.ts'
 import type { Contender, Peer } from './peers/contender.ts'
@@ -128,9 +129,8 @@ function table(results: readonly Result[]): string {
     'written MiB',
     'loop p99 ms',
   ]
-  const rows = new Table({ head, style: { head: [], border: [] } })
-  for (const [index, { figures, ratio }] of results.entries()) {
-    rows.push([
+  const rows = results.map(({ figures, ratio }, index) =>
+    [
       figures.name,
       figures.values,
       figures.valuesPerSecond,
@@ -140,7 +140,9 @@ function table(results: readonly Result[]): string {
       figures.peakRssMiB,
       figures.writtenMiB,
       figures.loopDelayP99Ms ?? '-',
-    ])
-  }
-  return [rows.toString(), ...results.map(({ figures }) => `${figures.name}: ${figures.settings}`)].join('\n')
+    ].map(String),
+  )
+  const columns = head.map((name, index): Column => ({ head: name, align: index === 0 ? 'left' : 'right' }))
+  const shown = formatTable(columns, rows, pc.createColors(false))
+  return [shown, ...results.map(({ figures }) => `${figures.name}: ${figures.settings}`)].join('\n')
 }

@@ -75,7 +75,7 @@ export class MeasuredServer {
     const listens = new Promise<void>((resolve) => {
       const take = (chunk: Buffer): void => {
         this.#output = (this.#output + chunk.toString()).slice(-LAST_WORDS)
-        if (this.#output.includes('npx cinnabar channels')) resolve()
+        if (this.#output.includes(' channels')) resolve()
       }
       for (const stream of [child.stdout, child.stderr]) stream?.on('data', take)
     })

@@ -3,6 +3,7 @@
  * sockets. One turn takes in what a feed of 2-byte values gives in 16 KiB, as the server's feeds do, and feeds pause
  * while more than 16 MiB wait to be stored.
  */
+import { noDrops } from '../../server/channels/ledger.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -170,6 +171,7 @@ class Run {
     unstored: 0,
     accepted: 0,
     sent: 0,
+    dropped: noDrops(),
     refusing: undefined,
     nextId(): number {
       return ++this.id

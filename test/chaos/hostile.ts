@@ -95,7 +95,7 @@ class Attack {
       const outcome = await seat.execute(
         'user.add',
         ['user', type.string, str(name)],
-        ['password', type.string, str(name)],
+        ['password', type.string, str(passwordOf(name))],
       )
       if (outcome.outcome !== 'ok') throw new Error(`user.add: ${outcome.detail}`)
     }
@@ -321,7 +321,7 @@ class Attack {
   async #login(name: string): Promise<Seat> {
     const peer = new RawPeer(await this.#dial(this.#server.tcpPort))
     await peer.until('caps')
-    peer.send(command.auth(0xfff00000, 'password', join(str(name), str(name))))
+    peer.send(command.auth(0xfff00000, 'password', join(str(name), str(passwordOf(name)))))
     const { status: found, result } = await peer.response(0xfff00000)
     if (found !== status.OK) throw new Error(`AUTH of ${name} was answered with status ${found}`)
     return new Seat(peer, result)
@@ -357,4 +357,8 @@ async function closed(peer: RawPeer, why: string): Promise<void> {
 function memory(pid: number, what: 'VmRSS' | 'VmHWM'): number {
   const line = new RegExp(`^${what}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
   return Math.round(Number(line?.[1] ?? 0) / 1024)
+}
+
+function passwordOf(name: string): string {
+  return `the password of ${name}`
 }

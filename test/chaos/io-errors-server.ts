@@ -94,7 +94,7 @@ class Serving {
 
   /** An authenticated connection, as soon as it listens. */
   async login(): Promise<RawPeer> {
-    while (!this.said.includes('npx cinnabar channels')) {
+    while (!this.said.includes(' channels')) {
       if (this.#child.exitCode !== null) throw new Error(`the server did not start: ${this.said}`)
       await Promise.race([once(this.#child.stdout as NodeJS.ReadableStream, 'data'), this.#exit])
     }

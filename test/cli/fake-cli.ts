@@ -134,6 +134,7 @@ export function fakeCli(
   const cli: Cli = {
     terminal: {
       env,
+      program: 'cinnabar',
       input: Readable.from(options.input ?? []),
       colors: pc.createColors(false),
       print: async (text) => {

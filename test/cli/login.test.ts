@@ -61,7 +61,7 @@ test('a missing secret is reported with advice', async () => {
   const nowhere = { CINNABAR_PRODUCER_DATA_DIR: join(directory, 'nowhere') }
   await expect(resolve({}, nowhere)).rejects.toMatchObject({
     exitCode: 1,
-    message: expect.stringMatching(/nowhere.admin.secret does not exist: the server creates it(.|\n)*npm start/),
+    message: expect.stringMatching(/nowhere.admin.secret does not exist: the server creates it(.|\n)*`cinnabar serve`/),
   })
   const secretFile = join(directory, 'missing')
   await expect(resolve({ secretFile, url: 'tcp://b:2' })).rejects.toMatchObject({

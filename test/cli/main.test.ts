@@ -2,13 +2,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import { caps, response, type Sent, value } from '../client/wire.ts'
 import { PROGRAM } from '../support/program.ts'
 
 function start(argv: readonly string[], url: string) {
-  const env = { ...process.env, CINNABAR_URL: url, CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }
+  const credentials = { CINNABAR_URL: url, CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }
+  // The tests themselves may be a script of npm.
+  const env = { ...process.env, npm_lifecycle_event: undefined, ...credentials }
   const child = spawn(process.execPath, [PROGRAM, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let err = ''
   child.stderr.on('data', (text) => {
@@ -49,7 +52,9 @@ test('a port where nothing listens is reported in plain words, with exit code 1'
   await new Promise((resolve) => server.close(resolve))
   const { code, err } = await start(['get', 'host.load.one'], url).ended
   expect(code).toBe(1)
-  expect(err).toContain(`nothing listens on ${new URL(url).host}: start the server with \`npm start\``)
+  expect(err).toContain(
+    `nothing listens on ${new URL(url).host}: start the server with \`node ${relative('', PROGRAM)} serve\``,
+  )
 })
 
 test('Ctrl-C ends a tail with exit code 0', async () => {
@@ -75,6 +80,6 @@ test('a closed pipe ends it quietly', async () => {
   child.stdout.destroy()
   const { code, err } = await ended
   expect(code).toBe(0)
-  expect(err).toMatch(/^channel 7; continue later with: cinnabar tail --channel 7\n$/)
+  expect(err).toBe(`channel 7; continue later with: node ${relative('', PROGRAM)} tail --channel 7\n`)
   server.close()
 })

@@ -9,7 +9,7 @@ function failing(code: string): NodeJS.Process {
   const stdout = Object.assign(new EventEmitter(), {
     write: (_: string, done: (error: Error) => void) => done(Object.assign(new Error(`${code}: why`), { code })),
   })
-  const parts = { env: {}, stdin: new PassThrough(), stdout, stderr: new PassThrough() }
+  const parts = { argv: [], cwd: () => '/', env: {}, stdin: new PassThrough(), stdout, stderr: new PassThrough() }
   return Object.assign(new EventEmitter(), parts) as unknown as NodeJS.Process
 }
 

@@ -247,6 +247,18 @@ describe('several addresses', () => {
     await expect(world().open([])).rejects.toThrow(RangeError)
   })
 
+  test.each([0, 1])('are not waited for if one of them, %i, is a mistake', async (mistaken) => {
+    const clock = new FakeClock()
+    const urls = ['tcp://a', 'tcp://b']
+    const dial = (url: string) =>
+      Promise.reject(new ConnectionError(url === urls[mistaken] ? 'UNTRUSTED' : 'UNREACHABLE', url))
+    await expect(connect(urls, tc, { clock, dial, waitForServerMs: 60_000 })).rejects.toMatchObject({
+      code: 'UNTRUSTED',
+      message: 'tcp://a; tcp://b',
+    })
+    expect(clock.timers).toBe(0)
+  })
+
   test('are not tried further if one of them refuses the credentials', async () => {
     const { dialled, open, answering } = world()
     const a = answering('tcp://a', 'g')

@@ -277,3 +277,13 @@ test('`close` ends the loop, the consumers, and the listening socket', async () 
   const late = connectTcp(calls.address.port, '127.0.0.1')
   await expect(once(late, 'connect')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
 })
+
+test('`await using` closes at the end of the block', async () => {
+  const opened = await listening()
+  const block = async () => {
+    await using calls = opened
+    expect(calls.address.port).toBeGreaterThan(0)
+  }
+  await block()
+  expect(await opened[Symbol.asyncIterator]().next()).toEqual({ done: true, value: undefined })
+})

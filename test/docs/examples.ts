@@ -69,6 +69,14 @@ export function typeCheck(examples: readonly Example[]): Map<Example, string[]> 
       ...options,
       rootDir: '/',
       noEmit: true,
+      // Instead of the declarations, which only the packages have. The sources themselves are not checked again.
+      allowImportingTsExtensions: true,
+      paths: {
+        cinnabar: [join(ROOT, 'server/start/server.ts')],
+        'cinnabar/protocol': [join(ROOT, 'protocol/index.ts')],
+        'cinnabar/client': [join(ROOT, 'client/index.ts')],
+        '@cinnabar/client': [join(ROOT, 'client/index.ts')],
+      },
       // What readers need not have switched on.
       noPropertyAccessFromIndexSignature: false,
       exactOptionalPropertyTypes: false,

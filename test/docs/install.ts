@@ -4,27 +4,41 @@ import { PROGRAM } from '../support/program.ts'
 import { ROOT } from './page.ts'
 
 export const SERVE = 'cinnabar serve'
+/** The packages of this tree, by their names. */
+const PACKAGES = { cinnabar: ROOT, '@cinnabar/client': join(ROOT, 'packages/client') }
 
 /** `feedPort`: where the page's server may take smon. */
 export function installPrograms(folder: string, feedPort: number): void {
   const node = `exec '${process.execPath}'`
   const tsx = `${node} --import '${import.meta.resolve('tsx')}'`
+  // As npm tells what it runs, from which the program knows how it was called.
+  const byNpm = (event: string) => `export npm_lifecycle_event=${event} npm_package_name=cinnabar; exec`
   const programs = {
-    cinnabar: `${smonPort(feedPort)}\n${node} '${PROGRAM}' "$@"`,
-    npx: `case $1 in cinnabar) exec "$@";; tsx) shift; ${tsx} "$@";; esac\n${unknown('npx')}`,
-    npm: `case $1 in start) exec ${SERVE};; esac\n${unknown('npm')}`,
+    cinnabar: `${smonPort(feedPort)}\n${node} '${join(programFolder(folder), 'cinnabar')}' "$@"`,
+    npx: `case $1 in cinnabar) ${byNpm('npx')} "$@";; tsx) shift; ${tsx} "$@";; esac\n${unknown('npx')}`,
+    npm: `case $1 in start) ${byNpm('start')} ${SERVE};; esac\n${unknown('npm')}`,
   }
+  mkdirSync(programFolder(folder))
+  symlinkSync(PROGRAM, join(programFolder(folder), 'cinnabar'))
   for (const [name, script] of Object.entries(programs)) {
     writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   }
 }
 
-/** As after `npm install cinnabar`, and with the agents of a clone. */
-export function installPackage(directory: string): void {
-  const installed = join(directory, 'node_modules', 'cinnabar')
-  mkdirSync(installed, { recursive: true })
-  copyFileSync(join(ROOT, 'package.json'), join(installed, 'package.json'))
-  symlinkSync(join(ROOT, 'dist'), join(installed, 'dist'), 'dir')
+/** What stands in the PATH of somebody who has installed it, behind the commands above. */
+export function programFolder(folder: string): string {
+  return join(folder, 'installed')
+}
+
+/** As after the installation of both packages, and with the agents of a clone. */
+export function installPackages(directory: string): void {
+  for (const [name, source] of Object.entries(PACKAGES)) {
+    const installed = join(directory, 'node_modules', name)
+    mkdirSync(installed, { recursive: true })
+    copyFileSync(join(source, 'package.json'), join(installed, 'package.json'))
+    // Both are compiled from the same sources, to the same places.
+    symlinkSync(join(ROOT, 'dist'), join(installed, 'dist'), 'dir')
+  }
   symlinkSync(join(ROOT, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'dir')
   symlinkSync(join(ROOT, 'agents'), join(directory, 'agents'), 'dir')
   writeFileSync(join(directory, 'package.json'), '{ "type": "module" }\n')

@@ -29,7 +29,7 @@ const RIGHT: Readonly<Record<string, string>> = {
     '$ while sleep 0.01; do echo 1 >> beside; done &\n$ until grep -m 1 1 beside; do sleep 0.01; done 2> /dev/null\n1',
   ),
   'what another terminal does meanwhile': `<!-- console meanwhile\n$ echo 1 > reported\n-->\n${block('console', '$ until grep 1 reported; do :; done 2> /dev/null\n1')}`,
-  'a server that is killed': `<!-- console\n$ restart-server SIGKILL\n-->\n${block('console', '$ npx cinnabar get host.uptime\nhost.uptime 1 s 2-3-4 5:6:7')}`,
+  'a server that is killed': `<!-- console\n$ restart-server SIGKILL\n-->\n${block('console', '$ npx cinnabar get host.load.one\nhost.load.one 0.42 2-3-4 5:6:7')}`,
   'an example': block('ts', `${connecting}\n${query}\nconsumer.close()`),
   'an example with a hidden front': `<!-- ts\n${connecting}\n-->\n${block('ts', `${query}\nconsumer.close()`)}\n<!-- ts\n-->`,
   'an example that goes on': block('ts', 'setInterval(() => console.log(1), 10)\nexport {}\nconsole.log("a") // a'),

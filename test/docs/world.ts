@@ -10,7 +10,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../support/free-port.ts'
-import { installPackage, installPrograms, SERVE } from './install.ts'
+import { installPackages, installPrograms, programFolder, SERVE } from './install.ts'
 import { idsIn, isShown, linesOf } from './shown.ts'
 
 export const PASSWORD = 'the password of the documents'
@@ -65,7 +65,7 @@ export class World {
     this.#startsItself = startsItself
     mkdirSync(this.#bin)
     mkdirSync(this.directory)
-    installPackage(this.directory)
+    installPackages(this.directory)
     writeFileSync(this.#state, '')
     installPrograms(this.#bin, this.port(2606))
   }
@@ -221,7 +221,7 @@ export class World {
     )
     return {
       ...Object.fromEntries(inherited),
-      PATH: `${this.#bin}:${process.env['PATH']}`,
+      PATH: `${this.#bin}:${process.env['PATH']}:${programFolder(this.#bin)}`,
       HOME: this.directory,
       NO_COLOR: '1',
       CINNABAR_LISTEN_TCP: `127.0.0.1:${this.port(7650)}`,

@@ -61,7 +61,7 @@ it.each(['handler', 'async handler', 'loop'])('with a %s', { timeout: 120_000 },
   }
   const consumer = await connect('tcp://127.0.0.1', { identity: 'admin', password: PASSWORD }, { dial, clock })
   const handled: number[] = []
-  const take = ({ plain }: Sample) => handled.push((plain as { value: number }).value)
+  const take = ({ number = Number.NaN }: Sample) => handled.push(number)
   const takeLater: Handler = (sample) => new Promise((resolve) => setImmediate(() => resolve(take(sample))))
   const handlers: Record<string, Handler> = { handler: take, 'async handler': takeLater }
   await consumer.follow('gmetric.counter', {}, handlers[taking])

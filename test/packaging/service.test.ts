@@ -30,7 +30,7 @@ describe('packaging/cinnabar.service', () => {
   it('runs the program of the package, by a subcommand and an option that it has', async () => {
     const [env, node, program, subcommand = '', ...options] = one('ExecStart').split(' ')
     expect([env, node]).toEqual(['/usr/bin/env', 'node'])
-    expect(program).toBe(`/opt/cinnabar/${manifest.bin.cinnabar}`)
+    expect(program).toBe(`/opt/cinnabar/current/${manifest.bin.cinnabar}`)
     expect(existsSync(join(ROOT, manifest.bin.cinnabar.replace(/^dist\/(.+)\.js$/, '$1.ts')))).toBe(true)
     expect(options).toEqual(['--config', '/etc/cinnabar/cinnabar.toml'])
     const { code, out } = await runCli([subcommand, '--help'])
@@ -39,7 +39,7 @@ describe('packaging/cinnabar.service', () => {
   })
 
   it('points to a document that is there', () => {
-    expect(existsSync(join(ROOT, one('Documentation').replace('file:///opt/cinnabar/', '')))).toBe(true)
+    expect(existsSync(join(ROOT, one('Documentation').replace('file:///opt/cinnabar/current/', '')))).toBe(true)
   })
 
   it('gives the server the directory that its configuration names, and nobody else', () => {

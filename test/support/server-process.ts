@@ -78,7 +78,7 @@ export class ServerProcess {
     })
     for await (const chunk of child.stdout as NodeJS.ReadableStream) {
       out += String(chunk)
-      if (out.includes('npx cinnabar channels')) break
+      if (out.includes(' channels')) break
     }
     const [tcp, http, tls] = ['tcp', 'ws', 'tls'].map(
       (scheme) => new RegExp(` ${scheme}://[^ ]+?:(\\d+)[/ \n]`).exec(out)?.[1],

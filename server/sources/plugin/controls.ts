@@ -1,5 +1,6 @@
 /** Controls of plug-ins. What one of them throws or returns is checked: it costs that EXECUTE and nothing else. */
 import type { Identity } from '../../../auth/permissions.ts'
+import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, VOID } from '../../../protocol/monitor/value.ts'
 import {
@@ -9,12 +10,14 @@ import {
   type ControlRun,
   failed,
 } from '../../controls/control.ts'
-import { StatusError } from '../../core/errors.ts'
+import { encodeResult } from '../../controls/results.ts'
+import { isRefusal, MAX_DETAIL, StatusError } from '../../core/errors.ts'
 import { valueProblem } from '../../metrics/value-problem.ts'
 
 export const CONTROL_PREFIX = 'plugin.'
 const OUTCOMES: readonly unknown[] = ['ok', 'failed'] satisfies readonly ControlResult['outcome'][]
-const MAX_DETAIL = 4096
+/** With what surrounds it, the result fits a frame. */
+const MAX_RESULT_BYTES = MAX_FRAME_BYTES - 4096
 
 /** Who runs a control. */
 export interface ControlCaller {
@@ -51,15 +54,20 @@ export function hostedControl(control: PluginControl, host: PluginControlHost): 
   const { name, description, parameters, maxRunning = 1, adminOnly } = control
   const { tenants, timeoutMs } = host
   const run = async (run: ControlRun, stopping: AbortSignal): Promise<ControlResult> => {
-    const late = new AbortController()
-    const signal = AbortSignal.any([stopping, late.signal])
+    const ending = new AbortController()
+    // What its listeners throw is a fault of the plug-in.
+    const abort = (reason: unknown): void => host.enter(() => ending.abort(reason))
+    const stop = (): void => abort(stopping.reason)
+    stopping.addEventListener('abort', stop)
     try {
-      return checkedResult(await host.inTime(Promise.resolve(host.enter(() => run(signal)))))
+      return checkedResult(await host.inTime(Promise.resolve(host.enter(() => run(ending.signal)))))
     } catch (error) {
       host.failed(error)
-      late.abort(error)
+      abort(error)
       if (!(error instanceof TookTooLong)) return failed('the plug-in failed; the log of the server has the details')
       return { outcome: 'timeout', detail: `not ended after ${timeoutMs} ms`, value: VOID }
+    } finally {
+      stopping.removeEventListener('abort', stop)
     }
   }
   return {
@@ -75,7 +83,7 @@ export function hostedControl(control: PluginControl, host: PluginControlHost): 
         if (typeof prepared !== 'function') throw new TypeError(`${name}: \`prepare\` returned no function`)
         return (stopping) => run(prepared, stopping)
       } catch (error) {
-        if (error instanceof StatusError) throw error
+        if (isRefusal(error)) throw error
         host.failed(error)
         throw new StatusError('INTERNAL', `the plug-in of ${name} failed`)
       }
@@ -88,13 +96,14 @@ export class TookTooLong extends Error {
   override readonly name = 'TookTooLong'
 }
 
-function checkDeclaration({ name, description, parameters, prepare }: PluginControl): void {
+function checkDeclaration({ name, description, parameters, prepare, maxRunning = 1 }: PluginControl): void {
   const says = (problem: string): TypeError => new TypeError(`control ${String(name)}: ${problem}`)
   if (typeof name !== 'string' || !name.startsWith(CONTROL_PREFIX))
     throw says(`its name has to begin with "${CONTROL_PREFIX}"`)
   const problem = nameProblem(name)
   if (problem !== undefined) throw says(problem)
   if (typeof description !== 'string') throw says('`description` is not a text')
+  if (!(Number.isSafeInteger(maxRunning) && maxRunning > 0)) throw says('`maxRunning` is not a whole number from 1 on')
   if (typeof prepare !== 'function') throw says('`prepare` is not a function')
   const types: readonly unknown[] = Object.values(BasicType)
   const isParameter = (one: PluginControl['parameters'][number] | null): boolean =>
@@ -111,5 +120,8 @@ function checkedResult(result: ControlResult): ControlResult {
   if (typeof detail !== 'string') throw new TypeError('`detail` is not a text')
   const problem = valueProblem(value)
   if (problem !== undefined) throw new TypeError(problem)
-  return { outcome, detail: detail.slice(0, MAX_DETAIL), value }
+  const checked = { outcome, detail: detail.slice(0, MAX_DETAIL), value }
+  const { length } = encodeResult(checked)
+  if (length > MAX_RESULT_BYTES) throw new TypeError(`a result of ${length} bytes, of at most ${MAX_RESULT_BYTES}`)
+  return checked
 }

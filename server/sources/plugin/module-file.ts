@@ -52,9 +52,10 @@ function resolvePackage(name: string, directory: string): string {
   }
 }
 
-function ownerProblem({ uid, mode }: Stats, ours: number): string | undefined {
+function ownerProblem(stats: Stats, ours: number): string | undefined {
+  const { uid, mode } = stats
   if (uid !== 0 && uid !== ours) return `belongs to another user (uid ${uid})`
-  if ((mode & STICKY) !== 0) return undefined
+  if (stats.isDirectory() && (mode & STICKY) !== 0) return undefined
   if ((mode & WRITABLE_BY_ALL) !== 0) return 'can be written by everybody (chmod o-w)'
   if ((mode & WRITABLE_BY_GROUP) !== 0) return 'can be written by its group (chmod g-w)'
   return undefined

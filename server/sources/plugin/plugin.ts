@@ -61,6 +61,8 @@ export class HostedPlugin implements Guest {
   readonly #table: PluginTable
   readonly #context: SourceContext
   readonly #taken: Set<string>
+  /** Those that it has taken itself. */
+  readonly #names: string[] = []
   readonly #rate: ValueMeter
   /** That of its tenant. */
   readonly #quota: ValueMeter | undefined
@@ -107,6 +109,7 @@ export class HostedPlugin implements Guest {
       this.#state = 'failed'
       this.#detail = why
       this.controls.splice(0)
+      for (const name of this.#names) this.#taken.delete(name)
       this.enter(() => this.#closing.abort(error))
       this.#context.log.error(
         { module, err: error },
@@ -167,7 +170,11 @@ export class HostedPlugin implements Guest {
     if (RESERVED.some((own) => family.startsWith(own)))
       throw new TypeError(`the server has the family "${family}" itself`)
     if (polled !== true && polled !== false && polled !== 'event') throw new TypeError(`${family}: no kind of sensor`)
-    this.#take(`family ${this.#table.tenant} ${family}`, `another plug-in has the family "${family}"`)
+    const { tenant } = this.#table
+    // What all tenants see must not be mixed with what one of them has.
+    const others = tenant === ALL_TENANTS ? [...this.#taken] : [`family ${family} ${ALL_TENANTS}`]
+    const isMixed = others.some((name) => name.startsWith(`family ${family} `) && this.#taken.has(name))
+    this.#take(`family ${family} ${tenant}`, `another plug-in has the family "${family}"`, isMixed)
     this.#sensors.push(sensor)
   }
 
@@ -185,9 +192,10 @@ export class HostedPlugin implements Guest {
     this.controls.push(hosted)
   }
 
-  #take(name: string, problem: string): void {
-    if (this.#taken.has(name)) throw new TypeError(problem)
+  #take(name: string, problem: string, isMixed = false): void {
+    if (isMixed || this.#taken.has(name)) throw new TypeError(problem)
     this.#taken.add(name)
+    this.#names.push(name)
   }
 
   #needsOpen(): void {

@@ -10,7 +10,7 @@ import type { Field } from '../../../protocol/monitor/value.ts'
 import type { BackupProgress } from '../../../storage/store.ts'
 import type { FileSystemSpace, Quotas } from '../../accounts/quotas.ts'
 import type { Channel } from '../../channels/channel.ts'
-import { dropCauses } from '../../channels/ledger.ts'
+import { type Drops, dropCauses } from '../../channels/ledger.ts'
 import { channelNameProblem } from '../../channels/names.ts'
 import type { QueueStatus } from '../../channels/queue-status.ts'
 import type { Registry } from '../../channels/registry.ts'
@@ -113,6 +113,8 @@ interface ServerFacts {
   readonly sent: number
   /** The number of the newest record of the audit log. */
   readonly auditRecords: number
+  /** Values that all channels have dropped in the last hour. */
+  readonly drops: Drops
 }
 
 export interface StatsOptions {
@@ -133,6 +135,7 @@ export interface StatsOptions {
   readonly backups: { readonly progress: BackupProgress | undefined }
   readonly faults: { readonly count: number }
   readonly audit: { readonly stored: number }
+  readonly hourOfDrops: { readonly drops: Drops }
   readonly listeners: () => readonly string[]
   readonly diskSpace: () => FileSystemSpace
 }
@@ -143,7 +146,7 @@ const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
   const { software, name, generation, clock, quotas, registry, names } = server
   const { sessions, hasher, host, storage, backups, faults } = server
-  const { audit, listeners, diskSpace } = server
+  const { audit, hourOfDrops, listeners, diskSpace } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -153,7 +156,8 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
     const { unauthenticated, evicted, refused } = sessions.admission
     const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
     const { accepted, sent } = host
-    const facts = { listeners: listeners(), disk: diskSpace(), accepted, sent, auditRecords: audit.stored }
+    const { drops } = hourOfDrops
+    const facts = { listeners: listeners(), disk: diskSpace(), accepted, sent, auditRecords: audit.stored, drops }
     return {
       connections: sessions.count,
       channels: registry.count,
@@ -233,6 +237,11 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
                 count('accepted_values', server.accepted),
                 count('sent_values', server.sent),
                 count('audit_records', server.auditRecords),
+                {
+                  name: 'dropped_last_hour',
+                  type: REC,
+                  value: dropCauses.map((cause) => count(cause, server.drops[cause])),
+                } as const,
               ]),
         ],
       }

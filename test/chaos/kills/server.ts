@@ -11,7 +11,7 @@ import { PROGRAM } from '../../support/program.ts'
 
 const PRELOAD = new URL('./failpoints.cjs', import.meta.url).pathname
 /** Printed last, when everything is open. */
-const READY = 'npx cinnabar channels'
+const READY = ' channels'
 
 export interface Armed {
   readonly point: string

@@ -3,6 +3,7 @@
  * what was given, sent, committed and answered. The clock stands still unless the rig moves it.
  */
 
+import { noDrops } from '../../../server/channels/ledger.ts'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import { getUint53 } from '../../../server/channels/block.ts'
@@ -45,6 +46,7 @@ export class Queues {
     unstored: 0,
     accepted: 0,
     sent: 0,
+    dropped: noDrops(),
     now: 0,
     id: 1,
     nextId(): number {

@@ -1,5 +1,6 @@
 /** A queue over a store in memory, turned by hand: what the server does with it by timers and sockets, tests do by calls. */
 
+import { noDrops } from '../../../server/channels/ledger.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import type { Block } from '../../../server/channels/block.ts'
 import { getUint53 } from '../../../server/channels/block.ts'
@@ -50,6 +51,7 @@ export class Rig {
     unstored: 0,
     accepted: 0,
     sent: 0,
+    dropped: noDrops(),
     now: 0,
     id: 0,
     nextId(): number {

@@ -63,6 +63,11 @@ test.each<[object, string | undefined]>([
   [{ type: 99 }, 'a.one: no basic type has the number 99'],
   [{ unit: undefined }, 'a.one: `unit` and `description` are texts'],
   [{ parameters: undefined }, 'a.one: `parameters` is a list of parameters'],
+  [{ details: () => [{ name: 'x', type: 2, value: 1 }] }, undefined],
+  [
+    { details: () => [{ name: 'x', type: 2, value: -1 }] },
+    'a.one: details: field x: UINT32: an integer from 0 to 4294967295 was expected, not the number -1',
+  ],
   [{ parameters: [null] }, 'a.one: `parameters` is a list of parameters'],
 ])('a metric with %j: %s', (changed, problem) => {
   expect(metricProblem({ ...metric, ...changed } as never, 'a.')).toBe(problem)

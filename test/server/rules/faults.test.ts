@@ -95,7 +95,7 @@ test.each([
   expect(await stats(other)).toMatchObject({ faults: 5 })
   const logged = producer.logged.filter((line) => line.includes('unexpected error'))
   expect(logged).toHaveLength(5)
-  expect(JSON.parse(logged[0] as string)).toMatchObject({ level: 50, owner: 'sensor broken.*' })
+  expect(JSON.parse(logged[0] as string)).toMatchObject({ level: 'error', owner: 'sensor broken.*' })
   expect(JSON.parse(logged[0] as string).err).toMatchObject({
     message: expect.stringContaining(detail),
     stack: expect.stringContaining('    at '),

@@ -9,7 +9,7 @@ import type { AuditEntry } from '../../../server/accounts/audit/log.ts'
 import { Tenants } from '../../../server/accounts/tenants.ts'
 import { Users } from '../../../server/accounts/users.ts'
 import { defaultConfig } from '../../../server/start/config.ts'
-import { firstRun } from '../../../server/start/first-run.ts'
+import { firstRun, warnOfOtherData } from '../../../server/start/first-run.ts'
 import type { Change } from '../../../storage/store.ts'
 
 const hasher = new PasswordHasher({ rounds: 4 })
@@ -83,6 +83,18 @@ test('`local` has no password: role admin, loopback only, its secret in a file t
   expect(statSync(join(dataDir, 'admin.secret')).mode & 0o777).toBe(0o600)
   expect(secret()).toMatch(/^[\w-]{43}\n$/)
   expect(await proves(secret().trim(), 'local')).toBe(true)
+})
+
+test('data in a place where it may be expected is pointed out if nobody has named the empty one', () => {
+  const warnings: object[] = []
+  const log = { warn: (...said: readonly unknown[]) => void warnings.push(said) }
+  warnOfOtherData({ dataDir: './data' }, log, ['/nowhere', dataDir])
+  expect(warnings).toEqual([])
+  writeFileSync(join(dataDir, 'cinnabar.db'), '')
+  warnOfOtherData({ dataDir: '/srv/other' }, log, [dataDir])
+  expect(warnings).toEqual([])
+  warnOfOtherData({ dataDir: './data' }, log, ['/nowhere', dataDir])
+  expect(warnings).toEqual([[expect.anything(), expect.stringContaining(`start it with --data ${dataDir}`)]])
 })
 
 test('a second start changes nothing', async () => {

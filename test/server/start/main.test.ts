@@ -18,6 +18,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { args, command, type, u32 } from '../../support/bytes.ts'
+import { freePort } from '../../support/free-port.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { ServerProcess } from '../../support/server-process.ts'
 
@@ -169,6 +170,47 @@ describe('exit code 2: the configuration is not right', () => {
   })
 })
 
+test('options come before the configuration, and what is printed is all that a command needs to find the server', async () => {
+  writeFileSync(config, working())
+  const env = { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests', npm_lifecycle_event: undefined }
+  const data = join(directory, "some one's data")
+  const port = await freePort()
+  const options = ['--config', 'cinnabar.toml', '--data', data, '--listen', 'localhost', '--port', String(port)]
+  const child = spawn(process.execPath, [PROGRAM, 'serve', ...options], {
+    cwd: directory,
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  try {
+    let shown = ''
+    for await (const chunk of child.stdout) {
+      shown += String(chunk)
+      if (shown.includes(' channels')) break
+    }
+    expect(shown).toMatch(new RegExp(`tcp://127[.]0[.]0[.]1:${port}  ws://127[.]0[.]0[.]1:${port + 1}/monitor`))
+    expect(existsSync(join(data, 'cinnabar.db'))).toBe(true)
+    const [, variables = ''] = /^first: +(export .+)$/m.exec(shown) ?? []
+    const [, example = ''] = /^ +(.+) watch .* channels$/m.exec(shown) ?? []
+    const line = `${variables}; ${example} get host.load.one`
+    const { status, stderr } = spawnSync('sh', ['-c', line], { cwd: tmpdir(), env })
+    expect(`${stderr}`).toBe('')
+    expect(status).toBe(0)
+  } finally {
+    child.kill()
+    await once(child, 'close')
+  }
+})
+
+test.each([
+  ['--port', '65535', 'a port from 0'],
+  ['--listen', '127.0.0.1:7650', 'see --port'],
+])('%s %s is refused', (option, value, said) => {
+  const { status, stderr } = spawnSync(process.execPath, [PROGRAM, 'serve', option, value], { cwd: directory })
+  expect(status).toBe(2)
+  expect(`${stderr}`).toContain(said)
+  expect(readdirSync(directory)).toEqual([])
+})
+
 describe('a server that runs', () => {
   let server: ServerProcess
   beforeEach(async () => {
@@ -181,6 +223,7 @@ describe('a server that runs', () => {
     const { peer, channel } = await server.login()
     const begun = performance.now()
     expect(await server.end('SIGTERM')).toBe(0)
+    expect(server.errors.trimEnd().split('\n').at(-1)).toContain('"msg":"stopped cleanly"')
     expect(performance.now() - begun).toBeLessThan(5000)
     expect(await peer.until('notice')).toMatchObject({ code: 3, channel })
     expect((await peer.next()).kind).toBe('closed')
@@ -243,7 +286,7 @@ describe('SIGHUP', () => {
     let shown = ''
     for await (const chunk of terminal.stdout) {
       shown += String(chunk)
-      if (shown.includes('npx cinnabar channels')) break
+      if (shown.includes(' channels')) break
     }
     terminal.kill('SIGKILL')
     await expect.poll(() => existsSync(exit) && readFileSync(exit, 'utf8'), { timeout: 20_000 }).toBe('0\n')

@@ -29,6 +29,11 @@ test('each step is taken once, also when later versions add more', () => {
   expect(database.pragma('application_id', { simple: true })).toBe(APPLICATION_ID)
 })
 
+test('the package says which format it has, by which an upgrade knows whether there is a way back without a backup', () => {
+  const { databaseFormat } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
+  expect(databaseFormat).toBe(MIGRATIONS.length)
+})
+
 test('a step that fails leaves the version before it, whole', () => {
   const database = new Database(':memory:')
   const failing = (target: Database.Database): void => {

@@ -3,6 +3,7 @@
  * registry are the test. Everything random comes from one seed.
  */
 
+import { noDrops } from '../../../../server/channels/ledger.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../../protocol/monitor/message.ts'
 import type { Block } from '../../../../server/channels/block.ts'
 import { getUint53, setUint53 } from '../../../../server/channels/block.ts'
@@ -80,6 +81,7 @@ export class World {
       unstored: 0,
       accepted: 0,
       sent: 0,
+      dropped: noDrops(),
       now: 1_000,
       id: 0,
       nextId() {

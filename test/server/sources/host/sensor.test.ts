@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { Count } from '../../../../server/accounts/quotas.ts'
+import type { Rights } from '../../../../server/accounts/rights.ts'
 import { finish } from '../../../../server/core/fair-work.ts'
+import { Fences } from '../../../../server/metrics/fences.ts'
+import { Hub } from '../../../../server/metrics/hub.ts'
+import { MetricInstance } from '../../../../server/metrics/instance.ts'
+import { Selection } from '../../../../server/metrics/selection.ts'
 import { HostReader } from '../../../../server/sources/host/reader.ts'
 import { HostSensor } from '../../../../server/sources/host/sensor.ts'
 import { systemAccess } from '../../../../server/sources/host/snapshot.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
-import { Kept, Metrics, text, uint } from '../../metrics/fixture.ts'
+import { Kept, Metrics, tester, text, uint } from '../../metrics/fixture.ts'
 import { fakeHost } from './fake-host.ts'
 
 const identity = { userId: 1, tenant: 'default', name: 'a', role: 'consumer' }
@@ -63,7 +69,7 @@ describe('a pattern over parts of the host', () => {
     const sink = new Kept()
     /** The interface and the value of each frame; null: VOID. */
     const taken = () => sink.frames.splice(0).map(({ rest }) => textOf(rest))
-    return { metrics, host, sink, taken }
+    return { metrics, clock: metrics.clock, host, sink, taken }
   }
 
   it('sends the values of each part, with its name', () => {
@@ -105,6 +111,70 @@ describe('a pattern over parts of the host', () => {
     expect(new Set(came)).toEqual(new Set(['eth1 VOID', 'eth2 2']))
     expect(came.at(-1)).toBe('eth2 2')
     binding.end()
+  })
+
+  it('counts a part that has no room once, however often parts are looked for', () => {
+    const count = new Count('metrics', () => 1)
+    const { clock, host } = monitored(DEVICES + eth(1) + eth(2))
+    const hub = new Hub(clock, new Fences(), () => count)
+    hub.add(new HostSensor('n1', new HostReader(host), clock, 'linux'))
+    const rights = { mayRead: () => true, mayReadSome: () => true } as unknown as Rights
+    const list = [text('interface', 'eth*')]
+    const selection = finish(
+      Selection.of(hub.sensors, tester, 'host.net.received_bytes', list, { intervalMs: 1000, rights }),
+    )
+    hub.bind(new MetricInstance(1, selection), new Kept())
+    for (let second = 0; second < 60; second++) hub.sweep()
+    expect([count.used, count.refused]).toEqual([1, 1])
+  })
+
+  it('notices what is no longer allowed as a loss, also when parts are looked for at that moment', () => {
+    for (let after = 0, isOver = false; !isOver; after++) {
+      const { clock, host } = monitored(DEVICES + eth(1) + eth(2))
+      const hub = new Hub(clock)
+      hub.add(new HostSensor('n1', new HostReader(host), clock, 'linux'))
+      let denied = ''
+      const mayRead = (_by: unknown, _of: unknown, _name: string, argument: (name: string) => string | undefined) =>
+        argument('interface') !== denied
+      const rights = { mayRead, mayReadSome: () => true } as unknown as Rights
+      const list = [text('interface', 'eth*')]
+      const selection = finish(
+        Selection.of(hub.sensors, tester, 'host.net.received_bytes', list, { intervalMs: 1000, rights }),
+      )
+      const instance = new MetricInstance(1, selection)
+      const sink = new Kept()
+      hub.bind(instance, sink)
+      denied = 'eth1'
+      const rematch = hub.rematch(instance)
+      for (let step = 0; step < after; step++) isOver = rematch.next().done === true
+      if (isOver) break
+      for (let second = 0; second < 10; second++) hub.sweep()
+      expect(finish(rematch), `after ${after} steps`).toBe('some')
+    }
+  })
+
+  it('a part that is gone is no loss when rights change meanwhile, and gets its VOID', () => {
+    const { metrics, host, sink, taken } = monitored(DEVICES + eth(1) + eth(2))
+    const list = [text('interface', 'eth*'), uint('interval_ms', 3_600_000)]
+    const instance = metrics.instance('host.net.received_bytes', list)
+    metrics.hub.bind(instance, sink)
+    taken()
+    host.files.set('/proc/net/dev', DEVICES + eth(2))
+    metrics.clock.advance(1000)
+    expect(finish(metrics.hub.rematch(instance))).toBeUndefined()
+    for (let second = 0; second < 10; second++) metrics.hub.sweep()
+    expect(taken()).toEqual(['eth1 VOID'])
+  })
+
+  it('takes a step for each of a thousand parts, so that nobody else waits for all of them', () => {
+    const all = Array.from({ length: 1000 }, (_, number) => eth(number)).join('')
+    const { metrics, sink } = monitored(DEVICES + all)
+    const instance = metrics.instance('host.net.received_bytes', [text('interface', '*')])
+    metrics.hub.bind(instance, sink)
+    const stepsOf = (work: Iterable<unknown>) => [...work].length
+    expect(stepsOf(instance.selection.polled())).toBeGreaterThanOrEqual(1000)
+    expect(stepsOf(instance.selection.check())).toBeGreaterThanOrEqual(2000)
+    expect(stepsOf(metrics.hub.rematch(instance))).toBeGreaterThanOrEqual(3000)
   })
 
   it('takes the number of a CPU as an integer too', () => {

@@ -63,6 +63,14 @@ describe('a module', () => {
     expect(() => findModule('./a.js', directory, owner + 1)).toThrow(`belongs to another user (uid ${owner})`)
   })
 
+  test('may lie in a directory like /tmp, where others cannot replace it; for the file itself the bit means nothing', () => {
+    const path = file('a.js')
+    chmodSync(directory, 0o1777)
+    expect(findModule('./a.js', directory)).toBe(path)
+    chmodSync(path, 0o1666)
+    expect(() => findModule('./a.js', directory)).toThrow('can be written by everybody')
+  })
+
   test('that is no file is refused', () => {
     expect(() => findModule('./', directory)).toThrow('is not a file')
     expect(() => findModule('./missing.js', directory)).toThrow(/no such file/)

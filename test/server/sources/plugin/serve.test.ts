@@ -1,6 +1,8 @@
 /** Plug-ins in `cinnabar serve`: what they add, whom it is for, and that a fault of one costs nobody else anything. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { appendFileSync, chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Consumer, connect, type Sample } from '../../../../client/index.ts'
@@ -39,6 +41,7 @@ const MODULES: Readonly<Record<string, string>> = {
             if (number === 14) throw new Error('later')
             if (number === 15) return { outcome: 'perhaps' }
             if (number === 16) return new Promise(() => {})
+            if (number === 17) return new Promise(() => signal.addEventListener('abort', () => { throw new Error('at the end') }))
             return { outcome: 'ok', detail: identity.name, value: { type: BasicType.INT32, value: 2 * number } }
           }
         },
@@ -52,6 +55,7 @@ const MODULES: Readonly<Record<string, string>> = {
   'never.js': 'export const plugin = () => new Promise(() => {})',
   'reserved.js': sensor('host', `() => ${at}`),
   'taken.js': sensor('good', `() => ${at}`).replace(/host/g, 'good'),
+  'taken-by-all.js': sensor('good', `() => ${at}`),
   'control.js': `export const plugin = ({ addControl }) => addControl({ name: 'user.add', description: '', parameters: [], prepare: () => () => {} })`,
   'throws.js': sensor('throws', `() => { throw new Error('cannot measure') }`),
   'rejects.js': sensor('rejects', `() => Promise.reject(new Error('cannot measure later'))`),
@@ -61,7 +65,10 @@ const MODULES: Readonly<Record<string, string>> = {
     'lies',
     `() => ${at}`,
     `status: () => ({ name: 'lies', state: 'measuring', detail: '', counters: { bad: NaN } })`,
-  ).replace('metrics: () => [metric]', 'metrics: () => [metric, { name: 7 }, { ...metric, name: "host.load.one" }]'),
+  ).replace(
+    'metrics: () => [metric]',
+    'metrics: () => [metric, { name: 7 }, { get name() { throw new Error("look") } }, { ...metric, details() { throw new Error("more") } }, { ...metric, name: "host.load.one" }]',
+  ),
   'timer.js': `import { connect } from 'node:net'
     export function plugin() {
       setTimeout(() => { throw new Error('in a timer') }, 1)
@@ -77,6 +84,21 @@ const MODULES: Readonly<Record<string, string>> = {
         for (const series of all) { hub.born(sensor, series); for (let i = 0; i < 100; i++) hub.emit(series, { type: 5, value: i }, Date.now() * 1000) }
       }, 20).unref()
     }`,
+  'half-again.js': sensor('half', `() => ${at}`),
+  'endless.js': 'export function plugin() { setInterval(() => {}, 1000) }',
+  'odd.js': `export function plugin({ hub, addControl, BasicType, StatusError }) {
+      const metric = (name, ...labels) => ({ name, kind: 'continuous', type: 5, unit: '', description: '',
+        parameters: labels.map((label) => ({ name: label, type: BasicType.STRING, description: '', selects: 'part' })) })
+      const all = [metric('odd.room', 'room'), metric('odd.two', 'cpu', 'mount'), metric('odd.code')]
+      hub.add({ polled: true, family: 'odd.', personal: false, metrics: () => all, metric: (name) => all.find((one) => one.name === name),
+        labels: ({ name }) => ({ name }), parts: () => ['x'], measure: () => ${at},
+        check({ name }) { if (name === 'odd.code') throw new StatusError('NOPE', 'no such status') } })
+      const control = (name, prepare) => addControl({ name: 'plugin.odd.' + name, description: '', parameters: [], prepare })
+      control('big', () => () => ({ outcome: 'ok', value: { type: BasicType.STRING, value: 'x'.repeat(1 << 20) } }))
+      control('code', () => { throw new StatusError('NOPE', 'no such status') })
+      control('long', () => { throw new StatusError('BUSY', 'x'.repeat(1 << 20)) })
+    }`,
+  'many.js': `export const plugin = ({ addControl }) => addControl({ name: 'plugin.many', description: '', parameters: [], maxRunning: 'many', prepare: () => () => {} })`,
   'public.js': sensor('public', `() => ${at}`),
 }
 
@@ -84,15 +106,17 @@ const table = (module: string, more = '') => `[[plugin]]\nmodule = "${module}"\n
 const TOML = [
   table('./plugins/good.js', 'tenant = "*"\noptions = { factor = 4, name = "x" }\ntimeout = "2s"'),
   table('./plugins/acme.js', 'tenant = "acme"'),
-  ...['missing', 'throws-at-load', 'syntax', 'no-plugin', 'fails', 'reserved', 'control'].map((name) =>
+  ...['missing', 'throws-at-load', 'syntax', 'no-plugin', 'fails', 'reserved', 'control', 'many'].map((name) =>
     table(`./plugins/${name}.js`),
   ),
   table('./plugins/never.js', 'timeout = "50ms"'),
   table('./plugins/taken.js', 'tenant = "*"'),
+  table('./plugins/taken-by-all.js'),
   table('./plugins/public.js'),
   ...['throws', 'rejects', 'wrong', 'lies', 'timer'].map((name) => table(`./plugins/${name}.js`)),
   table('./plugins/slow.js', 'timeout = "2s"'),
   table('./plugins/floods.js', 'values_per_second = 50\nmax_series = 10'),
+  ...['half-again', 'endless', 'odd'].map((name) => table(`./plugins/${name}.js`)),
   table('pack', ''),
 ].join('\n')
 
@@ -184,14 +208,16 @@ describe('a plug-in that cannot be loaded is left out, reported, and the server 
     ['never', /was not loaded after 50 ms/],
     ['reserved', /the server has the family "host\." itself/],
     ['taken', /another plug-in has the family "good\."/],
+    ['taken-by-all', /another plug-in has the family "good\."/],
     ['control', /has to begin with "plugin\."/],
+    ['many', /`maxRunning` is not a whole number/],
     ['public', /public\.js can be written by everybody \(chmod o-w\)/],
   ])('%s', async (name, why) => {
     const { state, detail } = await entryOf(`./plugins/${name}.js`)
     expect([state, detail]).toEqual(['failed', expect.stringMatching(why)])
     const lines = server.errors.split('\n').filter((line) => line.includes(`./plugins/${name}.js`))
     expect(lines.join()).toMatch(/the server goes on without it/)
-    expect((await namesOf(admin)).filter((one) => /^(half|public)\./.test(one))).toEqual([])
+    expect((await namesOf(admin)).filter((one) => /^public\./.test(one))).toEqual([])
   })
 })
 
@@ -236,9 +262,11 @@ describe('a plug-in', () => {
     [14, 'failed', /the plug-in failed/],
     [15, 'failed', /the plug-in failed/],
     [16, 'timeout', /not ended after 2000 ms/],
+    [17, 'timeout', /not ended after 2000 ms/],
   ])('whose control misbehaves (%s) gives the outcome %s', async (number, outcome, detail) => {
     const answer = result(await admin.execute('plugin.double', { number }))
     expect(answer).toMatchObject({ outcome, detail: expect.stringMatching(detail) })
+    expect((await admin.query('good.one')).number).toBe(8)
   })
 
   test('whose control throws while it checks is refused', async () => {
@@ -247,6 +275,37 @@ describe('a plug-in', () => {
       detail: 'the plug-in of plugin.double failed',
     })
     expect((await admin.query('good.one')).number).toBe(8)
+  })
+})
+
+describe('a plug-in', () => {
+  test('may have the family of one that could not be loaded', async () => {
+    expect((await entryOf('./plugins/half-again.js'))['state']).toBe('measuring')
+    expect((await admin.query('half.one')).number).toBe(42)
+  })
+
+  test('whose control gives a result that fits no frame has failed', async () => {
+    expect(result(await admin.execute('plugin.odd.big'))).toMatchObject({ outcome: 'failed' })
+  })
+
+  test.each(['code', 'long'])('that refuses with what cannot be sent (%s) is at fault', async (name) => {
+    await expect(admin.execute(`plugin.odd.${name}`)).rejects.toMatchObject({
+      status: 'INTERNAL',
+      detail: `the plug-in of plugin.odd.${name} failed`,
+    })
+  })
+
+  test('whose sensor refuses with a status that there is not is at fault', async () => {
+    const refused = { status: 'INTERNAL', detail: 'the sensor of odd.code failed' }
+    await expect(admin.query('odd.code')).rejects.toMatchObject(refused)
+  })
+
+  test.each(['odd.room', 'odd.two'])('with %s, whose parts cannot be labels, does not have it', async (name) => {
+    await expect(
+      admin.query(name, name === 'odd.room' ? { room: '*' } : { cpu: '*', mount: '*' }),
+    ).rejects.toMatchObject({
+      status: 'NO_SUCH_METRIC',
+    })
   })
 })
 
@@ -262,6 +321,23 @@ test('a plug-in is informed when the server stops', async () => {
   expect(await server.end('SIGTERM')).toBe(0)
   expect(readFileSync(join(server.directory, 'plugins', 'stopped.txt'), 'utf8')).toBe('the server stops')
 })
+
+test('a plug-in that goes on does not keep a server that cannot start', async () => {
+  const folder = join(server.directory, 'taken')
+  mkdirSync(folder)
+  const occupied = createServer().listen(0, '127.0.0.1')
+  await once(occupied, 'listening')
+  const { port } = occupied.address() as AddressInfo
+  const config = join(folder, 'cinnabar.toml')
+  writeFileSync(
+    config,
+    `[producer]\ndata_dir = "data"\n[listen]\ntcp = "127.0.0.1:${port}"\nhttp = "127.0.0.1:0"\n${table('../plugins/endless.js')}`,
+  )
+  const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', config], { cwd: folder, stdio: 'ignore' })
+  const [code] = await once(child, 'exit')
+  occupied.close()
+  expect(code).toBe(1)
+}, 30_000)
 
 test('`cinnabar config check` names every module that cannot be used, and loads none', () => {
   const { status, stderr, stdout } = spawnSync(process.execPath, [

@@ -1,0 +1,317 @@
+/**
+ * The two packages as `npm pack` makes them, installed into projects that have nothing else. In the short form the client
+ * stands beside what is installed here; in the long form npm installs both packages, on every Node and with every TypeScript
+ * that they are for.
+ */
+import { execFile, spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isLong } from '../support/long.ts'
+import { PASSWORD, ServerProcess } from '../support/server-process.ts'
+
+const ROOT = new URL('../..', import.meta.url).pathname
+const NOT_COPIED = /^([.]git|node_modules|dist|data|coverage)$/
+/** The oldest that the packages allow, and the newest of each line. */
+const NODES = ['20.19.0', '20', '22', '24', '26']
+const TYPESCRIPTS = ['5.4', '5.5', '5.6', '5.7', '5.8', '5.9', '6.0']
+const OLDEST_NODE = 'node-20.19.0'
+const PROJECT_MS = 600_000
+
+const isReachable = isLong && spawnSync('npm', ['view', 'ws', 'version']).status === 0
+if (isLong && !isReachable) console.warn('the packages are not installed by npm: its registry cannot be reached')
+
+const directory = mkdtempSync(join(tmpdir(), 'cinnabar-packages-'))
+const project = join(directory, 'project')
+const server = new ServerProcess()
+let client = ''
+
+interface Ended {
+  readonly code: number
+  readonly out: string
+}
+
+function run(
+  file: string,
+  args: readonly string[],
+  cwd = project,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(file, args, { cwd, env, maxBuffer: 2 ** 26 }, (error, out, errors) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), out: out + errors }),
+    )
+  })
+}
+
+/** A copy of this tree: packing writes into it, and other tests use what is compiled here. */
+function copyTree(): string {
+  const tree = join(directory, 'tree')
+  mkdirSync(tree)
+  for (const name of readdirSync(ROOT).filter((name) => !NOT_COPIED.test(name))) {
+    cpSync(join(ROOT, name), join(tree, name), { recursive: true })
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'))
+  return tree
+}
+
+/** Gives the path of the package. */
+async function pack(folder: string): Promise<string> {
+  const { code, out } = await run('npm', ['pack', '--pack-destination', directory], join(directory, 'tree', folder))
+  const [file] = /^cinnabar-\S+[.]tgz$/m.exec(out) ?? []
+  if (code !== 0 || file === undefined) throw new Error(out)
+  return join(directory, file)
+}
+
+function unpack(file: string, name: string): string {
+  const installed = join(project, 'node_modules', name)
+  mkdirSync(installed, { recursive: true })
+  spawnSync('tar', ['xzf', file, '-C', installed, '--strip-components=1'])
+  return installed
+}
+
+const filesIn = (folder: string, end: string) =>
+  readdirSync(folder, { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith(end))
+
+const DECLARED = `declare const process: { readonly env: Record<string, string | undefined> }
+const { URL: url = '', PASSWORD: password = '' } = process.env`
+const PROGRAMS = {
+  'program.mts': `import { BasicType, connect, type Consumer } from '@cinnabar/client'
+${DECLARED}
+const consumer: Consumer = await connect(url, { identity: 'admin', password }, { durable: false })
+const { value } = await consumer.query('host.load.one')
+console.log(value.type === BasicType.DOUBLE)
+await consumer.close()
+`,
+  'program.cts': `import client = require('@cinnabar/client')
+${DECLARED}
+async function main(): Promise<void> {
+  const consumer = await client.connect(url, { identity: 'admin', password }, { durable: false })
+  const { value } = await consumer.query('host.load.one')
+  console.log(value.type === client.BasicType.DOUBLE)
+  await consumer.close()
+}
+void main()
+`,
+  'server.mts': `import { defaultConfig, type PolledSensor, type RunningServer, startServer } from 'cinnabar'
+import { connect } from 'cinnabar/client'
+import { Framer } from 'cinnabar/protocol'
+export const running: Promise<RunningServer> = startServer({ config: defaultConfig() })
+export const sensors: readonly PolledSensor[] = []
+export const exported = [connect, Framer]
+`,
+}
+
+/** How a project may look for types: each with the program that it suits. */
+const PROJECTS = {
+  nodenext: { module: 'nodenext', file: 'program.mts' },
+  bundler: { module: 'esnext', moduleResolution: 'bundler', file: 'program.mts' },
+  browser: { module: 'esnext', moduleResolution: 'bundler', customConditions: ['browser'], file: 'program.mts' },
+  commonjs: { module: 'nodenext', file: 'program.cts' },
+  node10: { module: 'commonjs', moduleResolution: 'node10', file: 'program.cts' },
+  server: { module: 'nodenext', types: ['node'], file: 'server.mts' },
+}
+
+/** Gives what a compiler says of a program. */
+async function typeCheck(compiler: string, kind: keyof typeof PROJECTS, ...more: readonly string[]): Promise<string> {
+  const { file, ...kindOptions } = PROJECTS[kind]
+  const options = {
+    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false },
+    ...{ target: 'es2022', lib: ['es2023', 'dom'], types: [], noEmit: true, ...kindOptions },
+  }
+  const config = join(project, `${kind}.json`)
+  writeFileSync(config, JSON.stringify({ compilerOptions: options, files: [file] }))
+  return (await run(process.execPath, [compiler, '-p', config, ...more])).out
+}
+
+/** Runs both programs against the server. */
+async function runPrograms(node: string): Promise<string[]> {
+  const env = { PATH: process.env['PATH'], URL: `tcp://127.0.0.1:${server.tcpPort}`, PASSWORD }
+  const programs = ['program.mjs', 'program.cjs'].map((file) => run(node, [file], project, env))
+  return (await Promise.all(programs)).map(({ out }) => out)
+}
+
+beforeAll(async () => {
+  copyTree()
+  mkdirSync(project)
+  writeFileSync(join(project, 'package.json'), '{ "private": true }')
+  for (const [file, text] of Object.entries(PROGRAMS)) writeFileSync(join(project, file), text)
+  client = await pack('packages/client')
+  await server.start()
+}, PROJECT_MS)
+afterAll(async () => {
+  await server.remove()
+  rmSync(directory, { recursive: true })
+})
+
+// There are machines without a network.
+if (isLong) describe.skipIf(!isReachable)('installed by npm', installedByNpm)
+else describe('@cinnabar/client', laidOut)
+
+function laidOut(): void {
+  const json = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
+  let installed = ''
+  beforeAll(() => {
+    installed = unpack(client, '@cinnabar/client')
+    for (const name of ['ws', '@mongodb-js']) {
+      symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
+    }
+  })
+
+  test('depends on what it imports, in the versions that the server has, and on nothing else', () => {
+    const { dependencies, version, engines, exports } = json(join(installed, 'package.json'))
+    const sources = filesIn(installed, '.js').map((name) => readFileSync(join(installed, name), 'utf8'))
+    const imports = sources.flatMap((text) => [
+      ...text.matchAll(/^(?:import|export) .*from '([^.'][^']*)'|import\('([^.'][^']*)'\)/gm),
+    ])
+    const packages = new Set(
+      imports.map(([, fixed, lazy]) => fixed ?? lazy ?? '').filter((name) => !name.startsWith('node:')),
+    )
+    expect([...packages].sort()).toEqual(Object.keys(dependencies))
+    const root = json(join(ROOT, 'package.json'))
+    for (const [name, range] of Object.entries(dependencies)) expect(range, name).toBe(root.dependencies[name])
+    expect({ version, engines }).toEqual({ version: root.version, engines: root.engines })
+    expect(exports['.']).toEqual(root.exports['./client'])
+  })
+
+  test('has declarations that older compilers can read, a licence, and no maps', () => {
+    const declarations = filesIn(installed, '.d.ts')
+    expect(declarations.length).toBeGreaterThan(20)
+    for (const name of declarations) {
+      expect(readFileSync(join(installed, name), 'utf8'), name).not.toMatch(/\b(Uint8Array|Float64Array|Buffer)</)
+    }
+    expect(readdirSync(installed).sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json'])
+    expect(filesIn(installed, '.map')).toEqual([])
+  })
+
+  test('type-checks and runs in modules and in CommonJS', async () => {
+    const compiler = join(ROOT, 'node_modules/typescript/lib/tsc.js')
+    for (const kind of ['bundler', 'browser'] as const) expect(await typeCheck(compiler, kind)).toBe('')
+    for (const kind of ['nodenext', 'commonjs'] as const)
+      expect(await typeCheck(compiler, kind, '--noEmit', 'false')).toBe('')
+    expect(await runPrograms(process.execPath)).toEqual(['true\n', 'true\n'])
+  })
+}
+
+function installedByNpm(): void {
+  const modules = join(project, 'node_modules')
+  const nodeOf = (name: string) => join(modules, name, 'bin/node')
+  const compilerOf = (version: string) => join(modules, `typescript-${version}`, 'lib/tsc.js')
+  let npm = ''
+
+  beforeAll(async () => {
+    const [global = ''] = /^\/.*node_modules$/m.exec((await run('npm', ['root', '-g'])).out) ?? []
+    npm = join(global, 'npm/bin/npm-cli.js')
+    const nodes = NODES.map((version) => `node-${version}@npm:node@${version}`)
+    const compilers = TYPESCRIPTS.map((version) => `typescript-${version}@npm:typescript@${version}`)
+    const { code, out } = await run('npm', [
+      'install',
+      '--foreground-scripts',
+      '@types/node@20',
+      ...nodes,
+      ...compilers,
+    ])
+    if (code !== 0) throw new Error(out)
+  }, PROJECT_MS)
+
+  describe('@cinnabar/client', () => {
+    test.each(NODES)(
+      'installs and runs on Node %s',
+      async (version) => {
+        const node = nodeOf(`node-${version}`)
+        rmSync(join(modules, '@cinnabar'), { recursive: true, force: true })
+        const { code, out } = await run(node, [npm, 'install', '--engine-strict', '--no-save', client])
+        expect(code, out).toBe(0)
+        for (const kind of ['nodenext', 'commonjs'] as const) {
+          expect(await typeCheck(compilerOf('6.0'), kind, '--noEmit', 'false')).toBe('')
+        }
+        expect(await runPrograms(node)).toEqual(['true\n', 'true\n'])
+      },
+      PROJECT_MS,
+    )
+
+    test.each(TYPESCRIPTS)('type-checks with TypeScript %s', async (version) => {
+      const compiler = compilerOf(version)
+      for (const kind of ['nodenext', 'bundler', 'browser'] as const)
+        expect(await typeCheck(compiler, kind), kind).toBe('')
+      // Without --ignoreDeprecations 6.0 refuses what 7 will not have.
+      if (version !== '6.0') expect(await typeCheck(compiler, 'node10')).toBe('')
+      const said = await typeCheck(compiler, 'commonjs')
+      if (Number(version) >= 5.8) expect(said).toBe('')
+      else expect(said).toContain('only resolves to an ES module')
+    })
+  })
+
+  describe('cinnabar', () => {
+    let installed = ''
+    let packed = ''
+    beforeAll(async () => {
+      packed = await pack('')
+      // The strictest of all; SQLite is the one that was compiled here.
+      const { code, out } = await run(nodeOf(OLDEST_NODE), [
+        npm,
+        'install',
+        '--engine-strict',
+        '--ignore-scripts',
+        packed,
+      ])
+      if (code !== 0) throw new Error(out)
+      installed = join(modules, 'cinnabar')
+      cpSync(join(ROOT, 'node_modules/better-sqlite3/build'), join(modules, 'better-sqlite3/build'), {
+        recursive: true,
+      })
+    }, PROJECT_MS)
+
+    test('is complete, and has nothing that belongs to the tree', () => {
+      for (const path of [
+        'packaging/cinnabar.service',
+        'packaging/install.sh',
+        'docs/operating.md',
+        'npm-shrinkwrap.json',
+      ]) {
+        expect(readdirSync(join(installed, path, '..'))).toContain(path.split('/').at(-1))
+      }
+      expect(filesIn(installed, '.map')).toEqual([])
+      expect(filesIn(installed, '.tsbuildinfo')).toEqual([])
+      expect(readdirSync(join(installed, 'dist')).sort()).toEqual([
+        'auth',
+        'cli',
+        'client',
+        'protocol',
+        'server',
+        'storage',
+        'web',
+      ])
+      expect(readdirSync(modules)).not.toContain('vitest')
+    })
+
+    test.each(['5.4', '6.0'])('type-checks with TypeScript %s', async (version) => {
+      expect(await typeCheck(compilerOf(version), 'server')).toBe('')
+    })
+
+    test.each(['22', '24', '26'])(
+      'is installed without compiling anything, and proves itself, on Node %s',
+      async (version) => {
+        const node = nodeOf(`node-${version}`)
+        const folder = join(directory, `server-${version}`)
+        mkdirSync(folder)
+        writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+        const install = [npm, 'install', '--engine-strict', '--ignore-scripts', packed]
+        const { code, out } = await run(node, install, folder)
+        expect(code, out).toBe(0)
+        const program = join(folder, 'node_modules/cinnabar/dist/cli/main.js')
+        const ended = await run(node, [program, 'demo', '--seconds', '5'], folder)
+        expect(ended.code, ended.out).toBe(0)
+      },
+      PROJECT_MS,
+    )
+
+    test('proves itself on this Node', async () => {
+      const { code, out } = await run(join(modules, '.bin/cinnabar'), ['demo', '--seconds', '5'])
+      expect(code, out).toBe(0)
+    })
+  })
+}
