@@ -5,7 +5,9 @@ import { Fleet } from './fleet.ts'
 import { type Router, linkTo } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatDuration } from './units.ts'
+import { ChannelView } from './views/channel.tsx'
 import { ChannelsView } from './views/channels.tsx'
+import { ControlsView } from './views/controls.tsx'
 import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
 import { SignIn } from './views/sign-in.tsx'
@@ -25,6 +27,7 @@ const views = [
   { view: 'overview', title: 'Overview' },
   { view: 'metrics', title: 'Metrics' },
   { view: 'channels', title: 'Channels' },
+  { view: 'controls', title: 'Controls' },
 ] as const
 
 interface SignedProps extends AppProps {
@@ -37,7 +40,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   useEffect(() => {
     fleet.follow(consumer).catch(() => {})
   }, [fleet, consumer])
-  const { view, args } = router.route.value
+  const { view, object, args } = router.route.value
   const shown = views.find((one) => one.view === view) ?? views[0]
   return (
     <div class="frame">
@@ -59,7 +62,12 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
         <LostConnection link={session.link.value} />
         {shown.view === 'overview' ? <Overview fleet={fleet} /> : null}
         {shown.view === 'metrics' ? <MetricsView consumer={consumer} router={router} /> : null}
-        {shown.view === 'channels' ? <ChannelsView fleet={fleet} args={args} /> : null}
+        {shown.view === 'controls' ? <ControlsView consumer={consumer} name={object} /> : null}
+        {shown.view !== 'channels' ? null : object === '' ? (
+          <ChannelsView fleet={fleet} args={args} />
+        ) : (
+          <ChannelView fleet={fleet} consumer={consumer} id={object} />
+        )}
       </main>
     </div>
   )

@@ -222,6 +222,7 @@ export function lagOf({ oldest }: ChannelState, nowMs: number): number | undefin
 /** Why values wait, in a few words; empty if nothing is wrong. */
 export function whyWaiting(channel: ChannelState): string {
   if (waitingOf(channel) === 0) return ''
+  if (channel.state === 'orphan') return 'an orphan: nobody comes back for it'
   if (channel.state === 'waiting') return channel.url === '' ? 'nobody is connected' : 'its consumer cannot be reached'
   if (channel.inFlight > 0 && channel.queued > 0) return 'sent, not committed: the consumer is slow'
   return channel.inFlight > 0 ? 'sent, not committed yet' : ''

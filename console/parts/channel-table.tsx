@@ -3,7 +3,7 @@ import { type ChannelState, droppedOf, lagOf, whyWaiting } from '../fleet.ts'
 import { linkTo } from '../route.ts'
 import { formatCount, formatDuration } from '../units.ts'
 import { LedgerBar } from './ledger-bar.tsx'
-import { State } from './state.tsx'
+import { lookOf, State } from './state.tsx'
 
 const MAX_NAMES = 3
 
@@ -33,7 +33,7 @@ export function ChannelTable({ channels, nowMs }: { readonly channels: readonly 
             <td class="wide">{channel.identity}</td>
             <td class="wide code">{namesOf(channel)}</td>
             <td>
-              <State look={channel.state === 'connected' ? 'good' : 'attention'} text={channel.state} detail={whyWaiting(channel)} />
+              <State look={lookOf(channel.state)} text={channel.state} detail={whyWaiting(channel)} />
             </td>
             <td class="wide">
               <LedgerBar channel={channel} />

@@ -5,7 +5,7 @@ import { ChannelTable } from '../parts/channel-table.tsx'
 import { linkTo } from '../route.ts'
 
 const SLOW_SECONDS = 1
-const filters = ['all', 'slow', 'dropped'] as const
+const filters = ['all', 'slow', 'dropped', 'orphans'] as const
 
 export function ChannelsView({ fleet, args }: { readonly fleet: Fleet; readonly args: URLSearchParams }) {
   const all = fleet.channels.value
@@ -13,6 +13,7 @@ export function ChannelsView({ fleet, args }: { readonly fleet: Fleet; readonly 
   const nowMs = Date.now()
   const shown = (all ?? []).filter((channel) => {
     if (filter === 'slow') return (lagOf(channel, nowMs) ?? 0) >= SLOW_SECONDS
+    if (filter === 'orphans') return channel.state === 'orphan'
     return filter === 'all' || droppedOf(channel) > 0
   })
   return (
