@@ -297,11 +297,13 @@ describe('tests', () => {
 })
 
 describe('dependencies', () => {
-  const { dependencies, devDependencies } = JSON.parse(text('package.json'))
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(text('package.json'))
   const named = [...text('docs/dependencies.md').matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1])
 
   it('each have one line in docs/dependencies.md, and nothing else has', () => {
-    expect(named.toSorted()).toEqual(Object.keys({ ...dependencies, ...devDependencies }).toSorted())
+    expect(named.toSorted()).toEqual(
+      Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies }).toSorted(),
+    )
   })
 
   it('are locked without the address they came from', () => {

@@ -5,7 +5,7 @@
  */
 import type { Database } from 'better-sqlite3'
 import type { AuditRow } from '../store.ts'
-import { Sqlite } from './driver.ts'
+import { openSqlite } from './driver.ts'
 import { refuse, storageError } from './errors.ts'
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts'
 
@@ -37,7 +37,7 @@ const FIRST_FORMAT = 3
 export function withAuditFile<T>(path: string, read: (file: AuditFile) => T): T {
   let database: Database | undefined
   try {
-    database = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: 2_000 })
+    database = openSqlite(path, { readonly: true, fileMustExist: true, timeout: 2_000 })
     database.exec('begin')
     checkFormat(database, path)
     const ends = database

@@ -25,7 +25,7 @@ import type { Database } from 'better-sqlite3'
 import { type BackupProgress, StorageError } from '../store.ts'
 import { checkHeader, DATABASE_FILE, LOCK_FILE, PAGE_BYTES, takeLock } from './database.ts'
 import { freeBytes } from './disk-space.ts'
-import { Sqlite } from './driver.ts'
+import { openSqlite } from './driver.ts'
 import { isBusy, refuse, storageError } from './errors.ts'
 import { syncDirectory } from './generation.ts'
 import { APPLICATION_ID, migrate } from './migrations.ts'
@@ -174,7 +174,7 @@ class SyncInParts {
 
 /** Has the next start with this database begin a new generation. Brings an older format up to date first. */
 function markRestored(path: string): void {
-  const database = new Sqlite(path, { fileMustExist: true })
+  const database = openSqlite(path, { fileMustExist: true })
   try {
     database.pragma('synchronous = full')
     migrate(database)
@@ -233,7 +233,7 @@ function keepUnserved(file: string, directory: string): Database | undefined {
   const lockFile = join(dirname(real), LOCK_FILE)
   if (basename(real) !== DATABASE_FILE || dirname(real) === realpathSync(directory)) return undefined
   if (!existsSync(lockFile)) return undefined
-  const lock = new Sqlite(lockFile, { readonly: true, timeout: 0 })
+  const lock = openSqlite(lockFile, { readonly: true, timeout: 0 })
   try {
     lock.exec('begin')
     lock.pragma('schema_version')
@@ -251,7 +251,7 @@ function copyChecked(file: string, copied: string): void {
   for (const end of ENDS) rmSync(`${copied}${end}`, { force: true })
   copyFileSync(file, copied, constants.COPYFILE_EXCL)
   if (existsSync(`${file}-wal`)) copyFileSync(`${file}-wal`, `${copied}-wal`)
-  const database = new Sqlite(copied, { fileMustExist: true })
+  const database = openSqlite(copied, { fileMustExist: true })
   try {
     const found = database.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok') throw refuse('DAMAGED', file, String(found))

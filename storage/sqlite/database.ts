@@ -7,7 +7,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { examineLog, type LogFinding } from './damage/log.ts'
-import { Sqlite } from './driver.ts'
+import { openSqlite } from './driver.ts'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { Generation } from './generation.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
@@ -55,7 +55,7 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
   try {
     checkHeader(path)
     const log = examineLog(path)
-    database = new Sqlite(path, { timeout: BUSY_WAIT_MS })
+    database = openSqlite(path, { timeout: BUSY_WAIT_MS })
     const isNew = prepare(database, options, { path, log })
     const opened = database
     const generation = new Generation(database, { directory, isNew, restored: options.restored ?? false })
@@ -83,7 +83,7 @@ function closeDatabase(database: Database, path: string, untouched: boolean): vo
 }
 
 function holdLog(path: string): Database {
-  const reader = new Sqlite(path, { readonly: true, timeout: BUSY_WAIT_MS })
+  const reader = openSqlite(path, { readonly: true, timeout: BUSY_WAIT_MS })
   try {
     reader.pragma('data_version')
     reader.pragma('schema_version')
@@ -123,7 +123,7 @@ export function takeLock(directory: string): Database {
     const path = join(directory, LOCK_FILE)
     // SQLite would let everybody read it. A file that exists is not opened here: closing it drops the lock of its holder.
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-    lock = new Sqlite(path, { timeout: LOCK_WAIT_MS })
+    lock = openSqlite(path, { timeout: LOCK_WAIT_MS })
     lock.pragma('journal_mode = memory')
     lock.exec('begin exclusive')
     return lock

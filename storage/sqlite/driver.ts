@@ -3,27 +3,34 @@
  * Node, and from Node 24.19 on it ends the process when a statement is collected. Both have the same interface.
  */
 import { createRequire } from 'node:module'
-import type Database from 'better-sqlite3'
+import type { Database, Options } from 'better-sqlite3'
+import { StorageError } from '../store.ts'
+
+type Driver = new (path: string, options?: Options) => Database
 
 const FIRST_WITH_13 = 22
+const require = createRequire(import.meta.url)
 
-export const Sqlite: typeof Database = load(Number.parseInt(process.versions.node, 10))
+/** Throws what better-sqlite3 throws, and StorageError IO if that cannot be loaded. */
+export function openSqlite(path: string, options: Options = {}): Database {
+  return new (driverFor(Number.parseInt(process.versions.node, 10), require))(path, options)
+}
 
-/** Throws an Error that says what to do. */
-function load(node: number): typeof Database {
-  const require = createRequire(import.meta.url)
+/** `node`: its major version. `load` gives a module by its name. Throws StorageError IO with what to do. */
+export function driverFor(node: number, load: (name: string) => Driver): Driver {
   const name = node >= FIRST_WITH_13 ? 'better-sqlite3-13' : 'better-sqlite3'
   try {
-    const loaded: typeof Database = require(name)
-    // What is compiled or built for another machine shows only now.
-    new loaded(':memory:').close()
-    return loaded
+    const driver = load(name)
+    // The native part is loaded with the first database: one that is missing, or for another Node, shows only now.
+    new driver(':memory:').close()
+    return driver
   } catch (error) {
-    const why = error instanceof Error ? error.message.split('\n', 1)[0] : String(error)
+    const [line = ''] = String(error instanceof Error ? error.message : error).split('\n')
+    const why = line.replace(/\.?( Tried)?[:.]*$/, '')
     const advice =
       node >= FIRST_WITH_13
-        ? 'Install again with optional dependencies, by the Node that runs the server'
-        : 'On Node 20 it is compiled when it is installed: that needs a C++ compiler, make and Python. Install again, or use Node 22 or newer'
-    throw new Error(`SQLite (${name}) cannot be loaded: ${why}. ${advice}`, { cause: error })
+        ? 'Install again, with optional dependencies and by the Node that runs the server'
+        : 'On Node 20 it is compiled when it is installed, which needs a C++ compiler, make and Python: install again, or use Node 22 or newer'
+    throw new StorageError('IO', `SQLite (${name}) cannot be loaded: ${why}. ${advice}`, error)
   }
 }

@@ -128,8 +128,8 @@ export class HostReader {
 
 function checkSource({ parameter }: HostDefinition, args: HostArgs, host: HostSnapshot): void {
   if (parameter === 'cpu' && args.cpu !== undefined) {
-    const { each } = host.cpu()
-    if (![...each.keys()].some((cpu) => String(cpu) === args.cpu)) throw noSuchCpu(args.cpu, each.keys())
+    const [cpu, { each }] = [Number(args.cpu), host.cpu()]
+    if (!each.has(cpu) || String(cpu) !== args.cpu) throw noSuchCpu(args.cpu, each.keys())
   } else if (parameter === 'mount' && args.mount !== undefined && args.mount !== ROOT) {
     const type = host.mounts().get(args.mount)
     if (type === undefined) throw noSuchName('mount', args.mount, [ROOT, ...without(ROOT, host.mounts().keys())])

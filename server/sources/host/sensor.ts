@@ -47,6 +47,8 @@ export class HostSensor implements PolledSensor {
   readonly #reader: HostReader
   readonly #clock: HostClock
   readonly #metrics = new Map<string, Metric>()
+  /** The parts of each metric, as they were read last. */
+  readonly #parts = new Map<string, readonly string[]>()
   #readings = 0
   #failures = 0
   #lastFailure = ''
@@ -75,10 +77,13 @@ export class HostSensor implements PolledSensor {
 
   parts({ name }: Metric): readonly string[] {
     try {
-      return this.#reader.parts(name, this.#clock.monotonicMs())
+      const parts = this.#reader.parts(name, this.#clock.monotonicMs())
+      this.#parts.set(name, parts)
+      return parts
     } catch (error) {
       this.#failed(name, error)
-      return []
+      // That a file cannot be read for a moment does not mean that everything is gone.
+      return this.#parts.get(name) ?? []
     }
   }
 

@@ -177,6 +177,25 @@ describe('a pattern over parts of the host', () => {
     expect(stepsOf(metrics.hub.rematch(instance))).toBeGreaterThanOrEqual(3000)
   })
 
+  it('keeps what it has while a file cannot be read', () => {
+    const { metrics, host, sink, taken } = monitored(DEVICES + eth(1))
+    const list = [text('interface', 'eth*'), uint('interval_ms', 3_600_000)]
+    metrics.hub.bind(metrics.instance('host.net.received_bytes', list), sink)
+    expect(taken()).toEqual(['eth1 1'])
+    const { readFile } = host
+    Object.assign(host, {
+      readFile: () => {
+        throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
+      },
+    })
+    metrics.clock.advance(1000)
+    for (let second = 0; second < 10; second++) metrics.hub.sweep()
+    Object.assign(host, { readFile })
+    metrics.clock.advance(1000)
+    for (let second = 0; second < 10; second++) metrics.hub.sweep()
+    expect(taken()).toEqual([])
+  })
+
   it('takes the number of a CPU as an integer too', () => {
     const { metrics } = monitored(DEVICES)
     for (const cpu of [uint('cpu', 0), text('cpu', '0')]) {
