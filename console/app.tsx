@@ -2,7 +2,7 @@
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
-import { type Router, linkTo } from './route.ts'
+import { linkTo, type Router } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatDuration } from './units.ts'
 import { ChannelView } from './views/channel.tsx'
@@ -20,7 +20,15 @@ interface AppProps {
 export function App({ session, router }: AppProps) {
   const state = session.state.value
   if (state.kind !== 'in') return <SignIn session={session} state={state} />
-  return <Signed key={state.identity} session={session} router={router} consumer={state.consumer} identity={state.identity} />
+  return (
+    <Signed
+      key={state.identity}
+      session={session}
+      router={router}
+      consumer={state.consumer}
+      identity={state.identity}
+    />
+  )
 }
 
 const views = [
@@ -75,7 +83,10 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
 
 function LostConnection({ link }: { readonly link: Link }) {
   if (link.isUp) return null
-  const wait = link.nextAt === undefined ? '' : ` The next attempt is made in ${formatDuration(Math.max(0, link.nextAt - Date.now()) / 1000)}.`
+  const wait =
+    link.nextAt === undefined
+      ? ''
+      : ` The next attempt is made in ${formatDuration(Math.max(0, link.nextAt - Date.now()) / 1000)}.`
   return (
     <p class="banner" role="status">
       The connection to the server is lost. The figures are those of before.{wait}

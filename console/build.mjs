@@ -38,7 +38,10 @@ const page = readFileSync(join(HERE, 'index.html'), 'utf8')
   .replace('STYLE', pathOf('style-', '.css'))
   .replace('SCRIPT', pathOf('main-', '.js'))
 mkdirSync(join(OUT, 'assets'))
-for (const [path, contents] of [['index.html', Buffer.from(page)], ...outputFiles.map(({ path, contents }) => [path.slice(OUT.length + 1), contents])]) {
+for (const [path, contents] of [
+  ['index.html', Buffer.from(page)],
+  ...outputFiles.map(({ path, contents }) => [path.slice(OUT.length + 1), contents]),
+]) {
   const file = join(OUT, path)
   writeFileSync(file, contents)
   writeFileSync(`${file}.gz`, gzipSync(contents, { level: 9 }))

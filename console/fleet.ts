@@ -122,7 +122,10 @@ export class Fleet {
       sentValues: read.optional('sent_values'),
       diskSizeBytes: read.optional('disk_size_bytes'),
       diskFreeBytes: read.optional('disk_free_bytes'),
-      droppedLastHour: (sample.plain as PlainRecord)['dropped_last_hour'] === undefined ? undefined : read.numbers('dropped_last_hour'),
+      droppedLastHour:
+        (sample.plain as PlainRecord)['dropped_last_hour'] === undefined
+          ? undefined
+          : read.numbers('dropped_last_hour'),
     }
     this.#stats.value = stats
     if (stats.acceptedValues !== undefined) this.#count('accepted', stats.acceptedValues, sample.time)
@@ -153,7 +156,11 @@ export class Fleet {
     })
     this.#channels.value = channels
     const sum = (of: (channel: ChannelState) => number): number => channels.reduce((all, one) => all + of(one), 0)
-    this.#count('committed', sum(({ committed }) => committed), sample.time)
+    this.#count(
+      'committed',
+      sum(({ committed }) => committed),
+      sample.time,
+    )
     this.#level('waiting', sum(waitingOf))
     this.#level('lost', sum(droppedOf))
   }
@@ -246,6 +253,8 @@ function reader(record: PlainRecord) {
     number: (name: string): number => optional(name) ?? 0,
     optional,
     numbers: (name: string): Readonly<Record<string, number>> =>
-      Object.fromEntries(Object.entries((record[name] ?? {}) as PlainRecord).map(([key, value]) => [key, Number(value)])),
+      Object.fromEntries(
+        Object.entries((record[name] ?? {}) as PlainRecord).map(([key, value]) => [key, Number(value)]),
+      ),
   }
 }

@@ -102,7 +102,10 @@ export class SeriesWatch {
     const added = (times as readonly number[])
       .map((time, index) => ({ time: Number(time) / 1e6, value: Number((values as readonly number[])[index]) }))
       .filter(({ time }) => !known.has(time))
-    const all = [...series.times.map((time, index) => ({ time, value: series.values[index] as number | null })), ...added]
+    const all = [
+      ...series.times.map((time, index) => ({ time, value: series.values[index] as number | null })),
+      ...added,
+    ]
     all.sort((a, b) => a.time - b.time)
     series.times.splice(0, Number.POSITIVE_INFINITY, ...all.map(({ time }) => time))
     series.values.splice(0, Number.POSITIVE_INFINITY, ...all.map(({ value }) => value))

@@ -3,7 +3,7 @@
  * sign-in, with the reason; a lost connection does not end it, the client library connects again.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
-import { type Consumer, ConnectionError, connect, StatusError } from '../client/browser.ts'
+import { ConnectionError, type Consumer, connect, StatusError } from '../client/browser.ts'
 
 export type Secret = { readonly password: string } | { readonly token: string }
 
@@ -76,7 +76,8 @@ function monitorUrl({ protocol, host }: Location): string {
 function reasonOf(error: unknown): string {
   if (error instanceof ConnectionError && error.cause instanceof StatusError) {
     const { status, detail } = error.cause
-    if (status === 'AUTH_FAILED') return detail === 'not admitted' ? 'The user or the secret is wrong.' : sentence(detail)
+    if (status === 'AUTH_FAILED')
+      return detail === 'not admitted' ? 'The user or the secret is wrong.' : sentence(detail)
   }
   return sentence(error instanceof Error ? error.message : String(error))
 }

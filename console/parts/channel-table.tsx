@@ -7,7 +7,13 @@ import { lookOf, State } from './state.tsx'
 
 const MAX_NAMES = 3
 
-export function ChannelTable({ channels, nowMs }: { readonly channels: readonly ChannelState[]; readonly nowMs: number }) {
+export function ChannelTable({
+  channels,
+  nowMs,
+}: {
+  readonly channels: readonly ChannelState[]
+  readonly nowMs: number
+}) {
   return (
     <table>
       <thead>

@@ -8,7 +8,16 @@ import type { WatchedSeries } from '../series-watch.ts'
 import { formatMeasured } from '../units.ts'
 
 /** Colours that people with any kind of colour vision can tell apart, for both themes (after Okabe and Ito). */
-const COLOURS = ['--series-1', '--series-2', '--series-3', '--series-4', '--series-5', '--series-6', '--series-7', '--series-8']
+const COLOURS = [
+  '--series-1',
+  '--series-2',
+  '--series-3',
+  '--series-4',
+  '--series-5',
+  '--series-6',
+  '--series-7',
+  '--series-8',
+]
 export const MAX_SHOWN = COLOURS.length
 
 interface ChartProps {
@@ -43,19 +52,35 @@ export function Chart({ series, version, unit, seconds, isPaused }: ChartProps) 
     if (!isPaused) plot.current?.setData(alignedOf(series), true)
   }, [version, isPaused])
 
-  return <div class="chart" ref={place} role="img" aria-label={`${series.length} series over ${Math.round(seconds / 60)} minutes`} />
+  return (
+    <div
+      class="chart"
+      ref={place}
+      role="img"
+      aria-label={`${series.length} series over ${Math.round(seconds / 60)} minutes`}
+    />
+  )
 }
 
 const HEIGHT = 280
 
-function optionsOf(parent: HTMLElement, series: readonly WatchedSeries[], unit: string, seconds: number): uPlot.Options {
+function optionsOf(
+  parent: HTMLElement,
+  series: readonly WatchedSeries[],
+  unit: string,
+  seconds: number,
+): uPlot.Options {
   const probe = parent.appendChild(document.createElement('i'))
   // A canvas does not know variables, nor the theme.
   const colour = (name: string): string => {
     probe.style.color = `var(${name})`
     return getComputedStyle(probe).color
   }
-  const axis = { stroke: colour('--quiet-ink'), grid: { stroke: colour('--line-ink'), width: 1 }, ticks: { show: false } }
+  const axis = {
+    stroke: colour('--quiet-ink'),
+    grid: { stroke: colour('--line-ink'), width: 1 },
+    ticks: { show: false },
+  }
   const options: uPlot.Options = {
     width: parent.clientWidth,
     height: HEIGHT,
@@ -64,14 +89,20 @@ function optionsOf(parent: HTMLElement, series: readonly WatchedSeries[], unit: 
     scales: {
       x: { time: true, range: (_, __, max) => windowOf(max, seconds) },
       // A gauge that cannot be negative begins at zero.
-      y: { range: (_, min, max) => (min === null || max === null ? [0, 1] : uPlot.rangeNum(Math.min(0, min), max, 0.1, true)) },
+      y: {
+        range: (_, min, max) =>
+          min === null || max === null ? [0, 1] : uPlot.rangeNum(Math.min(0, min), max, 0.1, true),
+      },
     },
     axes: [
       { ...axis, values: '{HH}:{mm}:{ss}', space: 90 },
       { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => formatMeasured(tick, unit)) },
     ],
     series: [
-      { label: 'time', value: (_, time) => (time === null ? '' : new Date(time * 1000).toLocaleTimeString([], { hour12: false })) },
+      {
+        label: 'time',
+        value: (_, time) => (time === null ? '' : new Date(time * 1000).toLocaleTimeString([], { hour12: false })),
+      },
       ...series.map(({ label }, index) => ({
         label: label === '' ? 'value' : label,
         stroke: colour(COLOURS[index] as string),

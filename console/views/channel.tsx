@@ -97,8 +97,14 @@ function Ledger({ channel }: { readonly channel: ChannelState }) {
     ['Committed', formatCount(committed)],
     ['In flight', formatCount(inFlight)],
     ['Queued', `${formatCount(queued)} (${formatBytes(queuedBytes)})`],
-    ['Dropped', `${formatCount(droppedOf(channel))}${causes.map(([cause, count]) => `, ${cause} ${formatCount(count)}`).join('')}`],
-    ['Oldest value', oldest === 0 ? 'none waits' : `${formatUtc(oldest)}, ${formatDuration(lagOf(channel, Date.now()))} ago`],
+    [
+      'Dropped',
+      `${formatCount(droppedOf(channel))}${causes.map(([cause, count]) => `, ${cause} ${formatCount(count)}`).join('')}`,
+    ],
+    [
+      'Oldest value',
+      oldest === 0 ? 'none waits' : `${formatUtc(oldest)}, ${formatDuration(lagOf(channel, Date.now()))} ago`,
+    ],
   ]
   return (
     <>

@@ -28,7 +28,11 @@ export function ChannelsView({ fleet, args }: { readonly fleet: Fleet; readonly 
           </h2>
           <p class="choices">
             {filters.map((one) => (
-              <a key={one} href={linkTo('channels', '', one === 'all' ? {} : { show: one })} aria-current={one === filter ? 'true' : undefined}>
+              <a
+                key={one}
+                href={linkTo('channels', '', one === 'all' ? {} : { show: one })}
+                aria-current={one === filter ? 'true' : undefined}
+              >
                 {one}
               </a>
             ))}
@@ -36,7 +40,8 @@ export function ChannelsView({ fleet, args }: { readonly fleet: Fleet; readonly 
         </div>
         {all !== undefined && all.length === 0 ? (
           <p class="empty">
-            No channels yet. A consumer makes one with <code>connect()</code>, or <code>cinnabar tail --name first host.load.one</code>.
+            No channels yet. A consumer makes one with <code>connect()</code>, or{' '}
+            <code>cinnabar tail --name first host.load.one</code>.
           </p>
         ) : (
           <ChannelTable channels={shown} nowMs={nowMs} />

@@ -71,7 +71,13 @@ function List({ controls }: { readonly controls: readonly Control[] }) {
 
 type Run =
   | { readonly kind: 'idle' | 'running' }
-  | { readonly kind: 'ended'; readonly outcome: string; readonly detail: string; readonly value: string; readonly transaction: number }
+  | {
+      readonly kind: 'ended'
+      readonly outcome: string
+      readonly detail: string
+      readonly value: string
+      readonly transaction: number
+    }
   | { readonly kind: 'refused'; readonly text: string }
 
 function Form({ consumer, control }: { readonly consumer: Consumer; readonly control: Control }) {
@@ -86,7 +92,11 @@ function Form({ consumer, control }: { readonly consumer: Consumer; readonly con
     isRunning.current = true
     setRun({ kind: 'running' })
     try {
-      const args = { ...toArguments(control.parameters, values), idempotency_key: crypto.randomUUID(), ...(isDry && { dry_run: true }) }
+      const args = {
+        ...toArguments(control.parameters, values),
+        idempotency_key: crypto.randomUUID(),
+        ...(isDry && { dry_run: true }),
+      }
       const sample = await consumer.execute(control.name, args)
       const { outcome, detail, value = null } = sample.plain as PlainRecord
       setRun({
@@ -117,33 +127,13 @@ function Form({ consumer, control }: { readonly consumer: Consumer; readonly con
           void execute(false)
         }}
       >
-        {control.parameters.map(({ name, type, optional, description }) => (
-          <label key={name}>
-            <span>
-              <span class="code">{name}</span>{' '}
-              <small>
-                {type}
-                {optional ? ', may be left out' : ''}
-              </small>
-            </span>
-            {type === 'boolean' ? (
-              <select value={values[name] ?? ''} onChange={({ currentTarget }) => setValues({ ...values, [name]: currentTarget.value })}>
-                <option value="">{optional ? 'left out' : 'choose'}</option>
-                <option value="true">yes</option>
-                <option value="false">no</option>
-              </select>
-            ) : (
-              <input
-                required={!optional}
-                type={/password|secret/.test(name) ? 'password' : 'text'}
-                inputmode={isNumber(type) ? 'numeric' : 'text'}
-                pattern={isNumber(type) ? '-?[0-9]+([.][0-9]+)?' : undefined}
-                value={values[name] ?? ''}
-                onInput={({ currentTarget }) => setValues({ ...values, [name]: currentTarget.value })}
-              />
-            )}
-            <small>{description}</small>
-          </label>
+        {control.parameters.map((parameter) => (
+          <Field
+            key={parameter.name}
+            parameter={parameter}
+            value={values[parameter.name] ?? ''}
+            onChange={(value) => setValues({ ...values, [parameter.name]: value })}
+          />
         ))}
         <div class="row">
           <button type="button" disabled={run.kind === 'running'} onClick={() => void execute(true)}>
@@ -156,6 +146,45 @@ function Form({ consumer, control }: { readonly consumer: Consumer; readonly con
       </form>
       <Result run={run} />
     </>
+  )
+}
+
+interface FieldProps {
+  readonly parameter: Parameter
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+function Field({ parameter: { name, type, optional, description }, value, onChange }: FieldProps) {
+  const id = `field-${name}`
+  return (
+    <p>
+      <label for={id}>
+        <span class="code">{name}</span>{' '}
+        <small>
+          {type}
+          {optional ? ', may be left out' : ''}
+        </small>
+      </label>
+      {type === 'boolean' ? (
+        <select id={id} value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+          <option value="">{optional ? 'left out' : 'choose'}</option>
+          <option value="true">yes</option>
+          <option value="false">no</option>
+        </select>
+      ) : (
+        <input
+          id={id}
+          required={!optional}
+          {...(/password|secret/.test(name) ? { type: 'password' } : { type: 'text' })}
+          inputmode={isNumber(type) ? 'numeric' : 'text'}
+          pattern={isNumber(type) ? '-?[0-9]+([.][0-9]+)?' : undefined}
+          value={value}
+          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        />
+      )}
+      <small>{description}</small>
+    </p>
   )
 }
 
@@ -186,7 +215,10 @@ function isNumber(type: string): boolean {
 }
 
 /** What was left empty is left out. */
-function toArguments(parameters: readonly Parameter[], values: Readonly<Record<string, string>>): Record<string, string | number | boolean | bigint> {
+function toArguments(
+  parameters: readonly Parameter[],
+  values: Readonly<Record<string, string>>,
+): Record<string, string | number | boolean | bigint> {
   const args: Record<string, string | number | boolean | bigint> = {}
   for (const { name, type } of parameters) {
     const text = values[name] ?? ''
@@ -200,7 +232,9 @@ function toArguments(parameters: readonly Parameter[], values: Readonly<Record<s
 
 function shown(value: Plain): string {
   if (value === null) return ''
-  return typeof value === 'string' ? value : JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part), 2)
+  return typeof value === 'string'
+    ? value
+    : JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part), 2)
 }
 
 /** The controls; a text if they cannot be had; undefined before the answer. */

@@ -31,7 +31,11 @@ interface MetricsProps {
 
 export function MetricsView({ consumer, router }: MetricsProps) {
   const { object, args } = router.route.value
-  return object === '' ? <Search consumer={consumer} router={router} /> : <Metric key={object} consumer={consumer} name={object} args={args} />
+  return object === '' ? (
+    <Search consumer={consumer} router={router} />
+  ) : (
+    <Metric key={object} consumer={consumer} name={object} args={args} />
+  )
 }
 
 function Search({ consumer, router }: MetricsProps) {
@@ -47,7 +51,9 @@ function Search({ consumer, router }: MetricsProps) {
           placeholder="Part of a name, or a pattern with *"
           aria-label="Search metrics"
           value={text}
-          onInput={({ currentTarget }) => router.replace(linkTo('metrics', '', currentTarget.value === '' ? {} : { match: currentTarget.value }))}
+          onInput={({ currentTarget }) =>
+            router.replace(linkTo('metrics', '', currentTarget.value === '' ? {} : { match: currentTarget.value }))
+          }
         />
       </header>
       <section class="card" aria-label="Metrics">
@@ -77,18 +83,33 @@ function Search({ consumer, router }: MetricsProps) {
             </tbody>
           </table>
         )}
-        {found !== undefined && found.length > LIMIT ? <p class="empty">There are more than {LIMIT}: type more of the name.</p> : null}
+        {found !== undefined && found.length > LIMIT ? (
+          <p class="empty">There are more than {LIMIT}: type more of the name.</p>
+        ) : null}
       </section>
     </>
   )
 }
 
-function Metric({ consumer, name, args }: { readonly consumer: Consumer; readonly name: string; readonly args: URLSearchParams }) {
+function Metric({
+  consumer,
+  name,
+  args,
+}: {
+  readonly consumer: Consumer
+  readonly name: string
+  readonly args: URLSearchParams
+}) {
   const [minutes, setMinutes] = useState<number>(SPANS[0])
   const [isPaused, setPaused] = useState(false)
   const chosen = args.toString()
   const watch = useMemo(() => {
-    return new SeriesWatch(consumer, name, Object.fromEntries(new URLSearchParams(chosen)), SPANS[SPANS.length - 1]! * 60_000)
+    return new SeriesWatch(
+      consumer,
+      name,
+      Object.fromEntries(new URLSearchParams(chosen)),
+      SPANS[SPANS.length - 1]! * 60_000,
+    )
   }, [consumer, name, chosen])
   useEffect(() => {
     void watch.begin()
@@ -103,7 +124,11 @@ function Metric({ consumer, name, args }: { readonly consumer: Consumer; readonl
     <>
       <header>
         <h1 class="code">{name}</h1>
-        {entry === undefined ? null : <p class="note">{[entry.unit === '1' ? '' : entry.unit, entry.type, entry.kind].filter(Boolean).join(', ')}</p>}
+        {entry === undefined ? null : (
+          <p class="note">
+            {[entry.unit === '1' ? '' : entry.unit, entry.type, entry.kind].filter(Boolean).join(', ')}
+          </p>
+        )}
       </header>
       {entry === undefined || entry.description === '' ? null : <p>{entry.description}</p>}
       {problem === '' ? null : (
@@ -119,14 +144,24 @@ function Metric({ consumer, name, args }: { readonly consumer: Consumer; readonl
               {isPaused ? 'go on' : 'pause'}
             </button>
             {SPANS.map((span) => (
-              <button key={span} type="button" class="plain" aria-pressed={span === minutes} onClick={() => setMinutes(span)}>
+              <button
+                key={span}
+                type="button"
+                class="plain"
+                aria-pressed={span === minutes}
+                onClick={() => setMinutes(span)}
+              >
                 {span < 60 ? `${span} m` : '1 h'}
               </button>
             ))}
           </p>
         </div>
         {series.length === 0 ? <p class="empty">No value has come yet.</p> : null}
-        {hasNumbers ? <Chart series={shown} version={version} unit={unit} seconds={minutes * 60} isPaused={isPaused} /> : <Texts series={series} />}
+        {hasNumbers ? (
+          <Chart series={shown} version={version} unit={unit} seconds={minutes * 60} isPaused={isPaused} />
+        ) : (
+          <Texts series={series} />
+        )}
       </section>
       {series.length > MAX_SHOWN ? (
         <section class="card" aria-label="All series">

@@ -20,8 +20,18 @@ export function Overview({ fleet }: { readonly fleet: Fleet }) {
         {stats === undefined ? null : <Health stats={stats} />}
       </header>
       <div class="tiles">
-        <Rate title="Values in" points={fleet.curve('accepted').value} to={linkTo('overview')} note={`${fleet.sensors.value?.length ?? 0} sources`} />
-        <Rate title="Committed" points={fleet.curve('committed').value} to={linkTo('channels')} note={`${channels.length} channels`} />
+        <Rate
+          title="Values in"
+          points={fleet.curve('accepted').value}
+          to={linkTo('overview')}
+          note={`${fleet.sensors.value?.length ?? 0} sources`}
+        />
+        <Rate
+          title="Committed"
+          points={fleet.curve('committed').value}
+          to={linkTo('channels')}
+          note={`${channels.length} channels`}
+        />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
         <Disk stats={stats} points={fleet.curve('disk').value} />
@@ -73,7 +83,16 @@ function Tile({ title, figure, note, points, kind, to }: TileProps) {
 function Rate({ title, points, note, to }: Pick<TileProps, 'title' | 'points' | 'note' | 'to'>) {
   const last = points.at(-1)
   const figure = last === undefined ? UNKNOWN : `${formatNumber(last)}/s`
-  return <Tile title={title} figure={figure} note={note} points={points} kind={title === 'Committed' ? 'out' : 'in'} to={to} />
+  return (
+    <Tile
+      title={title}
+      figure={figure}
+      note={note}
+      points={points}
+      kind={title === 'Committed' ? 'out' : 'in'}
+      to={to}
+    />
+  )
 }
 
 interface OfChannels {
@@ -86,7 +105,16 @@ function Waiting({ channels, points, nowMs }: OfChannels & { readonly nowMs: num
   const lag = Math.max(0, ...channels.map((channel) => lagOf(channel, nowMs) ?? 0))
   const waiting = channels.reduce((sum, channel) => sum + waitingOf(channel), 0)
   const note = waiting === 0 ? 'nothing waits' : `${formatBytes(bytes)} · oldest ${formatDuration(lag)}`
-  return <Tile title="Waiting" figure={formatNumber(waiting)} note={note} points={points} kind="waiting" to={linkTo('channels', '', { show: 'slow' })} />
+  return (
+    <Tile
+      title="Waiting"
+      figure={formatNumber(waiting)}
+      note={note}
+      points={points}
+      kind="waiting"
+      to={linkTo('channels', '', { show: 'slow' })}
+    />
+  )
 }
 
 /** In the last hour; users who are not admins see what their channels have lost so far. */
@@ -99,9 +127,19 @@ function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats 
   }
   const reasons = [...causes].filter(([, count]) => count > 0)
   const lost = reasons.reduce((sum, [, count]) => sum + count, 0)
-  const note = lost === 0 ? 'nothing was lost' : reasons.map(([cause, count]) => `${cause} ${formatNumber(count)}`).join(' · ')
+  const note =
+    lost === 0 ? 'nothing was lost' : reasons.map(([cause, count]) => `${cause} ${formatNumber(count)}`).join(' · ')
   const title = stats?.droppedLastHour === undefined ? 'Lost' : 'Lost, last hour'
-  return <Tile title={title} figure={formatNumber(lost)} note={note} points={points} kind="lost" to={linkTo('channels', '', { show: 'dropped' })} />
+  return (
+    <Tile
+      title={title}
+      figure={formatNumber(lost)}
+      note={note}
+      points={points}
+      kind="lost"
+      to={linkTo('channels', '', { show: 'dropped' })}
+    />
+  )
 }
 
 function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly points: Points }) {
@@ -157,7 +195,8 @@ function Sensors({ fleet }: { readonly fleet: Fleet }) {
             const refused = ['invalid', 'refusedSource', 'metricsFull', 'overQuota', 'kernelDrops', 'failures']
               .map((counter) => counters[counter] ?? 0)
               .reduce((sum, count) => sum + count, 0)
-            const look = state === 'listening' || state === 'measuring' ? 'good' : state === 'off' ? 'gone' : 'attention'
+            const look =
+              state === 'listening' || state === 'measuring' ? 'good' : state === 'off' ? 'gone' : 'attention'
             return (
               <tr key={name}>
                 <td class="code">{name}</td>

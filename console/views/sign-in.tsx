@@ -57,9 +57,9 @@ export function SignIn({ session, state }: SignInProps) {
 function NeedsHttps() {
   return (
     <p class="problem" role="alert">
-      Sign-in needs https here: browsers give no cryptography to a page that comes over plain http from another machine. Set{' '}
-      <code>listen.https</code>, <code>tls.cert</code> and <code>tls.key</code> in the configuration of the server, or open this
-      page on the machine of the server itself.
+      Sign-in needs https here: browsers give no cryptography to a page that comes over plain http from another machine.
+      Set <code>listen.https</code>, <code>tls.cert</code> and <code>tls.key</code> in the configuration of the server,
+      or open this page on the machine of the server itself.
     </p>
   )
 }

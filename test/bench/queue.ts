@@ -3,7 +3,7 @@
  * sockets. One turn takes in what a feed of 2-byte values gives in 16 KiB, as the server's feeds do, and feeds pause
  * while more than 16 MiB wait to be stored.
  */
-import { noDrops } from '../../server/channels/ledger.ts'
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +14,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import { FRAME_TRANSACTION, GAP_FRAME_BYTES } from '../../protocol/monitor/message.ts'
 import { getUint53 } from '../../server/channels/block.ts'
 import { Journal } from '../../server/channels/journal.ts'
+import { noDrops } from '../../server/channels/ledger.ts'
 import { type ChannelConnection, Outbox } from '../../server/channels/outbox.ts'
 import { Pool } from '../../server/channels/pool.ts'
 import { Queue } from '../../server/channels/queue.ts'

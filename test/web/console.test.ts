@@ -1,6 +1,7 @@
 /** The console in a real browser, Debian's Chromium, over a server as built that the real protocol of gmetric feeds. */
-import { existsSync } from 'node:fs'
+
 import { createSocket, type Socket } from 'node:dgram'
+import { existsSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { join, str, u32 } from '../support/bytes.ts'

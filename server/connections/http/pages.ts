@@ -38,10 +38,10 @@ export async function serveConsole(app: FastifyInstance, pages: string | undefin
     decorateReply: false,
     preCompressed: true,
     cacheControl: false,
-    setHeaders: (reply, path) => {
-      reply.header('content-security-policy', CONSOLE_POLICY)
+    setHeaders: (response, path) => {
+      response.setHeader('content-security-policy', CONSOLE_POLICY)
       const isHashed = path.includes(`${sep}assets${sep}`)
-      reply.header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+      response.setHeader('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
     },
   })
   app.get('/', (_request, reply) => {

@@ -3,11 +3,11 @@
  * what was given, sent, committed and answered. The clock stands still unless the rig moves it.
  */
 
-import { noDrops } from '../../../server/channels/ledger.ts'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import { getUint53 } from '../../../server/channels/block.ts'
 import { Journal } from '../../../server/channels/journal.ts'
+import { noDrops } from '../../../server/channels/ledger.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import { numberRows } from '../../../server/channels/registry.ts'

@@ -1,10 +1,10 @@
 /** A queue over a store in memory, turned by hand: what the server does with it by timers and sockets, tests do by calls. */
 
-import { noDrops } from '../../../server/channels/ledger.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import type { Block } from '../../../server/channels/block.ts'
 import { getUint53 } from '../../../server/channels/block.ts'
 import { Journal } from '../../../server/channels/journal.ts'
+import { noDrops } from '../../../server/channels/ledger.ts'
 import { Pool } from '../../../server/channels/pool.ts'
 import { Queue } from '../../../server/channels/queue.ts'
 import type { QueueSettings, SharedLimit } from '../../../server/channels/queue-host.ts'

@@ -3,11 +3,11 @@
  * registry are the test. Everything random comes from one seed.
  */
 
-import { noDrops } from '../../../../server/channels/ledger.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../../protocol/monitor/message.ts'
 import type { Block } from '../../../../server/channels/block.ts'
 import { getUint53, setUint53 } from '../../../../server/channels/block.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
+import { noDrops } from '../../../../server/channels/ledger.ts'
 import { Pool } from '../../../../server/channels/pool.ts'
 import { Queue } from '../../../../server/channels/queue.ts'
 import type { QueueHost, QueueSettings } from '../../../../server/channels/queue-host.ts'
