@@ -1,8 +1,9 @@
 /** The frame of the console: the sign-in, or the rail with the views, and what every view shows about the connection. */
+import type { VNode } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
-import { linkTo, type Router } from './route.ts'
+import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatDuration } from './units.ts'
 import { ChannelView } from './views/channel.tsx'
@@ -31,12 +32,20 @@ export function App({ session, router }: AppProps) {
   )
 }
 
-const views = [
-  { view: 'overview', title: 'Overview' },
-  { view: 'metrics', title: 'Metrics' },
-  { view: 'channels', title: 'Channels' },
-  { view: 'controls', title: 'Controls' },
-] as const
+interface View {
+  readonly view: string
+  readonly title: string
+  readonly List: (props: ViewProps) => VNode | null
+  /** One object of the list. */
+  readonly Detail?: (props: ViewProps) => VNode | null
+}
+
+const VIEWS: readonly [View, ...View[]] = [
+  { view: 'overview', title: 'Overview', List: Overview },
+  { view: 'metrics', title: 'Metrics', List: MetricsView },
+  { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
+  { view: 'controls', title: 'Controls', List: ControlsView },
+]
 
 interface SignedProps extends AppProps {
   readonly consumer: Consumer
@@ -48,13 +57,14 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   useEffect(() => {
     fleet.follow(consumer).catch(() => {})
   }, [fleet, consumer])
-  const { view, object, args } = router.route.value
-  const shown = views.find((one) => one.view === view) ?? views[0]
+  const { view, object } = router.route.value
+  const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
+  const Shown = object === '' ? shown.List : (shown.Detail ?? shown.List)
   return (
     <div class="frame">
       <nav class="rail" aria-label="Views">
         <p class="mark">Cinnabar</p>
-        {views.map((one) => (
+        {VIEWS.map((one) => (
           <a key={one.view} href={linkTo(one.view)} aria-current={one === shown ? 'page' : undefined}>
             {one.title}
           </a>
@@ -68,14 +78,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
       </nav>
       <main>
         <LostConnection link={session.link.value} />
-        {shown.view === 'overview' ? <Overview fleet={fleet} /> : null}
-        {shown.view === 'metrics' ? <MetricsView consumer={consumer} router={router} /> : null}
-        {shown.view === 'controls' ? <ControlsView consumer={consumer} name={object} /> : null}
-        {shown.view !== 'channels' ? null : object === '' ? (
-          <ChannelsView fleet={fleet} args={args} />
-        ) : (
-          <ChannelView fleet={fleet} consumer={consumer} id={object} />
-        )}
+        <Shown consumer={consumer} fleet={fleet} router={router} />
       </main>
     </div>
   )

@@ -1,11 +1,20 @@
 /** The view that is shown, and its arguments, as the fragment of the URL has them: `#/metrics/gmetric.load_one?host=web1`. */
 import { type ReadonlySignal, signal } from '@preact/signals'
+import type { Consumer } from '../client/browser.ts'
+import type { Fleet } from './fleet.ts'
 
 export interface Route {
   readonly view: string
   /** The object that the view shows; empty if it shows a list. */
   readonly object: string
   readonly args: URLSearchParams
+}
+
+/** What every view is given. */
+export interface ViewProps {
+  readonly consumer: Consumer
+  readonly fleet: Fleet
+  readonly router: Router
 }
 
 export class Router {

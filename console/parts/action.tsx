@@ -4,6 +4,7 @@
  */
 import { useRef, useState } from 'preact/hooks'
 import type { Consumer, PlainRecord } from '../../client/browser.ts'
+import { messageOf } from './query.ts'
 
 interface ActionProps {
   readonly consumer: Consumer
@@ -35,7 +36,7 @@ export function Action({ consumer, label, question, control, args }: ActionProps
       const text = [String(outcome), String(detail ?? '')].filter(Boolean).join(': ')
       setProgress({ kind: outcome === 'ok' ? 'done' : 'failed', text: outcome === 'ok' ? 'done' : text })
     } catch (error) {
-      setProgress({ kind: 'failed', text: error instanceof Error ? error.message : String(error) })
+      setProgress({ kind: 'failed', text: messageOf(error) })
     }
   }
   return (

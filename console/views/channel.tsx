@@ -1,19 +1,13 @@
 /** One channel: its ledger in full, what it binds, and what can be done with it. */
-import type { Consumer } from '../../client/browser.ts'
-import { type ChannelState, droppedOf, type Fleet, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
+import { type ChannelState, droppedOf, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
 import { Action } from '../parts/action.tsx'
 import { LedgerBar } from '../parts/ledger-bar.tsx'
 import { lookOf, State } from '../parts/state.tsx'
-import { linkTo } from '../route.ts'
+import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatDuration, formatUtc } from '../units.ts'
 
-interface ChannelProps {
-  readonly fleet: Fleet
-  readonly consumer: Consumer
-  readonly id: string
-}
-
-export function ChannelView({ fleet, consumer, id }: ChannelProps) {
+export function ChannelView({ fleet, consumer, router }: ViewProps) {
+  const id = router.route.value.object
   const all = fleet.channels.value
   const channel = all?.find((one) => String(one.id) === id || one.name === id)
   if (all === undefined) return null

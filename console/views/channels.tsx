@@ -1,13 +1,13 @@
 /** All channels, or those that need to be looked at. */
-import type { Fleet } from '../fleet.ts'
 import { droppedOf, lagOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
-import { linkTo } from '../route.ts'
+import { linkTo, type ViewProps } from '../route.ts'
 
 const SLOW_SECONDS = 1
 const filters = ['all', 'slow', 'dropped', 'orphans'] as const
 
-export function ChannelsView({ fleet, args }: { readonly fleet: Fleet; readonly args: URLSearchParams }) {
+export function ChannelsView({ fleet, router }: ViewProps) {
+  const { args } = router.route.value
   const all = fleet.channels.value
   const filter = filters.find((one) => one === args.get('show')) ?? 'all'
   const nowMs = Date.now()

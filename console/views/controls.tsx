@@ -1,8 +1,9 @@
 /** What this user may execute: a list, and for each control a form that is made of its parameters. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { Consumer, Plain, PlainRecord } from '../../client/browser.ts'
+import { messageOf, recordsOf, useQuery } from '../parts/query.ts'
 import { State } from '../parts/state.tsx'
-import { linkTo } from '../route.ts'
+import { linkTo, type ViewProps } from '../route.ts'
 
 interface Parameter {
   readonly name: string
@@ -17,22 +18,18 @@ interface Control {
   readonly parameters: readonly Parameter[]
 }
 
-interface ControlsProps {
-  readonly consumer: Consumer
-  /** The control that is shown; empty for the list. */
-  readonly name: string
-}
-
-export function ControlsView({ consumer, name }: ControlsProps) {
-  const controls = useControls(consumer)
-  if (controls === undefined) return null
-  if (typeof controls === 'string') {
+export function ControlsView({ consumer, router }: ViewProps) {
+  const name = router.route.value.object
+  const answer = useQuery(consumer, 'producer.controls', {})
+  if (answer.kind === 'waiting') return null
+  if (answer.kind === 'refused') {
     return (
       <p class="banner" role="alert">
-        {controls}
+        {answer.reason}
       </p>
     )
   }
+  const controls = recordsOf(answer.sample.plain) as unknown as readonly Control[]
   if (name === '') return <List controls={controls} />
   const control = controls.find((one) => one.name === name)
   return control === undefined ? (
@@ -107,7 +104,7 @@ function Form({ consumer, control }: { readonly consumer: Consumer; readonly con
         transaction: sample.transaction,
       })
     } catch (error) {
-      setRun({ kind: 'refused', text: error instanceof Error ? error.message : String(error) })
+      setRun({ kind: 'refused', text: messageOf(error) })
     }
     isRunning.current = false
   }
@@ -235,20 +232,4 @@ function shown(value: Plain): string {
   return typeof value === 'string'
     ? value
     : JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part), 2)
-}
-
-/** The controls; a text if they cannot be had; undefined before the answer. */
-function useControls(consumer: Consumer): readonly Control[] | string | undefined {
-  const [controls, setControls] = useState<readonly Control[] | string>()
-  useEffect(() => {
-    const abort = new AbortController()
-    consumer.query('producer.controls', {}, { signal: abort.signal }).then(
-      ({ plain }) => setControls((plain as unknown as readonly Control[]).filter((one) => !('more' in one))),
-      (error: unknown) => {
-        if (!abort.signal.aborted) setControls(error instanceof Error ? error.message : String(error))
-      },
-    )
-    return () => abort.abort()
-  }, [consumer])
-  return controls
 }

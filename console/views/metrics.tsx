@@ -1,8 +1,9 @@
 /** Search over the catalogue, and one metric as a live chart. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { Consumer, PlainRecord } from '../../client/browser.ts'
+import type { Consumer } from '../../client/browser.ts'
 import { Chart, MAX_SHOWN } from '../parts/chart.tsx'
-import { linkTo, type Router } from '../route.ts'
+import { recordsOf, useQuery } from '../parts/query.ts'
+import { linkTo, type Router, type ViewProps } from '../route.ts'
 import { SeriesWatch, type WatchedSeries } from '../series-watch.ts'
 import { formatMeasured } from '../units.ts'
 
@@ -24,12 +25,7 @@ interface CatalogueEntry {
   readonly parameters: readonly Parameter[]
 }
 
-interface MetricsProps {
-  readonly consumer: Consumer
-  readonly router: Router
-}
-
-export function MetricsView({ consumer, router }: MetricsProps) {
+export function MetricsView({ consumer, router }: ViewProps) {
   const { object, args } = router.route.value
   return object === '' ? (
     <Search consumer={consumer} router={router} />
@@ -38,7 +34,12 @@ export function MetricsView({ consumer, router }: MetricsProps) {
   )
 }
 
-function Search({ consumer, router }: MetricsProps) {
+interface SearchProps {
+  readonly consumer: Consumer
+  readonly router: Router
+}
+
+function Search({ consumer, router }: SearchProps) {
   const text = router.route.value.args.get('match') ?? ''
   const found = useCatalogue(consumer, text.includes('*') ? text : `*${text}*`)
   return (
@@ -211,22 +212,6 @@ function largestOf(series: readonly WatchedSeries[]): readonly WatchedSeries[] {
 
 /** The metrics that match a pattern, once nothing has been typed for a moment; undefined before the first answer. */
 function useCatalogue(consumer: Consumer, match: string): readonly CatalogueEntry[] | undefined {
-  const [found, setFound] = useState<readonly CatalogueEntry[]>()
-  useEffect(() => {
-    const abort = new AbortController()
-    const timer = setTimeout(async () => {
-      try {
-        const answer = await consumer.query('producer.metrics', { match, limit: LIMIT + 1 }, { signal: abort.signal })
-        const records = (Array.isArray(answer.plain) ? answer.plain : []) as readonly PlainRecord[]
-        setFound(records.filter((record) => record['more'] !== true) as unknown as readonly CatalogueEntry[])
-      } catch {
-        // Another question has taken its place, or the connection is lost, which the page shows.
-      }
-    }, TYPING_MS)
-    return () => {
-      clearTimeout(timer)
-      abort.abort()
-    }
-  }, [consumer, match])
-  return found
+  const answer = useQuery(consumer, 'producer.metrics', { match, limit: LIMIT + 1 }, { delayMs: TYPING_MS })
+  return answer.kind === 'answer' ? (recordsOf(answer.sample.plain) as unknown as readonly CatalogueEntry[]) : undefined
 }

@@ -4,12 +4,12 @@ import { type ChannelState, droppedOf, lagOf, waitingOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Curve } from '../parts/curve.tsx'
 import { State } from '../parts/state.tsx'
-import { linkTo } from '../route.ts'
+import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatDuration, formatNumber, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 
 const MAX_CHANNELS = 8
 
-export function Overview({ fleet }: { readonly fleet: Fleet }) {
+export function Overview({ fleet }: ViewProps) {
   const stats = fleet.stats.value
   const channels = fleet.channels.value ?? []
   const nowMs = Date.now()

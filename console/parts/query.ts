@@ -1,0 +1,44 @@
+/** One QUERY and its answer, as a view needs them. */
+import { useEffect, useState } from 'preact/hooks'
+import type { Consumer, PlainRecord, Sample } from '../../client/browser.ts'
+
+export type Arguments = Readonly<Record<string, string | number | boolean | bigint>>
+
+export type Answer =
+  | { readonly kind: 'waiting' }
+  | { readonly kind: 'answer'; readonly sample: Sample }
+  | { readonly kind: 'refused'; readonly reason: string }
+
+/**
+ * Asks when the view opens and whenever the arguments change, `delayMs` after the last change. The previous answer stays until the
+ * next one is there. `round`: another number asks again.
+ */
+export function useQuery(consumer: Consumer, metric: string, args: Arguments, { delayMs = 0, round = 0 } = {}): Answer {
+  const [answer, setAnswer] = useState<Answer>({ kind: 'waiting' })
+  const question = JSON.stringify([metric, args], (_, part) => (typeof part === 'bigint' ? `${part}n` : part))
+  useEffect(() => {
+    const abort = new AbortController()
+    const timer = setTimeout(() => {
+      consumer.query(metric, args, { signal: abort.signal }).then(
+        (sample) => setAnswer({ kind: 'answer', sample }),
+        (error: unknown) => {
+          if (!abort.signal.aborted) setAnswer({ kind: 'refused', reason: messageOf(error) })
+        },
+      )
+    }, delayMs)
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [consumer, question, round])
+  return answer
+}
+
+/** The RECs of an answer, without the last one that says whether there is more. */
+export function recordsOf(plain: unknown): readonly PlainRecord[] {
+  return Array.isArray(plain) ? (plain as readonly PlainRecord[]).filter((record) => record['more'] !== true) : []
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,74 @@
+/** The console in a real browser, Debian's Chromium, over a server as built that the real protocol of gmetric feeds. */
+
+import { createSocket, type Socket } from 'node:dgram'
+import { existsSync } from 'node:fs'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { join, str, u32 } from '../../support/bytes.ts'
+import { freePort } from '../../support/free-port.ts'
+import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
+
+const CHROMIUM = '/usr/bin/chromium-headless-shell'
+
+export const missing = !existsSync(CHROMIUM)
+/** After the name of tests that are skipped. */
+export const howTo = missing ? ' (not installed: apt-get install --no-install-recommends chromium-headless-shell)' : ''
+
+/** What a browser logs by itself while a server is away, or after an answer that is an error: no fault of the page. */
+const NETWORK = /^(WebSocket connection to|Failed to load resource)/
+
+export class ConsoleRig {
+  readonly server: ServerProcess
+  /** What the pages threw or logged as errors. */
+  readonly faults: string[] = []
+  readonly #browser: Browser
+  readonly #udpPort: number
+  readonly #udp: Socket = createSocket('udp4')
+
+  private constructor(server: ServerProcess, browser: Browser, udpPort: number) {
+    this.server = server
+    this.#browser = browser
+    this.#udpPort = udpPort
+  }
+
+  /** `toml`: further sections of the configuration. */
+  static async start(toml = ''): Promise<ConsoleRig> {
+    const udpPort = await freePort()
+    const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`, { http: await freePort() })
+    await server.start()
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    return new ConsoleRig(server, browser, udpPort)
+  }
+
+  async end(): Promise<void> {
+    this.#udp.close()
+    await this.#browser.close()
+    await this.server.remove()
+  }
+
+  /** A new tab, without anything that another one has stored. */
+  async tab({ width = 1280, height = 900, dark = false } = {}): Promise<Page> {
+    const page = await this.#browser.newPage({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light' })
+    page.on('pageerror', (error) => this.faults.push(String(error)))
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !NETWORK.test(message.text())) this.faults.push(message.text())
+    })
+    return page
+  }
+
+  /** Opens the console at a view, such as `#/channels`. */
+  async open(page: Page, view = '') {
+    return await page.goto(`http://127.0.0.1:${this.server.httpPort}/${view}`)
+  }
+
+  async signIn(page: Page, password = PASSWORD, identity = 'admin'): Promise<void> {
+    await page.fill('[name=identity]', identity)
+    await page.fill('[name=password]', password)
+    await page.click('button.first')
+  }
+
+  /** Sends one value as gmetric does. */
+  async push(name: string, value: number): Promise<void> {
+    const packet = join(u32(0), str('double'), str(name), str(String(value)), str(''), u32(3), u32(60), u32(0))
+    await new Promise((resolve) => this.#udp.send(packet, this.#udpPort, '127.0.0.1', resolve))
+  }
+}
