@@ -5,11 +5,11 @@ const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
 /** What stands for a value that is not known. */
 export const UNKNOWN = '–'
 
-/** `48.2 k`, `214`, `0.03`. */
+/** `48.2 k`, `1,801`, `214`, `0.03`. */
 export function formatNumber(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return UNKNOWN
   const size = Math.abs(value)
-  if (size < 10_000) return Number.isInteger(value) ? String(value) : digits(value)
+  if (size < 10_000) return Number.isInteger(value) ? formatCount(value) : digits(value)
   return scaled(value, 1000, LARGE)
 }
 

@@ -35,17 +35,21 @@ export function Overview({ fleet }: ViewProps) {
         </p>
       )}
       <div class="tiles">
-        <Rate
+        <Tile
           title="Values in"
-          points={fleet.curve('accepted').value}
+          figure={formatRate(fleet.curve('received').value.at(-1))}
+          points={fleet.curve('received').value}
+          kind="in"
           to={linkTo('sources')}
-          note={`${fleet.sensors.value?.length ?? 0} sources`}
+          note={`from ${fleet.sensors.value?.length ?? 0} sources`}
         />
-        <Rate
+        <Tile
           title="Committed"
+          figure={formatRate(fleet.curve('committed').value.at(-1))}
           points={fleet.curve('committed').value}
+          kind="out"
           to={linkTo('channels')}
-          note={`${channels.length} channels`}
+          note={`by ${channels.length} channels`}
         />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
@@ -92,19 +96,6 @@ function Tile({ title, figure, note, points, kind, to }: TileProps) {
       <span class="note">{note}</span>
       <Curve points={points} kind={kind} />
     </a>
-  )
-}
-
-function Rate({ title, points, note, to }: Pick<TileProps, 'title' | 'points' | 'note' | 'to'>) {
-  return (
-    <Tile
-      title={title}
-      figure={formatRate(points.at(-1))}
-      note={note}
-      points={points}
-      kind={title === 'Committed' ? 'out' : 'in'}
-      to={to}
-    />
   )
 }
 
@@ -162,7 +153,7 @@ function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly p
   const note = isKnown ? `${formatBytes(free)} free` : 'only an admin may see it'
   return (
     <Tile
-      title="Disk"
+      title="Disk used"
       figure={figure}
       note={note}
       points={points}

@@ -55,7 +55,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await page.waitForSelector('td a')
     expect(await page.locator('td a').first().textContent()).toContain('<img src=x')
     expect(await page.locator('td img').count()).toBe(0)
-    expect(await page.title()).toBe('Cinnabar')
+    expect(await page.title()).toBe('Metrics · Cinnabar')
   })
 
   it('comes back by itself after the server was killed', { timeout: 120_000 }, async () => {
