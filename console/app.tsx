@@ -6,9 +6,13 @@ import { Fleet } from './fleet.ts'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatDuration } from './units.ts'
+import { BoardView } from './views/board.tsx'
 import { ChannelView } from './views/channel.tsx'
 import { ChannelsView } from './views/channels.tsx'
 import { ControlsView } from './views/controls.tsx'
+import { HostView } from './views/host.tsx'
+import { HostsView } from './views/hosts.tsx'
+import { MetricView } from './views/metric.tsx'
 import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
 import { SignIn } from './views/sign-in.tsx'
@@ -42,7 +46,9 @@ interface View {
 
 const VIEWS: readonly [View, ...View[]] = [
   { view: 'overview', title: 'Overview', List: Overview },
-  { view: 'metrics', title: 'Metrics', List: MetricsView },
+  { view: 'hosts', title: 'Hosts', List: HostsView, Detail: HostView },
+  { view: 'metrics', title: 'Metrics', List: MetricsView, Detail: MetricView },
+  { view: 'board', title: 'Board', List: BoardView },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
   { view: 'controls', title: 'Controls', List: ControlsView },
 ]
