@@ -7,9 +7,13 @@ import { Shortcuts } from './parts/shortcuts.tsx'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatTime } from './units.ts'
+import { BoardView } from './views/board.tsx'
 import { ChannelView } from './views/channel.tsx'
 import { ChannelsView } from './views/channels.tsx'
 import { ControlsView } from './views/controls.tsx'
+import { HostView } from './views/host.tsx'
+import { HostsView } from './views/hosts.tsx'
+import { MetricView } from './views/metric.tsx'
 import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
 import { SignIn } from './views/sign-in.tsx'
@@ -44,8 +48,10 @@ interface View {
 
 const VIEWS: readonly [View, ...View[]] = [
   { view: 'overview', title: 'Overview', List: Overview },
+  { view: 'hosts', title: 'Hosts', List: HostsView, Detail: HostView },
+  { view: 'metrics', title: 'Metrics', List: MetricsView, Detail: MetricView },
+  { view: 'board', title: 'Board', List: BoardView },
   { view: 'sources', title: 'Sources', List: SourcesView },
-  { view: 'metrics', title: 'Metrics', List: MetricsView },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
   { view: 'controls', title: 'Controls', List: ControlsView },
 ]

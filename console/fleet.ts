@@ -8,6 +8,7 @@ import { hasMore, messageOf, recordsOf } from './parts/query.ts'
 import type { Look } from './parts/state.tsx'
 
 const INTERVAL_MS = 1_000
+const HOSTS_MS = 10_000
 /** Points of the small curves. */
 const MAX_POINTS = 120
 const MAX_NOTICES = 50
@@ -87,6 +88,13 @@ export interface NoticeLine {
   readonly detail: string
 }
 
+/** What sources say of hosts that report through them, such as `gmetric.host.up`. */
+export interface HostsState {
+  readonly count: number
+  /** Those that have been silent for longer than they should be, in the order of their names. */
+  readonly silent: readonly string[]
+}
+
 /** A small curve: values at equal distances, the last one is the newest. */
 export type Points = readonly number[]
 
@@ -100,6 +108,7 @@ export class Fleet {
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
+  readonly #hosts = signal<HostsState | undefined>(undefined)
   readonly #notices = signal<readonly NoticeLine[]>([])
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
 
@@ -122,6 +131,11 @@ export class Fleet {
 
   get sensors(): ReadonlySignal<readonly SensorState[] | undefined> {
     return this.#sensors
+  }
+
+  /** Undefined while it is not known, or if no source has hosts. */
+  get hosts(): ReadonlySignal<HostsState | undefined> {
+    return this.#hosts
   }
 
   get notices(): ReadonlySignal<readonly NoticeLine[]> {
@@ -156,6 +170,9 @@ export class Fleet {
           }),
         ),
       )
+      const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
+      void this.#lookAtHosts()
+      consumer.on('closed', () => clearInterval(looking))
       await consumer.run()
     } catch {
       // The connection has ended for good: the session shows the reason.
@@ -214,6 +231,17 @@ export class Fleet {
     )
     this.#push('waiting', sum(waitingOf))
     this.#push('lost', sum(droppedOf))
+  }
+
+  async #lookAtHosts(): Promise<void> {
+    try {
+      const { elements } = await this.#consumer.query('*.host.up')
+      const silent = elements.filter(({ plain }) => plain === false).map(({ labels }) => labels.host ?? '')
+      this.#hosts.value = elements.length === 0 ? undefined : { count: elements.length, silent: silent.sort() }
+      this.#push('silent', silent.length)
+    } catch {
+      // The connection is lost, or there is no such metric.
+    }
   }
 
   #tookSensors(sample: Sample): void {

@@ -40,6 +40,9 @@ export function formatCount(value: number): string {
 /** A value of a metric with its unit. */
 export function formatMeasured(value: number | undefined, unit: string): string {
   if (unit === 'B') return formatBytes(value)
+  // As Ganglia writes them.
+  if (unit === 'KB') return formatBytes(value === undefined ? undefined : value * 1024)
+  if (unit === 'B/s' || unit === 'bytes/sec') return value === undefined ? UNKNOWN : `${formatBytes(value)}/s`
   if (unit === 's') return formatDuration(value)
   if (unit === 'percent' || unit === '%') return value === undefined ? UNKNOWN : `${digits(value)} %`
   const shown = formatNumber(value)

@@ -53,6 +53,7 @@ export function Overview({ fleet }: ViewProps) {
         />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
+        <HostsTile fleet={fleet} />
         <Disk stats={stats} points={fleet.curve('disk').value} />
       </div>
       <ChannelsToLookAt channels={channels} nowMs={nowMs} />
@@ -142,6 +143,25 @@ function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats 
       points={points}
       kind="lost"
       to={linkTo('channels', '', { show: 'dropped' })}
+    />
+  )
+}
+
+/** The names of those that went silent lead to them. */
+function HostsTile({ fleet }: { readonly fleet: Fleet }) {
+  const hosts = fleet.hosts.value
+  if (hosts === undefined) return null
+  const { count, silent } = hosts
+  const names = silent.slice(0, 3).join(', ')
+  const more = silent.length > 3 ? ` and ${formatCount(silent.length - 3)} more` : ''
+  return (
+    <Tile
+      title="Hosts silent"
+      figure={formatNumber(silent.length)}
+      note={silent.length === 0 ? `all ${formatCount(count)} report` : `of ${formatCount(count)}: ${names}${more}`}
+      points={fleet.curve('silent').value}
+      kind="lost"
+      to={linkTo('hosts', '', silent.length === 0 ? {} : { show: 'silent' })}
     />
   )
 }
