@@ -12,6 +12,7 @@ import { ControlsView } from './views/controls.tsx'
 import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
 import { SignIn } from './views/sign-in.tsx'
+import { SourcesView } from './views/sources.tsx'
 
 interface AppProps {
   readonly session: Session
@@ -42,6 +43,7 @@ interface View {
 
 const VIEWS: readonly [View, ...View[]] = [
   { view: 'overview', title: 'Overview', List: Overview },
+  { view: 'sources', title: 'Sources', List: SourcesView },
   { view: 'metrics', title: 'Metrics', List: MetricsView },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
   { view: 'controls', title: 'Controls', List: ControlsView },
@@ -53,10 +55,10 @@ interface SignedProps extends AppProps {
 }
 
 function Signed({ session, router, consumer, identity }: SignedProps) {
-  const fleet = useMemo(() => new Fleet(), [consumer])
+  const fleet = useMemo(() => new Fleet(consumer), [consumer])
   useEffect(() => {
-    fleet.follow(consumer).catch(() => {})
-  }, [fleet, consumer])
+    void fleet.follow()
+  }, [fleet])
   const { view, object } = router.route.value
   const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
   const Shown = object === '' ? shown.List : (shown.Detail ?? shown.List)

@@ -13,6 +13,11 @@ export function formatNumber(value: number | undefined): string {
   return scaled(value, 1000, LARGE)
 }
 
+/** Of something per second: `48.2 k/s`. */
+export function formatRate(perSecond: number | undefined): string {
+  return perSecond === undefined ? UNKNOWN : `${formatNumber(perSecond)}/s`
+}
+
 /** `9.1 MiB`. */
 export function formatBytes(value: number | undefined): string {
   return value === undefined || !Number.isFinite(value) ? UNKNOWN : scaled(value, 1024, BINARY)

@@ -1,11 +1,21 @@
 /** The state of the server at one glance. Every figure leads to where it comes from. */
 import type { Fleet, Points, Stats } from '../fleet.ts'
-import { type ChannelState, droppedOf, lagOf, waitingOf } from '../fleet.ts'
+import { type ChannelState, droppedOf, lagOf, sourceLook, waitingOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Curve } from '../parts/curve.tsx'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatBytes, formatCount, formatDuration, formatNumber, formatTime, formatUtc, UNKNOWN } from '../units.ts'
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatRate,
+  formatTime,
+  formatUtc,
+  UNKNOWN,
+} from '../units.ts'
+import { refusedBy, reporters } from './sources.tsx'
 
 const MAX_CHANNELS = 8
 
@@ -19,11 +29,16 @@ export function Overview({ fleet }: ViewProps) {
         <h1>Overview</h1>
         {stats === undefined ? null : <Health stats={stats} />}
       </header>
+      {fleet.problem.value === '' ? null : (
+        <p class="banner" role="alert">
+          {fleet.problem.value}
+        </p>
+      )}
       <div class="tiles">
         <Rate
           title="Values in"
           points={fleet.curve('accepted').value}
-          to={linkTo('overview')}
+          to={linkTo('sources')}
           note={`${fleet.sensors.value?.length ?? 0} sources`}
         />
         <Rate
@@ -50,9 +65,9 @@ function Health({ stats: { storage, uptime, software, faults } }: { readonly sta
   const text = storage === 'ok' ? 'ready' : storage === 'full' ? 'the disk is full' : `storage: ${storage}`
   return (
     <p class="pills">
-      <span class="pill">
+      <a class="pill" href={linkTo('metrics', 'producer.stats')}>
         <State look={isGood ? 'good' : 'attention'} text={faults === 0 ? text : `${text} · ${faults} faults`} />
-      </span>
+      </a>
       <span class="pill">
         {software} · up {formatDuration(uptime)}
       </span>
@@ -81,12 +96,10 @@ function Tile({ title, figure, note, points, kind, to }: TileProps) {
 }
 
 function Rate({ title, points, note, to }: Pick<TileProps, 'title' | 'points' | 'note' | 'to'>) {
-  const last = points.at(-1)
-  const figure = last === undefined ? UNKNOWN : `${formatNumber(last)}/s`
   return (
     <Tile
       title={title}
-      figure={figure}
+      figure={formatRate(points.at(-1))}
       note={note}
       points={points}
       kind={title === 'Committed' ? 'out' : 'in'}
@@ -147,7 +160,16 @@ function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly p
   const isKnown = size !== undefined && free !== undefined && size > 0
   const figure = isKnown ? `${Math.round((1 - free / size) * 100)} %` : UNKNOWN
   const note = isKnown ? `${formatBytes(free)} free` : 'only an admin may see it'
-  return <Tile title="Disk" figure={figure} note={note} points={points} kind="disk" to={linkTo('overview')} />
+  return (
+    <Tile
+      title="Disk"
+      figure={figure}
+      note={note}
+      points={points}
+      kind="disk"
+      to={linkTo('metrics', 'producer.stats')}
+    />
+  )
 }
 
 function ChannelsToLookAt({ channels, nowMs }: { readonly channels: readonly ChannelState[]; readonly nowMs: number }) {
@@ -180,31 +202,33 @@ function Sensors({ fleet }: { readonly fleet: Fleet }) {
     <section class="card" aria-label="Sources">
       <div class="head">
         <h2>Sources</h2>
+        <p class="choices">
+          <a href={linkTo('sources')}>all counters</a>
+        </p>
       </div>
       <table>
         <thead>
           <tr>
             <th>Source</th>
             <th>State</th>
-            <th class="number">Values/s</th>
+            <th class="number">Values</th>
             <th class="number">Refused</th>
           </tr>
         </thead>
         <tbody>
-          {(fleet.sensors.value ?? []).map(({ name, state, detail, counters }) => {
-            const refused = ['invalid', 'refusedSource', 'metricsFull', 'overQuota', 'kernelDrops', 'failures']
-              .map((counter) => counters[counter] ?? 0)
-              .reduce((sum, count) => sum + count, 0)
-            const look =
-              state === 'listening' || state === 'measuring' ? 'good' : state === 'off' ? 'gone' : 'attention'
+          {(fleet.sensors.value ?? []).map((sensor) => {
+            const { name, state, detail } = sensor
+            const look = sourceLook(sensor)
             return (
               <tr key={name}>
-                <td class="code">{name}</td>
-                <td>
-                  <State look={look} text={state} detail={look === 'good' ? '' : detail} />
+                <td class="code">
+                  <a href={linkTo('sources', name)}>{name}</a>
                 </td>
-                <td class="number">{formatNumber(fleet.curve(`sensor ${name}`).value.at(-1))}</td>
-                <td class="number">{formatCount(refused)}</td>
+                <td>
+                  <State look={look} text={state} detail={look === 'good' ? reporters(sensor) : detail} />
+                </td>
+                <td class="number">{formatRate(fleet.curve(`sensor ${name}`).value.at(-1))}</td>
+                <td class="number">{formatCount(refusedBy(sensor))}</td>
               </tr>
             )
           })}
