@@ -3,9 +3,12 @@ import type { VNode } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
+import { recordsOf, useQuery } from './parts/query.ts'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatDuration } from './units.ts'
+import { AccessView } from './views/access.tsx'
+import { AuditView } from './views/audit.tsx'
 import { ChannelView } from './views/channel.tsx'
 import { ChannelsView } from './views/channels.tsx'
 import { ControlsView } from './views/controls.tsx'
@@ -38,14 +41,29 @@ interface View {
   readonly List: (props: ViewProps) => VNode | null
   /** One object of the list. */
   readonly Detail?: (props: ViewProps) => VNode | null
+  /** What somebody has to be allowed, or the rail does not show the view; it is the server that refuses. */
+  readonly needs?: Need
 }
+
+type Need = 'user.list' | 'producer.audit'
 
 const VIEWS: readonly [View, ...View[]] = [
   { view: 'overview', title: 'Overview', List: Overview },
   { view: 'metrics', title: 'Metrics', List: MetricsView },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
   { view: 'controls', title: 'Controls', List: ControlsView },
+  { view: 'access', title: 'Access', List: AccessView, needs: 'user.list' },
+  { view: 'audit', title: 'Audit', List: AuditView, needs: 'producer.audit' },
 ]
+
+function useAllowed(consumer: Consumer): (need: Need) => boolean {
+  const controls = useQuery(consumer, 'producer.controls', { match: 'user.list' })
+  const metrics = useQuery(consumer, 'producer.metrics', { match: 'producer.audit' })
+  return (need) => {
+    const answer = need === 'user.list' ? controls : metrics
+    return answer.kind === 'answer' && recordsOf(answer.sample.plain).length > 0
+  }
+}
 
 interface SignedProps extends AppProps {
   readonly consumer: Consumer
@@ -57,6 +75,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   useEffect(() => {
     fleet.follow(consumer).catch(() => {})
   }, [fleet, consumer])
+  const isAllowed = useAllowed(consumer)
   const { view, object } = router.route.value
   const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
   const Shown = object === '' ? shown.List : (shown.Detail ?? shown.List)
@@ -64,7 +83,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
     <div class="frame">
       <nav class="rail" aria-label="Views">
         <p class="mark">Cinnabar</p>
-        {VIEWS.map((one) => (
+        {VIEWS.filter(({ needs }) => needs === undefined || isAllowed(needs)).map((one) => (
           <a key={one.view} href={linkTo(one.view)} aria-current={one === shown ? 'page' : undefined}>
             {one.title}
           </a>
