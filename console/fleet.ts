@@ -8,6 +8,7 @@ import { hasMore, messageOf, recordsOf } from './parts/query.ts'
 import type { Look } from './parts/state.tsx'
 
 const INTERVAL_MS = 1_000
+const HOSTS_MS = 10_000
 /** Points of the small curves. */
 const MAX_POINTS = 120
 const MAX_NOTICES = 50
@@ -23,8 +24,6 @@ export interface Stats {
   readonly faults: number
   readonly unstoredBytes: number
   /** These are only for admins. */
-  readonly acceptedValues: number | undefined
-  readonly sentValues: number | undefined
   readonly diskSizeBytes: number | undefined
   readonly diskFreeBytes: number | undefined
   /** Values that were dropped in the last hour, by the reason. */
@@ -34,6 +33,8 @@ export interface Stats {
 export interface ChannelState {
   readonly id: number
   readonly name: string
+  /** It is the one of this page. */
+  readonly isOwn: boolean
   readonly identity: string
   readonly url: string
   readonly state: string
@@ -87,6 +88,13 @@ export interface NoticeLine {
   readonly detail: string
 }
 
+/** What sources say of hosts that report through them, such as `gmetric.host.up`. */
+export interface HostsState {
+  readonly count: number
+  /** Those that have been silent for longer than they should be, in the order of their names. */
+  readonly silent: readonly string[]
+}
+
 /** A small curve: values at equal distances, the last one is the newest. */
 export type Points = readonly number[]
 
@@ -100,6 +108,7 @@ export class Fleet {
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
+  readonly #hosts = signal<HostsState | undefined>(undefined)
   readonly #notices = signal<readonly NoticeLine[]>([])
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
 
@@ -122,6 +131,11 @@ export class Fleet {
 
   get sensors(): ReadonlySignal<readonly SensorState[] | undefined> {
     return this.#sensors
+  }
+
+  /** Undefined while it is not known, or if no source has hosts. */
+  get hosts(): ReadonlySignal<HostsState | undefined> {
+    return this.#hosts
   }
 
   get notices(): ReadonlySignal<readonly NoticeLine[]> {
@@ -156,6 +170,9 @@ export class Fleet {
           }),
         ),
       )
+      const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
+      void this.#lookAtHosts()
+      consumer.on('closed', () => clearInterval(looking))
       await consumer.run()
     } catch {
       // The connection has ended for good: the session shows the reason.
@@ -174,8 +191,6 @@ export class Fleet {
       channels: read.number('channels'),
       faults: read.number('faults'),
       unstoredBytes: read.number('unstored_bytes'),
-      acceptedValues: read.optional('accepted_values'),
-      sentValues: read.optional('sent_values'),
       diskSizeBytes: read.optional('disk_size_bytes'),
       diskFreeBytes: read.optional('disk_free_bytes'),
       droppedLastHour:
@@ -184,8 +199,6 @@ export class Fleet {
           : read.numbers('dropped_last_hour'),
     }
     this.#stats.value = stats
-    if (stats.acceptedValues !== undefined) this.#count('accepted', stats.acceptedValues, sample.time)
-    if (stats.sentValues !== undefined) this.#count('sent', stats.sentValues, sample.time)
     if (stats.diskFreeBytes !== undefined) this.#push('disk', (stats.diskSizeBytes ?? 0) - stats.diskFreeBytes)
   }
 
@@ -206,7 +219,7 @@ export class Fleet {
     const seconds = this.#readAt === 0 ? 0 : (sample.time - this.#readAt) / 1e6
     this.#readAt = sample.time
     const before = new Map(this.#channels.value?.map((channel) => [channel.id, channel]))
-    const channels = records.map((record) => channelOf(record, before, seconds))
+    const channels = records.map((record) => channelOf(record, before, seconds, this.#consumer.channel))
     for (const id of this.#histories.keys()) if (!before.has(id)) this.#histories.delete(id)
     for (const channel of channels) this.#histories.set(channel.id, grown(this.historyOf(channel.id), channel))
     this.#channels.value = channels
@@ -220,15 +233,29 @@ export class Fleet {
     this.#push('lost', sum(droppedOf))
   }
 
+  async #lookAtHosts(): Promise<void> {
+    try {
+      const { elements } = await this.#consumer.query('*.host.up')
+      const silent = elements.filter(({ plain }) => plain === false).map(({ labels }) => labels.host ?? '')
+      this.#hosts.value = elements.length === 0 ? undefined : { count: elements.length, silent: silent.sort() }
+      this.#push('silent', silent.length)
+    } catch {
+      // The connection is lost, or there is no such metric.
+    }
+  }
+
   #tookSensors(sample: Sample): void {
+    let all = 0
     this.#sensors.value = recordsOf(sample.plain).map((record) => {
       const read = reader(record)
       const counters = read.numbers('counters')
       const name = read.text('name')
       const received = counters['values'] ?? counters['samplings'] ?? counters['readings'] ?? 0
+      all += received
       this.#count(`sensor ${name}`, received, sample.time)
       return { name, state: read.text('state'), detail: read.text('detail'), counters }
     })
+    this.#count('received', all, sample.time)
   }
 
   #tookNotice(sample: Sample): void {
@@ -284,7 +311,19 @@ export function whyWaiting(channel: ChannelState): string {
   if (channel.state === 'waiting') return channel.url === '' ? 'nobody is connected' : 'its consumer cannot be reached'
   if (channel.state === 'window-full') return 'the window is full: its consumer does not commit what it was sent'
   if (channel.inFlight > 0 && channel.queued > 0) return 'its consumer reads more slowly than values come'
-  return channel.inFlight > 0 ? 'sent, not committed yet' : ''
+  return channel.inFlight > 0 ? 'its consumer has not committed what it was sent' : ''
+}
+
+/** Values that have waited for longer make a channel one to look at. */
+const SLOW_SECONDS = 5
+
+export function isSlow(channel: ChannelState, nowMs: number): boolean {
+  return (lagOf(channel, nowMs) ?? 0) >= SLOW_SECONDS
+}
+
+export function channelLook(channel: ChannelState, nowMs: number): Look {
+  if (channel.state === 'orphan') return 'gone'
+  return channel.state === 'connected' && !isSlow(channel, nowMs) ? 'good' : 'attention'
 }
 
 /** `measuring` and `listening` are good; what is off was not asked for. */
@@ -293,7 +332,12 @@ export function sourceLook({ state }: SensorState): Look {
   return state === 'measuring' || state === 'listening' ? 'good' : 'attention'
 }
 
-function channelOf(record: PlainRecord, before: ReadonlyMap<number, ChannelState>, seconds: number): ChannelState {
+function channelOf(
+  record: PlainRecord,
+  before: ReadonlyMap<number, ChannelState>,
+  seconds: number,
+  own: number,
+): ChannelState {
   const read = reader(record)
   const [id, accepted, committed] = [read.number('channel'), read.number('accepted'), read.number('committed')]
   const last = before.get(id)
@@ -303,6 +347,7 @@ function channelOf(record: PlainRecord, before: ReadonlyMap<number, ChannelState
   return {
     id,
     name: read.text('name'),
+    isOwn: id === own,
     identity: read.text('identity'),
     url: read.text('url'),
     state: read.text('state'),
@@ -330,10 +375,11 @@ function channelOf(record: PlainRecord, before: ReadonlyMap<number, ChannelState
 }
 
 function grown(history: ChannelHistory, channel: ChannelState): ChannelHistory {
-  const add = (points: Points, value: number): Points => [...points, value].slice(-MAX_POINTS)
+  const add = (points: Points, value: number | undefined): Points =>
+    value === undefined ? points : [...points, value].slice(-MAX_POINTS)
   return {
-    accepted: add(history.accepted, channel.acceptedRate ?? 0),
-    committed: add(history.committed, channel.committedRate ?? 0),
+    accepted: add(history.accepted, channel.acceptedRate),
+    committed: add(history.committed, channel.committedRate),
     waiting: add(history.waiting, waitingOf(channel)),
     dropped: add(history.dropped, droppedOf(channel)),
   }

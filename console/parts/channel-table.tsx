@@ -1,9 +1,9 @@
 /** Channels with their ledgers, and why values wait. */
-import { type ChannelState, droppedOf, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
+import { type ChannelState, channelLook, droppedOf, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
 import { linkTo } from '../route.ts'
 import { formatCount, formatDuration, formatRate } from '../units.ts'
 import { LedgerBar } from './ledger-bar.tsx'
-import { lookOf, State } from './state.tsx'
+import { State } from './state.tsx'
 
 const MAX_NAMES = 3
 
@@ -33,17 +33,18 @@ export function ChannelTable({
       <tbody>
         {channels.map((channel) => (
           <tr key={channel.id}>
-            <td class="code">
+            <td class="code name">
               <a href={linkTo('channels', String(channel.id))}>
                 <bdi>{channel.name === '' ? channel.id : channel.name}</bdi>
               </a>
+              {channel.isOwn ? <small>this page</small> : null}
             </td>
             <td class="wide">
               <bdi>{channel.identity}</bdi>
             </td>
             <td class="wide code">{namesOf(channel)}</td>
             <td>
-              <State look={lookOf(channel.state)} text={channel.state} detail={whyWaiting(channel)} />
+              <State look={channelLook(channel, nowMs)} text={channel.state} detail={whyWaiting(channel)} />
             </td>
             <td class="wide">
               <LedgerBar channel={channel} />

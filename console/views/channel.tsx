@@ -1,13 +1,23 @@
 /** One channel: its ledger in full and over time, its settings, what it binds, and what can be done with it. */
+import type { ComponentChild } from 'preact'
 import type { Consumer } from '../../client/browser.ts'
-import { type ChannelState, droppedOf, type Fleet, lagOf, type Points, waitingOf, whyWaiting } from '../fleet.ts'
+import {
+  type ChannelState,
+  channelLook,
+  droppedOf,
+  type Fleet,
+  lagOf,
+  type Points,
+  waitingOf,
+  whyWaiting,
+} from '../fleet.ts'
 import { Action } from '../parts/action.tsx'
 import { Curve } from '../parts/curve.tsx'
 import { LedgerBar } from '../parts/ledger-bar.tsx'
 import { ChannelSettingsForm } from '../parts/settings-form.tsx'
-import { lookOf, State } from '../parts/state.tsx'
+import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatBytes, formatCount, formatDuration, formatNumber, formatRate, formatUtc } from '../units.ts'
+import { formatBytes, formatCount, formatDuration, formatNumber, formatRate, formatTime, formatUtc } from '../units.ts'
 
 export function ChannelView({ fleet, consumer, router }: ViewProps) {
   const id = router.route.value.object
@@ -43,7 +53,7 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
         <section class="card" aria-label="Ledger">
           <div class="head">
             <h2>Ledger</h2>
-            <State look={lookOf(channel.state)} text={channel.state} detail={whyWaiting(channel)} />
+            <State look={channelLook(channel, Date.now())} text={channel.state} detail={whyWaiting(channel)} />
           </div>
           <Ledger channel={channel} />
         </section>
@@ -97,7 +107,7 @@ function Tile({ title, figure, points, kind }: TileProps) {
 function Ledger({ channel }: { readonly channel: ChannelState }) {
   const { accepted, committed, inFlight, queued, queuedBytes, dropped, oldest } = channel
   const causes = Object.entries(dropped).filter(([, count]) => count > 0)
-  const rows: readonly (readonly [string, string])[] = [
+  const rows: readonly Fact[] = [
     ['Accepted', formatCount(accepted)],
     ['Committed', formatCount(committed)],
     ['In flight', formatCount(inFlight)],
@@ -106,10 +116,7 @@ function Ledger({ channel }: { readonly channel: ChannelState }) {
       'Dropped',
       `${formatCount(droppedOf(channel))}${causes.map(([cause, count]) => `, ${cause} ${formatCount(count)}`).join('')}`,
     ],
-    [
-      'Oldest value',
-      oldest === 0 ? 'none waits' : `${formatUtc(oldest)}, ${formatDuration(lagOf(channel, Date.now()))} ago`,
-    ],
+    ['Oldest value', oldest === 0 ? 'none waits' : <Since time={oldest} seconds={lagOf(channel, Date.now())} />],
   ]
   return (
     <>
@@ -123,7 +130,7 @@ function Ledger({ channel }: { readonly channel: ChannelState }) {
 
 function Settings({ channel: { settings, durable } }: { readonly channel: ChannelState }) {
   const { window, windowBytes, maxBytes, maxAgeMs, expireMs, overflow } = settings
-  const rows: readonly (readonly [string, string])[] = [
+  const rows: readonly Fact[] = [
     ['Durable', durable ? 'yes' : 'no: its values are in memory only'],
     ['Window', durable ? `${formatCount(window)} values, ${formatBytes(windowBytes)}` : 'none'],
     ['Queue', `${formatBytes(maxBytes)}, then ${overflow}`],
@@ -133,7 +140,17 @@ function Settings({ channel: { settings, durable } }: { readonly channel: Channe
   return <Facts rows={rows} />
 }
 
-function Facts({ rows }: { readonly rows: readonly (readonly [string, string])[] }) {
+type Fact = readonly [name: string, value: ComponentChild]
+
+function Since({ time, seconds }: { readonly time: number; readonly seconds: number | undefined }) {
+  return (
+    <time title={formatUtc(time)}>
+      {formatTime(time)}, {formatDuration(seconds)} ago
+    </time>
+  )
+}
+
+function Facts({ rows }: { readonly rows: readonly Fact[] }) {
   return (
     <table class="facts">
       <tbody>

@@ -35,20 +35,25 @@ export function Overview({ fleet }: ViewProps) {
         </p>
       )}
       <div class="tiles">
-        <Rate
+        <Tile
           title="Values in"
-          points={fleet.curve('accepted').value}
+          figure={formatRate(fleet.curve('received').value.at(-1))}
+          points={fleet.curve('received').value}
+          kind="in"
           to={linkTo('sources')}
-          note={`${fleet.sensors.value?.length ?? 0} sources`}
+          note={`from ${fleet.sensors.value?.length ?? 0} sources`}
         />
-        <Rate
+        <Tile
           title="Committed"
+          figure={formatRate(fleet.curve('committed').value.at(-1))}
           points={fleet.curve('committed').value}
+          kind="out"
           to={linkTo('channels')}
-          note={`${channels.length} channels`}
+          note={`by ${channels.length} channels`}
         />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
+        <HostsTile fleet={fleet} />
         <Disk stats={stats} points={fleet.curve('disk').value} />
       </div>
       <ChannelsToLookAt channels={channels} nowMs={nowMs} />
@@ -92,19 +97,6 @@ function Tile({ title, figure, note, points, kind, to }: TileProps) {
       <span class="note">{note}</span>
       <Curve points={points} kind={kind} />
     </a>
-  )
-}
-
-function Rate({ title, points, note, to }: Pick<TileProps, 'title' | 'points' | 'note' | 'to'>) {
-  return (
-    <Tile
-      title={title}
-      figure={formatRate(points.at(-1))}
-      note={note}
-      points={points}
-      kind={title === 'Committed' ? 'out' : 'in'}
-      to={to}
-    />
   )
 }
 
@@ -155,6 +147,25 @@ function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats 
   )
 }
 
+/** The names of those that went silent lead to them. */
+function HostsTile({ fleet }: { readonly fleet: Fleet }) {
+  const hosts = fleet.hosts.value
+  if (hosts === undefined) return null
+  const { count, silent } = hosts
+  const names = silent.slice(0, 3).join(', ')
+  const more = silent.length > 3 ? ` and ${formatCount(silent.length - 3)} more` : ''
+  return (
+    <Tile
+      title="Hosts silent"
+      figure={formatNumber(silent.length)}
+      note={silent.length === 0 ? `all ${formatCount(count)} report` : `of ${formatCount(count)}: ${names}${more}`}
+      points={fleet.curve('silent').value}
+      kind="lost"
+      to={linkTo('hosts', '', silent.length === 0 ? {} : { show: 'silent' })}
+    />
+  )
+}
+
 function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly points: Points }) {
   const { diskSizeBytes: size, diskFreeBytes: free } = stats ?? {}
   const isKnown = size !== undefined && free !== undefined && size > 0
@@ -162,7 +173,7 @@ function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly p
   const note = isKnown ? `${formatBytes(free)} free` : 'only an admin may see it'
   return (
     <Tile
-      title="Disk"
+      title="Disk used"
       figure={figure}
       note={note}
       points={points}

@@ -102,7 +102,10 @@ class ConsoleBench {
 
     const charts = Array.from({ length: CHARTS }, (_, index) => `chart=${metricName(index)}`)
     await page.goto(`http://127.0.0.1:${this.#server.httpPort}/#/board?${charts.join('&')}`)
-    await page.locator('.chart canvas').nth(CHARTS - 1).waitFor()
+    await page
+      .locator('.chart canvas')
+      .nth(CHARTS - 1)
+      .waitFor()
     const feed = await GmetricFeed.of(this.#udpPort, busyPackets())
     const memory = await page.context().newCDPSession(page)
     const channel = async () =>
