@@ -140,6 +140,8 @@ function note(drafts: Map<string, Draft>, { name, host, time }: PlainRecord): vo
     draft = { metrics: 0, time: 0, ranks: ROLES.map(() => Number.POSITIVE_INFINITY), roles: ROLES.map(() => undefined) }
     drafts.set(host, draft)
   }
+  // What a source says about a host is not said by the host.
+  if (/\.host\.(up|late)$/.test(name)) return
   draft.metrics++
   draft.time = Math.max(draft.time, Number(time))
   for (const [role, { names }] of ROLES.entries()) {

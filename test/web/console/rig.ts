@@ -66,6 +66,16 @@ export class ConsoleRig {
     await page.click('button.first')
   }
 
+  /** Sends a value as `gmetric --spoof` does: of another host, with its type, unit and slope (1: it only grows). */
+  async report(host: string, name: string, value: number | string, { type = 'double', unit = '', slope = 3 } = {}) {
+    const about = join(str(`10.0.0.1:${host}`), str(name), u32(1))
+    const metadata = [str(type), str(name), str(unit), u32(slope), u32(60), u32(0), u32(0)]
+    const packets = [join(u32(128), about, ...metadata), join(u32(133), about, str('%s'), str(String(value)))]
+    for (const packet of packets) {
+      await new Promise((resolve) => this.#udp.send(packet, this.#udpPort, '127.0.0.1', resolve))
+    }
+  }
+
   /** Sends one value as gmetric does. */
   async push(name: string, value: number): Promise<void> {
     const packet = join(u32(0), str('double'), str(name), str(String(value)), str(''), u32(3), u32(60), u32(0))
