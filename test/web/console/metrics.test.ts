@@ -16,6 +16,8 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
   beforeAll(async () => {
     rig = await ConsoleRig.start('host_tmax = "1s"')
     page = await rig.tab()
+    // So that the error names the selector.
+    page.setDefaultTimeout(15_000)
   })
   beforeEach(async () => {
     // What is in the storage of the browser stays, as for somebody who comes back.
@@ -79,12 +81,12 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await rig.report('web1', 'searched.here', 1)
     await open('#/metrics')
     await page.fill('[type=search]', 'rched.he')
-    await page.waitForSelector('.virtual td a:text-is("gmetric.searched.here")')
+    await page.waitForSelector('.virtual td bdi:text-is("gmetric.searched.here")')
     expect(await page.locator('.virtual td a').count()).toBe(1)
     await page.fill('[type=search]', 'gmetric.sear*there')
     await page.waitForSelector('text=No metric matches')
     await page.click('nav a:has-text("host.")')
-    await page.waitForSelector('.virtual td a:text-is("host.arch")')
+    await page.waitForSelector('.virtual td bdi:text-is("host.arch")')
   })
 
   it('lists hosts with what they report, silent ones, and hostile names as text', async () => {
@@ -103,7 +105,7 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.waitForSelector('h2:has-text("1 of ")')
     await page.click('.virtual td a:has-text("web1")')
     await page.waitForSelector('h1 bdi:text-is("web1")')
-    await page.waitForSelector('.virtual td a:text-is("gmetric.load_one")')
+    await page.waitForSelector('.virtual td bdi:text-is("gmetric.load_one")')
     expect(await page.title()).toBe('Cinnabar')
   })
 
