@@ -40,14 +40,6 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     expect([...hosts]).toEqual([`127.0.0.1:${rig.server.httpPort}`])
   })
 
-  it('draws a metric that is there at once, and goes on with what comes', async () => {
-    for (const value of [1, 2, 3]) await rig.push('console_live', value)
-    await rig.open(page, '#/metrics/gmetric.console_live')
-    await rig.signIn(page)
-    await page.waitForSelector('.chart canvas')
-    await page.waitForSelector('h2:text-is("1 series")')
-  })
-
   it('shows hostile names as text', async () => {
     await rig.push(HOSTILE, 1)
     await rig.open(page, `#/metrics?match=${encodeURIComponent('img')}`)
