@@ -41,6 +41,8 @@ export const ROLES: readonly Role[] = [
   },
 ]
 
+const naturally = new Intl.Collator('en', { numeric: true })
+
 /** The metric of a small chart. */
 export interface RoleMetric {
   readonly metric: string
@@ -113,21 +115,28 @@ export class Hosts {
     const { signal } = this.#abort
     const drafts = new Map<string, Draft>()
     const silent = new Set<string>()
+    const isFirst = this.#state.value.hosts === undefined
+    const up = await this.#consumer.query('*.host.up', {}, { signal })
+    for (const { labels, plain } of up.elements) {
+      if (plain === false && labels.host !== undefined) silent.add(labels.host)
+    }
     for (let after = ''; ; ) {
       const { plain } = await this.#consumer.query('producer.series', { limit: PAGE, after }, { signal })
       for (const record of recordsOf(plain)) note(drafts, record)
       const last = (Array.isArray(plain) ? plain.at(-1) : undefined) as PlainRecord | undefined
       if (last?.['more'] !== true || typeof last['after'] !== 'string') break
       after = last['after']
+      // Names of metrics come in order: the first page may have all hosts already.
+      if (isFirst && drafts.size > 0) this.#show(drafts, silent)
     }
-    const up = await this.#consumer.query('*.host.up', {}, { signal })
-    for (const { labels, plain } of up.elements) {
-      if (plain === false && labels.host !== undefined) silent.add(labels.host)
-    }
+    this.#show(drafts, silent)
+  }
+
+  #show(drafts: ReadonlyMap<string, Draft>, silent: ReadonlySet<string>): void {
     const hosts = [...drafts].map(
       ([name, { metrics, time, roles }]): Host => ({ name, metrics, time, roles, isSilent: silent.has(name) }),
     )
-    hosts.sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
+    hosts.sort((a, b) => naturally.compare(a.name, b.name))
     this.#state.value = { hosts, problem: '' }
   }
 }

@@ -5,12 +5,17 @@ const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
 /** What stands for a value that is not known. */
 export const UNKNOWN = '–'
 
-/** `48.2 k`, `214`, `0.03`. */
+/** `48.2 k`, `1,801`, `214`, `0.03`. */
 export function formatNumber(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return UNKNOWN
   const size = Math.abs(value)
-  if (size < 10_000) return Number.isInteger(value) ? String(value) : digits(value)
+  if (size < 10_000) return Number.isInteger(value) ? formatCount(value) : digits(value)
   return scaled(value, 1000, LARGE)
+}
+
+/** Of something per second: `48.2 k/s`. */
+export function formatRate(perSecond: number | undefined): string {
+  return perSecond === undefined ? UNKNOWN : `${formatNumber(perSecond)}/s`
 }
 
 /** `9.1 MiB`. */

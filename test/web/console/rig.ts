@@ -7,6 +7,8 @@ import { join, str, u32 } from '../../support/bytes.ts'
 import { freePort } from '../../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 
+/** Another name of this machine: a page of it comes from elsewhere, as a browser sees it. */
+export const ELSEWHERE = 'cinnabar.test'
 const CHROMIUM = '/usr/bin/chromium-headless-shell'
 
 export const missing = !existsSync(CHROMIUM)
@@ -37,7 +39,8 @@ export class ConsoleRig {
     const udpPort = await freePort()
     const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`, { http: await freePort() })
     await server.start()
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    const args = ['--no-sandbox', `--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`]
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args })
     return new ConsoleRig(server, browser, udpPort)
   }
 
@@ -58,8 +61,8 @@ export class ConsoleRig {
   }
 
   /** Opens the console at a view, such as `#/channels`. */
-  async open(page: Page, view = '') {
-    return await page.goto(`http://127.0.0.1:${this.server.httpPort}/${view}`)
+  async open(page: Page, view = '', host = '127.0.0.1') {
+    return await page.goto(`http://${host}:${this.server.httpPort}/${view}`)
   }
 
   async signIn(page: Page, password = PASSWORD, identity = 'admin'): Promise<void> {

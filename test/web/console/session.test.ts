@@ -1,7 +1,10 @@
 /** Signing in and out, what the page may load, and a server that goes away. */
+import { createHash } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ConsoleRig, howTo, missing } from './rig.ts'
+import { connect, type PlainRecord } from '../../../client/index.ts'
+import { PASSWORD } from '../../support/server-process.ts'
+import { ConsoleRig, ELSEWHERE, howTo, missing } from './rig.ts'
 
 const HOSTILE = '<img src=x onerror="document.title=1">'
 
@@ -30,6 +33,27 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await page.waitForSelector('h1:text-is("Channels")')
   })
 
+  it('says what is needed where a browser gives the page no cryptography', async () => {
+    await rig.open(page, '', ELSEWHERE)
+    await page.waitForSelector('text=Sign-in needs https here')
+    expect(await page.isDisabled('button.first')).toBe(true)
+  })
+
+  it('takes a token, and comes back with the reason when it is revoked', async () => {
+    const admin = await connect(`tcp://127.0.0.1:${rig.server.tcpPort}`, { identity: 'admin', password: PASSWORD })
+    await admin.execute('user.add', { user: 'guest', password: PASSWORD })
+    const hash = createHash('sha256').update('a token for tests').digest('hex')
+    const added = await admin.execute('token.add', { user: 'guest', hash })
+    await rig.open(page)
+    await page.click('text=Use a token')
+    await page.fill('[name=token]', 'a token for tests')
+    await page.click('button.first')
+    await page.waitForSelector('.who:has-text("guest")')
+    await admin.execute('token.revoke', { token: (added.plain as PlainRecord)['value'] as number })
+    await page.waitForSelector('.problem:has-text("revoked")')
+    await admin.close()
+  })
+
   it('has nothing from elsewhere, and nothing inline', async () => {
     const hosts = new Set<string>()
     page.on('request', (request) => hosts.add(new URL(request.url()).host))
@@ -47,7 +71,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await page.waitForSelector('td a')
     expect(await page.locator('td a').first().textContent()).toContain('<img src=x')
     expect(await page.locator('td img').count()).toBe(0)
-    expect(await page.title()).toBe('Cinnabar')
+    expect(await page.title()).toBe('Metrics · Cinnabar')
   })
 
   it('comes back by itself after the server was killed', { timeout: 120_000 }, async () => {
