@@ -6,6 +6,8 @@ import { messageOf, recordsOf } from './parts/query.ts'
 /** So few at once that the page is never held up. */
 const PAGE = 1_000
 const MAX_HOSTS = 10_000
+/** During the first reading, what has come is shown at these intervals. */
+const SHOWN_MS = 500
 /** Reading begins again after this time, or so many times as long as it took. */
 const APART_MS = 5_000
 const APART_FACTOR = 10
@@ -115,6 +117,7 @@ export class Hosts {
     const { signal } = this.#abort
     const drafts = new Map<string, Draft>()
     const silent = new Set<string>()
+    let shownMs = Number.NEGATIVE_INFINITY
     const isFirst = this.#state.value.hosts === undefined
     const up = await this.#consumer.query('*.host.up', {}, { signal })
     for (const { labels, plain } of up.elements) {
@@ -127,7 +130,9 @@ export class Hosts {
       if (last?.['more'] !== true || typeof last['after'] !== 'string') break
       after = last['after']
       // Names of metrics come in order: the first page may have all hosts already.
-      if (isFirst && drafts.size > 0) this.#show(drafts, silent)
+      if (!isFirst || drafts.size === 0 || performance.now() - shownMs < SHOWN_MS) continue
+      shownMs = performance.now()
+      this.#show(drafts, silent)
     }
     this.#show(drafts, silent)
   }
