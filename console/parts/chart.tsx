@@ -209,7 +209,7 @@ class Plot {
     return {
       width: place.clientWidth,
       height: this.#height,
-      padding: [12, 24, 0, 0],
+      padding: [12, 30, 0, 0],
       cursor: {
         sync: { key: 'page' },
         points: { size: 6 },

@@ -121,6 +121,19 @@ describe('decimate', () => {
     expect(cellsOf(samples, 0, 4, 2)).toEqual([undefined, 1, null, 4, undefined, undefined])
   })
 
+  it('shows it up to the next value, and where both ends are outside', () => {
+    const samples = samplesOf([1])
+    samples.cut(ROOM)
+    samples.push(7.5, 4, ROOM, 0)
+    expect(cellsOf(samples, 0, 8, 4)).toEqual([undefined, 1, null, null, null, null, null, 4, undefined, undefined])
+    expect(cellsOf(samples, 2, 6, 2).slice(1)).toEqual([null, null, null, null, undefined])
+  })
+
+  it('shows a hole that ends in its column', () => {
+    const samples = samplesOf([1, Number.NaN, 3])
+    expect(cellsOf(samples, 0, 4, 1)).toEqual([undefined, null, 3, undefined])
+  })
+
   it('goes on beyond both ends as the line does', () => {
     const samples = samplesOf([0, 10, 20], { first: 99, step: 10 })
     expect(cellsOf(samples, 105, 115, 1)).toEqual([5, 10, undefined, 15])
@@ -131,14 +144,14 @@ describe('decimate', () => {
     expect(rateAt(samples, 0)).toBeNaN()
     expect(cellsOf(samples, 100, 150, 5, true)).toEqual([
       undefined,
-      null,
+      undefined,
       undefined,
       2,
       undefined,
       4,
       undefined,
       null,
-      undefined,
+      null,
       2,
       undefined,
       undefined,
