@@ -20,9 +20,9 @@ const record = (number: number, given: Readonly<Record<string, string>> = {}): r
   }).map(([name, value]) => string(name, value)),
 ]
 /** A log that holds `records`; an admin also sees the number of the newest one. */
-const gives =
-  (records: readonly (readonly Field[])[], newest?: number): Script =>
-  ({ name, of, args }) => {
+function gives(records: readonly (readonly Field[])[], newest?: number): Script {
+  let after = 0
+  return ({ name, of, args }) => {
     if (name === 'EXECUTE') {
       const answer = rec(string('outcome', 'ok'), string('detail', ''), { name: 'value', ...VOID })
       return { result: 5, followedBy: [{ answer }] }
@@ -43,7 +43,7 @@ const gives =
     )
     return { result: 0, followedBy }
   }
-let after = 0
+}
 
 const LOG = [
   record(1),
