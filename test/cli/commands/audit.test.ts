@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { addAudit } from '../../../cli/commands/audit.ts'
 import { BasicType, type Field, VOID } from '../../../client/index.ts'
+import { eventually } from '../../support/eventually.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { fakeCli, rec, runCli, type Script, string, TIME, uint64 } from '../fake-cli.ts'
 
@@ -121,7 +122,7 @@ test('--follow runs until it is interrupted, and starts now by default', async (
   const program = new Command()
   addAudit(program, cli)
   void program.parseAsync(['audit', '--follow'], { from: 'user' }).catch(() => {})
-  await expect.poll(() => producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE')
+  await eventually(() => expect(producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE'))
   expect(producer.asked.find(({ name }) => name === 'COLLECT')?.args).toEqual({})
   producer.close()
 })
@@ -137,8 +138,8 @@ test('without a visible end it stops when no more records arrive, and deletes it
   const program = new Command()
   addAudit(program, cli, clock)
   const ended = program.parseAsync(['audit', '--json', '--last', '3'], { from: 'user' })
-  await expect.poll(() => producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE')
-  await expect.poll(() => clock.timers).toBe(1)
+  await eventually(() => expect(producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE'))
+  await eventually(() => expect(clock.timers).toBe(1))
   await new Promise((resolve) => setImmediate(resolve))
   clock.advance(4_999)
   expect(out).toEqual([])

@@ -25,6 +25,7 @@ function busyUntil(isDone: () => boolean): void {
 
 const hasEnded = (pid: number): boolean => /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
 
+// Whether a program has ended is looked at in /proc.
 it.skipIf(!hasProc)('is read, though the time for it is over', async () => {
   const [pidFile, goFile] = [join(directory, 'pid'), join(directory, 'go')]
   const line = `echo $$ > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; until [ -e ${goFile} ]; do :; done; echo hello`
