@@ -395,7 +395,7 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
           throw error
         }
         await terminal.print(String(channel))
-        terminal.note(`\`cinnabar channels ${channel}\` shows whether it is connected`)
+        terminal.note(`\`${terminal.program} channels ${channel}\` shows whether it is connected`)
       })
     })
 

@@ -6,10 +6,7 @@ import type { LoginOptions } from '../login.ts'
 import { formatTable, JSON_OPTION, jsonOf } from '../output.ts'
 import { type AnswerRecord, type CataloguedArgument, fieldText, listControls, parametersOf } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
-import { type Colors, withProgress } from '../terminal.ts'
-
-/** Arguments that every control takes [MON 10]. */
-const COMMON = 'Every control also takes idempotency_key and dry_run: see `cinnabar exec --help`.'
+import { type Terminal, withProgress } from '../terminal.ts'
 
 export function addControls(program: Command, cli: Cli): void {
   const { terminal } = cli
@@ -26,24 +23,22 @@ export function addControls(program: Command, cli: Cli): void {
           throw new Failure(ExitCode.FAILED, `no control matches ${name ?? '*'}\n${advice}`)
         }
         if (options.json) return terminal.print(controls.map(jsonOf).join('\n'))
-        const { colors, screen } = terminal
-        const width = screen?.size().columns
         const isOne = name !== undefined && !name.includes('*')
-        await terminal.print(isOne ? details(first, colors, width) : overview(controls, colors, width))
+        await terminal.print(isOne ? details(first, terminal) : overview(controls, terminal))
       }),
     )
 }
 
-function overview(controls: readonly AnswerRecord[], colors: Colors, width: number | undefined): string {
+function overview(controls: readonly AnswerRecord[], { colors, screen }: Terminal): string {
   const heads = ['control', 'arguments', 'description'].map((head) => ({ head }))
   const rows = controls.map((control) => {
     const names = parametersOf(control).map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
     return [fieldText(control, 'name'), names.join(' '), fieldText(control, 'description')]
   })
-  return formatTable(heads, rows, colors, width)
+  return formatTable(heads, rows, colors, screen?.size().columns)
 }
 
-function details(control: AnswerRecord, colors: Colors, width: number | undefined): string {
+function details(control: AnswerRecord, { program, colors, screen }: Terminal): string {
   const name = fieldText(control, 'name')
   const parameters = parametersOf(control)
   const heads = ['argument', 'type', '', 'description'].map((head) => ({ head }))
@@ -53,11 +48,12 @@ function details(control: AnswerRecord, colors: Colors, width: number | undefine
   return [
     `${colors.bold(name)}  ${fieldText(control, 'description')}`,
     '',
-    rows.length === 0 ? 'It takes no arguments of its own.' : formatTable(heads, rows, colors, width),
+    rows.length === 0 ? 'It takes no arguments of its own.' : formatTable(heads, rows, colors, screen?.size().columns),
     '',
-    COMMON,
+    // [MON 10]
+    `Every control also takes idempotency_key and dry_run: see \`${program} exec --help\`.`,
     '',
-    `Example: ${colors.bold(['cinnabar exec', name, ...exampleArguments(parameters)].join(' '))}`,
+    `Example: ${colors.bold([program, 'exec', name, ...exampleArguments(parameters)].join(' '))}`,
   ].join('\n')
 }
 

@@ -70,7 +70,7 @@ async function top(cli: Cli, clock: ClientClock, words: readonly string[], optio
       wallMs: Date.now,
       changed: () => live?.changed(),
     })
-    const live = screen && new LiveDisplay(feed, { screen, colors: terminal.colors, clock, url, patterns })
+    const live = screen && new LiveDisplay(feed, { terminal, clock, url, patterns, screen })
     if (!live) {
       const columns = terminal.screen?.size().columns ?? PIPE_COLUMNS
       const feeding = feed.run()

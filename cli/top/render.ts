@@ -27,6 +27,8 @@ export interface Picture {
   readonly message: string
   /** The metrics of the subscription, shown if the table is empty. */
   readonly patterns: readonly string[]
+  /** The words that begin a command line of this program. */
+  readonly program: string
 }
 
 /** The heading, one row and the last line. */
@@ -106,13 +108,14 @@ function tableLines({ rows, view, ...picture }: Picture, columns: number, height
   })
 }
 
-function emptyLines({ view, patterns, total }: Picture): string[] {
+function emptyLines({ view, patterns, program, total }: Picture): string[] {
   const filter = filterOf(view)
   if (total > 0) return ['', `None of the ${total} rows matches ${safeText(filter)}`]
   return [
     '',
     `No values yet for ${patterns.map(safeText).join(', ')}.`,
-    "They appear here when they arrive. `cinnabar top 'host.*'` shows the metrics of the host as rows.",
+    'They appear here when they arrive.',
+    `\`${program} top 'host.*'\` shows the metrics of the host as rows.`,
   ]
 }
 

@@ -35,6 +35,7 @@ function picture(rows: readonly TopRow[], more: Partial<Picture> = {}): Picture 
     nowMs: 4_000,
     message: '',
     patterns: ['gmetric.*', 'smon.*'],
+    program: 'npx cinnabar',
     ...more,
   }
 }
@@ -150,6 +151,7 @@ describe('the screen', () => {
   test('explains an empty table', () => {
     const size = { columns: 100, rows: 14 }
     expect(render(picture([]), size, PLAIN).join('\n')).toContain('No values yet for gmetric.*, smon.*.')
+    expect(render(picture([]), size, PLAIN).join('\n')).toContain("`npx cinnabar top 'host.*'` shows")
     const filtered = picture([], { total: 3, view: { ...FIRST_VIEW, filter: 'w' } })
     expect(render(filtered, size, PLAIN).join('\n')).toContain('None of the 3 rows matches w')
   })
