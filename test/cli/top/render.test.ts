@@ -202,7 +202,7 @@ describe('into a pipe', () => {
     expect(lines).toHaveLength(5 + 2 + 60 + 1)
     expect(lines[6]).toMatch(/^METRIC/)
     expect(lines.every((line) => line === line.trimEnd())).toBe(true)
-    expect(lines.at(-1)).toMatch(/^There are more than the 60 rows shown/)
+    expect(lines.at(-1)).toBe("There are more than the 60 rows shown. Show fewer: `npx cinnabar top 'gmetric.cpu_*'`")
   })
 
   test.each<[TopRow['content'], unknown]>([
