@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { type ClientClock, realClock } from '../../client/clock.ts'
+import { type ClientClock, type ClientTimer, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, StatusError, valueToJson } from '../../client/index.ts'
 import { parseDuration } from '../../server/config/duration.ts'
 import { positiveNumber, wholeNumber } from '../arguments.ts'
@@ -31,7 +31,7 @@ interface AuditOptions extends LoginOptions {
 const METRIC = 'producer.audit'
 /** What is printed if nothing else is asked for. */
 const LAST = 20
-/** Ends the reading of a user who does not see how many records there are. */
+/** Ends a reading for which no more records arrive: only admins see the number of the last one, and it may be lost. */
 const IDLE_MS = 5_000
 /** How long the channel exists after this process was killed. */
 const EXPIRE_MS = 60_000
@@ -48,7 +48,7 @@ export function addAudit(program: Command, cli: Cli, clock: ClientClock = realCl
       .option('--since <when>', 'only records that are not older: 2h, 7d, or a time such as 2026-11-22T08:00', (text) =>
         sinceOf(text, wallMs()),
       )
-      .option('--actor <user>', 'only what this user or tenant/user did')
+      .option('--actor <user>', 'only what this user or tenant/user did; --user is who reads the log')
       .option('--action <action>', 'only these: execute, outcome, refused, auth, dial, ...')
       .option(
         '--after <number>',
@@ -135,13 +135,21 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
   })
   const undoInterrupt = terminal.onInterrupt(stop)
   const undoGap = consumer.on('gap', (gap) => terminal.note(describeGap(gap, () => METRIC)))
-  const idle = () => (isFollowed || newest !== undefined ? undefined : clock.setTimeout(stop, IDLE_MS))
+  let isIdle = false
+  const awaitNext = () => {
+    if (isFollowed) return undefined
+    return clock.setTimeout(() => {
+      isIdle = true
+      stop()
+    }, IDLE_MS)
+  }
   const samples = consumer[Symbol.asyncIterator]()
   const kept: AnswerRecord[] = []
-  let timer = idle()
+  let timer: ClientTimer | undefined
   let isPast = newest !== undefined && newest > (after ?? newest)
   try {
     await consumer.follow(METRIC, after === undefined ? {} : { after })
+    timer = awaitNext()
     for (;;) {
       const next = samples.next()
       next.catch(() => {})
@@ -163,7 +171,7 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
         for (const one of kept.splice(0)) await printer.print(one)
         if (!isFollowed) break
       }
-      timer = idle()
+      timer = awaitNext()
     }
     for (const one of kept) await printer.print(one)
   } finally {
@@ -171,6 +179,9 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
     void samples.return?.()
     undoGap()
     undoInterrupt()
+  }
+  if (isIdle && newest !== undefined) {
+    throw new Failure(ExitCode.FAILED, `the newest record, ${newest}, has not arrived: see the log of the server`)
   }
   if (!isFollowed) printer.end(after ?? 0)
 }
@@ -194,7 +205,7 @@ class Printer {
 
   /** Says that nothing was printed. */
   end(after: number): void {
-    if (this.#records === 0) this.#terminal.note(`there is no such record above ${after}`)
+    if (this.#records === 0) this.#terminal.note(`no record${after === 0 ? '' : ` above ${after}`} matches`)
   }
 }
 
