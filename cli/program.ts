@@ -23,7 +23,7 @@ import { addToken } from './commands/token.ts'
 import { addTop } from './commands/top.ts'
 import { addUser } from './commands/user.ts'
 import { EXAMPLES } from './examples.ts'
-import { ExitCode, Failure } from './failure.ts'
+import { ExitCode, errorCode, Failure } from './failure.ts'
 import { printable } from './format.ts'
 import type { Cli } from './session.ts'
 import type { Terminal } from './terminal.ts'
@@ -120,7 +120,7 @@ function report(error: unknown, { note, program }: Terminal, json: boolean): num
     return error.exitCode === 0 ? 0 : ExitCode.USAGE
   }
   // The reader of the output has closed the pipe.
-  if (error instanceof Error && 'code' in error && error.code === 'EPIPE') return 0
+  if (errorCode(error) === 'EPIPE') return 0
   const message = asCalled(messageOf(error), program)
   const exitCode =
     error instanceof Failure ? error.exitCode : error instanceof CommanderError ? ExitCode.USAGE : ExitCode.FAILED

@@ -8,16 +8,15 @@ import { BasicType, type Consumer, StatusError, valueToJson } from '../../client
 import { parseDuration } from '../../server/config/duration.ts'
 import { positiveNumber, wholeNumber } from '../arguments.ts'
 import { readConfiguration } from '../configuration.ts'
-import { ExitCode, Failure } from '../failure.ts'
+import { ExitCode, Failure, orStorageFailure } from '../failure.ts'
 import { describeGap, formatTime } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldText, findField } from '../records.ts'
+import { JSON_OPTION, type JsonOptions } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { wrapped } from '../width.ts'
 
-interface AuditOptions extends LoginOptions {
+interface AuditOptions extends JsonOptions {
   readonly last?: number
   readonly after?: number
   /** Microseconds since 1970. */
@@ -25,7 +24,6 @@ interface AuditOptions extends LoginOptions {
   readonly actor?: string
   readonly action?: string
   readonly follow?: boolean
-  readonly json?: boolean
 }
 
 const METRIC = 'producer.audit'
@@ -95,7 +93,7 @@ async function read(cli: Cli, clock: ClientClock, options: AuditOptions): Promis
 async function newestRecord(consumer: Consumer): Promise<number | undefined> {
   try {
     const { value } = await consumer.query('producer.stats')
-    const stats = value.type === BasicType.REC ? value.value : []
+    const stats = fieldsOf(value)
     return findField(stats, 'audit_records') && fieldNumber(stats, 'audit_records')
   } catch (error) {
     if (error instanceof StatusError) return undefined
@@ -280,7 +278,7 @@ function addAuditVerify(audit: Command, { terminal }: Cli): void {
         throw new Failure(ExitCode.USAGE, `there is no database ${file}${advice}`)
       }
       const { verifyAudit } = await import('#server/server')
-      const finding = orFailure(() => verifyAudit(file, from))
+      const finding = orStorageFailure(() => verifyAudit(file, from))
       if (json) await terminal.print(JSON.stringify(finding))
       if (!finding.whole) {
         const intact =
@@ -295,18 +293,6 @@ function addAuditVerify(audit: Command, { terminal }: Cli): void {
       if (records === 0) return terminal.print('the audit log is empty')
       await terminal.print(`${records} records, ${first} to ${last}: all intact\n${last}:${hash}`)
     })
-}
-
-/** Reports an error of the storage in its own words. */
-function orFailure<T>(verify: () => T): T {
-  try {
-    return verify()
-  } catch (error) {
-    if (error instanceof Error && error.name === 'StorageError') {
-      throw new Failure(ExitCode.FAILED, error.message, { cause: error })
-    }
-    throw error
-  }
 }
 
 function hashedRecord(text: string): { number: number; hash: string } {

@@ -16,16 +16,15 @@ import {
   toLedger,
 } from '../ledger.ts'
 import { type LoginOptions, readSecret } from '../login.ts'
-import { type Column, formatFacts, formatTable, jsonOf } from '../output.ts'
+import { type Column, formatFacts, formatTable, type JsonOptions, jsonOf } from '../output.ts'
 import { type AnswerRecord, controlParameters, fieldNumber, queryAll } from '../records.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
 import { cellWidth, cutToWidth } from '../width.ts'
 
-interface ChannelsOptions extends LoginOptions {
+interface ChannelsOptions extends JsonOptions {
   readonly slow?: boolean
   readonly orphans?: boolean
-  readonly json?: boolean
 }
 
 interface Answer {

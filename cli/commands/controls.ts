@@ -2,9 +2,15 @@
 import type { Command } from 'commander'
 import { SECRET_ARGUMENTS } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import type { LoginOptions } from '../login.ts'
-import { formatTable, JSON_OPTION, jsonOf } from '../output.ts'
-import { type AnswerRecord, type CataloguedArgument, fieldText, listControls, parametersOf } from '../records.ts'
+import { formatTable, JSON_OPTION, type JsonOptions, jsonOf } from '../output.ts'
+import {
+  type AnswerRecord,
+  type CataloguedArgument,
+  fieldText,
+  listControls,
+  parametersOf,
+  parametersText,
+} from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
 
@@ -14,7 +20,7 @@ export function addControls(program: Command, cli: Cli): void {
     .description('list the controls that you may run; one of them with its arguments and an example')
     .argument('[control]', "a control, or several with *: 'channel.*'")
     .option(...JSON_OPTION)
-    .action((name: string | undefined, options: LoginOptions & { json?: boolean }) =>
+    .action((name: string | undefined, options: JsonOptions) =>
       withConsumer(cli, options, async (consumer) => {
         const controls = await withProgress(terminal, 'reading the controls', listControls(consumer, name))
         const [first] = controls
@@ -32,8 +38,7 @@ export function addControls(program: Command, cli: Cli): void {
 function overview(controls: readonly AnswerRecord[], { colors, screen }: Terminal): string {
   const heads = ['control', 'arguments', 'description'].map((head) => ({ head }))
   const rows = controls.map((control) => {
-    const names = parametersOf(control).map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
-    return [fieldText(control, 'name'), names.join(' '), fieldText(control, 'description')]
+    return [fieldText(control, 'name'), parametersText(control), fieldText(control, 'description')]
   })
   return formatTable(heads, rows, colors, screen?.size().columns)
 }

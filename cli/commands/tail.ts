@@ -24,8 +24,7 @@ import {
 import { shellWord } from '../called-as.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, printable } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { EXACT_OPTION, toJson, toLine } from '../output.ts'
+import { EXACT_OPTION, type JsonOptions, toJson, toLine } from '../output.ts'
 import { Rates } from '../rates.ts'
 import {
   type AnswerRecord,
@@ -42,8 +41,7 @@ import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
 import { missingChannel } from './channels.ts'
 
-interface FollowOptions extends LoginOptions {
-  readonly json?: boolean
+interface FollowOptions extends JsonOptions {
   readonly exact?: boolean
   readonly count?: number
 }
