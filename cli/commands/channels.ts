@@ -343,7 +343,7 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
     )
     .option(
       '--name <name>',
-      'name of the channel; if you have one of this name, it is that, with the settings given now',
+      'name of the channel: creates it if you have none with this name, otherwise changes its settings to those given',
     )
     .option(
       '--subscribe <metric>',

@@ -11,7 +11,7 @@ import type { LoginOptions } from '../login.ts'
 import { type Cli, withLoginOptions } from '../session.ts'
 
 const AFTER_SERVE = `
-The options are keys of the configuration, and come before the file and the environment. Without --data and a configuration
+The options are keys of the configuration, and take precedence over the file and the environment. Without --data and a configuration
 the data is in \`./data\` of the directory where the server is started.`
 
 interface ServeOptions {

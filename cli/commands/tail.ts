@@ -89,7 +89,7 @@ export function addTail(program: Command, cli: Cli): void {
     .argument('[metric...]', 'metrics, and arguments for all of them; those already on the channel stay')
     .option(
       '--name <name>',
-      'name of the channel: continues with it; with a metric, creates it if you have none with this name',
+      'name of the channel to continue with; with a metric, creates the channel if you have none with this name',
     )
     .option('--channel <id>', 'continue with this channel', channelId)
     .action(async (words: string[], options: FollowOptions & { channel?: number; name?: string }) => {
