@@ -4,6 +4,7 @@
  * again when the channel is resumed. After a crash a value may be printed twice, but none is lost without a message.
  */
 import type { Command } from 'commander'
+import { type ClientClock, realClock } from '../../client/clock.ts'
 import {
   type Arguments,
   type ChannelOptions,
@@ -54,10 +55,10 @@ interface WatchOptions extends FollowOptions {
 
 /** A pipe that is stuck makes the producer wait instead of closing the connection. */
 const WINDOW = 512
-/** If no value has arrived by then, it may be that there is none. */
+/** When metrics that nothing matches are named. */
 const PATIENCE_MS = 1_000
 
-export function addWatch(program: Command, cli: Cli): void {
+export function addWatch(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   withLoginOptions(withFollowOptions(program.command('watch')))
     .description('print values as they arrive, until Ctrl-C; values that arrive while nobody watches are lost')
     .argument('<metric...>', "metrics, and arguments for all of them: 'gmetric.*' host=n1")
@@ -76,13 +77,13 @@ export function addWatch(program: Command, cli: Cli): void {
         const every = options.interval === undefined ? {} : { interval_ms: Math.round(options.interval * 1_000) }
         const following = { metrics: request.names, units: new FollowedUnits(consumer, request.names, options) }
         await subscribeAll(cli.terminal, consumer, request, every)
-        await follow(cli.terminal, consumer, following, options)
+        await follow(cli.terminal, consumer, following, options, clock)
       }
       await withConsumer(cli, options, print, channel)
     })
 }
 
-export function addTail(program: Command, cli: Cli): void {
+export function addTail(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   const { terminal } = cli
   withLoginOptions(withFollowOptions(program.command('tail')))
     .description('print values without losing any, until Ctrl-C; continue later with --name or --channel')
@@ -125,7 +126,7 @@ export function addTail(program: Command, cli: Cli): void {
         const place = name === undefined ? `--channel ${consumer.channel}` : `--name ${shellWord(printable(name))}`
         terminal.note(`channel ${consumer.channel}; continue later with: ${terminal.program} tail ${place}`)
         if (request.names.length > 0) noteUnfollowed(terminal, consumer)
-        await follow(terminal, consumer, { metrics, units }, options)
+        await follow(terminal, consumer, { metrics, units }, options, clock)
       }
       await withConsumer(cli, options, print, { channel }).catch((error: unknown) => {
         throw channel === undefined ? error : explainMissingChannel(error, channel)
@@ -214,6 +215,7 @@ async function follow(
   consumer: Consumer,
   { metrics, units }: Following,
   options: WatchOptions,
+  clock: ClientClock,
 ): Promise<void> {
   const undoInterrupt = terminal.onInterrupt(() => void consumer.close())
   const { json = false, count = Number.POSITIVE_INFINITY, rate: isRate = false, exact: isExact } = options
@@ -223,7 +225,7 @@ async function follow(
     // A program reads only stdout; the values are missing at this place. If nobody reads it, printing the next value fails.
     if (json) terminal.print(gapJson(gap, nameOf)).catch(() => {})
   })
-  const waiting = setTimeout(() => {
+  const waiting = clock.setTimeout(() => {
     if (terminal.isWatched) void noteMissing(terminal, consumer, metrics).catch(() => {})
   }, PATIENCE_MS)
   const rates = new Rates()
@@ -244,7 +246,7 @@ async function follow(
       break
     }
   } finally {
-    clearTimeout(waiting)
+    waiting.cancel()
     undoGap()
     undoInterrupt()
   }

@@ -1,9 +1,14 @@
-import { describe, expect, test, vi } from 'vitest'
-import { run } from '../../../cli/program.ts'
+import { Command } from 'commander'
+import { describe, expect, test } from 'vitest'
+import { addWatch } from '../../../cli/commands/tail.ts'
 import type { CommandName } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
+import { settle } from '../../client/fake-producer.ts'
+import { encodeMessage } from '../../protocol/monitor/encode-message.ts'
+import { eventually } from '../../support/eventually.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { fakeCli, list, type Outcome, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
 
 const value = (metric: number, transaction: number, number: number): Message => ({
@@ -101,43 +106,27 @@ describe('watch', () => {
   })
 
   test('says after a second that nothing matches yet, and what was probably meant', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      const script: Script = (asked) => {
-        const isAll = asked.args['match'] === 'host.*'
-        if (asked.of === 'producer.metrics') {
-          return { followedBy: [{ answer: isAll ? list([string('name', 'host.load.one')]) : list() }] }
-        }
-        return follows([])(asked)
+    const script: Script = (asked) => {
+      const isAll = asked.args['match'] === 'host.*'
+      if (asked.of === 'producer.metrics') {
+        return { followedBy: [{ answer: isAll ? list([string('name', 'host.load.one')]) : list() }] }
       }
-      const { cli, err } = fakeCli(script, { isWatched: true })
-      const ended = run(['watch', 'host.lod.*', '--json'], cli)
-      await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0))
-      await vi.advanceTimersByTimeAsync(1_000)
-      await vi.waitFor(() => expect(err).toHaveLength(1))
-      expect(err).toEqual(['nothing matches host.lod.* now; waiting (Ctrl-C ends). Did you mean `host.load.*`?'])
-      void ended
-    } finally {
-      vi.useRealTimers()
+      return follows([])(asked)
     }
-  })
-
-  test('says that nothing matches one metric while another has values', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      const script = follows([value(7, 0, 1)])
-      const seen = list([string('name', 'a')])
-      const { cli, out, err } = fakeCli(
-        (asked) => (asked.args['match'] === 'a' ? { followedBy: [{ answer: seen }] } : script(asked)),
-        { isWatched: true },
-      )
-      void run(['watch', 'a', 'typo', '--json'], cli)
-      await vi.waitFor(() => expect(out).toHaveLength(1))
-      await vi.advanceTimersByTimeAsync(1_000)
-      await vi.waitFor(() => expect(err).toEqual(['nothing matches typo now; waiting (Ctrl-C ends).']))
-    } finally {
-      vi.useRealTimers()
-    }
+    const clock = new FakeClock()
+    const { cli, err, producer } = fakeCli(script, { isWatched: true })
+    const program = new Command()
+    addWatch(program, cli, clock)
+    const ended = program.parseAsync(['watch', 'host.lod.*', '--json', '--count', '1'], { from: 'user' })
+    await eventually(() => expect(clock.timers).toBe(1))
+    const missing = 'nothing matches host.lod.* now; waiting (Ctrl-C ends). Did you mean `host.load.*`?'
+    clock.advance(999)
+    await settle()
+    expect(err).not.toContain(missing)
+    clock.advance(1)
+    await eventually(() => expect(err).toContain(missing))
+    producer.say(encodeMessage(value(7, 0, 1)))
+    await ended
   })
 
   test('does not begin on a channel that would keep everything', async () => {
@@ -150,6 +139,24 @@ describe('watch', () => {
       err: ['cinnabar: the producer could not make the channel non-durable: no', expect.stringMatching(/^Used: /)],
     })
     expect(producer.asked).toHaveLength(1)
+  })
+
+  test('says that nothing matches one metric while another has values', async () => {
+    const known = list([string('name', 'a')])
+    const script = follows([value(7, 0, 1)])
+    const clock = new FakeClock()
+    const { cli, out, err, producer } = fakeCli(
+      (asked) => (asked.args['match'] === 'a' ? { followedBy: [{ answer: known }] } : script(asked)),
+      { isWatched: true },
+    )
+    const program = new Command()
+    addWatch(program, cli, clock)
+    const ended = program.parseAsync(['watch', 'a', 'typo', '--json', '--count', '2'], { from: 'user' })
+    await eventually(() => expect(out).toHaveLength(1))
+    clock.advance(1_000)
+    await eventually(() => expect(err).toEqual(['nothing matches typo now; waiting (Ctrl-C ends).']))
+    producer.say(encodeMessage(value(7, 0, 2)))
+    await ended
   })
 })
 
