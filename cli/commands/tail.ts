@@ -25,16 +25,24 @@ import {
 import { shellWord } from '../called-as.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, printable } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { EXACT_OPTION, toJson, toLine } from '../output.ts'
+import { EXACT_OPTION, type JsonOptions, toJson, toLine } from '../output.ts'
 import { Rates } from '../rates.ts'
-import { metricParameters, similarMetric, unitsOf, unseen, withSuggestion } from '../records.ts'
+import {
+  type AnswerRecord,
+  fieldNumber,
+  fieldText,
+  metricParameters,
+  queryAll,
+  similarMetric,
+  unitsOf,
+  unseen,
+  withSuggestion,
+} from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
 import { missingChannel } from './channels.ts'
 
-interface FollowOptions extends LoginOptions {
-  readonly json?: boolean
+interface FollowOptions extends JsonOptions {
   readonly exact?: boolean
   readonly count?: number
 }
@@ -47,7 +55,7 @@ interface WatchOptions extends FollowOptions {
 
 /** A pipe that is stuck makes the producer wait instead of closing the connection. */
 const WINDOW = 512
-/** If no value has arrived by then, it may be that there is none. */
+/** When metrics that nothing matches are named. */
 const PATIENCE_MS = 1_000
 
 export function addWatch(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
@@ -80,7 +88,10 @@ export function addTail(program: Command, cli: Cli, clock: ClientClock = realClo
   withLoginOptions(withFollowOptions(program.command('tail')))
     .description('print values without losing any, until Ctrl-C; continue later with --name or --channel')
     .argument('[metric...]', 'metrics, and arguments for all of them; those already on the channel stay')
-    .option('--name <name>', 'name of the channel: continue with yours of this name, or make it')
+    .option(
+      '--name <name>',
+      'name of the channel to continue with; with a metric, creates the channel if you have none with this name',
+    )
     .option('--channel <id>', 'continue with this channel', channelId)
     .action(async (words: string[], options: FollowOptions & { channel?: number; name?: string }) => {
       const request = splitWords(words)
@@ -92,6 +103,7 @@ export function addTail(program: Command, cli: Cli, clock: ClientClock = realClo
         throw new Failure(ExitCode.USAGE, 'no metric is given: name one, or a --name or --channel to continue with')
       }
       const print = async (consumer: Consumer) => {
+        if (name !== undefined && request.names.length === 0) await checkNamed(consumer, name)
         if (channel === undefined) {
           await consumer.setChannel(
             await consumer.defChannel('', { window: WINDOW, ...(name !== undefined && { name }) }),
@@ -120,6 +132,23 @@ export function addTail(program: Command, cli: Cli, clock: ClientClock = realClo
         throw channel === undefined ? error : explainMissingChannel(error, channel)
       })
     })
+}
+
+/** A misspelt name must not create a channel: rejects with Failure if the user has none with this name. An admin sees others'. */
+async function checkNamed(consumer: Consumer, name: string): Promise<void> {
+  const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'channel') })
+  const ownersOf = async (channel: string) => {
+    const records = await queryAll(consumer, 'producer.channels', { channel }, next)
+    return records.map((record) => fieldText(record, 'identity'))
+  }
+  // 0 is the current channel, which tells who this is.
+  const [[user], owners] = await Promise.all([ownersOf('0'), ownersOf(name)])
+  if (user !== undefined && owners.includes(user)) return
+  const advice = `\`cinnabar tail METRIC --name ${shellWord(printable(name))}\` creates it`
+  throw new Failure(
+    ExitCode.FAILED,
+    `you have no channel ${name}: ${advice}; \`cinnabar channels\` lists your channels`,
+  )
 }
 
 /** What an earlier call has bound, perhaps with other arguments, comes too. */
@@ -208,7 +237,6 @@ async function follow(
       unitOf: (metric: string) => (isRate ? perSecond(units.of(metric)) : units.of(metric)),
     }
     for await (const sample of consumer) {
-      waiting.cancel()
       const name = sample.name || nameOf(sample.id)
       const shown = isRate ? rates.of(name, sample) : sample
       if (shown === undefined) continue

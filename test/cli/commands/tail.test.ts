@@ -31,6 +31,7 @@ function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bo
     if (name === 'COLLECT') return { result: next++ }
     if (name === 'DEF_CHANNEL') return { result: 33 }
     if (of === 'producer.metrics') return { followedBy: [{ answer: known }] }
+    if (of === 'producer.channels') return { followedBy: [{ answer: list([string('identity', 'tc')]) }] }
     return of === 'producer.bindings' ? { followedBy: [{ answer: bound }] } : {}
   }
 }
@@ -139,6 +140,24 @@ describe('watch', () => {
     })
     expect(producer.asked).toHaveLength(1)
   })
+
+  test('says that nothing matches one metric while another has values', async () => {
+    const known = list([string('name', 'a')])
+    const script = follows([value(7, 0, 1)])
+    const clock = new FakeClock()
+    const { cli, out, err, producer } = fakeCli(
+      (asked) => (asked.args['match'] === 'a' ? { followedBy: [{ answer: known }] } : script(asked)),
+      { isWatched: true },
+    )
+    const program = new Command()
+    addWatch(program, cli, clock)
+    const ended = program.parseAsync(['watch', 'a', 'typo', '--json', '--count', '2'], { from: 'user' })
+    await eventually(() => expect(out).toHaveLength(1))
+    clock.advance(1_000)
+    await eventually(() => expect(err).toEqual(['nothing matches typo now; waiting (Ctrl-C ends).']))
+    producer.say(encodeMessage(value(7, 0, 2)))
+    await ended
+  })
 })
 
 describe('tail', () => {
@@ -190,6 +209,20 @@ describe('tail', () => {
     const { code, err } = await runCli(['tail', '--name', 'billing'], follows([]))
     expect([code, err]).toEqual([1, ['cinnabar: no metric is bound on the channel billing yet: name one']])
     expect((await runCli(['tail', '--name', 'billing', '--channel', '33'], follows([]))).code).toBe(2)
+  })
+
+  test('a name without a metric must be that of a channel of this user, and creates none', async () => {
+    const script: Script = (asked) => {
+      const owner = asked.args['channel'] === '0' ? 'tc' : asked.args['channel'] === 'theirs' ? 'bob' : undefined
+      if (asked.of !== 'producer.channels') return follows([])(asked)
+      return { followedBy: [{ answer: owner === undefined ? list() : list([string('identity', owner)]) }] }
+    }
+    for (const name of ['billign', 'theirs']) {
+      const { code, err, producer } = await runCli(['tail', '--name', name], script)
+      const advice = `\`cinnabar tail METRIC --name ${name}\` creates it; \`cinnabar channels\` lists your channels`
+      expect([code, err]).toEqual([1, [`cinnabar: you have no channel ${name}: ${advice}`]])
+      expect(producer.asked.map(({ name }) => name)).not.toContain('DEF_CHANNEL')
+    }
   })
 
   test('a refused name leaves no channel', async () => {
