@@ -141,14 +141,15 @@ upgrade() {
   checked=$(cinnabar "$new" config check --json)
   if [ "$old" != "$new" ]; then
     backup=
-    # Without a version before nobody knows the format of a database that is there.
+    # Without a version before, nobody knows the format of a database that is there.
     if [ -z "$old" ] || [ "$(manifest "$versions/$old" databaseFormat)" != "$(manifest "$versions/$new" databaseFormat)" ]; then
       backup=$backups/cinnabar-$(date +%Y%m%d-%H%M%S).db
       back_up "$new" "$backup"
       [ -e "$backup" ] || backup=
     fi
+    # It may have been installed once before.
+    rm -f "$versions/$new/$before" "$versions/$new/$pending"
     [ -z "$old$backup" ] || printf '%s\n%s\n' "$old" "$backup" > "$versions/$new/$before"
-    rm -f "$versions/$new/$pending"
     ! runs || : > "$versions/$new/$pending"
   fi
   switch "$new"
