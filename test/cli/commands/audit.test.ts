@@ -103,7 +103,8 @@ test.each([
 
 test('says if there is nothing to print', async () => {
   const { code, out, err } = await runCli(['audit', '--after', '9'], gives(LOG, 4))
-  expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['there is no such record above 9'] })
+  expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['no record above 9 matches'] })
+  expect((await runCli(['audit', '--actor', 'nobody'], gives(LOG, 4))).err).toEqual(['no record matches'])
 })
 
 test('JSON has the hash as `audit verify` prints and takes it', async () => {
@@ -146,4 +147,18 @@ test('without a visible end it stops when no more records arrive, and deletes it
   await ended
   expect(numbers(out)).toEqual([2, 3, 4])
   expect(producer.asked.at(-1)?.name).toBe('DEL_CHANNEL')
+})
+
+test('a newest record that does not arrive ends the reading of an admin too, with an error', async () => {
+  const clock = new FakeClock()
+  const { cli, out } = fakeCli(gives(LOG, 5))
+  const program = new Command()
+  addAudit(program, cli, clock)
+  const ended = program.parseAsync(['audit', '--json', '--last', '3'], { from: 'user' })
+  const failing = expect(ended).rejects.toThrow('the newest record, 5, has not arrived: see the log of the server')
+  await expect.poll(() => clock.timers).toBe(1)
+  await new Promise((resolve) => setImmediate(resolve))
+  clock.advance(5_000)
+  await failing
+  expect(numbers(out)).toEqual([3, 4])
 })
