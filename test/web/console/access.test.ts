@@ -126,6 +126,6 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await page.waitForSelector('text=Your role may not ask')
     await rig.open(page, '#/audit')
     await page.waitForSelector('text=Your role may not read the audit log.')
-    expect(await page.locator('td').count()).toBe(0)
+    expect(await page.locator('main td').count()).toBe(0)
   })
 })
