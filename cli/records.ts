@@ -5,7 +5,7 @@
 import { type Arguments, BasicType, type Field, type Sample, StatusError, type Value } from '../client/index.ts'
 import { didYouMean } from '../server/config/errors.ts'
 import { ExitCode, Failure } from './failure.ts'
-import { formatValue } from './format.ts'
+import { formatValue, printable } from './format.ts'
 
 interface Queryable {
   query(metric: string, args?: Arguments): Promise<Pick<Sample, 'value'>>
@@ -25,6 +25,11 @@ export function toRecords(value: Value): AnswerRecords | undefined {
   const records = value.value.items as readonly AnswerRecord[]
   const isCut = findField(records.at(-1) ?? [], 'more')?.value === true
   return { records: isCut ? records.slice(0, -1) : records, isCut }
+}
+
+/** The fields of a REC; none of anything else. */
+export function fieldsOf(value: Value | undefined): AnswerRecord {
+  return value?.type === BasicType.REC ? value.value : []
 }
 
 export function findField(record: AnswerRecord, name: string): Field | undefined {
@@ -127,6 +132,9 @@ export interface CataloguedArgument {
   readonly type: string
   readonly isOptional: boolean
   readonly description: string
+  readonly isSecret: boolean
+  /** What it takes, for people; empty if every value of its type. */
+  readonly bounds: string
 }
 
 /** Empty if there is no record. */
@@ -138,7 +146,35 @@ export function parametersOf(record: AnswerRecord | undefined): readonly Catalog
     type: fieldText(parameter, 'type'),
     isOptional: findField(parameter, 'optional')?.value === true,
     description: fieldText(parameter, 'description'),
+    isSecret: findField(parameter, 'secret')?.value === true,
+    bounds: boundsText(parameter),
   }))
+}
+
+function boundsText(parameter: AnswerRecord): string {
+  const [min, max, most, pattern, unless] = BOUNDS.map((name) => fieldText(parameter, name))
+  const values = String(findField(parameter, 'values')?.value ?? '')
+    .split('\n')
+    .map(printable)
+    .join(', ')
+  const range = min && max ? `${min} to ${max}` : min ? `${min} or more` : max && `${max} at most`
+  const texts = [
+    range,
+    most && `${most} bytes at most`,
+    pattern && `matches ${pattern}`,
+    values && `one of ${values}`,
+    unless && `if omitted: ${unless}`,
+  ]
+  return texts.filter(Boolean).join('; ')
+}
+
+const BOUNDS = ['min', 'max', 'max_length', 'pattern', 'default']
+
+/** As `agent [interval_ms]`: what may be left out is in brackets. */
+export function parametersText(record: AnswerRecord): string {
+  return parametersOf(record)
+    .map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
+    .join(' ')
 }
 
 /** An unknown metric of an open family has the parameters of its family. */
@@ -155,7 +191,14 @@ export function listControls(consumer: Queryable, pattern?: string): Promise<rea
 export async function controlParameters(consumer: Queryable, control: string): Promise<readonly CataloguedArgument[]> {
   const controls = await listControls(consumer, control)
   const found = controls.find((record) => fieldText(record, 'name') === control)
-  const key = { name: 'idempotency_key', type: 'string', isOptional: true, description: '' }
+  const key = {
+    name: 'idempotency_key',
+    type: 'string',
+    isOptional: true,
+    description: '',
+    isSecret: false,
+    bounds: '',
+  }
   return [key, ...parametersOf(found)]
 }
 

@@ -37,7 +37,10 @@ export class ConsoleRig {
   /** `toml`: further sections of the configuration. */
   static async start(toml = ''): Promise<ConsoleRig> {
     const udpPort = await freePort()
-    const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`, { http: await freePort() })
+    const server = new ServerProcess(
+      `[http]\nhosts = ["${ELSEWHERE}"]\n[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`,
+      { http: await freePort() },
+    )
     await server.start()
     const args = ['--no-sandbox', `--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`]
     const browser = await chromium.launch({ executablePath: CHROMIUM, args })
