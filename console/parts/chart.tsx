@@ -25,6 +25,9 @@ const FEW_SAMPLES = 40
 const NEAR_CELLS = 40
 /** Steps between ticks of bytes. */
 const POWERS = Array.from({ length: 61 }, (_, power) => 2 ** power)
+/** Room for `14:05` and for `14:05:30`, in pixels. */
+const SHORT_TIME = 40
+const LONG_TIME = 64
 /** Units of a chart that have an axis. */
 const MAX_AXES = 2
 
@@ -235,7 +238,7 @@ class Plot {
         x: { time: true, range: () => [this.#from, this.#to] },
         ...Object.fromEntries(this.#units.map((_, index) => [`y${index}`, { range: rangeOf }])),
       },
-      axes: [{ ...axis, values: timesOf, space: 56, size: 32 }, ...axes],
+      axes: [{ ...axis, values: timesOf, space: spaceOf, size: 32 }, ...axes],
       series: [
         {},
         ...this.#drawn.map(({ unit }, index) => ({
@@ -328,6 +331,12 @@ function rangeOf(_: uPlot, min: number | null, max: number | null): [number, num
 
 function isOfBytes(unit: string): boolean {
   return /^(B|KB|bytes)(\/s|\/sec)?$/.test(unit)
+}
+
+/** Pixels between two times: those of whole minutes are short. */
+function spaceOf(_: uPlot, __: number, from: number, to: number, pixels: number): number {
+  const minute = (60 * pixels) / (to - from)
+  return minute >= SHORT_TIME && minute < LONG_TIME ? SHORT_TIME : LONG_TIME
 }
 
 function timesOf(_: uPlot, ticks: number[]): string[] {
