@@ -4,17 +4,23 @@ import { useEffect, useMemo } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
 import { recordsOf, useQuery } from './parts/query.ts'
+import { Shortcuts } from './parts/shortcuts.tsx'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
-import { formatDuration } from './units.ts'
+import { formatTime } from './units.ts'
 import { AccessView } from './views/access.tsx'
 import { AuditView } from './views/audit.tsx'
+import { BoardView } from './views/board.tsx'
 import { ChannelView } from './views/channel.tsx'
 import { ChannelsView } from './views/channels.tsx'
 import { ControlsView } from './views/controls.tsx'
+import { HostView } from './views/host.tsx'
+import { HostsView } from './views/hosts.tsx'
+import { MetricView } from './views/metric.tsx'
 import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
 import { SignIn } from './views/sign-in.tsx'
+import { SourcesView } from './views/sources.tsx'
 
 interface AppProps {
   readonly session: Session
@@ -49,7 +55,10 @@ type Need = 'user.list' | 'producer.audit'
 
 const VIEWS: readonly [View, ...View[]] = [
   { view: 'overview', title: 'Overview', List: Overview },
-  { view: 'metrics', title: 'Metrics', List: MetricsView },
+  { view: 'hosts', title: 'Hosts', List: HostsView, Detail: HostView },
+  { view: 'metrics', title: 'Metrics', List: MetricsView, Detail: MetricView },
+  { view: 'board', title: 'Board', List: BoardView },
+  { view: 'sources', title: 'Sources', List: SourcesView },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
   { view: 'controls', title: 'Controls', List: ControlsView },
   { view: 'access', title: 'Access', List: AccessView, needs: 'user.list' },
@@ -71,31 +80,36 @@ interface SignedProps extends AppProps {
 }
 
 function Signed({ session, router, consumer, identity }: SignedProps) {
-  const fleet = useMemo(() => new Fleet(), [consumer])
+  const fleet = useMemo(() => new Fleet(consumer), [consumer])
   useEffect(() => {
-    fleet.follow(consumer).catch(() => {})
-  }, [fleet, consumer])
+    void fleet.follow()
+  }, [fleet])
   const isAllowed = useAllowed(consumer)
   const { view, object } = router.route.value
   const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
+  useEffect(() => {
+    document.title = `${object === '' ? shown.title : object} · Cinnabar`
+  }, [shown, object])
+  const rail = VIEWS.filter(({ needs }) => needs === undefined || isAllowed(needs))
   const Shown = object === '' ? shown.List : (shown.Detail ?? shown.List)
   return (
     <div class="frame">
       <nav class="rail" aria-label="Views">
         <p class="mark">Cinnabar</p>
-        {VIEWS.filter(({ needs }) => needs === undefined || isAllowed(needs)).map((one) => (
+        {rail.map((one) => (
           <a key={one.view} href={linkTo(one.view)} aria-current={one === shown ? 'page' : undefined}>
             {one.title}
           </a>
         ))}
         <div class="who">
-          <span>{identity}</span>
+          <bdi>{identity}</bdi>
+          <Shortcuts views={rail} />
           <button type="button" onClick={() => void session.signOut()}>
             Sign out
           </button>
         </div>
       </nav>
-      <main>
+      <main class={session.link.value.isUp ? '' : 'stale'}>
         <LostConnection link={session.link.value} />
         <Shown consumer={consumer} fleet={fleet} router={router} />
       </main>
@@ -105,13 +119,12 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
 
 function LostConnection({ link }: { readonly link: Link }) {
   if (link.isUp) return null
-  const wait =
-    link.nextAt === undefined
-      ? ''
-      : ` The next attempt is made in ${formatDuration(Math.max(0, link.nextAt - Date.now()) / 1000)}.`
+  const { lostAt, nextAt } = link
+  const since = lostAt === undefined ? '' : ` since ${formatTime(lostAt * 1000)}`
+  const next = nextAt === undefined ? '' : ` The next attempt is made at ${formatTime(nextAt * 1000)}.`
   return (
     <p class="banner" role="status">
-      The connection to the server is lost. The figures are those of before.{wait}
+      The connection to the server is lost{since}. The figures are those of before.{next}
     </p>
   )
 }

@@ -4,8 +4,11 @@
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord, Sample } from '../client/browser.ts'
+import { hasMore, messageOf, recordsOf } from './parts/query.ts'
+import type { Look } from './parts/state.tsx'
 
 const INTERVAL_MS = 1_000
+const HOSTS_MS = 10_000
 /** Points of the small curves. */
 const MAX_POINTS = 120
 const MAX_NOTICES = 50
@@ -21,8 +24,6 @@ export interface Stats {
   readonly faults: number
   readonly unstoredBytes: number
   /** These are only for admins. */
-  readonly acceptedValues: number | undefined
-  readonly sentValues: number | undefined
   readonly diskSizeBytes: number | undefined
   readonly diskFreeBytes: number | undefined
   /** Values that were dropped in the last hour, by the reason. */
@@ -32,6 +33,8 @@ export interface Stats {
 export interface ChannelState {
   readonly id: number
   readonly name: string
+  /** It is the one of this page. */
+  readonly isOwn: boolean
   readonly identity: string
   readonly url: string
   readonly state: string
@@ -47,6 +50,28 @@ export interface ChannelState {
   readonly oldest: number
   readonly bindings: readonly string[]
   readonly bound: number
+  readonly settings: ChannelSettings
+  /** Values per second between the last two readings; undefined before the second one. */
+  readonly acceptedRate: number | undefined
+  readonly committedRate: number | undefined
+}
+
+/** As `channel.configure` takes them. */
+export interface ChannelSettings {
+  readonly window: number
+  readonly windowBytes: number
+  readonly maxBytes: number
+  readonly maxAgeMs: number
+  readonly expireMs: number
+  readonly overflow: string
+}
+
+/** How a channel was in the last minutes, one point for each reading. */
+export interface ChannelHistory {
+  readonly accepted: Points
+  readonly committed: Points
+  readonly waiting: Points
+  readonly dropped: Points
 }
 
 export interface SensorState {
@@ -63,15 +88,38 @@ export interface NoticeLine {
   readonly detail: string
 }
 
+/** What sources say of hosts that report through them, such as `gmetric.host.up`. */
+export interface HostsState {
+  readonly count: number
+  /** Those that have been silent for longer than they should be, in the order of their names. */
+  readonly silent: readonly string[]
+}
+
 /** A small curve: values at equal distances, the last one is the newest. */
 export type Points = readonly number[]
 
+const NO_HISTORY: ChannelHistory = { accepted: [], committed: [], waiting: [], dropped: [] }
+
 export class Fleet {
+  readonly #consumer: Consumer
+  readonly #histories = new Map<number, ChannelHistory>()
+  #readAt = 0
+  readonly #problem = signal('')
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
+  readonly #hosts = signal<HostsState | undefined>(undefined)
   readonly #notices = signal<readonly NoticeLine[]>([])
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
+
+  constructor(consumer: Consumer) {
+    this.#consumer = consumer
+  }
+
+  /** Why something cannot be followed; empty if everything is. */
+  get problem(): ReadonlySignal<string> {
+    return this.#problem
+  }
 
   get stats(): ReadonlySignal<Stats | undefined> {
     return this.#stats
@@ -85,6 +133,11 @@ export class Fleet {
     return this.#sensors
   }
 
+  /** Undefined while it is not known, or if no source has hosts. */
+  get hosts(): ReadonlySignal<HostsState | undefined> {
+    return this.#hosts
+  }
+
   get notices(): ReadonlySignal<readonly NoticeLine[]> {
     return this.#notices
   }
@@ -94,16 +147,36 @@ export class Fleet {
     return this.#curveOf(name).points as ReadonlySignal<Points>
   }
 
-  /** Follows everything on a channel. Rejects if that is refused. */
-  async follow(consumer: Consumer): Promise<void> {
+  /** By the id of the channel. It has as many points as there were readings since it appeared, 120 at most. */
+  historyOf(id: number): ChannelHistory {
+    return this.#histories.get(id) ?? NO_HISTORY
+  }
+
+  /** Follows everything. Never rejects: what is refused is the `problem`, and the rest is followed. */
+  async follow(): Promise<void> {
+    const consumer = this.#consumer
     const args = { interval_ms: INTERVAL_MS }
-    await Promise.all([
-      consumer.follow('producer.stats', args, (sample) => this.#tookStats(sample)),
-      consumer.follow('producer.channels', args, (sample) => this.#tookChannels(sample)),
-      consumer.follow('producer.sensors', args, (sample) => this.#tookSensors(sample)),
-      consumer.follow('producer.notices', {}, (sample) => this.#tookNotice(sample)),
-    ])
-    await consumer.run()
+    const metrics: readonly [string, typeof args | undefined, (sample: Sample) => void][] = [
+      ['producer.stats', args, (sample) => this.#tookStats(sample)],
+      ['producer.channels', args, (sample) => void this.#tookChannels(sample)],
+      ['producer.sensors', args, (sample) => this.#tookSensors(sample)],
+      ['producer.notices', undefined, (sample) => this.#tookNotice(sample)],
+    ]
+    try {
+      await Promise.all(
+        metrics.map(([metric, given, took]) =>
+          consumer.follow(metric, given ?? {}, took).catch((error: unknown) => {
+            this.#problem.value = `${metric} cannot be read: ${messageOf(error)}`
+          }),
+        ),
+      )
+      const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
+      void this.#lookAtHosts()
+      consumer.on('closed', () => clearInterval(looking))
+      await consumer.run()
+    } catch {
+      // The connection has ended for good: the session shows the reason.
+    }
   }
 
   #tookStats(sample: Sample): void {
@@ -118,8 +191,6 @@ export class Fleet {
       channels: read.number('channels'),
       faults: read.number('faults'),
       unstoredBytes: read.number('unstored_bytes'),
-      acceptedValues: read.optional('accepted_values'),
-      sentValues: read.optional('sent_values'),
       diskSizeBytes: read.optional('disk_size_bytes'),
       diskFreeBytes: read.optional('disk_free_bytes'),
       droppedLastHour:
@@ -128,32 +199,29 @@ export class Fleet {
           : read.numbers('dropped_last_hour'),
     }
     this.#stats.value = stats
-    if (stats.acceptedValues !== undefined) this.#count('accepted', stats.acceptedValues, sample.time)
-    if (stats.sentValues !== undefined) this.#count('sent', stats.sentValues, sample.time)
-    if (stats.diskFreeBytes !== undefined) this.#level('disk', (stats.diskSizeBytes ?? 0) - stats.diskFreeBytes)
+    if (stats.diskFreeBytes !== undefined) this.#push('disk', (stats.diskSizeBytes ?? 0) - stats.diskFreeBytes)
   }
 
-  #tookChannels(sample: Sample): void {
-    const channels = recordsOf(sample).map((record): ChannelState => {
-      const read = reader(record)
-      return {
-        id: read.number('channel'),
-        name: read.text('name'),
-        identity: read.text('identity'),
-        url: read.text('url'),
-        state: read.text('state'),
-        durable: record['durable'] === true,
-        accepted: read.number('accepted'),
-        committed: read.number('committed'),
-        inFlight: read.number('in_flight'),
-        queued: read.number('queued'),
-        queuedBytes: read.number('queued_bytes'),
-        dropped: read.numbers('dropped'),
-        oldest: read.number('oldest'),
-        bindings: listOf(record['bindings']).map((binding) => String(binding['name'] ?? '')),
-        bound: read.number('bound'),
+  /** What does not fit into one value is asked for. */
+  async #tookChannels(sample: Sample): Promise<void> {
+    const records = [...recordsOf(sample.plain)]
+    for (let page = sample.plain; hasMore(page); ) {
+      const after = Number(records.at(-1)?.['channel'] ?? 0)
+      try {
+        page = (await this.#consumer.query('producer.channels', { after })).plain
+      } catch {
+        // The connection is lost: the next reading is complete again.
+        return
       }
-    })
+      records.push(...recordsOf(page))
+    }
+    if (sample.time < this.#readAt) return
+    const seconds = this.#readAt === 0 ? 0 : (sample.time - this.#readAt) / 1e6
+    this.#readAt = sample.time
+    const before = new Map(this.#channels.value?.map((channel) => [channel.id, channel]))
+    const channels = records.map((record) => channelOf(record, before, seconds, this.#consumer.channel))
+    for (const id of this.#histories.keys()) if (!before.has(id)) this.#histories.delete(id)
+    for (const channel of channels) this.#histories.set(channel.id, grown(this.historyOf(channel.id), channel))
     this.#channels.value = channels
     const sum = (of: (channel: ChannelState) => number): number => channels.reduce((all, one) => all + of(one), 0)
     this.#count(
@@ -161,19 +229,33 @@ export class Fleet {
       sum(({ committed }) => committed),
       sample.time,
     )
-    this.#level('waiting', sum(waitingOf))
-    this.#level('lost', sum(droppedOf))
+    this.#push('waiting', sum(waitingOf))
+    this.#push('lost', sum(droppedOf))
+  }
+
+  async #lookAtHosts(): Promise<void> {
+    try {
+      const { elements } = await this.#consumer.query('*.host.up')
+      const silent = elements.filter(({ plain }) => plain === false).map(({ labels }) => labels.host ?? '')
+      this.#hosts.value = elements.length === 0 ? undefined : { count: elements.length, silent: silent.sort() }
+      this.#push('silent', silent.length)
+    } catch {
+      // The connection is lost, or there is no such metric.
+    }
   }
 
   #tookSensors(sample: Sample): void {
-    this.#sensors.value = recordsOf(sample).map((record) => {
+    let all = 0
+    this.#sensors.value = recordsOf(sample.plain).map((record) => {
       const read = reader(record)
       const counters = read.numbers('counters')
       const name = read.text('name')
-      const received = counters['values'] ?? counters['received'] ?? counters['readings'] ?? 0
+      const received = counters['values'] ?? counters['samplings'] ?? counters['readings'] ?? 0
+      all += received
       this.#count(`sensor ${name}`, received, sample.time)
       return { name, state: read.text('state'), detail: read.text('detail'), counters }
     })
+    this.#count('received', all, sample.time)
   }
 
   #tookNotice(sample: Sample): void {
@@ -194,10 +276,6 @@ export class Fleet {
     if (curve.at > 0 && seconds > 0) this.#push(name, Math.max(0, value - curve.last) / seconds)
     curve.last = value
     curve.at = time
-  }
-
-  #level(name: string, value: number): void {
-    this.#push(name, value)
   }
 
   #push(name: string, value: number): void {
@@ -231,16 +309,80 @@ export function whyWaiting(channel: ChannelState): string {
   if (waitingOf(channel) === 0) return ''
   if (channel.state === 'orphan') return 'an orphan: nobody comes back for it'
   if (channel.state === 'waiting') return channel.url === '' ? 'nobody is connected' : 'its consumer cannot be reached'
-  if (channel.inFlight > 0 && channel.queued > 0) return 'sent, not committed: the consumer is slow'
-  return channel.inFlight > 0 ? 'sent, not committed yet' : ''
+  if (channel.state === 'window-full') return 'the window is full: its consumer does not commit what it was sent'
+  if (channel.inFlight > 0 && channel.queued > 0) return 'its consumer reads more slowly than values come'
+  return channel.inFlight > 0 ? 'its consumer has not committed what it was sent' : ''
 }
 
-function recordsOf(sample: Sample): readonly PlainRecord[] {
-  return listOf(sample.plain).filter((record) => record['more'] !== true)
+/** Values that have waited for longer make a channel one to look at. */
+const SLOW_SECONDS = 5
+
+export function isSlow(channel: ChannelState, nowMs: number): boolean {
+  return (lagOf(channel, nowMs) ?? 0) >= SLOW_SECONDS
 }
 
-function listOf(plain: unknown): readonly PlainRecord[] {
-  return Array.isArray(plain) ? (plain as readonly PlainRecord[]) : []
+export function channelLook(channel: ChannelState, nowMs: number): Look {
+  if (channel.state === 'orphan') return 'gone'
+  return channel.state === 'connected' && !isSlow(channel, nowMs) ? 'good' : 'attention'
+}
+
+/** `measuring` and `listening` are good; what is off was not asked for. */
+export function sourceLook({ state }: SensorState): Look {
+  if (state === 'off') return 'gone'
+  return state === 'measuring' || state === 'listening' ? 'good' : 'attention'
+}
+
+function channelOf(
+  record: PlainRecord,
+  before: ReadonlyMap<number, ChannelState>,
+  seconds: number,
+  own: number,
+): ChannelState {
+  const read = reader(record)
+  const [id, accepted, committed] = [read.number('channel'), read.number('accepted'), read.number('committed')]
+  const last = before.get(id)
+  // After a restart the figures of a channel that is not durable begin anew.
+  const rate = (now: number, then: number | undefined): number | undefined =>
+    then === undefined || seconds <= 0 ? undefined : Math.max(0, now - then) / seconds
+  return {
+    id,
+    name: read.text('name'),
+    isOwn: id === own,
+    identity: read.text('identity'),
+    url: read.text('url'),
+    state: read.text('state'),
+    durable: record['durable'] === true,
+    accepted,
+    committed,
+    inFlight: read.number('in_flight'),
+    queued: read.number('queued'),
+    queuedBytes: read.number('queued_bytes'),
+    dropped: read.numbers('dropped'),
+    oldest: read.number('oldest'),
+    bindings: recordsOf(record['bindings']).map((binding) => String(binding['name'] ?? '')),
+    bound: read.number('bound'),
+    settings: {
+      window: read.number('window'),
+      windowBytes: read.number('window_bytes'),
+      maxBytes: read.number('max_bytes'),
+      maxAgeMs: read.number('max_age_ms'),
+      expireMs: read.number('expire_ms'),
+      overflow: read.text('overflow'),
+    },
+    acceptedRate: rate(accepted, last?.accepted),
+    committedRate: rate(committed, last?.committed),
+  }
+}
+
+function grown(history: ChannelHistory, channel: ChannelState): ChannelHistory {
+  const add = (points: Points, value: number | undefined): Points =>
+    value === undefined ? points : [...points, value].slice(-MAX_POINTS)
+  return {
+    accepted: add(history.accepted, channel.acceptedRate),
+    committed: add(history.committed, channel.committedRate),
+    waiting: add(history.waiting, waitingOf(channel)),
+    dropped: add(history.dropped, droppedOf(channel)),
+  }
 }
 
 function reader(record: PlainRecord) {

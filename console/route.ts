@@ -47,8 +47,8 @@ export function parseRoute(hash: string): Route {
   return { view: view === '' ? 'overview' : view, object: rest.join('/'), args: new URLSearchParams(query) }
 }
 
-export function linkTo(view: string, object = '', args: Readonly<Record<string, string>> = {}): string {
-  const query = new URLSearchParams(args).toString()
+export function linkTo(view: string, object = '', args: Readonly<Record<string, string>> | string[][] = {}): string {
+  const query = new URLSearchParams(args as string[][]).toString()
   const path = object === '' ? view : `${view}/${encodeURIComponent(object)}`
   return `#/${path}${query === '' ? '' : `?${query}`}`
 }

@@ -3,50 +3,105 @@
  * lost connection leaves a hole, which is filled from the server's memory as far as that reaches; what is lost is shown as lost.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { Consumer, Followed, PlainRecord, Sample } from '../client/browser.ts'
+import {
+  BasicType,
+  type Consumer,
+  type Field,
+  type Followed,
+  type GapEvent,
+  type Plain,
+  type PlainRecord,
+  plainOf,
+  type Sample,
+} from '../client/browser.ts'
+import { messageOf } from './parts/query.ts'
+import { Samples } from './samples.ts'
 
-/** Samples that are kept of a series: an hour of one a second. */
-const MAX_SAMPLES = 3_600
+/** Samples that are kept of all series of a metric together; each has room for so many at least. */
+const MAX_SAMPLES = 65_536
+const LEAST_SAMPLES = 256
 /** Series of one metric that are kept; the others are counted. */
 const MAX_SERIES = 512
+const MAX_HOLES = 32
+/** Lines of texts and events that are kept. */
+const MAX_LINES = 200
+/** Characters of a line. */
+const MAX_TEXT = 2_000
+/** New series and texts are shown after this time at the earliest. */
+const APART_MS = 200
+/** After each label in the key of a series. */
+const END = '\0'
+
+/** The arguments of a metric, by name. */
+export type LineArguments = Readonly<Record<string, string>>
+
+/** What nothing is known of, in seconds since 1970. */
+export interface Hole {
+  readonly from: number
+  readonly to: number
+  /** Values that are missing for certain; 0 if that is unknown. */
+  readonly count: number
+}
 
 export interface WatchedSeries {
   /** The labels as text, such as `web1` or `web1 eth0`; empty if the metric has one series only. */
   readonly label: string
-  /** Seconds since 1970, ascending. */
-  readonly times: number[]
-  /** As many; null is a hole. */
-  readonly values: (number | null)[]
-  /** The last value that is no number. */
-  text: string | undefined
+  /** The labels by name; `name` is among them if the metric is a pattern. */
+  readonly labels: LineArguments
+  readonly samples: Samples
+  readonly holes: Hole[]
+  /** When the connection was lost, until it is known what came meanwhile. */
+  cutAt: number | undefined
+}
+
+/** A text or an event. */
+export interface TextLine {
+  readonly number: number
+  /** Microseconds since 1970. */
+  readonly time: number
+  readonly label: string
+  readonly text: string
 }
 
 export interface WatchedState {
-  /** In the order in which they appeared. The arrays are changed in place; `version` grows with every change. */
+  /** In the order in which they appeared; their samples are changed in place. */
   readonly series: readonly WatchedSeries[]
-  readonly version: number
+  /** Texts and events, the newest first. */
+  readonly lines: readonly TextLine[]
   /** Series beyond those that are kept. */
   readonly more: number
   /** Why nothing can be shown; empty if something can. */
   readonly problem: string
+  readonly isLoaded: boolean
 }
 
 export class SeriesWatch {
+  readonly metric: string
   readonly #consumer: Consumer
-  readonly #metric: string
-  readonly #args: Readonly<Record<string, string | number>>
+  readonly #args: LineArguments
   readonly #lastMs: number
-  readonly #state = signal<WatchedState>({ series: [], version: 0, more: 0, problem: '' })
-  readonly #byLabel = new Map<string, WatchedSeries>()
+  readonly #state = signal<WatchedState>({ series: [], lines: [], more: 0, problem: '', isLoaded: false })
+  readonly #byKey = new Map<string, WatchedSeries>()
   readonly #ignored = new Set<string>()
+  readonly #lastTexts = new Map<string, string>()
+  readonly #listeners = new Set<() => void>()
   readonly #stops: (() => void)[] = []
+  /** Losses that concern every series. */
+  readonly #gaps: Hole[] = []
+  #lines: TextLine[] = []
+  #lineCount = 0
+  #room = MAX_SAMPLES
+  #skew = Number.NEGATIVE_INFINITY
   #followed: Followed | undefined
+  #isFilling = false
   #isOver = false
   #isScheduled = false
+  #hasNewState = false
+  #changedMs = Number.NEGATIVE_INFINITY
 
-  constructor(consumer: Consumer, metric: string, args: Readonly<Record<string, string | number>>, lastMs: number) {
+  constructor(consumer: Consumer, metric: string, args: LineArguments, lastMs: number) {
     this.#consumer = consumer
-    this.#metric = metric
+    this.metric = metric
     this.#args = args
     this.#lastMs = lastMs
   }
@@ -55,18 +110,30 @@ export class SeriesWatch {
     return this.#state
   }
 
+  get gaps(): readonly Hole[] {
+    return this.#gaps
+  }
+
+  /** How far the clock of the server is ahead of that of the browser, in seconds; undefined until a value has come. */
+  get skew(): number | undefined {
+    return this.#skew === Number.NEGATIVE_INFINITY ? undefined : this.#skew
+  }
+
+  /** Calls the listener at most once per frame, after values have come. Returns the function that removes it. */
+  onValues(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
   /** Never rejects. */
   async begin(): Promise<void> {
-    this.#stops.push(this.#consumer.on('connected', () => void this.#fill()))
-    this.#stops.push(this.#consumer.on('disconnected', () => this.#cut()))
-    try {
-      await this.#fill()
-      const followed = await this.#consumer.follow(this.#metric, this.#args, (sample) => this.#took(sample))
-      if (this.#isOver) await followed.stop()
-      else this.#followed = followed
-    } catch (error) {
-      this.#state.value = { ...this.#state.value, problem: error instanceof Error ? error.message : String(error) }
-    }
+    this.#stops.push(
+      this.#consumer.on('connected', () => void this.#follow().then(() => this.#fill())),
+      this.#consumer.on('disconnected', () => this.#cut()),
+      this.#consumer.on('gap', (gap) => this.#lost(gap)),
+    )
+    await this.#fill()
+    await this.#follow()
   }
 
   end(): void {
@@ -75,80 +142,151 @@ export class SeriesWatch {
     this.#followed?.stop().catch(() => {})
   }
 
+  async #follow(): Promise<void> {
+    if (this.#followed !== undefined || this.#isOver) return
+    try {
+      const followed = await this.#consumer.follow(this.metric, this.#args, (sample) => this.#took(sample))
+      if (this.#isOver) await followed.stop()
+      else this.#followed = followed
+      this.#changed({ problem: '' })
+    } catch (error) {
+      this.#changed({ problem: messageOf(error) })
+    }
+  }
+
   /** Adds what the server has kept and is not here yet. */
   async #fill(): Promise<void> {
-    const { interval_ms: _, ...labels } = this.#args
-    for (let after = '0'; !this.#isOver; ) {
-      const answer = await this.#consumer.query('producer.recent', {
-        ...labels,
-        metric: this.#metric,
-        last_ms: this.#lastMs,
-        after,
-      })
-      const records = (Array.isArray(answer.plain) ? answer.plain : []) as readonly PlainRecord[]
-      for (const record of records) if (record['more'] !== true) this.#merge(record)
-      const last = records.at(-1)
-      if (last?.['more'] !== true || typeof last['after'] !== 'string') break
-      after = last['after']
+    const { interval_ms: _, deadline_ms: __, ...labels } = this.#args
+    this.#isFilling = true
+    try {
+      for (let after = '0'; !this.#isOver && this.#ignored.size === 0; ) {
+        const { plain } = await this.#consumer.query('producer.recent', {
+          ...labels,
+          metric: this.metric,
+          last_ms: this.#lastMs,
+          after,
+        })
+        const records = (Array.isArray(plain) ? plain : []) as readonly PlainRecord[]
+        for (const record of records) if (record['more'] !== true) this.#merge(record)
+        const last = records.at(-1)
+        if (last?.['more'] !== true || typeof last['after'] !== 'string') break
+        after = last['after']
+      }
+    } catch {
+      // Metrics with parameters of their own are not kept, and what is refused is said by `follow`.
     }
-    this.#changed()
+    this.#isFilling = false
+    for (const series of this.#byKey.values()) {
+      const { samples, cutAt } = series
+      if (cutAt === undefined) continue
+      for (let index = samples.indexOf(cutAt + 0.002); index < samples.length; index++) {
+        if (Number.isNaN(samples.valueAt(index))) continue
+        this.#closeHole(series, samples.timeAt(index))
+        break
+      }
+    }
+    this.#changed({ isLoaded: true })
   }
 
-  #merge(record: PlainRecord): void {
-    const { name, times, values, ...labels } = record
-    const series = this.#of(labelText(String(name), labels, this.#metric))
+  #merge({ name, times, values, ...labels }: PlainRecord): void {
+    const open = Object.entries(labels).filter(([label]) => this.#isOpen(label))
+    const series = this.#of([...(this.metric.includes('*') ? [['name', String(name)] as const] : []), ...open])
     if (series === undefined) return
-    const known = new Set(series.times)
-    const added = (times as readonly number[])
-      .map((time, index) => ({ time: Number(time) / 1e6, value: Number((values as readonly number[])[index]) }))
-      .filter(({ time }) => !known.has(time))
-    const all = [
-      ...series.times.map((time, index) => ({ time, value: series.values[index] as number | null })),
-      ...added,
-    ]
-    all.sort((a, b) => a.time - b.time)
-    series.times.splice(0, Number.POSITIVE_INFINITY, ...all.map(({ time }) => time))
-    series.values.splice(0, Number.POSITIVE_INFINITY, ...all.map(({ value }) => value))
+    const seconds = Float64Array.from(times as readonly number[], (time) => Number(time) / 1e6)
+    const { cutAt } = series
+    if (cutAt !== undefined && (seconds[0] ?? Number.POSITIVE_INFINITY) <= cutAt) series.cutAt = undefined
+    series.samples.merge(seconds, values as readonly number[])
   }
 
-  #took(sample: Sample): void {
-    const series = this.#of(labelText(sample.metric, sample.labels, this.#metric))
-    if (series === undefined) return
-    const { number, plain } = sample
-    const value = number ?? (typeof plain === 'boolean' ? Number(plain) : undefined)
-    if (value === undefined && plain !== null) series.text = String(plain)
-    const time = sample.time / 1e6
-    // The server measures at once when somebody looks, and again with the next interval.
-    if (time <= (series.times.at(-1) ?? 0)) return
-    series.times.push(time)
-    series.values.push(value ?? null)
-    if (series.times.length > MAX_SAMPLES) {
-      series.times.shift()
-      series.values.shift()
+  /** Whether the values have this label: those that an argument fixes have not. */
+  #isOpen(label: string): boolean {
+    return this.#args[label]?.includes('*') ?? true
+  }
+
+  /** Called for each value: makes no objects for a number of a series that is known. */
+  #took({ value: whole, time }: Sample): void {
+    const fields = whole.type === BasicType.REC ? whole.value : undefined
+    const isLabelled = fields !== undefined && areLabels(fields)
+    const measured = isLabelled ? (fields[fields.length - 1] as Field) : whole
+    const key = isLabelled ? keyOf(fields) : ''
+    const skew = time / 1e6 - Date.now() / 1000
+    if (skew > this.#skew) this.#skew = skew
+    const { value } = measured
+    const isNumber = typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
+    if (!isNumber && measured.type !== BasicType.VOID) this.#tookText(key, measured, time)
+    else {
+      const series = this.#byKey.get(key) ?? this.#of(isLabelled ? labelsOf(fields) : [])
+      if (series === undefined) return
+      const seconds = time / 1e6
+      if (series.cutAt !== undefined && isNumber && !this.#isFilling) this.#closeHole(series, seconds)
+      // The server measures at once when somebody looks, and again with the next interval.
+      const since = seconds - this.#lastMs / 1000
+      if (!series.samples.push(seconds, isNumber ? Number(value) : Number.NaN, this.#room, since)) return
     }
     this.#schedule()
   }
 
-  /** The connection is lost: no line is drawn over what may be missing. */
-  #cut(): void {
-    for (const { times, values } of this.#byLabel.values()) {
-      const last = times.at(-1)
-      if (last === undefined || values.at(-1) === null) continue
-      times.push(last + 0.001)
-      values.push(null)
-    }
-    this.#changed()
+  #tookText(key: string, measured: Pick<Field, 'type' | 'value'>, time: number): void {
+    const text = textOf(plainOf(measured as Field))
+    const isEvent = measured.type === BasicType.REC || measured.type === BasicType.ARRAY
+    // A text that is measured again and again is a line only when it has changed.
+    if (!isEvent && this.#lastTexts.get(key) === text) return
+    if (this.#lastTexts.size < MAX_SERIES || this.#lastTexts.has(key)) this.#lastTexts.set(key, text)
+    const label = key.split(END).filter(Boolean).join(' ')
+    const line = { number: ++this.#lineCount, time, label, text }
+    this.#lines.push(line)
+    if (this.#lines.length > 2 * MAX_LINES) this.#lines = this.#lines.slice(-MAX_LINES)
+    this.#hasNewState = true
   }
 
-  #of(label: string): WatchedSeries | undefined {
-    const known = this.#byLabel.get(label)
+  /** The connection is lost: no line is drawn over what may be missing. */
+  #cut(): void {
+    this.#isFilling = true
+    for (const series of this.#byKey.values()) {
+      if (series.samples.lastValue === undefined) continue
+      series.cutAt ??= series.samples.lastTime
+      series.samples.cut(this.#room)
+    }
+    this.#schedule()
+  }
+
+  #closeHole(series: WatchedSeries, to: number): void {
+    const { cutAt, holes } = series
+    series.cutAt = undefined
+    if (cutAt === undefined || to <= cutAt) return
+    holes.push({ from: cutAt, to, count: 0 })
+    if (holes.length > MAX_HOLES) holes.shift()
+  }
+
+  #lost({ id, count, from, to }: GapEvent): void {
+    if (id !== 0 && id !== this.#followed?.id) return
+    const last = Math.max(0, ...[...this.#byKey.values()].map(({ samples }) => samples.lastTime))
+    const now = Date.now() / 1000 + (this.skew ?? 0)
+    this.#gaps.push({ from: from === 0 ? last || now : from / 1e6, to: to === 0 ? now : to / 1e6, count })
+    if (this.#gaps.length > MAX_HOLES) this.#gaps.shift()
+    for (const { samples } of this.#byKey.values()) samples.cut(this.#room)
+    this.#schedule()
+  }
+
+  #of(labels: readonly (readonly [name: string, label: Plain])[]): WatchedSeries | undefined {
+    const texts = labels.map(([, label]) => String(label))
+    const key = texts.map((text) => text + END).join('')
+    const known = this.#byKey.get(key)
     if (known !== undefined) return known
-    if (this.#byLabel.size >= MAX_SERIES) {
-      this.#ignored.add(label)
+    if (this.#byKey.size >= MAX_SERIES) {
+      if (this.#ignored.size < MAX_SAMPLES) this.#ignored.add(key)
       return undefined
     }
-    const series: WatchedSeries = { label, times: [], values: [], text: undefined }
-    this.#byLabel.set(label, series)
+    const series: WatchedSeries = {
+      label: texts.filter((text) => text !== '').join(' '),
+      labels: Object.fromEntries(labels.map(([name], index) => [name, texts[index] as string])),
+      samples: new Samples(),
+      holes: [],
+      cutAt: undefined,
+    }
+    this.#byKey.set(key, series)
+    this.#room = Math.max(LEAST_SAMPLES, Math.floor(MAX_SAMPLES / this.#byKey.size))
+    this.#hasNewState = true
     return series
   }
 
@@ -156,20 +294,63 @@ export class SeriesWatch {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    requestAnimationFrame(() => {
+    requestAnimationFrame((nowMs) => {
       this.#isScheduled = false
-      this.#changed()
+      if (this.#hasNewState && nowMs - this.#changedMs > APART_MS) {
+        this.#changedMs = nowMs
+        this.#changed({})
+      } else for (const listener of this.#listeners) listener()
+      if (this.#hasNewState) this.#schedule()
     })
   }
 
-  #changed(): void {
+  #changed(change: Partial<Pick<WatchedState, 'problem' | 'isLoaded'>>): void {
     if (this.#isOver) return
-    const { version, problem } = this.#state.value
-    this.#state.value = { series: [...this.#byLabel.values()], version: version + 1, more: this.#ignored.size, problem }
+    this.#hasNewState = false
+    this.#state.value = {
+      ...this.#state.value,
+      series: [...this.#byKey.values()],
+      lines: this.#lines.slice(-MAX_LINES).reverse(),
+      more: this.#ignored.size,
+      ...change,
+    }
+    for (const listener of this.#listeners) listener()
   }
 }
 
-function labelText(name: string, labels: Readonly<Record<string, unknown>>, metric: string): string {
-  const texts = Object.values(labels).filter((label) => label !== '' && label !== undefined)
-  return [...(name === metric ? [] : [name]), ...texts].join(' ')
+/** Whether a REC stands for a series [MON 9 Patterns]: texts that are its labels, and last `value`. */
+function areLabels(fields: readonly Field[]): boolean {
+  const last = fields.length - 1
+  if (last < 1 || fields[last]?.name !== 'value') return false
+  for (let index = 0; index < last; index++) if (fields[index]?.type !== BasicType.STRING) return false
+  return true
+}
+
+/** As `SeriesWatch.of` makes it of the labels. */
+function keyOf(fields: readonly Field[]): string {
+  let key = ''
+  for (let index = 0; index < fields.length - 1; index++) key += textIn(fields[index] as Field) + END
+  return key
+}
+
+function labelsOf(fields: readonly Field[]): readonly (readonly [string, string])[] {
+  return fields.slice(0, -1).map((field) => [field.name, textIn(field)])
+}
+
+function textIn(field: Field): string {
+  return typeof field.value === 'string' ? field.value : String(plainOf(field))
+}
+
+/** What an event says, in one line. */
+function textOf(plain: Plain): string {
+  const text = (part: Plain): string => {
+    if (part instanceof Uint8Array) return `${part.length} bytes`
+    if (Array.isArray(part)) return `[${part.map(text).join(', ')}]`
+    if (part === null || typeof part !== 'object') return String(part)
+    return Object.entries(part)
+      .map(([name, value]) => `${name}: ${text(value)}`)
+      .join(', ')
+  }
+  const whole = text(plain)
+  return whole.length > MAX_TEXT ? `${whole.slice(0, MAX_TEXT)}…` : whole
 }

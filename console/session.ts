@@ -4,6 +4,7 @@
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { ConnectionError, type Consumer, connect, StatusError } from '../client/browser.ts'
+import { messageOf, recordsOf } from './parts/query.ts'
 
 export type Secret = { readonly password: string } | { readonly token: string }
 
@@ -37,8 +38,9 @@ export class Session {
     try {
       const credentials = 'token' in secret ? secret : { identity, password: secret.password }
       const consumer = await connect(monitorUrl(location), credentials, { durable: false })
+      const name = 'token' in secret ? await ownerOf(consumer) : identity
       this.#watch(consumer)
-      this.#state.value = { kind: 'in', consumer, identity: 'token' in secret ? 'token' : identity }
+      this.#state.value = { kind: 'in', consumer, identity: name }
     } catch (error) {
       this.#state.value = { kind: 'out', reason: reasonOf(error) }
     }
@@ -69,6 +71,13 @@ export class Session {
   }
 }
 
+/** Who has logged in with a token. */
+async function ownerOf(consumer: Consumer): Promise<string> {
+  const { plain } = await consumer.query('producer.connections')
+  const own = recordsOf(plain).find(({ channel }) => channel === consumer.channel)
+  return String(own?.['identity'] ?? 'token')
+}
+
 function monitorUrl({ protocol, host }: Location): string {
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/monitor`
 }
@@ -79,7 +88,7 @@ function reasonOf(error: unknown): string {
     if (status === 'AUTH_FAILED')
       return detail === 'not admitted' ? 'The user or the secret is wrong.' : sentence(detail)
   }
-  return sentence(error instanceof Error ? error.message : String(error))
+  return sentence(messageOf(error))
 }
 
 function sentence(text: string): string {

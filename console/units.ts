@@ -5,12 +5,17 @@ const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
 /** What stands for a value that is not known. */
 export const UNKNOWN = '–'
 
-/** `48.2 k`, `214`, `0.03`. */
+/** `48.2 k`, `1,801`, `214`, `0.03`. */
 export function formatNumber(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return UNKNOWN
   const size = Math.abs(value)
-  if (size < 10_000) return Number.isInteger(value) ? String(value) : digits(value)
+  if (size < 10_000) return Number.isInteger(value) ? formatCount(value) : digits(value)
   return scaled(value, 1000, LARGE)
+}
+
+/** Of something per second: `48.2 k/s`. */
+export function formatRate(perSecond: number | undefined): string {
+  return perSecond === undefined ? UNKNOWN : `${formatNumber(perSecond)}/s`
 }
 
 /** `9.1 MiB`. */
@@ -35,6 +40,9 @@ export function formatCount(value: number): string {
 /** A value of a metric with its unit. */
 export function formatMeasured(value: number | undefined, unit: string): string {
   if (unit === 'B') return formatBytes(value)
+  // As Ganglia writes them.
+  if (unit === 'KB') return formatBytes(value === undefined ? undefined : value * 1024)
+  if (unit === 'B/s' || unit === 'bytes/sec') return value === undefined ? UNKNOWN : `${formatBytes(value)}/s`
   if (unit === 's') return formatDuration(value)
   if (unit === 'percent' || unit === '%') return value === undefined ? UNKNOWN : `${digits(value)} %`
   const shown = formatNumber(value)

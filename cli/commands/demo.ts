@@ -1,9 +1,13 @@
-/** `cinnabar demo`: shows in half a minute what Cinnabar promises: a server is killed three times, and no value is lost. */
+/**
+ * `cinnabar demo`: shows in half a minute what Cinnabar promises: a server is killed three times, and no value is lost. With
+ * `--console` it leaves a server open instead, to be looked at in a browser.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { wholeNumber } from '../arguments.ts'
 import { DemoOutput, Scenario } from '../demo/scenario.ts'
 import { DemoServer } from '../demo/server.ts'
+import { Showcase } from '../demo/showcase.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { resolveLogin } from '../login.ts'
 import type { Cli } from '../session.ts'
@@ -20,7 +24,41 @@ export function addDemo(program: Command, cli: Cli): void {
     .command('demo')
     .description('kill a server of its own three times while values pass through it, and count what is lost')
     .option('--seconds <n>', 'approximate duration', seconds, SECONDS)
-    .action(({ seconds }: { seconds: number }) => runDemo(cli, seconds))
+    .addOption(
+      new Option('--console', 'leave a server with hosts, channels and a console open instead').conflicts('seconds'),
+    )
+    .action(({ seconds, console }: { seconds: number; console?: true }) =>
+      console ? showConsole(cli) : runDemo(cli, seconds),
+    )
+}
+
+/** Leaves a server open until Ctrl-C, which is no failure. Rejects with Failure if the server ends by itself. */
+async function showConsole({ terminal, connect }: Cli): Promise<void> {
+  let undo = (): void => {}
+  const interrupted = new Promise<void>((resolve) => {
+    undo = terminal.onInterrupt(resolve)
+  })
+  const server = await DemoServer.create({ hasConsole: true })
+  const login = () => resolveLogin({ config: server.config }, { ...terminal, env: {} })
+  const showcase = new Showcase({ server, login, connect })
+  try {
+    const opened = showcase.open().then(async () => {
+      await terminal.print(
+        [
+          `the console is at:  http://127.0.0.1:${server.httpPort}/`,
+          'user:               admin',
+          `password:           ${server.adminPassword}  (made for this run)`,
+          `Ctrl-C ends the server, process ${server.pid}, and removes its data in ${server.directory}`,
+        ].join('\n'),
+      )
+      await showcase.failed
+    })
+    await Promise.race([opened, server.failed, interrupted])
+  } finally {
+    undo()
+    await showcase.close()
+    await server.remove()
+  }
 }
 
 /** Starts the server and removes it at the end, however that comes. Rejects with Failure unless everything balanced. */

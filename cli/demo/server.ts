@@ -22,24 +22,36 @@ export class DemoServer {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-demo-'))
   readonly config = join(this.directory, 'cinnabar.toml')
   readonly smonPort: number
+  /** Of the console and of gmetric; 0 without a console. */
+  readonly httpPort: number
+  readonly gmetricPort: number
+  /** That of `admin`, which the server makes at its first start and shows once; it is in no file and no argument. */
+  adminPassword = ''
   /** Rejects with Failure if the server ends by itself. */
   readonly failed: Promise<never>
   #fail: (error: Error) => void = () => {}
   #child: ChildProcess | undefined
   #isRemoved = false
 
-  static async create(): Promise<DemoServer> {
-    const port = await freePort()
-    return new DemoServer(port, await freePort(port))
+  static async create({ hasConsole = false } = {}): Promise<DemoServer> {
+    const ports: number[] = []
+    for (let count = hasConsole ? 4 : 2; count > 0; count--) ports.push(await freePort(ports))
+    return new DemoServer(ports)
   }
 
-  private constructor(port: number, smonPort: number) {
+  private constructor([port = 0, smonPort = 0, httpPort = 0, gmetricPort = 0]: readonly number[]) {
     this.smonPort = smonPort
+    this.httpPort = httpPort
+    this.gmetricPort = gmetricPort
     this.failed = new Promise((_resolve, reject) => {
       this.#fail = reject
     })
     this.failed.catch(() => {})
-    writeFileSync(this.config, configuration(join(this.directory, 'data'), port, smonPort))
+    writeFileSync(
+      this.config,
+      configuration(join(this.directory, 'data'), { port, smonPort, httpPort, gmetricPort }) +
+        (httpPort === 0 ? '' : CONTROLS),
+    )
   }
 
   /** 0 while the server is not running. */
@@ -65,7 +77,8 @@ export class DemoServer {
       this.#fail(new Failure(ExitCode.FAILED, `the server ended by itself (${signal ?? `exit code ${code}`})\n${log}`))
     })
     // It prints its greeting when all ports are open.
-    await Promise.race([once(child.stdout, 'data'), this.failed])
+    const [greeting] = await Promise.race([once(child.stdout, 'data'), this.failed])
+    this.adminPassword ||= /^admin password: +(\S+) {2}\(/m.exec(String(greeting))?.[1] ?? ''
     child.stdout.resume()
   }
 
@@ -87,22 +100,65 @@ export class DemoServer {
   }
 }
 
-function configuration(dataDir: string, port: number, smonPort: number): string {
+/** What the console can run without doing harm. */
+const CONTROLS = `
+[[exec]]
+name = "exec.greet"
+description = "Says who is greeted. It changes nothing."
+argv = ["echo", "{greeting}, {name}"]
+
+[[exec.parameter]]
+name = "name"
+description = "Who is greeted."
+pattern = "[A-Za-z0-9 ]+"
+
+[[exec.parameter]]
+name = "greeting"
+description = "How."
+values = ["Good morning", "Good evening"]
+default = "Good morning"
+
+[[exec]]
+name = "exec.disk"
+description = "How full a file system of this machine is."
+argv = ["df", "-h", "{directory}"]
+timeout = "5s"
+
+[[exec.parameter]]
+name = "directory"
+description = "A directory on it."
+pattern = "/[a-z/]*"
+default = "/"
+`
+
+interface DemoPorts {
+  readonly port: number
+  readonly smonPort: number
+  /** 0: it does not listen. */
+  readonly httpPort: number
+  readonly gmetricPort: number
+}
+
+function configuration(dataDir: string, { port, smonPort, httpPort, gmetricPort }: DemoPorts): string {
+  const orOff = (open: number): string => (open === 0 ? '' : `127.0.0.1:${open}`)
   return `[producer]
 name = "demo"
 data_dir = ${JSON.stringify(dataDir)}
 [listen]
 tcp = "127.0.0.1:${port}"
-http = ""
+http = "${orOff(httpPort)}"
 [auth]
 scram_iterations = 4096
 [gmetric]
-listen = ""
+listen = "${orOff(gmetricPort)}"
+host_tmax = "5s"
 [smon]
 tcp = "127.0.0.1:${smonPort}"
 [[smon.source]]
 name = "${DEMO_SOURCE}"
 address = "127.0.0.1"
+[channels]
+orphan_after = "1m"
 [log]
 level = "warn"
 `
@@ -112,7 +168,7 @@ function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('CINNABAR_')))
 }
 
-async function freePort(taken = 0): Promise<number> {
+async function freePort(taken: readonly number[]): Promise<number> {
   const port = FIRST_PORT + Math.floor(Math.random() * PORTS)
   const server = createServer().listen(port, '127.0.0.1')
   const isFree = await Promise.race([
@@ -120,7 +176,7 @@ async function freePort(taken = 0): Promise<number> {
     once(server, 'error').then(() => false),
   ])
   server.close()
-  return isFree && port !== taken ? port : freePort(taken)
+  return isFree && !taken.includes(port) ? port : freePort(taken)
 }
 
 const NAME = 'demo.number'

@@ -1,9 +1,9 @@
 /** Channels with their ledgers, and why values wait. */
-import { type ChannelState, droppedOf, lagOf, whyWaiting } from '../fleet.ts'
+import { type ChannelState, channelLook, droppedOf, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
 import { linkTo } from '../route.ts'
-import { formatCount, formatDuration } from '../units.ts'
+import { formatCount, formatDuration, formatRate } from '../units.ts'
 import { LedgerBar } from './ledger-bar.tsx'
-import { lookOf, State } from './state.tsx'
+import { State } from './state.tsx'
 
 const MAX_NAMES = 3
 
@@ -23,8 +23,8 @@ export function ChannelTable({
           <th class="wide">Bindings</th>
           <th>State</th>
           <th class="wide">Ledger</th>
+          <th class="number wide">In</th>
           <th class="number wide">Committed</th>
-          <th class="number wide">In flight</th>
           <th class="number">Waiting</th>
           <th class="number wide">Dropped</th>
           <th class="number">Lag</th>
@@ -33,20 +33,25 @@ export function ChannelTable({
       <tbody>
         {channels.map((channel) => (
           <tr key={channel.id}>
-            <td class="code">
-              <a href={linkTo('channels', String(channel.id))}>{channel.name === '' ? channel.id : channel.name}</a>
+            <td class="code name">
+              <a href={linkTo('channels', String(channel.id))}>
+                <bdi>{channel.name === '' ? channel.id : channel.name}</bdi>
+              </a>
+              {channel.isOwn ? <small>this page</small> : null}
             </td>
-            <td class="wide">{channel.identity}</td>
+            <td class="wide">
+              <bdi>{channel.identity}</bdi>
+            </td>
             <td class="wide code">{namesOf(channel)}</td>
             <td>
-              <State look={lookOf(channel.state)} text={channel.state} detail={whyWaiting(channel)} />
+              <State look={channelLook(channel, nowMs)} text={channel.state} detail={whyWaiting(channel)} />
             </td>
             <td class="wide">
               <LedgerBar channel={channel} />
             </td>
-            <td class="number wide">{formatCount(channel.committed)}</td>
-            <td class="number wide">{formatCount(channel.inFlight)}</td>
-            <td class="number">{formatCount(channel.queued)}</td>
+            <td class="number wide">{formatRate(channel.acceptedRate)}</td>
+            <td class="number wide">{formatRate(channel.committedRate)}</td>
+            <td class="number">{formatCount(waitingOf(channel))}</td>
             <td class="number wide">{formatCount(droppedOf(channel))}</td>
             <td class="number">{channel.oldest === 0 ? '–' : formatDuration(lagOf(channel, nowMs))}</td>
           </tr>

@@ -1,133 +1,378 @@
 /**
  * A live chart of up to eight series. The time axis stands still while values come in, until the newest would leave it; all charts
- * of a page share one cursor. Values that are missing are a hole, never a line.
+ * of a page share one cursor. Values that are missing are a hatched hole, never a line.
  */
-import { useEffect, useRef } from 'preact/hooks'
+import { type ReadonlySignal, signal } from '@preact/signals'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import type { WatchedSeries } from '../series-watch.ts'
-import { formatMeasured } from '../units.ts'
+import { type Cell, cellTimes, decimate, rateAt } from '../samples.ts'
+import type { Hole, SeriesWatch, WatchedSeries } from '../series-watch.ts'
+import { formatCount, formatMeasured, formatTime, formatUtc, UNKNOWN } from '../units.ts'
+import type { ChartPage } from './chart-page.ts'
+import { Name } from './name.tsx'
 
 /** Colours that people with any kind of colour vision can tell apart, for both themes (after Okabe and Ito). */
-const COLOURS = [
-  '--series-1',
-  '--series-2',
-  '--series-3',
-  '--series-4',
-  '--series-5',
-  '--series-6',
-  '--series-7',
-  '--series-8',
-]
+const COLOURS = [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `--series-${number}`)
 export const MAX_SHOWN = COLOURS.length
 
-interface ChartProps {
-  readonly series: readonly WatchedSeries[]
-  /** Changes when values have come. */
-  readonly version: number
+const HEIGHT = 260
+/** So few samples are drawn as points too. */
+const FEW_SAMPLES = 40
+/** Cells to each side in which a value at the cursor is looked for. */
+const NEAR_CELLS = 40
+/** Steps between ticks of bytes. */
+const POWERS = Array.from({ length: 61 }, (_, power) => 2 ** power)
+/** Units of a chart that have an axis. */
+const MAX_AXES = 2
+
+/** A series as the chart draws it. */
+export interface Drawn {
+  readonly watch: SeriesWatch
+  readonly series: WatchedSeries
+  readonly label: string
   readonly unit: string
-  readonly seconds: number
-  readonly isPaused: boolean
 }
 
-export function Chart({ series, version, unit, seconds, isPaused }: ChartProps) {
+interface ChartProps {
+  readonly page: ChartPage
+  readonly drawn: readonly Drawn[]
+  readonly isRate: boolean
+  readonly label: string
+  readonly height?: number | undefined
+}
+
+export function Chart({ page, drawn, isRate, label, height = HEIGHT }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
-  const plot = useRef<uPlot>(undefined)
-  const labels = series.map(({ label }) => label).join('\n')
-  const isDark = matchMedia('(prefers-color-scheme: dark)').matches
-
+  const key = drawn.map(({ watch, label: name, unit }) => `${watch.metric}\n${name}\n${unit}`).join('\n\n')
+  const plot = useMemo(() => new Plot(page, drawn, isRate, height), [page, key, isRate, height, drawn[0]?.watch])
   useEffect(() => {
-    const parent = place.current
-    if (parent === null) return
-    const made = new uPlot(optionsOf(parent, series, unit, seconds), alignedOf(series), parent)
-    plot.current = made
-    const fit = new ResizeObserver(() => made.setSize({ width: parent.clientWidth, height: HEIGHT }))
-    fit.observe(parent)
-    return () => {
-      fit.disconnect()
-      made.destroy()
-    }
-  }, [labels, unit, seconds, isDark])
-
-  useEffect(() => {
-    if (!isPaused) plot.current?.setData(alignedOf(series), true)
-  }, [version, isPaused])
-
+    if (place.current === null) return undefined
+    return plot.begin(place.current)
+  }, [plot])
   return (
-    <div
-      class="chart"
-      ref={place}
-      role="img"
-      aria-label={`${series.length} series over ${Math.round(seconds / 60)} minutes`}
-    />
+    <>
+      {/* biome-ignore lint/a11y/useSemanticElements: a group of form fields it is not. */}
+      <div
+        class="chart"
+        ref={place}
+        role="group"
+        aria-label={`${label}. The arrow keys move the cursor, + and - change the time that is shown, Escape resets it.`}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the cursor of the chart has keys.
+        tabIndex={0}
+        onKeyDown={(event) => plot.pressed(event)}
+      />
+      <Legend drawn={drawn} at={plot.atCursor} />
+    </>
   )
 }
 
-const HEIGHT = 280
+/** The values at the cursor, or the last ones. */
+interface AtCursor {
+  /** Microseconds since 1970; undefined if the cursor is not in the chart. */
+  readonly time: number | undefined
+  readonly values: readonly string[]
+}
 
-function optionsOf(
-  parent: HTMLElement,
-  series: readonly WatchedSeries[],
-  unit: string,
-  seconds: number,
-): uPlot.Options {
-  const probe = parent.appendChild(document.createElement('i'))
-  // A canvas does not know variables, nor the theme.
-  const colour = (name: string): string => {
+function Legend({ drawn, at }: { readonly drawn: readonly Drawn[]; readonly at: ReadonlySignal<AtCursor> }) {
+  const { time, values } = at.value
+  return (
+    <ul class="legend">
+      {drawn.map(({ watch, label }, index) => (
+        <li key={`${watch.metric} ${label}`}>
+          <i class={`swatch s${index + 1}`} aria-hidden="true" />
+          <Name text={label} max={40} />
+          <b>{values[index] ?? UNKNOWN}</b>
+        </li>
+      ))}
+      {time === undefined ? null : (
+        <li class="note">
+          <time title={formatUtc(time)}>{formatTime(time)}</time>
+        </li>
+      )}
+    </ul>
+  )
+}
+
+class Plot {
+  readonly #page: ChartPage
+  readonly #drawn: readonly Drawn[]
+  readonly #isRate: boolean
+  readonly #height: number
+  readonly #atCursor = signal<AtCursor>({ time: undefined, values: [] })
+  readonly #cells: Cell[][]
+  readonly #counts: number[]
+  readonly #units: readonly string[]
+  #place: HTMLElement | undefined
+  #plot: uPlot | undefined
+  #from = 0
+  #to = 1
+  #ink = ''
+  #hatch: CanvasPattern | null = null
+
+  constructor(page: ChartPage, drawn: readonly Drawn[], isRate: boolean, height: number) {
+    this.#page = page
+    this.#drawn = drawn
+    this.#isRate = isRate
+    this.#height = height
+    this.#cells = drawn.map(() => [])
+    this.#counts = drawn.map(() => 0)
+    this.#units = [...new Set(drawn.map(({ unit }) => unit))]
+  }
+
+  get atCursor(): ReadonlySignal<AtCursor> {
+    return this.#atCursor
+  }
+
+  begin(place: HTMLElement): () => void {
+    this.#place = place
+    const drawing = this.#page.add(() => this.#draw())
+    const values = (): void => {
+      if (!this.#page.isPaused.value) drawing.request()
+    }
+    const stops = [...new Set(this.#drawn.map(({ watch }) => watch))].map((watch) => watch.onValues(values))
+    const { minutes, range, isPaused } = this.#page
+    for (const changed of [minutes, range, isPaused]) stops.push(changed.subscribe(() => drawing.request()))
+    const fit = new ResizeObserver(() => {
+      if (this.#plot !== undefined && this.#plot.width !== place.clientWidth) {
+        this.#plot.setSize({ width: place.clientWidth, height: this.#height })
+      }
+      drawing.request()
+    })
+    fit.observe(place)
+    return () => {
+      fit.disconnect()
+      for (const stop of stops) stop()
+      drawing.remove()
+      this.#plot?.destroy()
+      this.#plot = undefined
+    }
+  }
+
+  pressed(event: KeyboardEvent): void {
+    const plot = this.#plot
+    if (plot === undefined || event.ctrlKey || event.metaKey || event.altKey) return
+    const { width, height } = plot.over.getBoundingClientRect()
+    const left = plot.cursor.left === undefined || plot.cursor.left < 0 ? width / 2 : plot.cursor.left
+    const steps: Readonly<Record<string, number>> = { ArrowLeft: -width / 100, ArrowRight: width / 100 }
+    const step = steps[event.key]
+    if (step !== undefined) {
+      plot.setCursor({ left: Math.max(0, Math.min(width, left + step)), top: height / 2 }, true)
+    } else if (event.key === '+' || event.key === '-') {
+      this.#page.zoom(event.key === '+' ? 0.5 : 2, plot.posToVal(left, 'x'))
+    } else if (event.key === 'Escape') {
+      this.#page.range.value = undefined
+      plot.setCursor({ left: -10, top: -10 }, true)
+    } else return
+    event.preventDefault()
+  }
+
+  #draw(): void {
+    const place = this.#place
+    if (place === undefined || place.clientWidth === 0) return
+    for (const { watch } of this.#drawn) this.#page.heard(watch.skew)
+    const { from, to } = this.#page.shown()
+    this.#from = from
+    this.#to = to
+    const window = { from, to, columns: Math.max(50, place.clientWidth - 64) }
+    for (const [index, { series }] of this.#drawn.entries()) {
+      this.#counts[index] = decimate(series.samples, window, this.#isRate, this.#cells[index] as Cell[])
+    }
+    // A canvas does not know variables, nor the theme: another one has other inks.
+    const ink = getComputedStyle(place).color
+    if (this.#plot === undefined || ink !== this.#ink) {
+      this.#plot?.destroy()
+      this.#ink = ink
+      this.#plot = new uPlot(this.#options(place), [[]], place)
+    }
+    this.#plot.setData([cellTimes(window), ...this.#cells] as uPlot.AlignedData, true)
+    this.#show(this.#plot)
+  }
+
+  #options(place: HTMLElement): uPlot.Options {
+    const colour = inks(place)
+    this.#hatch = hatch(colour('--lost'))
+    const axis = {
+      stroke: colour('--quiet'),
+      grid: { stroke: colour('--line'), width: 1 },
+      ticks: { show: false },
+      font: '11px system-ui, sans-serif',
+    }
+    const axes = this.#units.slice(0, MAX_AXES).map((unit, index) => ({
+      ...axis,
+      scale: `y${index}`,
+      side: index === 0 ? 3 : 1,
+      size: 70,
+      ...(isOfBytes(unit) && { incrs: POWERS }),
+      grid: index === 0 ? axis.grid : { show: false },
+      values: (_: uPlot, ticks: number[]) => ticks.map((tick) => this.#text(tick, unit)),
+    }))
+    return {
+      width: place.clientWidth,
+      height: this.#height,
+      padding: [12, 30, 0, 0],
+      cursor: {
+        sync: { key: 'page' },
+        points: { size: 6 },
+        drag: { x: true, y: false, setScale: false },
+        dataIdx: (_, series, index) => this.#nearest(series, index),
+        bind: {
+          dblclick: () => () => {
+            this.#page.range.value = undefined
+            return null
+          },
+        },
+      },
+      legend: { show: false },
+      scales: {
+        x: { time: true, range: () => [this.#from, this.#to] },
+        ...Object.fromEntries(this.#units.map((_, index) => [`y${index}`, { range: rangeOf }])),
+      },
+      axes: [{ ...axis, values: timesOf, space: 56, size: 32 }, ...axes],
+      series: [
+        {},
+        ...this.#drawn.map(({ unit }, index) => ({
+          scale: `y${this.#units.indexOf(unit)}`,
+          stroke: colour(COLOURS[index] as string),
+          width: 1.5,
+          points: { show: () => (this.#counts[index] as number) <= FEW_SAMPLES, size: 4 },
+          spanGaps: false,
+        })),
+      ],
+      hooks: {
+        drawClear: [(plot) => this.#drawHoles(plot, colour('--lost'))],
+        setCursor: [(plot) => this.#show(plot)],
+        setSelect: [
+          (plot) => {
+            const { left, width } = plot.select
+            if (width < 4) return
+            const range = { from: plot.posToVal(left, 'x'), to: plot.posToVal(left + width, 'x') }
+            plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+            if (range.to - range.from > 0.5) this.#page.range.value = range
+          },
+        ],
+      },
+    }
+  }
+
+  #text(value: number | undefined, unit: string): string {
+    const shown = formatMeasured(value, unit)
+    return this.#isRate && value !== undefined ? `${shown}/s` : shown
+  }
+
+  /** The cell with a value that is nearest to the cursor. */
+  #nearest(series: number, index: number): number {
+    const cells = this.#cells[series - 1]
+    if (cells === undefined) return index
+    for (let distance = 0; distance <= NEAR_CELLS; distance++) {
+      for (const at of [index - distance, index + distance]) if (typeof cells[at] === 'number') return at
+    }
+    return index
+  }
+
+  /** Puts the values at the cursor into the legend, or the last ones. */
+  #show(plot: uPlot): void {
+    const { left, idx, idxs } = plot.cursor
+    const isIn = left !== undefined && left >= 0 && idx !== null && idx !== undefined
+    const values = this.#drawn.map(({ series: { samples }, unit }, index) => {
+      const cell = isIn ? this.#cells[index]?.[idxs?.[index + 1] ?? idx] : undefined
+      const last = this.#isRate
+        ? lastRate(samples.length === 0 ? Number.NaN : rateAt(samples, samples.length - 1))
+        : samples.lastValue
+      return this.#text(isIn ? (cell ?? undefined) : last, unit)
+    })
+    const time = isIn ? plot.posToVal(left, 'x') * 1e6 : undefined
+    const before = this.#atCursor.value
+    if (before.time === time && before.values.join() === values.join()) return
+    this.#atCursor.value = { time, values }
+  }
+
+  #drawHoles(plot: uPlot, ink: string): void {
+    const { ctx, bbox } = plot
+    const holes = [...new Set(this.#drawn.flatMap(({ watch, series }) => [...watch.gaps, ...series.holes]))]
+    for (const { series } of this.#drawn) {
+      if (series.cutAt !== undefined) holes.push({ from: series.cutAt, to: this.#page.now(), count: 0 })
+    }
+    ctx.save()
+    for (const { from, to, count } of joined(holes)) {
+      if (to < this.#from || from > this.#to) continue
+      const left = Math.max(bbox.left, plot.valToPos(from, 'x', true))
+      const right = Math.min(bbox.left + bbox.width, plot.valToPos(to, 'x', true))
+      const width = Math.max(2 * devicePixelRatio, right - left)
+      ctx.fillStyle = this.#hatch ?? ink
+      ctx.fillRect(left, bbox.top, width, bbox.height)
+      if (count === 0) continue
+      ctx.fillStyle = ink
+      ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`
+      ctx.textAlign = left > bbox.left + bbox.width / 2 ? 'right' : 'left'
+      const x = ctx.textAlign === 'right' ? left - 4 * devicePixelRatio : left + width + 4 * devicePixelRatio
+      ctx.fillText(`${formatCount(count)} lost`, x, bbox.top + 12 * devicePixelRatio)
+    }
+    ctx.restore()
+  }
+}
+
+/** A gauge that cannot be negative begins at zero. */
+function rangeOf(_: uPlot, min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null) return [0, 1]
+  const [low, high] = uPlot.rangeNum(Math.min(0, min), Math.max(0, max), 0.1, true)
+  return low === null || high === null || low === high ? [0, 1] : [low, high]
+}
+
+function isOfBytes(unit: string): boolean {
+  return /^(B|KB|bytes)(\/s|\/sec)?$/.test(unit)
+}
+
+function timesOf(_: uPlot, ticks: number[]): string[] {
+  const isFine = ticks.length > 1 && (ticks[1] as number) - (ticks[0] as number) < 60
+  return ticks.map((tick) => {
+    const text = formatTime(tick * 1e6)
+    return isFine ? text : text.slice(0, 5)
+  })
+}
+
+function lastRate(rate: number): number | undefined {
+  return Number.isNaN(rate) ? undefined : rate
+}
+
+/** Holes of several series that overlap are one. */
+function joined(holes: readonly Hole[]): readonly Hole[] {
+  const all: Hole[] = []
+  for (const hole of holes.toSorted((a, b) => a.from - b.from)) {
+    const last = all.at(-1)
+    if (last === undefined || hole.from > last.to) all.push(hole)
+    else all[all.length - 1] = { ...last, to: Math.max(last.to, hole.to), count: Math.max(last.count, hole.count) }
+  }
+  return all
+}
+
+/** What variables of the style sheet are for an element. */
+function inks(place: HTMLElement): (name: string) => string {
+  const colours = new Map<string, string>()
+  return (name) => {
+    const known = colours.get(name)
+    if (known !== undefined) return known
+    const probe = place.appendChild(document.createElement('i'))
     probe.style.color = `var(${name})`
-    return getComputedStyle(probe).color
+    const colour = getComputedStyle(probe).color
+    probe.remove()
+    colours.set(name, colour)
+    return colour
   }
-  const axis = {
-    stroke: colour('--quiet-ink'),
-    grid: { stroke: colour('--line-ink'), width: 1 },
-    ticks: { show: false },
-  }
-  const options: uPlot.Options = {
-    width: parent.clientWidth,
-    height: HEIGHT,
-    cursor: { sync: { key: 'page' }, points: { size: 6 } },
-    legend: { live: true },
-    scales: {
-      x: { time: true, range: (_, __, max) => windowOf(max, seconds) },
-      // A gauge that cannot be negative begins at zero.
-      y: {
-        range: (_, min, max) =>
-          min === null || max === null ? [0, 1] : uPlot.rangeNum(Math.min(0, min), max, 0.1, true),
-      },
-    },
-    axes: [
-      { ...axis, values: '{HH}:{mm}:{ss}', space: 90 },
-      { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => formatMeasured(tick, unit)) },
-    ],
-    series: [
-      {
-        label: 'time',
-        value: (_, time) => (time === null ? '' : new Date(time * 1000).toLocaleTimeString([], { hour12: false })),
-      },
-      ...series.map(({ label }, index) => ({
-        label: label === '' ? 'value' : label,
-        stroke: colour(COLOURS[index] as string),
-        width: 1.6,
-        points: { show: false },
-        spanGaps: false,
-        value: (_: uPlot, value: number | null) => (value === null ? '' : formatMeasured(value, unit)),
-      })),
-    ],
-  }
-  probe.remove()
-  return options
 }
 
-/** Steps of a tenth of the whole, so that the axis moves rarely. */
-function windowOf(newest: number | null, seconds: number): [number, number] {
-  const now = newest ?? Date.now() / 1000
-  const step = seconds / 10
-  const end = Math.ceil(now / step) * step
-  return [end - seconds, end]
-}
-
-/** All series over one ascending list of times. */
-function alignedOf(series: readonly WatchedSeries[]): uPlot.AlignedData {
-  if (series.length === 0) return [[]]
-  // Where another series has a value and this one has none there is no hole; a null of its own is one.
-  return uPlot.join(series.map(({ times, values }): uPlot.AlignedData => [times, values]))
+function hatch(ink: string): CanvasPattern | null {
+  const size = 8 * devicePixelRatio
+  const tile = document.createElement('canvas')
+  tile.width = tile.height = size
+  const drawing = tile.getContext('2d')
+  if (drawing === null) return null
+  drawing.strokeStyle = ink
+  drawing.globalAlpha = 0.5
+  drawing.lineWidth = devicePixelRatio
+  for (const shift of [-size, 0, size]) {
+    drawing.moveTo(shift, size)
+    drawing.lineTo(shift + size, 0)
+  }
+  drawing.stroke()
+  return drawing.createPattern(tile, 'repeat')
 }

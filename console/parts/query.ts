@@ -39,6 +39,11 @@ export function recordsOf(plain: unknown): readonly PlainRecord[] {
   return Array.isArray(plain) ? (plain as readonly PlainRecord[]).filter((record) => record['more'] !== true) : []
 }
 
+/** Whether something did not fit into the list. */
+export function hasMore(plain: unknown): boolean {
+  return Array.isArray(plain) && (plain as readonly PlainRecord[]).at(-1)?.['more'] === true
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

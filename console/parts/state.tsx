@@ -3,12 +3,6 @@ export type Look = 'good' | 'attention' | 'gone'
 
 const shapes: Readonly<Record<Look, string>> = { good: '●', attention: '◆', gone: '○' }
 
-/** How the state of a channel looks. */
-export function lookOf(state: string): Look {
-  if (state === 'connected') return 'good'
-  return state === 'orphan' ? 'gone' : 'attention'
-}
-
 interface StateProps {
   readonly look: Look
   readonly text: string

@@ -1,10 +1,23 @@
-/** One channel: its ledger in full, what it binds, and what can be done with it. */
-import { type ChannelState, droppedOf, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
+/** One channel: its ledger in full and over time, its settings, what it binds, and what can be done with it. */
+import type { ComponentChild } from 'preact'
+import type { Consumer } from '../../client/browser.ts'
+import {
+  type ChannelState,
+  channelLook,
+  droppedOf,
+  type Fleet,
+  lagOf,
+  type Points,
+  waitingOf,
+  whyWaiting,
+} from '../fleet.ts'
 import { Action } from '../parts/action.tsx'
+import { Curve } from '../parts/curve.tsx'
 import { LedgerBar } from '../parts/ledger-bar.tsx'
-import { lookOf, State } from '../parts/state.tsx'
+import { ChannelSettingsForm } from '../parts/settings-form.tsx'
+import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatBytes, formatCount, formatDuration, formatUtc } from '../units.ts'
+import { formatBytes, formatCount, formatDuration, formatNumber, formatRate, formatTime, formatUtc } from '../units.ts'
 
 export function ChannelView({ fleet, consumer, router }: ViewProps) {
   const id = router.route.value.object
@@ -23,70 +36,78 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
       </>
     )
   }
-  const title = channel.name === '' ? String(channel.id) : channel.name
   return (
     <>
       <header>
-        <h1 class="code">{title}</h1>
+        <h1 class="code">
+          <bdi>{titleOf(channel)}</bdi>
+        </h1>
         <p class="note">
-          {channel.identity}, id {channel.id}
+          <bdi>{channel.identity}</bdi>, id {channel.id}
           {channel.durable ? '' : ', not durable'}
+          {channel.url === '' ? '' : `, dialled: ${channel.url}`}
         </p>
       </header>
-      <section class="card" aria-label="Ledger">
-        <div class="head">
-          <h2>Ledger</h2>
-          <State look={lookOf(channel.state)} text={channel.state} detail={whyWaiting(channel)} />
-        </div>
-        <Ledger channel={channel} />
-      </section>
-      <section class="card" aria-label="Bindings">
-        <div class="head">
-          <h2>Bindings</h2>
-          <p class="note">{formatCount(channel.bound)} metrics</p>
-        </div>
-        <table>
-          <tbody>
-            {[...new Set(channel.bindings)].map((name) => (
-              <tr key={name}>
-                <td class="code">
-                  <a href={linkTo('metrics', name)}>{name}</a>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-      <section class="card actions" aria-label="Actions">
-        <Action
-          consumer={consumer}
-          label="Purge"
-          control="channel.purge"
-          args={{ channel: channel.id }}
-          question={`Purge ${title}? ${lossOf(channel)}`}
-        />
-        <Action
-          consumer={consumer}
-          label="Delete"
-          control="channel.delete"
-          args={{ channel: channel.id }}
-          question={`Delete ${title}? ${lossOf(channel)} Its bindings are gone too.`}
-        />
-      </section>
+      <Curves fleet={fleet} channel={channel} />
+      <div class="columns">
+        <section class="card" aria-label="Ledger">
+          <div class="head">
+            <h2>Ledger</h2>
+            <State look={channelLook(channel, Date.now())} text={channel.state} detail={whyWaiting(channel)} />
+          </div>
+          <Ledger channel={channel} />
+        </section>
+        <section class="card" aria-label="Settings">
+          <div class="head">
+            <h2>Settings</h2>
+          </div>
+          <Settings channel={channel} />
+        </section>
+      </div>
+      <Bindings channel={channel} />
+      <Actions channel={channel} consumer={consumer} />
     </>
   )
 }
 
-function lossOf(channel: ChannelState): string {
-  const waiting = waitingOf(channel)
-  const lost = waiting === 0 ? 'No value waits in it' : `${formatCount(waiting)} values that wait in it are lost`
-  return `${lost}, and its consumer is informed.`
+function titleOf({ name, id }: ChannelState): string {
+  return name === '' ? String(id) : name
+}
+
+/** The last two minutes. */
+function Curves({ fleet, channel }: { readonly fleet: Fleet; readonly channel: ChannelState }) {
+  const { accepted, committed, waiting, dropped } = fleet.historyOf(channel.id)
+  return (
+    <div class="tiles">
+      <Tile title="In" figure={formatRate(channel.acceptedRate)} points={accepted} kind="in" />
+      <Tile title="Committed" figure={formatRate(channel.committedRate)} points={committed} kind="out" />
+      <Tile title="Waiting" figure={formatNumber(waitingOf(channel))} points={waiting} kind="waiting" />
+      <Tile title="Dropped" figure={formatNumber(droppedOf(channel))} points={dropped} kind="lost" />
+    </div>
+  )
+}
+
+interface TileProps {
+  readonly title: string
+  readonly figure: string
+  readonly points: Points
+  readonly kind: string
+}
+
+function Tile({ title, figure, points, kind }: TileProps) {
+  return (
+    <div class="card tile">
+      <span class="title">{title}</span>
+      <strong>{figure}</strong>
+      <Curve points={points} kind={kind} />
+    </div>
+  )
 }
 
 function Ledger({ channel }: { readonly channel: ChannelState }) {
   const { accepted, committed, inFlight, queued, queuedBytes, dropped, oldest } = channel
   const causes = Object.entries(dropped).filter(([, count]) => count > 0)
-  const rows: readonly (readonly [string, string])[] = [
+  const rows: readonly Fact[] = [
     ['Accepted', formatCount(accepted)],
     ['Committed', formatCount(committed)],
     ['In flight', formatCount(inFlight)],
@@ -95,26 +116,113 @@ function Ledger({ channel }: { readonly channel: ChannelState }) {
       'Dropped',
       `${formatCount(droppedOf(channel))}${causes.map(([cause, count]) => `, ${cause} ${formatCount(count)}`).join('')}`,
     ],
-    [
-      'Oldest value',
-      oldest === 0 ? 'none waits' : `${formatUtc(oldest)}, ${formatDuration(lagOf(channel, Date.now()))} ago`,
-    ],
+    ['Oldest value', oldest === 0 ? 'none waits' : <Since time={oldest} seconds={lagOf(channel, Date.now())} />],
   ]
   return (
     <>
       <div class="padded">
         <LedgerBar channel={channel} />
       </div>
-      <table class="facts">
+      <Facts rows={rows} />
+    </>
+  )
+}
+
+function Settings({ channel: { settings, durable } }: { readonly channel: ChannelState }) {
+  const { window, windowBytes, maxBytes, maxAgeMs, expireMs, overflow } = settings
+  const rows: readonly Fact[] = [
+    ['Durable', durable ? 'yes' : 'no: its values are in memory only'],
+    ['Window', durable ? `${formatCount(window)} values, ${formatBytes(windowBytes)}` : 'none'],
+    ['Queue', `${formatBytes(maxBytes)}, then ${overflow}`],
+    ['A value waits', `${formatDuration(maxAgeMs / 1000)} at most`],
+    ['Kept alone', `${formatDuration(expireMs / 1000)} without its consumer`],
+  ]
+  return <Facts rows={rows} />
+}
+
+type Fact = readonly [name: string, value: ComponentChild]
+
+function Since({ time, seconds }: { readonly time: number; readonly seconds: number | undefined }) {
+  return (
+    <time title={formatUtc(time)}>
+      {formatTime(time)}, {formatDuration(seconds)} ago
+    </time>
+  )
+}
+
+function Facts({ rows }: { readonly rows: readonly Fact[] }) {
+  return (
+    <table class="facts">
+      <tbody>
+        {rows.map(([name, value]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td class="code">{value}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function Bindings({ channel }: { readonly channel: ChannelState }) {
+  const names = [...new Set(channel.bindings)]
+  return (
+    <section class="card" aria-label="Bindings">
+      <div class="head">
+        <h2>Bindings</h2>
+        <p class="note">
+          {channel.bound === 1 ? '1 metric or pattern' : `${formatCount(channel.bound)} metrics or patterns`}
+        </p>
+      </div>
+      {names.length === 0 ? <p class="empty">It binds nothing: nothing comes in.</p> : null}
+      <table>
         <tbody>
-          {rows.map(([name, value]) => (
+          {names.map((name) => (
             <tr key={name}>
-              <th scope="row">{name}</th>
-              <td class="code">{value}</td>
+              <td class="code">
+                <a href={name.includes('*') ? linkTo('metrics', '', { match: name }) : linkTo('metrics', name)}>
+                  <bdi>{name}</bdi>
+                </a>
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
-    </>
+      {channel.bound > names.length && channel.bindings.length < channel.bound ? (
+        <p class="empty">and {formatCount(channel.bound - channel.bindings.length)} more</p>
+      ) : null}
+    </section>
   )
+}
+
+function Actions({ channel, consumer }: { readonly channel: ChannelState; readonly consumer: Consumer }) {
+  const title = titleOf(channel)
+  return (
+    <section class="card actions" aria-label="Actions">
+      <ChannelSettingsForm consumer={consumer} channel={channel} title={title} />
+      <Action
+        consumer={consumer}
+        label="Purge"
+        control="channel.purge"
+        args={{ channel: channel.id }}
+        question={`Purge ${title}? ${lossOf(channel)}`}
+      />
+      <Action
+        consumer={consumer}
+        label="Delete"
+        control="channel.delete"
+        args={{ channel: channel.id }}
+        question={`Delete ${title}? ${lossOf(channel)} Its bindings are gone too.`}
+      />
+    </section>
+  )
+}
+
+function lossOf(channel: ChannelState): string {
+  const waiting = waitingOf(channel)
+  if (waiting === 0) return 'No value waits in it.'
+  const lost =
+    waiting === 1 ? '1 value that waits in it is lost' : `${formatCount(waiting)} values that wait in it are lost`
+  return `${lost}, and its consumer is informed.`
 }

@@ -1,9 +1,8 @@
 /** All channels, or those that need to be looked at. */
-import { droppedOf, lagOf } from '../fleet.ts'
+import { droppedOf, isSlow } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 
-const SLOW_SECONDS = 1
 const filters = ['all', 'slow', 'dropped', 'orphans'] as const
 
 export function ChannelsView({ fleet, router }: ViewProps) {
@@ -12,7 +11,7 @@ export function ChannelsView({ fleet, router }: ViewProps) {
   const filter = filters.find((one) => one === args.get('show')) ?? 'all'
   const nowMs = Date.now()
   const shown = (all ?? []).filter((channel) => {
-    if (filter === 'slow') return (lagOf(channel, nowMs) ?? 0) >= SLOW_SECONDS
+    if (filter === 'slow') return isSlow(channel, nowMs)
     if (filter === 'orphans') return channel.state === 'orphan'
     return filter === 'all' || droppedOf(channel) > 0
   })

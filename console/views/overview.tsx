@@ -1,11 +1,21 @@
 /** The state of the server at one glance. Every figure leads to where it comes from. */
 import type { Fleet, Points, Stats } from '../fleet.ts'
-import { type ChannelState, droppedOf, lagOf, waitingOf } from '../fleet.ts'
+import { type ChannelState, droppedOf, lagOf, sourceLook, waitingOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Curve } from '../parts/curve.tsx'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatBytes, formatCount, formatDuration, formatNumber, formatTime, formatUtc, UNKNOWN } from '../units.ts'
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatRate,
+  formatTime,
+  formatUtc,
+  UNKNOWN,
+} from '../units.ts'
+import { refusedBy, reporters } from './sources.tsx'
 
 const MAX_CHANNELS = 8
 
@@ -19,21 +29,31 @@ export function Overview({ fleet }: ViewProps) {
         <h1>Overview</h1>
         {stats === undefined ? null : <Health stats={stats} />}
       </header>
+      {fleet.problem.value === '' ? null : (
+        <p class="banner" role="alert">
+          {fleet.problem.value}
+        </p>
+      )}
       <div class="tiles">
-        <Rate
+        <Tile
           title="Values in"
-          points={fleet.curve('accepted').value}
-          to={linkTo('overview')}
-          note={`${fleet.sensors.value?.length ?? 0} sources`}
+          figure={formatRate(fleet.curve('received').value.at(-1))}
+          points={fleet.curve('received').value}
+          kind="in"
+          to={linkTo('sources')}
+          note={`from ${fleet.sensors.value?.length ?? 0} sources`}
         />
-        <Rate
+        <Tile
           title="Committed"
+          figure={formatRate(fleet.curve('committed').value.at(-1))}
           points={fleet.curve('committed').value}
+          kind="out"
           to={linkTo('channels')}
-          note={`${channels.length} channels`}
+          note={`by ${channels.length} channels`}
         />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
+        <HostsTile fleet={fleet} />
         <Disk stats={stats} points={fleet.curve('disk').value} />
       </div>
       <ChannelsToLookAt channels={channels} nowMs={nowMs} />
@@ -50,9 +70,9 @@ function Health({ stats: { storage, uptime, software, faults } }: { readonly sta
   const text = storage === 'ok' ? 'ready' : storage === 'full' ? 'the disk is full' : `storage: ${storage}`
   return (
     <p class="pills">
-      <span class="pill">
+      <a class="pill" href={linkTo('metrics', 'producer.stats')}>
         <State look={isGood ? 'good' : 'attention'} text={faults === 0 ? text : `${text} · ${faults} faults`} />
-      </span>
+      </a>
       <span class="pill">
         {software} · up {formatDuration(uptime)}
       </span>
@@ -77,21 +97,6 @@ function Tile({ title, figure, note, points, kind, to }: TileProps) {
       <span class="note">{note}</span>
       <Curve points={points} kind={kind} />
     </a>
-  )
-}
-
-function Rate({ title, points, note, to }: Pick<TileProps, 'title' | 'points' | 'note' | 'to'>) {
-  const last = points.at(-1)
-  const figure = last === undefined ? UNKNOWN : `${formatNumber(last)}/s`
-  return (
-    <Tile
-      title={title}
-      figure={figure}
-      note={note}
-      points={points}
-      kind={title === 'Committed' ? 'out' : 'in'}
-      to={to}
-    />
   )
 }
 
@@ -142,12 +147,40 @@ function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats 
   )
 }
 
+/** The names of those that went silent lead to them. */
+function HostsTile({ fleet }: { readonly fleet: Fleet }) {
+  const hosts = fleet.hosts.value
+  if (hosts === undefined) return null
+  const { count, silent } = hosts
+  const names = silent.slice(0, 3).join(', ')
+  const more = silent.length > 3 ? ` and ${formatCount(silent.length - 3)} more` : ''
+  return (
+    <Tile
+      title="Hosts silent"
+      figure={formatNumber(silent.length)}
+      note={silent.length === 0 ? `all ${formatCount(count)} report` : `of ${formatCount(count)}: ${names}${more}`}
+      points={fleet.curve('silent').value}
+      kind="lost"
+      to={linkTo('hosts', '', silent.length === 0 ? {} : { show: 'silent' })}
+    />
+  )
+}
+
 function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly points: Points }) {
   const { diskSizeBytes: size, diskFreeBytes: free } = stats ?? {}
   const isKnown = size !== undefined && free !== undefined && size > 0
   const figure = isKnown ? `${Math.round((1 - free / size) * 100)} %` : UNKNOWN
   const note = isKnown ? `${formatBytes(free)} free` : 'only an admin may see it'
-  return <Tile title="Disk" figure={figure} note={note} points={points} kind="disk" to={linkTo('overview')} />
+  return (
+    <Tile
+      title="Disk used"
+      figure={figure}
+      note={note}
+      points={points}
+      kind="disk"
+      to={linkTo('metrics', 'producer.stats')}
+    />
+  )
 }
 
 function ChannelsToLookAt({ channels, nowMs }: { readonly channels: readonly ChannelState[]; readonly nowMs: number }) {
@@ -180,31 +213,33 @@ function Sensors({ fleet }: { readonly fleet: Fleet }) {
     <section class="card" aria-label="Sources">
       <div class="head">
         <h2>Sources</h2>
+        <p class="choices">
+          <a href={linkTo('sources')}>all counters</a>
+        </p>
       </div>
       <table>
         <thead>
           <tr>
             <th>Source</th>
             <th>State</th>
-            <th class="number">Values/s</th>
+            <th class="number">Values</th>
             <th class="number">Refused</th>
           </tr>
         </thead>
         <tbody>
-          {(fleet.sensors.value ?? []).map(({ name, state, detail, counters }) => {
-            const refused = ['invalid', 'refusedSource', 'metricsFull', 'overQuota', 'kernelDrops', 'failures']
-              .map((counter) => counters[counter] ?? 0)
-              .reduce((sum, count) => sum + count, 0)
-            const look =
-              state === 'listening' || state === 'measuring' ? 'good' : state === 'off' ? 'gone' : 'attention'
+          {(fleet.sensors.value ?? []).map((sensor) => {
+            const { name, state, detail } = sensor
+            const look = sourceLook(sensor)
             return (
               <tr key={name}>
-                <td class="code">{name}</td>
-                <td>
-                  <State look={look} text={state} detail={look === 'good' ? '' : detail} />
+                <td class="code">
+                  <a href={linkTo('sources', name)}>{name}</a>
                 </td>
-                <td class="number">{formatNumber(fleet.curve(`sensor ${name}`).value.at(-1))}</td>
-                <td class="number">{formatCount(refused)}</td>
+                <td>
+                  <State look={look} text={state} detail={look === 'good' ? reporters(sensor) : detail} />
+                </td>
+                <td class="number">{formatRate(fleet.curve(`sensor ${name}`).value.at(-1))}</td>
+                <td class="number">{formatCount(refusedBy(sensor))}</td>
               </tr>
             )
           })}

@@ -20,6 +20,8 @@ export interface RecentLimits {
 const APART = 1_000_000
 /** Samples in a chunk; each is two doubles, the time and the value. */
 const SAMPLES = 16
+/** A basic type and a number of 64 bits. */
+const ENCODED_BYTES = 12
 const CHUNK_BYTES = SAMPLES * 16 + 32
 /** What is allotted for a series itself: names, labels, and the list of its chunks. */
 const SERIES_BYTES = 512
@@ -74,6 +76,9 @@ export class RecentValues {
   readonly #shares = new Map<string | undefined, Share>()
   /** Those with samples, by their numbers. */
   readonly #series = new Map<number, RecentSeries>()
+  /** The basic type and the number of a value that is encoded, copied here so that no value needs a view of its own. */
+  readonly #encoded = new Uint8Array(ENCODED_BYTES)
+  readonly #view = new DataView(this.#encoded.buffer)
   #chunks = 0
   #lastNumber = 0
 
@@ -100,7 +105,10 @@ export class RecentValues {
 
   /** The same for a value that is encoded: `tail` holds its basic type and the value. */
   takeEncoded(kept: KeptSamples, tail: Uint8Array, time: number): void {
-    const number = numberIn(tail)
+    const { length } = tail
+    if (length > ENCODED_BYTES) return
+    for (let index = 0; index < length; index++) this.#encoded[index] = tail[index] as number
+    const number = numberIn(this.#view)
     if (number !== undefined) this.#keep(kept as RecentSeries, number, time)
   }
 
@@ -237,8 +245,7 @@ function numberOf({ type, value }: Value): number | undefined {
   return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : undefined
 }
 
-function numberIn(tail: Uint8Array): number | undefined {
-  const view = new DataView(tail.buffer, tail.byteOffset, tail.byteLength)
+function numberIn(view: DataView): number | undefined {
   switch (view.getUint32(0)) {
     case BasicType.BOOLEAN:
     case BasicType.UINT32:

@@ -14,17 +14,17 @@ const LOOP_DELAY = fileURLToPath(new URL('./processes/loop-delay.mjs', import.me
 /** More than a value takes in a channel: nothing overflows, whoever is slower. */
 const BYTES_PER_VALUE = 256
 
-export function cinnabar(values: number, commits: Commits): Contender {
+export function cinnabar(values: number, commits: Commits, { hasRecent = true } = {}): Contender {
   const window = commits.writeAll ? WIDE_WINDOW : DEFAULT_WINDOW
   return {
-    name: 'cinnabar',
+    name: hasRecent ? 'cinnabar' : 'without recent values',
     settings: `SQLite, synchronous full; OK when durable; window ${window.values} values, ${window.bytes >> 20} MiB`,
     values,
     async start(directory) {
       const port = await freePort()
       const smon = await freePort()
       const config = join(directory, 'cinnabar.toml')
-      writeFileSync(config, toml({ directory, port, smon, values, window }))
+      writeFileSync(config, toml({ directory, port, smon, values, window }) + (hasRecent ? '' : '[recent]\nmax_bytes = 0\n'))
       const server = await ServerUnderTest.start({
         program: process.execPath,
         args: ['--import', LOOP_DELAY, ...nodeOptions(), PROGRAM, 'serve', '--config', config],

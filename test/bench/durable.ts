@@ -1,7 +1,8 @@
 /**
  * Durable delivery from process to process: smon over TCP -> a pattern on one durable channel -> a TCP consumer that
  * COMMITs every value by itself and has the OK of each. With `--peers`, the same workload through what people would use
- * instead, in the same run, each by raw sockets and with its own persistence.
+ * instead, in the same run, each by raw sockets and with its own persistence; with `--without-recent`, through the same server
+ * where it keeps no recent values for charts.
  */
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -18,6 +19,8 @@ const VALUES = 5_000_000
 
 interface Options {
   readonly own: Contender
+  /** The same without `[recent]`, if that was asked for. */
+  readonly without: readonly Contender[]
   readonly peers: readonly Peer[]
   readonly runs: number
   readonly dir: string
@@ -25,14 +28,15 @@ interface Options {
 
 /** Measured `--runs` times in turn; the run with the median values/s of each contender counts. */
 export async function benchDurable(argv: string[]): Promise<object> {
-  const { own, peers, runs, dir } = optionsOf(argv)
-  const contenders: readonly Contender[] = [own, ...peers.filter(isThere)]
+  const { own, without, peers, runs, dir } = optionsOf(argv)
+  const contenders: readonly Contender[] = [own, ...without, ...peers.filter(isThere)]
   const rounds: Figures[][] = []
   for (let run = 0; run < runs; run++) {
     const round: Figures[] = []
-    for (const contender of contenders) {
+    // Every second round in reverse order: what comes first has a cooler machine.
+    for (const contender of run % 2 === 0 ? contenders : contenders.toReversed()) {
       const figures = await runOnce(contender, dir)
-      round.push(figures)
+      round[contenders.indexOf(contender)] = figures
       console.log(`${figures.name}: ${figures.valuesPerSecond} values/s`)
     }
     rounds.push(round)
@@ -43,7 +47,7 @@ export async function benchDurable(argv: string[]): Promise<object> {
   return {
     ...ours.figures,
     runs: ours.runs,
-    ...(theirs.length > 0 && { peers: theirs.map(({ figures, runs, ratio }) => ({ ...figures, runs, ratio })) }),
+    ...(theirs.length > 0 && { peers: theirs.map(({ figures, ...result }) => ({ ...figures, ...result })) }),
   }
 }
 
@@ -55,15 +59,19 @@ interface Result {
   readonly runs: readonly number[]
   /** Cinnabar's values/s by its own: the median of the rounds, since what is compared should have run side by side. */
   readonly ratio: number
+  /** The same of CPU seconds: above 1, Cinnabar needs less. */
+  readonly cpuRatio: number
 }
 
 function resultOf(rounds: readonly (readonly Figures[])[], index: number): Result {
   const all = rounds.map((round) => round[index] as Figures)
   const runs = all.map(({ valuesPerSecond }) => valuesPerSecond)
   const middle = median(runs)
-  const ratios = rounds.map((round, at) => (round[0] as Figures).valuesPerSecond / (runs[at] as number))
+  const pairs = rounds.map((round) => [round[0] as Figures, round[index] as Figures] as const)
+  const ratio = median(pairs.map(([own, other]) => own.valuesPerSecond / other.valuesPerSecond))
+  const cpuRatio = median(pairs.map(([own, other]) => other.cpuPerMillion / own.cpuPerMillion))
   const figures = all.find(({ valuesPerSecond }) => valuesPerSecond === middle) as Figures
-  return { figures, runs, ratio: Number(median(ratios).toFixed(1)) }
+  return { figures, runs, ratio: Number(ratio.toFixed(3)), cpuRatio: Number(cpuRatio.toFixed(3)) }
 }
 
 function optionsOf(argv: string[]): Options {
@@ -80,6 +88,7 @@ function optionsOf(argv: string[]): Options {
       through: flag,
       'write-all': flag,
       peers: flag,
+      'without-recent': flag,
     },
   })
   const commits = { through: given.through, shuffle: Number(given.shuffle), writeAll: given['write-all'] }
@@ -89,6 +98,7 @@ function optionsOf(argv: string[]): Options {
   if (!(Number(given.runs) >= 1)) throw new Error(`--runs ${given.runs}: at least 1 is needed`)
   return {
     own: cinnabar(Number(given.values), commits),
+    without: given['without-recent'] ? [cinnabar(Number(given.values), commits, { hasRecent: false })] : [],
     peers: given.peers ? peersWith(given['peer-values']) : [],
     runs: Number(given.runs),
     dir: given.dir,
@@ -134,7 +144,7 @@ function table(results: readonly Result[]): string {
       figures.name,
       figures.values,
       figures.valuesPerSecond,
-      index === 0 ? '' : `${ratio} x`,
+      index === 0 ? '' : `${ratio.toFixed(ratio < 2 ? 3 : 1)} x`,
       figures.cpuPerMillion,
       figures.endsCpuPerMillion.join(' + '),
       figures.peakRssMiB,

@@ -5,6 +5,7 @@ import { f64, join, str, u32 } from '../support/bytes.ts'
 
 /** Datagrams handed to the kernel between two looks at the event loop. */
 const SLICE = 32
+const HOST = 'vm'
 const DOUBLE_VALUE = 135
 const METADATA = 128
 const SLOPE_BOTH = 3
@@ -23,14 +24,22 @@ export class GmetricFeed {
 
   /** One packet for each metric; they are sent in turns. Metadata is sent at once. */
   static async open(port: number, metrics: readonly string[]): Promise<GmetricFeed> {
+    const feed = await GmetricFeed.of(
+      port,
+      metrics.map((metric) => valuePacket(metric)),
+    )
+    for (const metric of metrics) await feed.#send(metadataPacket(metric))
+    return feed
+  }
+
+  /** These packets are sent in turns. */
+  static async of(port: number, packets: readonly Uint8Array[]): Promise<GmetricFeed> {
     const socket = createSocket('udp4')
     socket.connect(port, '127.0.0.1')
     await once(socket, 'connect')
     // Who is not there any more is no error here: it is what counts as dropped.
     socket.on('error', () => {})
-    const feed = new GmetricFeed(socket, metrics.map(valuePacket))
-    for (const metric of metrics) await feed.#send(metadataPacket(metric))
-    return feed
+    return new GmetricFeed(socket, packets)
   }
 
   /** Hands `count` datagrams to the kernel. */
@@ -79,11 +88,12 @@ export class GmetricFeed {
   }
 }
 
-function valuePacket(metric: string): Uint8Array {
-  return join(u32(DOUBLE_VALUE), str('vm'), str(metric), u32(0), str('%.2f'), f64(1))
+/** `host`: of the packet itself, or `address:name` for another one. */
+export function valuePacket(metric: string, host = HOST, value = 1): Uint8Array {
+  return join(u32(DOUBLE_VALUE), str(host), str(metric), u32(Number(host.includes(':'))), str('%.2f'), f64(value))
 }
 
-function metadataPacket(metric: string): Uint8Array {
+export function metadataPacket(metric: string, host = HOST): Uint8Array {
   const about = [str('double'), str(metric), str(''), u32(SLOPE_BOTH), u32(MAX_AGE_SECONDS), u32(0), u32(0)]
-  return join(u32(METADATA), str('vm'), str(metric), u32(0), ...about)
+  return join(u32(METADATA), str(host), str(metric), u32(Number(host.includes(':'))), ...about)
 }

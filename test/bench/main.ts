@@ -7,6 +7,7 @@ import { benchBacklog } from './backlog.ts'
 import { benchChannels } from './channels.ts'
 import { benchClient } from './client.ts'
 import { benchCodec } from './codec.ts'
+import { benchConsole } from './console.ts'
 import { benchDurable } from './durable.ts'
 import { benchFanOut } from './fan-out.ts'
 import { benchFrozen } from './frozen.ts'
@@ -22,6 +23,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   channels: benchChannels,
   client: benchClient,
   codec: benchCodec,
+  console: benchConsole,
   durable: benchDurable,
   'fan-out': benchFanOut,
   frozen: benchFrozen,

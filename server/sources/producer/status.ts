@@ -302,6 +302,7 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
 }
 
 function describe(channel: Channel, status: QueueStatus): Field[] {
+  const { row } = channel
   const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
   const items: Field[][] = []
   for (const { instance, mode } of channel.bindings.values()) {
@@ -315,10 +316,10 @@ function describe(channel: Channel, status: QueueStatus): Field[] {
   return [
     { name: 'channel', type: UINT32, value: channel.id },
     { name: 'identity', type: STRING, value: formatIdentity(channel.owner) },
-    { name: 'name', type: STRING, value: channel.row.name },
-    { name: 'url', type: STRING, value: channel.row.url },
+    { name: 'name', type: STRING, value: row.name },
+    { name: 'url', type: STRING, value: row.url },
     { name: 'state', type: STRING, value: channel.state },
-    { name: 'durable', type: BOOLEAN, value: channel.row.durable },
+    { name: 'durable', type: BOOLEAN, value: row.durable },
     count('accepted', status.accepted),
     count('committed', status.committed),
     count('in_flight', status.inFlight),
@@ -331,5 +332,11 @@ function describe(channel: Channel, status: QueueStatus): Field[] {
     { name: 'dropped', type: REC, value: dropCauses.map((cause) => count(cause, status.dropped[cause])) },
     { name: 'bindings', type: ARRAY, value: { element: REC, items } },
     { name: 'bound', type: UINT32, value: channel.bindings.size },
+    { name: 'window', type: UINT32, value: row.window },
+    count('window_bytes', row.windowBytes),
+    count('max_bytes', row.maxBytes),
+    count('max_age_ms', row.maxAgeMs),
+    count('expire_ms', row.expireMs),
+    { name: 'overflow', type: STRING, value: row.overflow },
   ]
 }

@@ -5,14 +5,18 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { streamStart } from '../../../cli/demo/server.ts'
+import { connect as connectTo } from '../../../client/index.ts'
 import { times } from '../../support/long.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
 
-function start(seconds: number) {
+/** What `--console` prints: URL, password, process and directory. */
+const OPEN = /at: +(http\S+)\n[\s\S]*password: +(\S+) [\s\S]*process (\d+), [\s\S]* data in (\S+)\n/
+
+function start(...options: readonly string[]) {
   // Another server's variable: it must not reach the demonstration's.
   const env = { ...process.env, NO_COLOR: '1', CINNABAR_LISTEN_TCP: '127.0.0.1:1' }
-  const words = [PROGRAM, 'demo', '--seconds', String(seconds)]
+  const words = [PROGRAM, 'demo', ...options]
   const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -42,7 +46,7 @@ function isRunning(pid: number): boolean {
 const number = (text: string | undefined): number => Number(text?.replaceAll(',', ''))
 
 test('a server that is killed three times loses nothing, and the sums are shown', { timeout: 180_000 }, async () => {
-  const { code, printed } = await start(times({ short: 1, long: 6 })).ended
+  const { code, printed } = await start('--seconds', String(times({ short: 1, long: 6 }))).ended
   expect(code, printed).toBe(0)
   expect([...printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), when [\d,]+ were handled$/gm)].map(([, n]) => n)).toEqual([
     '1',
@@ -68,7 +72,7 @@ test('a server that is killed three times loses nothing, and the sums are shown'
 })
 
 test('Ctrl-C ends it, and leaves neither a server nor a directory', async () => {
-  const { child, ended, shows } = start(600)
+  const { child, ended, shows } = start('--seconds', '600')
   const [, pid, directory] = await shows(/process (\d+), data in (\S+)\n[\s\S]*follows/)
   expect(existsSync(directory!)).toBe(true)
   expect(isRunning(Number(pid))).toBe(true)
@@ -81,7 +85,7 @@ test('Ctrl-C ends it, and leaves neither a server nor a directory', async () => 
 })
 
 test('a server that ends by itself ends it, and that is no success', async () => {
-  const { ended, shows } = start(600)
+  const { ended, shows } = start('--seconds', '600')
   const [, pid, directory] = await shows(/process (\d+), data in (\S+)\n[\s\S]*follows/)
   process.kill(Number(pid), 'SIGKILL')
   const { code, printed } = await ended
@@ -113,7 +117,7 @@ test('a server that ends by itself is the cause, though its connections are lost
 })
 
 test('a number that comes twice ends it, and that is no success', async () => {
-  const { ended, shows } = start(1)
+  const { ended, shows } = start('--seconds', '1')
   const [, directory] = await shows(/data in (\S+)\n[\s\S]*follows/)
   const [, port] = /\[smon\]\ntcp = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(`${directory}/cinnabar.toml`, 'utf8')) ?? []
   const stranger = connect(Number(port), '127.0.0.1').on('error', () => {})
@@ -128,4 +132,47 @@ test.each(['0', '1.5', 'x', '601'])('--seconds %s is refused', async (seconds) =
   const { code, err } = await runCli(['demo', '--seconds', seconds])
   expect(code).toBe(2)
   expect(err.join('\n')).toContain('Expected a whole number from 1 to 600.')
+})
+
+test('--console leaves a server open with hosts and channels, and Ctrl-C ends it without a trace', async () => {
+  const { child, ended, shows } = start('--console')
+  const [, url = '', password = '', pid, directory = ''] = await shows(OPEN)
+  const page = await fetch(url)
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('/console/assets/')])
+  const consumer = await connectTo(`${url.replace('http', 'ws')}monitor`, { identity: 'admin', password })
+  /** Asks until a field has had each of these values in one answer. */
+  const has = async (metric: string, field: string, expected: readonly string[], args = {}) => {
+    for (let found: unknown[] = []; !expected.every((one) => found.includes(one)); ) {
+      const { plain } = await consumer.query(metric, args)
+      found = (plain as readonly Record<string, unknown>[]).map((record) => record[field])
+    }
+  }
+  await has('producer.series', 'host', ['web1', 'db1', 'backup1'], { match: 'gmetric.load_one' })
+  await has('producer.channels', 'name', ['billing', 'ops-archive', 'dashboard', 'nightly-report'])
+  await has('producer.channels', 'state', ['connected', 'waiting'])
+  await has('producer.controls', 'name', ['exec.greet'])
+  await consumer.close()
+  child.kill('SIGINT')
+  const { code, printed } = await ended
+  expect({ code, printed }).toEqual({ code: 0, printed: expect.not.stringContaining('cinnabar: ') })
+  expect(printed.split(password)).toHaveLength(2)
+  expect([existsSync(directory), isRunning(Number(pid))]).toEqual([false, false])
+})
+
+test('--console fails if its server ends by itself', async () => {
+  const { ended, shows } = start('--console')
+  const [, , , pid, directory] = await shows(OPEN)
+  process.kill(Number(pid), 'SIGKILL')
+  const { code, printed } = await ended
+  expect({ code, printed }).toEqual({
+    code: 1,
+    printed: expect.stringContaining('cinnabar: the server ended by itself (SIGKILL)'),
+  })
+  expect(existsSync(directory!)).toBe(false)
+})
+
+test('--console runs until it is ended: --seconds does not go with it', async () => {
+  const { code, err } = await runCli(['demo', '--console', '--seconds', '3'])
+  expect(code).toBe(2)
+  expect(err.join('\n')).toContain("'--console' cannot be used with option '--seconds")
 })

@@ -1,0 +1,175 @@
+/**
+ * Boards: charts that are pinned, as the URL has them, so that a board can be bookmarked and sent, and in the storage of the browser
+ * under a name.
+ *
+ * A chart is text: its metrics with their arguments, `gmetric.load_one;host=web1,gmetric.load_five;host=web1`, and after a `/` how
+ * it is drawn: `/rate`. Other characters than letters, digits and those of names are escaped as in a URL.
+ */
+import { linkTo } from './route.ts'
+import type { LineArguments } from './series-watch.ts'
+
+/** A metric in a chart. */
+export interface Line {
+  readonly metric: string
+  readonly args: LineArguments
+}
+
+export interface ChartSpec {
+  readonly lines: readonly Line[]
+  /** Whether it shows by how much the values grow per second. */
+  readonly isRate: boolean
+}
+
+export const MAX_LINES_OF_CHART = 8
+export const MAX_CHARTS = 40
+const MAX_BOARDS = 100
+const MAX_NAME = 80
+/** These arguments of a URL concern the chart, and are no parameters of its metric. */
+const RATE = '.rate'
+const WITH = '.with'
+const STORED = 'cinnabar.boards'
+/** The board that charts are pinned to, whether it has a name or not. */
+const OPEN = 'cinnabar.board'
+
+export function encodeChart({ lines, isRate }: ChartSpec): string {
+  const text = lines.map(encodeLine).join(',')
+  return isRate ? `${text}/rate` : text
+}
+
+/** Undefined if the text is no chart. */
+export function decodeChart(text: string): ChartSpec | undefined {
+  const [all = '', ...options] = text.split('/')
+  try {
+    const lines = all.split(',').slice(0, MAX_LINES_OF_CHART).map(decodeLine)
+    if (lines.some(({ metric }) => metric === '')) return undefined
+    return { lines, isRate: options.includes('rate') }
+  } catch {
+    return undefined
+  }
+}
+
+function encodeLine({ metric, args }: Line): string {
+  const given = Object.entries(args).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+  return [encodeURIComponent(metric), ...given].join(';')
+}
+
+function decodeLine(text: string): Line {
+  const [metric = '', ...given] = text.split(';')
+  const args = given.map((pair) => {
+    const [name = '', value = ''] = pair.split('=', 2)
+    return [decodeURIComponent(name), decodeURIComponent(value)] as const
+  })
+  return { metric: decodeURIComponent(metric), args: Object.fromEntries(args.filter(([name]) => name !== '')) }
+}
+
+/** The URL of a chart in the view of its first metric. */
+export function chartLink({ lines: [first = { metric: '', args: {} }, ...others], isRate }: ChartSpec): string {
+  return linkTo('metrics', first.metric, {
+    ...first.args,
+    ...(others.length > 0 && { [WITH]: encodeChart({ lines: others, isRate: false }) }),
+    ...(isRate && { [RATE]: '1' }),
+  })
+}
+
+/** The chart that the view of a metric shows for the arguments of its URL. */
+export function chartOfUrl(metric: string, args: URLSearchParams): ChartSpec {
+  const own = [...args].filter(([name, value]) => name !== RATE && name !== WITH && value !== '')
+  const others = decodeChart(args.get(WITH) ?? '')?.lines ?? []
+  return {
+    lines: [{ metric, args: Object.fromEntries(own) }, ...others].slice(0, MAX_LINES_OF_CHART),
+    isRate: args.has(RATE),
+  }
+}
+
+/** The charts of a board as the arguments of a URL. */
+export function boardArgs(charts: readonly ChartSpec[], name: string): string[][] {
+  return [...(name === '' ? [] : [['name', name]]), ...charts.map((chart) => ['chart', encodeChart(chart)])]
+}
+
+/** What is no chart is left out. */
+export function chartsOf(args: URLSearchParams): readonly ChartSpec[] {
+  return args
+    .getAll('chart')
+    .slice(0, MAX_CHARTS)
+    .map(decodeChart)
+    .filter((chart) => chart !== undefined)
+}
+
+/** The boards in the storage of the browser. It may be switched off, full, or written by somebody else. */
+export class Boards {
+  readonly #storage: Pick<Storage, 'getItem' | 'setItem'>
+
+  constructor(storage: Pick<Storage, 'getItem' | 'setItem'>) {
+    this.#storage = storage
+  }
+
+  get names(): readonly string[] {
+    return Object.keys(this.#all()).toSorted((a, b) => a.localeCompare(b))
+  }
+
+  /** The arguments of its URL; undefined if there is none of this name. */
+  get(name: string): string | undefined {
+    const all = this.#all()
+    return Object.hasOwn(all, name) ? all[name] : undefined
+  }
+
+  /** Returns why it cannot be kept; empty if it is. */
+  save(name: string, charts: readonly ChartSpec[]): string {
+    const all = this.#all()
+    if (name === '' || name.length > MAX_NAME) return `A name has 1 to ${MAX_NAME} characters.`
+    if (!Object.hasOwn(all, name) && Object.keys(all).length >= MAX_BOARDS) {
+      return `This browser keeps ${MAX_BOARDS} boards: delete one first.`
+    }
+    return this.#write(STORED, JSON.stringify({ ...all, [name]: queryOf(charts, name) }))
+  }
+
+  delete(name: string): string {
+    const rest = Object.entries(this.#all()).filter(([one]) => one !== name)
+    return this.#write(STORED, JSON.stringify(Object.fromEntries(rest)))
+  }
+
+  /** The arguments of the board that was shown last. */
+  get last(): string {
+    try {
+      return this.#storage.getItem(OPEN) ?? ''
+    } catch {
+      return ''
+    }
+  }
+
+  opened(charts: readonly ChartSpec[], name: string): string {
+    return this.#write(OPEN, queryOf(charts, name))
+  }
+
+  /** Adds a chart to the board that was shown last, once. Returns why that cannot be done; empty if it is. */
+  pin(chart: ChartSpec): string {
+    const args = new URLSearchParams(this.last)
+    const charts = chartsOf(args)
+    if (charts.some((one) => encodeChart(one) === encodeChart(chart))) return ''
+    if (charts.length >= MAX_CHARTS) return `A board has at most ${MAX_CHARTS} charts: remove one first.`
+    return this.opened([...charts, chart], args.get('name') ?? '')
+  }
+
+  #all(): Readonly<Record<string, string>> {
+    try {
+      const all: unknown = JSON.parse(this.#storage.getItem(STORED) ?? '{}')
+      if (all === null || typeof all !== 'object') return {}
+      return Object.fromEntries(Object.entries(all).filter(([, query]) => typeof query === 'string'))
+    } catch {
+      return {}
+    }
+  }
+
+  #write(key: string, text: string): string {
+    try {
+      this.#storage.setItem(key, text)
+      return ''
+    } catch {
+      return 'The browser does not keep it: its storage is full, or switched off for this page.'
+    }
+  }
+}
+
+function queryOf(charts: readonly ChartSpec[], name: string): string {
+  return new URLSearchParams(boardArgs(charts, name)).toString()
+}

@@ -1,0 +1,128 @@
+/** What the server can measure: `producer.metrics` as the views need it. */
+import { useEffect, useState } from 'preact/hooks'
+import type { Consumer, PlainRecord } from '../client/browser.ts'
+import { messageOf, recordsOf } from './parts/query.ts'
+
+/** Entries that are loaded; the search is told if there are more. */
+export const MAX_ENTRIES = 20_000
+/** While the catalogue is loaded, what has come is shown at these intervals. */
+const SHOWN_MS = 300
+/** So few at once that the page is never held up. */
+const PAGE = 500
+
+export interface CatalogueParameter {
+  readonly name: string
+  readonly description: string
+}
+
+export interface CatalogueEntry {
+  readonly name: string
+  readonly kind: string
+  readonly type: string
+  readonly unit: string
+  readonly description: string
+  readonly parameters: readonly CatalogueParameter[]
+  /** Whether its source says that it only grows (the slope of Ganglia). */
+  readonly isCounter: boolean
+}
+
+/** The whole catalogue, page by page. Throws what a query throws. */
+async function* catalogueOf(consumer: Consumer, signal: AbortSignal): AsyncGenerator<readonly CatalogueEntry[]> {
+  let [after, count] = ['', 0]
+  for (;;) {
+    const { plain } = await consumer.query('producer.metrics', { after, limit: PAGE }, { signal })
+    const entries = recordsOf(plain).map(toEntry)
+    yield entries
+    count += entries.length
+    after = entries.at(-1)?.name ?? ''
+    const isCut = Array.isArray(plain) && plain.length > entries.length
+    if (!isCut || after === '' || count >= MAX_ENTRIES) return
+  }
+}
+
+/** Undefined for a pattern, and for a name that is not in the catalogue. */
+export async function entryOf(consumer: Consumer, name: string): Promise<CatalogueEntry | undefined> {
+  if (name.includes('*')) return undefined
+  const { plain } = await consumer.query('producer.metrics', { match: name, limit: 1 })
+  return recordsOf(plain).map(toEntry)[0]
+}
+
+interface LoadedCatalogue {
+  readonly entries: readonly CatalogueEntry[]
+  readonly isLoaded: boolean
+  readonly problem: string
+}
+
+/** The whole catalogue, as far as it has been loaded since the view opened. */
+export function useCatalogue(consumer: Consumer): LoadedCatalogue {
+  const [loaded, setLoaded] = useState<LoadedCatalogue>({ entries: [], isLoaded: false, problem: '' })
+  useEffect(() => {
+    const abort = new AbortController()
+    const load = async (): Promise<void> => {
+      let entries: readonly CatalogueEntry[] = []
+      let shownMs = performance.now()
+      for await (const page of catalogueOf(consumer, abort.signal)) {
+        entries = [...entries, ...page]
+        if (performance.now() - shownMs < SHOWN_MS) continue
+        shownMs = performance.now()
+        setLoaded({ entries, isLoaded: false, problem: '' })
+      }
+      setLoaded({ entries, isLoaded: true, problem: '' })
+    }
+    load().catch((error: unknown) => {
+      if (!abort.signal.aborted) setLoaded((before) => ({ ...before, isLoaded: true, problem: messageOf(error) }))
+    })
+    return () => abort.abort()
+  }, [consumer])
+  return loaded
+}
+
+/** Whether an entry is meant by a text: a part of its name, unit or description, or a pattern of names with `*`. */
+export function matcherOf(text: string): (entry: Pick<CatalogueEntry, 'name' | 'description'>) => boolean {
+  const wanted = text.trim().toLowerCase()
+  if (!wanted.includes('*')) {
+    return ({ name, description }) => name.toLowerCase().includes(wanted) || description.toLowerCase().includes(wanted)
+  }
+  const parts = wanted.split('*')
+  return ({ name }) => matchesParts(name.toLowerCase(), parts)
+}
+
+/** The beginnings of names up to the first dot, with the number of their metrics. */
+export function familiesOf(entries: readonly CatalogueEntry[]): readonly (readonly [family: string, count: number])[] {
+  const counts = new Map<string, number>()
+  for (const { name } of entries) {
+    const family = name.slice(0, name.indexOf('.') + 1)
+    if (family !== '') counts.set(family, (counts.get(family) ?? 0) + 1)
+  }
+  return [...counts]
+}
+
+/** The time is linear: each part is looked for once, after the one before. */
+function matchesParts(name: string, parts: readonly string[]): boolean {
+  const [first = '', last = ''] = [parts[0], parts.at(-1)]
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false
+  let at = first.length
+  for (const part of parts.slice(1, -1)) {
+    const found = name.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return at <= name.length - last.length
+}
+
+function toEntry(record: PlainRecord): CatalogueEntry {
+  const text = (name: string): string => (typeof record[name] === 'string' ? record[name] : '')
+  const details = record['details'] as PlainRecord | undefined
+  return {
+    name: text('name'),
+    kind: text('kind'),
+    type: text('type'),
+    unit: text('unit'),
+    description: text('description'),
+    parameters: recordsOf(record['parameters']).map((parameter) => ({
+      name: String(parameter['name']),
+      description: String(parameter['description'] ?? ''),
+    })),
+    isCounter: details?.['slope'] === 'positive',
+  }
+}

@@ -1,0 +1,190 @@
+/** One chart with its metrics: it reads while it is shown. Numbers are drawn; texts and events are a table that grows. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import type { Consumer } from '../../client/browser.ts'
+import { type ChartSpec, encodeChart } from '../board.ts'
+import { type CatalogueEntry, entryOf } from '../catalogue.ts'
+import { linkTo } from '../route.ts'
+import { SeriesWatch, type TextLine } from '../series-watch.ts'
+import { formatCount, formatMeasured, formatTime, formatUtc } from '../units.ts'
+import { Chart, type Drawn, MAX_SHOWN } from './chart.tsx'
+import type { ChartPage } from './chart-page.ts'
+import { Name } from './name.tsx'
+import { VirtualTable } from './virtual-table.tsx'
+
+/** What the server has kept of the last hour is asked for. */
+const LAST_MS = 3_600_000
+/** Which series are the largest is judged anew after this time. */
+const JUDGED_MS = 10_000
+
+interface ChartCardProps {
+  readonly consumer: Consumer
+  readonly page: ChartPage
+  readonly spec: ChartSpec
+  /** Stands above the chart. */
+  readonly head: ComponentChildren
+  readonly height?: number
+  /** Whether all series are listed below the chart if it cannot show all. */
+  readonly hasList?: boolean
+}
+
+export function ChartCard({ consumer, page, spec, head, height, hasList = false }: ChartCardProps) {
+  const { lines, isRate } = spec
+  const title = lines.map(({ metric }) => metric).join(', ')
+  const watched = encodeChart({ lines, isRate: false })
+  const watches = useMemo(
+    () => lines.map(({ metric, args }) => new SeriesWatch(consumer, metric, args, LAST_MS)),
+    [consumer, watched],
+  )
+  useEffect(() => {
+    for (const watch of watches) void watch.begin()
+    return () => {
+      for (const watch of watches) watch.end()
+    }
+  }, [watches])
+  const entries = useEntries(
+    consumer,
+    lines.map(({ metric }) => metric),
+  )
+  const [judged, setJudged] = useState(0)
+  useEffect(() => {
+    const timer = setInterval(() => setJudged((count) => count + 1), JUDGED_MS)
+    return () => clearInterval(timer)
+  }, [])
+
+  const states = watches.map(({ state }) => state.value)
+  const all = states.flatMap(({ series }, line): readonly Drawn[] => {
+    const watch = watches[line] as SeriesWatch
+    const unit = entries.get(watch.metric)?.unit ?? ''
+    return series.map((one) => {
+      const { label } = one
+      const name = lines.length === 1 || watch.metric.includes('*') ? label : [watch.metric, label].join(' ')
+      return { watch, series: one, label: name.trim() === '' ? watch.metric : name.trim(), unit }
+    })
+  })
+  const drawn = useMemo(() => largestOf(all), [watches, all.length, entries, judged])
+  const texts = states.flatMap(({ lines: own }) => own)
+  const more = states.reduce((sum, state) => sum + state.more, 0)
+  const problems = [...new Set(states.map(({ problem }) => problem).filter(Boolean))]
+  const isLoaded = states.every((state) => state.isLoaded)
+  return (
+    <section class="card chart-card" aria-label={title}>
+      {head}
+      {problems.map((problem) => (
+        <p key={problem} class="empty problem" role="alert">
+          {problem}
+        </p>
+      ))}
+      {all.length > 0 ? <Chart page={page} drawn={drawn} isRate={isRate} label={title} height={height} /> : null}
+      {texts.length > 0 ? <Texts lines={texts} hasLabels={texts.some(({ label }) => label !== '')} /> : null}
+      {all.length === 0 && texts.length === 0 && problems.length === 0 && isLoaded ? (
+        <p class="empty">No value has come yet. The first one is shown as soon as it comes.</p>
+      ) : null}
+      {all.length + more > drawn.length ? (
+        <p class="note padded">
+          The {drawn.length} largest of {formatCount(all.length + more)} series are drawn.
+        </p>
+      ) : null}
+      {hasList && all.length > drawn.length ? <AllSeries all={all} lines={lines} judged={judged} /> : null}
+    </section>
+  )
+}
+
+function AllSeries({
+  all,
+  lines,
+  judged,
+}: { readonly all: readonly Drawn[]; readonly judged: number } & Pick<ChartSpec, 'lines'>) {
+  const sorted = useMemo(() => all.toSorted(byLast), [all.length, judged])
+  return (
+    <VirtualTable
+      label="All series"
+      rows={sorted}
+      keyOf={({ watch, label }) => `${watch.metric} ${label}`}
+      head={
+        <>
+          <th>Series</th>
+          <th class="number">Last value</th>
+        </>
+      }
+      cells={({ watch, series, label, unit }) => {
+        const args = lines.find(({ metric }) => metric === watch.metric)?.args
+        const { name = watch.metric, ...labels } = series.labels
+        return (
+          <>
+            <td class="code">
+              <a href={linkTo('metrics', name, { ...args, ...labels })}>
+                <Name text={label} />
+              </a>
+            </td>
+            <td class="number">{formatMeasured(series.samples.lastValue, unit)}</td>
+          </>
+        )
+      }}
+    />
+  )
+}
+
+function Texts({ lines, hasLabels }: { readonly lines: readonly TextLine[]; readonly hasLabels: boolean }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
+    <section class="texts" aria-label="Values" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th>Time</th>
+            {hasLabels ? <th class="source">Source</th> : null}
+            <th>Value</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map(({ number, time, label, text }) => (
+            <tr key={`${number} ${label}`}>
+              <td class="code">
+                <time title={formatUtc(time)}>{formatTime(time)}</time>
+              </td>
+              {hasLabels ? (
+                <td class="code source">
+                  <Name text={label} max={32} />
+                </td>
+              ) : null}
+              <td>
+                <bdi>{text}</bdi>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+/** Those whose last value is the largest, in a steady order. */
+function largestOf(all: readonly Drawn[]): readonly Drawn[] {
+  if (all.length <= MAX_SHOWN) return all
+  const largest = new Set(all.toSorted(byLast).slice(0, MAX_SHOWN))
+  return all.filter((one) => largest.has(one))
+}
+
+function byLast({ series: { samples: a } }: Drawn, { series: { samples: b } }: Drawn): number {
+  return (b.lastValue ?? Number.NEGATIVE_INFINITY) - (a.lastValue ?? Number.NEGATIVE_INFINITY) || 0
+}
+
+/** What the catalogue says of metrics, by name. */
+export function useEntries(consumer: Consumer, names: readonly string[]): ReadonlyMap<string, CatalogueEntry> {
+  const [entries, setEntries] = useState<ReadonlyMap<string, CatalogueEntry>>(new Map())
+  const wanted = [...new Set(names)].join('\n')
+  useEffect(() => {
+    let isOver = false
+    const load = async (): Promise<void> => {
+      const found = await Promise.all(wanted.split('\n').map((name) => entryOf(consumer, name)))
+      if (!isOver) setEntries(new Map(found.flatMap((entry) => (entry === undefined ? [] : [[entry.name, entry]]))))
+    }
+    // Without the catalogue there is no unit, and the values say why.
+    load().catch(() => {})
+    return () => {
+      isOver = true
+    }
+  }, [consumer, wanted])
+  return entries
+}

@@ -1,0 +1,133 @@
+/**
+ * What all charts of a page share: the range of time, whether they stand still, and the time in which they may draw, so that many
+ * charts never hold up the page.
+ */
+import { type Signal, signal } from '@preact/signals'
+
+/** A chart is drawn again after this time at the earliest. */
+const APART_MS = 200
+/** All charts together draw for so long in one frame; the others wait for the next one. */
+const BUDGET_MS = 10
+/** The time goes on, also where no value comes. */
+const TICK_MS = 1_000
+
+/** Seconds since 1970. */
+export interface TimeRange {
+  readonly from: number
+  readonly to: number
+}
+
+interface Drawing {
+  readonly draw: () => void
+  isDue: boolean
+  drawnMs: number
+}
+
+export class ChartPage {
+  /** How much time the charts show while they follow it. */
+  readonly minutes: Signal<number>
+  readonly isPaused = signal(false)
+  /** The range that was chosen; undefined while the charts follow the time. */
+  readonly range = signal<TimeRange | undefined>(undefined)
+  readonly #drawings = new Set<Drawing>()
+  #skew: number | undefined
+  #frame = 0
+  #timer = 0
+  #pausedAt = 0
+
+  constructor(minutes: number) {
+    this.minutes = signal(minutes)
+  }
+
+  /** Begins to draw. Returns the function that ends it. */
+  begin(): () => void {
+    const all = (): void => {
+      for (const drawing of this.#drawings) drawing.isDue = true
+      this.#plan()
+    }
+    this.#timer = window.setInterval(() => {
+      if (!this.isPaused.value) all()
+    }, TICK_MS)
+    const theme = matchMedia('(prefers-color-scheme: dark)')
+    theme.addEventListener('change', all)
+    return () => {
+      clearInterval(this.#timer)
+      cancelAnimationFrame(this.#frame)
+      this.#frame = 0
+      theme.removeEventListener('change', all)
+    }
+  }
+
+  /** Adds a chart. `request` has it drawn soon. */
+  add(draw: () => void): { request(): void; remove(): void } {
+    const drawing: Drawing = { draw, isDue: false, drawnMs: Number.NEGATIVE_INFINITY }
+    this.#drawings.add(drawing)
+    return {
+      request: () => {
+        drawing.isDue = true
+        this.#plan()
+      },
+      remove: () => void this.#drawings.delete(drawing),
+    }
+  }
+
+  /** How far the clock of the server is ahead of that of the browser, in seconds, as the values of a chart show it. */
+  heard(skew: number | undefined): void {
+    if (skew !== undefined && skew > (this.#skew ?? Number.NEGATIVE_INFINITY)) this.#skew = skew
+  }
+
+  /** The range that is shown now. It moves on in steps of a tenth, so that nothing jumps. */
+  shown(): TimeRange {
+    const chosen = this.range.value
+    if (chosen !== undefined) return chosen
+    const now = this.isPaused.value ? this.#pausedAt : this.now()
+    const seconds = this.minutes.value * 60
+    const step = seconds / 10
+    const to = Math.ceil(now / step) * step
+    return { from: to - seconds, to }
+  }
+
+  /** The time of the server, seconds since 1970. */
+  now(): number {
+    return Date.now() / 1000 + (this.#skew ?? 0)
+  }
+
+  pause(isPaused: boolean): void {
+    this.#pausedAt = this.now()
+    this.isPaused.value = isPaused
+    if (!isPaused) this.range.value = undefined
+  }
+
+  /** Shows less time, or more, around a moment. */
+  zoom(factor: number, around: number): void {
+    const { from, to } = this.shown()
+    const seconds = Math.max(2, Math.min(86_400, (to - from) * factor))
+    const share = (around - from) / (to - from)
+    this.range.value = { from: around - seconds * share, to: around + seconds * (1 - share) }
+  }
+
+  #plan(): void {
+    this.#frame ||= requestAnimationFrame(() => this.#draw())
+  }
+
+  #draw(): void {
+    this.#frame = 0
+    const began = performance.now()
+    let isLeft = false
+    for (const drawing of this.#drawings) {
+      if (!drawing.isDue) continue
+      const now = performance.now()
+      if (now - drawing.drawnMs < APART_MS || now - began > BUDGET_MS) {
+        isLeft = true
+        continue
+      }
+      drawing.isDue = false
+      drawing.drawnMs = now
+      drawing.draw()
+      // The next frame begins with those that have not been drawn.
+      this.#drawings.delete(drawing)
+      this.#drawings.add(drawing)
+    }
+    if (isLeft) this.#plan()
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Keys that work everywhere: `/` searches, `?` shows this list, digits open the views. They can be switched off, since programs
+ * that speak or listen send single keys too.
+ */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { linkTo } from '../route.ts'
+
+const STORED = 'cinnabar.shortcuts'
+
+interface ShortcutsProps {
+  /** In the order of the rail. */
+  readonly views: readonly { readonly view: string; readonly title: string }[]
+}
+
+export function Shortcuts({ views }: ShortcutsProps) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [isOn, setOn] = useState(localStorage.getItem(STORED) !== 'off')
+
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      const view = views[Number(event.key) - 1]
+      if (event.key === '?') dialog.current?.showModal()
+      else if (!isOn) return
+      else if (event.key === '/') search()
+      else if (view !== undefined) location.hash = linkTo(view.view)
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [isOn, views])
+
+  const toggle = (): void => {
+    localStorage.setItem(STORED, isOn ? 'off' : 'on')
+    setOn(!isOn)
+  }
+  return (
+    <>
+      <button type="button" class="plain" onClick={() => dialog.current?.showModal()}>
+        Keys <kbd>?</kbd>
+      </button>
+      <dialog ref={dialog} aria-label="Keys">
+        <table>
+          <tbody>
+            <Key keys="/" what="search" />
+            <Key keys="?" what="this list" />
+            <Key keys="Tab, Enter, Esc" what="go on, open, close" />
+            {views.map(({ view, title }, index) => (
+              <Key key={view} keys={String(index + 1)} what={title} />
+            ))}
+          </tbody>
+        </table>
+        <p>
+          <label>
+            <input type="checkbox" checked={isOn} onChange={toggle} /> Single keys do something
+          </label>
+        </p>
+        <div class="row">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Close
+          </button>
+        </div>
+      </dialog>
+    </>
+  )
+}
+
+function Key({ keys, what }: { readonly keys: string; readonly what: string }) {
+  return (
+    <tr>
+      <th scope="row">
+        <kbd>{keys}</kbd>
+      </th>
+      <td>{what}</td>
+    </tr>
+  )
+}
+
+/** The search field of the view, or that of the metrics. */
+function search(): void {
+  const field = document.querySelector<HTMLInputElement>('main input[type=search]')
+  if (field !== null) {
+    field.focus()
+    return
+  }
+  const shown = new MutationObserver(() => {
+    const late = document.querySelector<HTMLInputElement>('main input[type=search]')
+    if (late === null) return
+    shown.disconnect()
+    late.focus()
+  })
+  shown.observe(document.body, { childList: true, subtree: true })
+  location.hash = linkTo('metrics')
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest('input, textarea, select, dialog') !== null
+}

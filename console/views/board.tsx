@@ -1,0 +1,188 @@
+/** A board of pinned charts. Its URL is the board itself; under a name it is kept in this browser too. */
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { Boards, boardArgs, type ChartSpec, chartLink, chartsOf, encodeChart } from '../board.ts'
+import { ChartCard } from '../parts/chart-card.tsx'
+import { ChartControls } from '../parts/chart-controls.tsx'
+import { ChartPage } from '../parts/chart-page.ts'
+import { Name } from '../parts/name.tsx'
+import { linkTo, type ViewProps } from '../route.ts'
+
+const HEIGHT = 200
+
+export function BoardView({ consumer, router }: ViewProps) {
+  const { args } = router.route.value
+  const boards = useMemo(() => new Boards(localStorage), [])
+  const page = useMemo(() => new ChartPage(5), [])
+  useEffect(() => page.begin(), [page])
+  const [problem, setProblem] = useState('')
+  const [names, setNames] = useState(boards.names)
+  const charts = chartsOf(args)
+  const name = args.get('name') ?? ''
+  const query = args.toString()
+  useEffect(() => {
+    // Without charts in the URL, it is the board that was shown last.
+    if (query !== '') setProblem(boards.opened(charts, name))
+    else if (boards.last !== '') router.replace(`#/board?${boards.last}`)
+  }, [query])
+
+  const show = (changed: readonly ChartSpec[], as = name): void =>
+    router.replace(linkTo('board', '', changed.length === 0 && as === '' ? { name: '' } : boardArgs(changed, as)))
+  const save = (as: string): void => {
+    const refused = boards.save(as, charts)
+    setProblem(refused)
+    if (refused !== '') return
+    // With another name it is renamed.
+    if (name !== '' && name !== as && boards.get(name) !== undefined) boards.delete(name)
+    setNames(boards.names)
+    show(charts, as)
+  }
+  const remove = (): void => {
+    setProblem(boards.delete(name))
+    setNames(boards.names)
+    show(charts, '')
+  }
+  const move = (from: number, to: number): void => {
+    const moved = [...charts]
+    moved.splice(to, 0, ...moved.splice(from, 1))
+    show(moved)
+  }
+  return (
+    <>
+      <header>
+        <h1>{name === '' ? 'Board' : <Name text={name} max={48} />}</h1>
+        <Naming key={name} name={name} isKept={names.includes(name)} onSave={save} onDelete={remove} />
+      </header>
+      {problem === '' ? null : (
+        <p class="banner" role="alert">
+          {problem}
+        </p>
+      )}
+      {names.length === 0 ? null : (
+        <nav class="families" aria-label="Boards">
+          {names.map((one) => (
+            <a
+              key={one}
+              class="pill"
+              href={`#/board?${boards.get(one)}`}
+              aria-current={one === name ? 'true' : undefined}
+            >
+              <Name text={one} max={32} />
+            </a>
+          ))}
+          {charts.length === 0 && name === '' ? null : (
+            <a class="pill" href={linkTo('board', '', { name: '' })}>
+              new board
+            </a>
+          )}
+        </nav>
+      )}
+      {charts.length === 0 ? (
+        <p class="empty">
+          No chart is pinned. Open a <a href={linkTo('metrics')}>metric</a> and press <b>Pin</b>; the URL of this page
+          is the board, to be bookmarked and sent.
+        </p>
+      ) : (
+        <>
+          <div class="board-controls">
+            <p class="note">The URL of this page is the board.</p>
+            <ChartControls page={page} />
+          </div>
+          <div class="columns charts">
+            {charts.map((spec, index) => (
+              <ChartCard
+                key={encodeChart(spec)}
+                consumer={consumer}
+                page={page}
+                spec={spec}
+                height={HEIGHT}
+                head={
+                  <ChartHead
+                    spec={spec}
+                    onEarlier={index === 0 ? undefined : () => move(index, index - 1)}
+                    onLater={index === charts.length - 1 ? undefined : () => move(index, index + 1)}
+                    onRemove={() => show(charts.filter((_, at) => at !== index))}
+                  />
+                }
+              />
+            ))}
+          </div>
+        </>
+      )}
+    </>
+  )
+}
+
+interface NamingProps {
+  readonly name: string
+  readonly isKept: boolean
+  readonly onSave: (name: string) => void
+  readonly onDelete: () => void
+}
+
+function Naming({ name, isKept, onSave, onDelete }: NamingProps) {
+  const [text, setText] = useState(name)
+  const label = isKept && text.trim() !== name ? 'Rename' : 'Save'
+  return (
+    <form
+      class="naming"
+      onSubmit={(event) => {
+        event.preventDefault()
+        onSave(text.trim())
+      }}
+    >
+      <input
+        name="board"
+        aria-label="Name of the board"
+        placeholder="Name of the board"
+        maxLength={80}
+        value={text}
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+      />
+      <button type="submit">{label}</button>
+      {isKept ? (
+        <button type="button" onClick={onDelete}>
+          Delete
+        </button>
+      ) : null}
+    </form>
+  )
+}
+
+interface ChartHeadProps {
+  readonly spec: ChartSpec
+  readonly onEarlier: (() => void) | undefined
+  readonly onLater: (() => void) | undefined
+  readonly onRemove: () => void
+}
+
+function ChartHead({ spec, onEarlier, onLater, onRemove }: ChartHeadProps) {
+  const { lines, isRate } = spec
+  const title = lines.map(({ metric, args }) => [metric, ...Object.values(args)].join(' ')).join(', ')
+  return (
+    <div class="head">
+      <h2 class="code">
+        <a href={chartLink(spec)}>
+          <Name text={title} max={48} />
+        </a>
+      </h2>
+      {isRate ? <span class="note">per second</span> : null}
+      <p class="choices">
+        <button
+          type="button"
+          class="plain"
+          aria-label={`Move ${title} forward`}
+          disabled={!onEarlier}
+          onClick={onEarlier}
+        >
+          ←
+        </button>
+        <button type="button" class="plain" aria-label={`Move ${title} back`} disabled={!onLater} onClick={onLater}>
+          →
+        </button>
+        <button type="button" class="plain" aria-label={`Remove ${title}`} onClick={onRemove}>
+          ×
+        </button>
+      </p>
+    </div>
+  )
+}

@@ -1,0 +1,160 @@
+/** One host: all its metrics with their last values, and a chart of each on demand. */
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import type { Sample } from '../../client/browser.ts'
+import { chartLink } from '../board.ts'
+import { useCatalogue } from '../catalogue.ts'
+import { ROLES } from '../hosts.ts'
+import { ChartCard } from '../parts/chart-card.tsx'
+import { ChartControls } from '../parts/chart-controls.tsx'
+import { ChartPage } from '../parts/chart-page.ts'
+import { Name } from '../parts/name.tsx'
+import { useQuery } from '../parts/query.ts'
+import { State } from '../parts/state.tsx'
+import { VirtualTable } from '../parts/virtual-table.tsx'
+import { linkTo, type ViewProps } from '../route.ts'
+import { formatCount, formatDuration, formatMeasured, formatUtc } from '../units.ts'
+
+/** The values are read again after this time. */
+const APART_MS = 5_000
+const CHART_HEIGHT = 180
+
+interface Row {
+  readonly key: string
+  readonly metric: string
+  readonly args: Readonly<Record<string, string>>
+  readonly sample: Sample
+}
+
+export function HostView({ consumer, router }: ViewProps) {
+  const { object: host, args } = router.route.value
+  const [round, setRound] = useState(0)
+  useEffect(() => {
+    const timer = setInterval(() => setRound((count) => count + 1), APART_MS)
+    return () => clearInterval(timer)
+  }, [])
+  const page = useMemo(() => new ChartPage(5), [host])
+  useEffect(() => page.begin(), [page])
+  const answer = useQuery(consumer, '*', { host }, { round })
+  const { entries } = useCatalogue(consumer)
+  const units = useMemo(() => new Map(entries.map(({ name, unit }) => [name, unit])), [entries])
+  const text = args.get('match') ?? ''
+  const rows = useMemo(() => (answer.kind === 'answer' ? rowsOf(answer.sample, host) : []), [answer, host])
+  const found = rows.filter(({ key }) => key.toLowerCase().includes(text.trim().toLowerCase()))
+  const isSilent = rows.some(({ metric, sample }) => metric.endsWith('.host.up') && sample.plain === false)
+  const charts = ROLES.flatMap(({ title, names }) => {
+    const name = names.find(({ ending }) => rows.some(({ metric }) => metric.endsWith(ending)))
+    const metric = rows.find((row) => name !== undefined && row.metric.endsWith(name.ending))?.metric
+    return name === undefined || metric === undefined ? [] : [{ title, metric, isRate: name.isRate }]
+  })
+  return (
+    <>
+      <header>
+        <h1 class="code">
+          <Name text={host} max={72} />
+        </h1>
+        {answer.kind === 'answer' && rows.length > 0 ? (
+          <p class="pill">
+            {isSilent ? <State look="attention" text="silent" /> : <State look="good" text="reports" />}
+          </p>
+        ) : null}
+        <input
+          type="search"
+          class="search"
+          placeholder="Part of a name"
+          aria-label="Search metrics of this host"
+          value={text}
+          onInput={({ currentTarget }) =>
+            router.replace(linkTo('hosts', host, currentTarget.value === '' ? {} : { match: currentTarget.value }))
+          }
+        />
+      </header>
+      {answer.kind === 'refused' ? (
+        <p class="banner" role="alert">
+          {answer.reason}
+        </p>
+      ) : null}
+      {charts.length === 0 ? null : (
+        <div class="columns charts">
+          {charts.map(({ title, metric, isRate }, index) => (
+            <ChartCard
+              key={metric}
+              consumer={consumer}
+              page={page}
+              spec={{ lines: [{ metric, args: { host } }], isRate }}
+              height={CHART_HEIGHT}
+              head={
+                <div class="head">
+                  <h2>
+                    <a href={chartLink({ lines: [{ metric, args: { host } }], isRate })}>{title}</a>
+                  </h2>
+                  {index === 0 ? <ChartControls page={page} /> : null}
+                </div>
+              }
+            />
+          ))}
+        </div>
+      )}
+      {answer.kind !== 'answer' ? null : rows.length === 0 ? (
+        <p class="empty">
+          There is no such host, or you may not see it. <a href={linkTo('hosts')}>All hosts</a>
+        </p>
+      ) : (
+        <section class="card" aria-label="Metrics">
+          <div class="head">
+            <h2>
+              {formatCount(found.length)} of {formatCount(rows.length)}
+            </h2>
+            {answer.sample.isCut ? (
+              <p class="note">The list was too long for one answer: search for the rest.</p>
+            ) : null}
+          </div>
+          <VirtualTable
+            label="Metrics"
+            rows={found}
+            keyOf={({ key }) => key}
+            head={
+              <>
+                <th>Name</th>
+                <th class="number value-column">Last value</th>
+                <th class="number short wide">Age</th>
+              </>
+            }
+            cells={({ key, metric, args: chosen, sample }) => (
+              <>
+                <td class="code">
+                  <a href={linkTo('metrics', metric, chosen)}>
+                    <Name text={key} />
+                  </a>
+                </td>
+                <td class="number value-column">{shownValue(sample, units.get(metric) ?? '')}</td>
+                <td class="number short wide">
+                  <time title={formatUtc(sample.time)}>{ageOf(sample, answer.sample.time)}</time>
+                </td>
+              </>
+            )}
+          />
+        </section>
+      )}
+    </>
+  )
+}
+
+function rowsOf(answer: Sample, host: string): readonly Row[] {
+  const rows = answer.elements.map((sample): Row => {
+    const { labels } = sample
+    const args: Record<string, string> = { host }
+    for (const [name, value] of Object.entries(labels)) if (value !== undefined && value !== '') args[name] = value
+    const { host: _, ...others } = args
+    return { key: [sample.metric, ...Object.values(others)].join(' '), metric: sample.metric, args, sample }
+  })
+  return rows.toSorted((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)))
+}
+
+function shownValue({ number, plain }: Sample, unit: string) {
+  if (number !== undefined) return formatMeasured(number, unit)
+  return <Name text={plain === null ? 'none' : String(plain)} max={32} />
+}
+
+function ageOf({ time }: Sample, newest: number): string {
+  return formatDuration(Math.max(0, (newest - time) / 1e6))
+}

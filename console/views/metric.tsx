@@ -1,0 +1,129 @@
+/** One metric as a live chart, with its parameters to choose; other metrics can join it. */
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { Boards, type ChartSpec, chartLink, chartOfUrl, encodeChart, type Line, MAX_LINES_OF_CHART } from '../board.ts'
+import { ChartCard, useEntries } from '../parts/chart-card.tsx'
+import { ChartControls } from '../parts/chart-controls.tsx'
+import { ChartPage } from '../parts/chart-page.ts'
+import { Name } from '../parts/name.tsx'
+import { MetricPicker, Parameters } from '../parts/parameters.tsx'
+import { linkTo, type ViewProps } from '../route.ts'
+
+const HEIGHT = 320
+
+export function MetricView({ consumer, router }: ViewProps) {
+  const { object, args } = router.route.value
+  const spec = chartOfUrl(object, args)
+  const page = useMemo(() => new ChartPage(5), [object])
+  useEffect(() => page.begin(), [page])
+  const entries = useEntries(
+    consumer,
+    spec.lines.map(({ metric }) => metric),
+  )
+  const entry = entries.get(object)
+  const [line = { metric: object, args: {} }, ...others] = spec.lines
+  const show = (changed: ChartSpec): void => router.replace(chartLink(changed))
+  const isText = entry !== undefined && (entry.kind === 'event' || entry.type === 'string')
+  const isCounter = spec.lines.some(({ metric }) => entries.get(metric)?.isCounter)
+  return (
+    <>
+      <header>
+        <h1 class="code">
+          <Name text={object} max={72} />
+        </h1>
+        {entry === undefined ? null : (
+          <p class="note">
+            {[entry.unit === '1' ? '' : entry.unit.trim(), entry.type, entry.kind].filter(Boolean).join(', ')}
+          </p>
+        )}
+      </header>
+      {entry === undefined || entry.description === '' ? null : (
+        <p>
+          <bdi>{entry.description}</bdi>
+        </p>
+      )}
+      {entry === undefined || entry.parameters.length === 0 ? null : (
+        <Parameters
+          consumer={consumer}
+          entry={entry}
+          args={line.args}
+          onChange={(changed) => show({ ...spec, lines: [{ ...line, args: changed }, ...others] })}
+        />
+      )}
+      <ChartCard
+        consumer={consumer}
+        page={page}
+        spec={spec}
+        height={HEIGHT}
+        hasList
+        head={
+          <div class="head">
+            {isText ? null : (
+              <label class="check">
+                <input
+                  type="checkbox"
+                  checked={spec.isRate}
+                  onChange={({ currentTarget }) => show({ ...spec, isRate: currentTarget.checked })}
+                />{' '}
+                growth per second{isCounter && !spec.isRate ? ' (this metric only grows)' : ''}
+              </label>
+            )}
+            <Pin spec={spec} />
+            {isText ? null : <ChartControls page={page} />}
+          </div>
+        }
+      />
+      <section class="card padded joined" aria-label="Metrics in this chart">
+        {others.map((other, index) => (
+          <span class="pill" key={encodeChart({ lines: [other], isRate: false })}>
+            <a class="code" href={linkTo('metrics', other.metric, other.args)}>
+              <Name text={[other.metric, ...Object.values(other.args)].join(' ')} />
+            </a>{' '}
+            <button
+              type="button"
+              class="plain"
+              aria-label={`Remove ${other.metric}`}
+              onClick={() => show({ ...spec, lines: spec.lines.filter((_, at) => at !== index + 1) })}
+            >
+              ×
+            </button>
+          </span>
+        ))}
+        {spec.lines.length >= MAX_LINES_OF_CHART ? null : (
+          <MetricPicker
+            consumer={consumer}
+            onPick={(metric) => show({ ...spec, lines: [...spec.lines, joining(metric, line, entries.get(object))] })}
+          />
+        )}
+      </section>
+    </>
+  )
+}
+
+/** A metric that joins a chart is that of the same host. */
+function joining(metric: string, { args }: Line, entry: unknown): Line {
+  const { host } = args
+  return { metric, args: entry === undefined || host === undefined ? {} : { host } }
+}
+
+function Pin({ spec }: { readonly spec: ChartSpec }) {
+  const [state, setState] = useState<{ readonly key: string; readonly problem: string }>()
+  const key = encodeChart(spec)
+  if (state?.key !== key) {
+    return (
+      <button type="button" onClick={() => setState({ key, problem: new Boards(localStorage).pin(spec) })}>
+        Pin
+      </button>
+    )
+  }
+  return (
+    <span role="status" class={state.problem === '' ? 'note' : 'problem'}>
+      {state.problem === '' ? (
+        <>
+          pinned to the <a href={linkTo('board')}>board</a>
+        </>
+      ) : (
+        state.problem
+      )}
+    </span>
+  )
+}
