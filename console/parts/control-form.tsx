@@ -2,9 +2,17 @@
 import { useId, useRef, useState } from 'preact/hooks'
 import type { Consumer, Plain } from '../../client/browser.ts'
 import { linkTo } from '../route.ts'
+import {
+  argumentsOf,
+  boundsText,
+  type Control,
+  isNumber,
+  type Parameter,
+  problemOf,
+  type Texts,
+} from './control-parameters.ts'
 import { type Ended, type Execution, type Run, useExecution } from './execution.ts'
 import { Name } from './name.tsx'
-import { argumentsOf, boundsText, type Control, isNumber, type Parameter, problemOf, type Texts } from './parameter.ts'
 import { State } from './state.tsx'
 
 interface ControlFormProps {

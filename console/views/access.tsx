@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks'
 import { type Consumer, newToken, type PlainRecord } from '../../client/browser.ts'
 import { Action } from '../parts/action.tsx'
 import { ControlForm } from '../parts/control-form.tsx'
+import type { Control, Texts } from '../parts/control-parameters.ts'
 import { type Listing, useListing } from '../parts/listing.ts'
 import { Name } from '../parts/name.tsx'
-import type { Control, Texts } from '../parts/parameter.ts'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
@@ -96,12 +96,7 @@ function List({ listing, what, heads, textOf, row }: ListProps) {
       {found.length === 0 ? null : (
         <table class="stacked">
           <thead>
-            <tr>
-              {heads.map((head, index) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: they never change.
-                <th key={index}>{head}</th>
-              ))}
-            </tr>
+            <tr>{heads.map((head, index) => (head === '' ? <td key={index} /> : <th key={index}>{head}</th>))}</tr>
           </thead>
           <tbody>{shown.map(row)}</tbody>
         </table>
