@@ -5,13 +5,15 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord, Sample } from '../client/browser.ts'
 import { hasMore, messageOf, recordsOf } from './parts/query.ts'
-import type { Look } from './parts/state.tsx'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
 /** Points of the small curves. */
 const MAX_POINTS = 120
 const MAX_NOTICES = 50
+
+/** How a state is shown: it is good, it wants to be looked at, or it is gone or unused. */
+export type Look = 'good' | 'attention' | 'gone'
 
 export interface Stats {
   readonly time: number
