@@ -5,7 +5,7 @@
 import { type Arguments, BasicType, type Field, type Sample, StatusError, type Value } from '../client/index.ts'
 import { didYouMean } from '../server/config/errors.ts'
 import { ExitCode, Failure } from './failure.ts'
-import { formatValue } from './format.ts'
+import { formatValue, printable } from './format.ts'
 
 interface Queryable {
   query(metric: string, args?: Arguments): Promise<Pick<Sample, 'value'>>
@@ -127,6 +127,9 @@ export interface CataloguedArgument {
   readonly type: string
   readonly isOptional: boolean
   readonly description: string
+  readonly isSecret: boolean
+  /** What it takes, for people; empty if every value of its type. */
+  readonly bounds: string
 }
 
 /** Empty if there is no record. */
@@ -138,8 +141,29 @@ export function parametersOf(record: AnswerRecord | undefined): readonly Catalog
     type: fieldText(parameter, 'type'),
     isOptional: findField(parameter, 'optional')?.value === true,
     description: fieldText(parameter, 'description'),
+    isSecret: findField(parameter, 'secret')?.value === true,
+    bounds: boundsText(parameter),
   }))
 }
+
+function boundsText(parameter: AnswerRecord): string {
+  const [min, max, most, pattern, unless] = BOUNDS.map((name) => fieldText(parameter, name))
+  const values = String(findField(parameter, 'values')?.value ?? '')
+    .split('\n')
+    .map(printable)
+    .join(', ')
+  const range = min && max ? `${min} to ${max}` : min ? `${min} or more` : max && `${max} at most`
+  const texts = [
+    range,
+    most && `${most} bytes at most`,
+    pattern && `matches ${pattern}`,
+    values && `one of ${values}`,
+    unless && `if omitted: ${unless}`,
+  ]
+  return texts.filter(Boolean).join('; ')
+}
+
+const BOUNDS = ['min', 'max', 'max_length', 'pattern', 'default']
 
 /** An unknown metric of an open family has the parameters of its family. */
 export async function metricParameters(consumer: Queryable, metric: string): Promise<readonly CataloguedArgument[]> {
@@ -155,7 +179,14 @@ export function listControls(consumer: Queryable, pattern?: string): Promise<rea
 export async function controlParameters(consumer: Queryable, control: string): Promise<readonly CataloguedArgument[]> {
   const controls = await listControls(consumer, control)
   const found = controls.find((record) => fieldText(record, 'name') === control)
-  const key = { name: 'idempotency_key', type: 'string', isOptional: true, description: '' }
+  const key = {
+    name: 'idempotency_key',
+    type: 'string',
+    isOptional: true,
+    description: '',
+    isSecret: false,
+    bounds: '',
+  }
   return [key, ...parametersOf(found)]
 }
 

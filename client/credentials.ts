@@ -1,4 +1,6 @@
-/** The ways to prove who a consumer is [MON 11]. */
+/** The ways to prove who a consumer is [MON 11], and new tokens. */
+import { sha256, webCrypto } from '../auth/scram/keys.ts'
+import { encodeBase64 } from '../auth/scram/message.ts'
 import { ConnectionError } from './errors.ts'
 
 /** The ways to log in with a password. */
@@ -44,4 +46,26 @@ export async function tokenOf({ token }: TokenCredentials): Promise<string> {
 export function describeCredentials(credentials: Credentials): string {
   if ('identity' in credentials) return credentials.identity
   return 'token' in credentials ? 'the owner of a token' : 'the owner of a certificate'
+}
+
+const TOKEN_PREFIX = 'cnb_'
+const TOKEN_BYTES = 32
+
+export interface Token {
+  /** The token for the user who is to log in with it. It is as secret as a password. */
+  readonly token: string
+  /** What the control `token.add` takes: SHA-256 of the token's text as 64 hexadecimal digits. */
+  readonly hash: string
+}
+
+/**
+ * Makes an opaque token. It is made here so that the producer never sees it, and keeps only its hash [MON 11]. No producer
+ * accepts it before that hash was added there.
+ */
+export async function newToken(): Promise<Token> {
+  const random = webCrypto().getRandomValues(new Uint8Array(TOKEN_BYTES))
+  const base64url = encodeBase64(random).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+  const token = `${TOKEN_PREFIX}${base64url}`
+  const digest = await sha256(new TextEncoder().encode(token))
+  return { token, hash: [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('') }
 }

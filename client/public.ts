@@ -5,12 +5,14 @@ export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
 export type { CommandOptions, WaitOptions } from './commands.ts'
 export type { Connect, ConnectOptions } from './connect.ts'
 export type { ChannelOptions, Consumer } from './consumer.ts'
-export type {
-  CertificateCredentials,
-  Credentials,
-  Method,
-  PasswordCredentials,
-  TokenCredentials,
+export {
+  type CertificateCredentials,
+  type Credentials,
+  type Method,
+  newToken,
+  type PasswordCredentials,
+  type Token,
+  type TokenCredentials,
 } from './credentials.ts'
 export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
 export type { ConsumerEvents, GapEvent, Listener, NoticeEvent } from './events.ts'

@@ -3,10 +3,13 @@ import type { VNode } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
+import { recordsOf, useQuery } from './parts/query.ts'
 import { Shortcuts } from './parts/shortcuts.tsx'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatTime } from './units.ts'
+import { AccessView } from './views/access.tsx'
+import { AuditView } from './views/audit.tsx'
 import { BoardView } from './views/board.tsx'
 import { ChannelView } from './views/channel.tsx'
 import { ChannelsView } from './views/channels.tsx'
@@ -44,7 +47,11 @@ interface View {
   readonly List: (props: ViewProps) => VNode | null
   /** One object of the list. */
   readonly Detail?: (props: ViewProps) => VNode | null
+  /** What somebody has to be allowed, or the rail does not show the view; it is the server that refuses. */
+  readonly needs?: Need
 }
+
+type Need = 'user.list' | 'producer.audit'
 
 const VIEWS: readonly [View, ...View[]] = [
   { view: 'overview', title: 'Overview', List: Overview },
@@ -54,7 +61,18 @@ const VIEWS: readonly [View, ...View[]] = [
   { view: 'sources', title: 'Sources', List: SourcesView },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
   { view: 'controls', title: 'Controls', List: ControlsView },
+  { view: 'access', title: 'Access', List: AccessView, needs: 'user.list' },
+  { view: 'audit', title: 'Audit', List: AuditView, needs: 'producer.audit' },
 ]
+
+function useAllowed(consumer: Consumer): (need: Need) => boolean {
+  const controls = useQuery(consumer, 'producer.controls', { match: 'user.list' })
+  const metrics = useQuery(consumer, 'producer.metrics', { match: 'producer.audit' })
+  return (need) => {
+    const answer = need === 'user.list' ? controls : metrics
+    return answer.kind === 'answer' && recordsOf(answer.sample.plain).length > 0
+  }
+}
 
 interface SignedProps extends AppProps {
   readonly consumer: Consumer
@@ -66,24 +84,26 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   useEffect(() => {
     void fleet.follow()
   }, [fleet])
+  const isAllowed = useAllowed(consumer)
   const { view, object } = router.route.value
   const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
   useEffect(() => {
     document.title = `${object === '' ? shown.title : object} · Cinnabar`
   }, [shown, object])
+  const rail = VIEWS.filter(({ needs }) => needs === undefined || isAllowed(needs))
   const Shown = object === '' ? shown.List : (shown.Detail ?? shown.List)
   return (
     <div class="frame">
       <nav class="rail" aria-label="Views">
         <p class="mark">Cinnabar</p>
-        {VIEWS.map((one) => (
+        {rail.map((one) => (
           <a key={one.view} href={linkTo(one.view)} aria-current={one === shown ? 'page' : undefined}>
             {one.title}
           </a>
         ))}
         <div class="who">
           <bdi>{identity}</bdi>
-          <Shortcuts views={VIEWS} />
+          <Shortcuts views={rail} />
           <button type="button" onClick={() => void session.signOut()}>
             Sign out
           </button>

@@ -6,6 +6,8 @@ import { messageOf, recordsOf } from './parts/query.ts'
 /** So few at once that the page is never held up. */
 const PAGE = 1_000
 const MAX_HOSTS = 10_000
+/** During the first reading, what has come is shown at these intervals. */
+const SHOWN_MS = 500
 /** Reading begins again after this time, or so many times as long as it took. */
 const APART_MS = 5_000
 const APART_FACTOR = 10
@@ -40,6 +42,8 @@ export const ROLES: readonly Role[] = [
     ],
   },
 ]
+
+const naturally = new Intl.Collator('en', { numeric: true })
 
 /** The metric of a small chart. */
 export interface RoleMetric {
@@ -113,21 +117,31 @@ export class Hosts {
     const { signal } = this.#abort
     const drafts = new Map<string, Draft>()
     const silent = new Set<string>()
+    let shownMs = Number.NEGATIVE_INFINITY
+    const isFirst = this.#state.value.hosts === undefined
+    const up = await this.#consumer.query('*.host.up', {}, { signal })
+    for (const { labels, plain } of up.elements) {
+      if (plain === false && labels.host !== undefined) silent.add(labels.host)
+    }
     for (let after = ''; ; ) {
       const { plain } = await this.#consumer.query('producer.series', { limit: PAGE, after }, { signal })
       for (const record of recordsOf(plain)) note(drafts, record)
       const last = (Array.isArray(plain) ? plain.at(-1) : undefined) as PlainRecord | undefined
       if (last?.['more'] !== true || typeof last['after'] !== 'string') break
       after = last['after']
+      // Names of metrics come in order: the first page may have all hosts already.
+      if (!isFirst || drafts.size === 0 || performance.now() - shownMs < SHOWN_MS) continue
+      shownMs = performance.now()
+      this.#show(drafts, silent)
     }
-    const up = await this.#consumer.query('*.host.up', {}, { signal })
-    for (const { labels, plain } of up.elements) {
-      if (plain === false && labels.host !== undefined) silent.add(labels.host)
-    }
+    this.#show(drafts, silent)
+  }
+
+  #show(drafts: ReadonlyMap<string, Draft>, silent: ReadonlySet<string>): void {
     const hosts = [...drafts].map(
       ([name, { metrics, time, roles }]): Host => ({ name, metrics, time, roles, isSilent: silent.has(name) }),
     )
-    hosts.sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
+    hosts.sort((a, b) => naturally.compare(a.name, b.name))
     this.#state.value = { hosts, problem: '' }
   }
 }
@@ -140,6 +154,8 @@ function note(drafts: Map<string, Draft>, { name, host, time }: PlainRecord): vo
     draft = { metrics: 0, time: 0, ranks: ROLES.map(() => Number.POSITIVE_INFINITY), roles: ROLES.map(() => undefined) }
     drafts.set(host, draft)
   }
+  // What a source says about a host is not said by the host.
+  if (/\.host\.(up|late)$/.test(name)) return
   draft.metrics++
   draft.time = Math.max(draft.time, Number(time))
   for (const [role, { names }] of ROLES.entries()) {

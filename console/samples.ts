@@ -169,22 +169,27 @@ export function decimate(samples: Samples, window: TimeWindow, isRate: boolean, 
   const first = samples.indexOf(from)
   const end = samples.indexOf(to)
   const perSecond = columns / (to - from)
-  let column = -1
-  let [least, most, mostIsLater, hasHole, isEmpty] = [0, 0, false, false, true]
+  let [column, least, most] = [-1, 0, 0]
+  let [mostIsLater, hasHole, endsInHole, isEmpty] = [false, false, false, true]
+  // What follows a hole is hole up to the next value.
+  let isInHole = first > 0 && Number.isNaN(samples.valueAt(first - 1))
+  let next = 1
   const close = (): void => {
     if (column < 0) return
     const at = 1 + 2 * column
-    if (isEmpty) {
-      if (hasHole) cells[at] = null
-    } else if (hasHole) {
-      cells[at] = most
-      cells[at + 1] = null
+    if (isInHole) cells.fill(null, next, at)
+    if (isEmpty || hasHole) {
+      cells[at] = isEmpty || !endsInHole ? null : most
+      cells[at + 1] = isEmpty || endsInHole ? null : most
     } else {
       cells[at] = mostIsLater ? least : most
       if (least !== most) cells[at + 1] = mostIsLater ? most : least
     }
+    isInHole = endsInHole
+    next = at + 2
   }
-  for (let index = first; index < end; index++) {
+  // Of the first sample of all no growth is known.
+  for (let index = isRate ? Math.max(1, first) : first; index < end; index++) {
     const here = Math.min(columns - 1, Math.floor((samples.timeAt(index) - from) * perSecond))
     if (here !== column) {
       close()
@@ -193,7 +198,8 @@ export function decimate(samples: Samples, window: TimeWindow, isRate: boolean, 
       isEmpty = true
     }
     const value = valueAt(index)
-    if (Number.isNaN(value)) hasHole = true
+    endsInHole = Number.isNaN(value)
+    if (endsInHole) hasHole = true
     else if (isEmpty) {
       least = most = value
       isEmpty = false
@@ -206,6 +212,7 @@ export function decimate(samples: Samples, window: TimeWindow, isRate: boolean, 
     }
   }
   close()
+  if (isInHole) cells.fill(null, next)
   cells[0] = between(samples, first, from, valueAt)
   cells[cells.length - 1] = between(samples, end, to, valueAt)
   return end - first

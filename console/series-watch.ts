@@ -97,7 +97,7 @@ export class SeriesWatch {
   #isOver = false
   #isScheduled = false
   #hasNewState = false
-  #changedMs = 0
+  #changedMs = Number.NEGATIVE_INFINITY
 
   constructor(consumer: Consumer, metric: string, args: LineArguments, lastMs: number) {
     this.#consumer = consumer
@@ -294,10 +294,12 @@ export class SeriesWatch {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    requestAnimationFrame(() => {
+    requestAnimationFrame((nowMs) => {
       this.#isScheduled = false
-      if (this.#hasNewState && performance.now() - this.#changedMs > APART_MS) this.#changed({})
-      else for (const listener of this.#listeners) listener()
+      if (this.#hasNewState && nowMs - this.#changedMs > APART_MS) {
+        this.#changedMs = nowMs
+        this.#changed({})
+      } else for (const listener of this.#listeners) listener()
       if (this.#hasNewState) this.#schedule()
     })
   }
@@ -305,7 +307,6 @@ export class SeriesWatch {
   #changed(change: Partial<Pick<WatchedState, 'problem' | 'isLoaded'>>): void {
     if (this.#isOver) return
     this.#hasNewState = false
-    this.#changedMs = performance.now()
     this.#state.value = {
       ...this.#state.value,
       series: [...this.#byKey.values()],

@@ -46,9 +46,10 @@ function overview(controls: readonly AnswerRecord[], colors: Colors, width: numb
 function details(control: AnswerRecord, colors: Colors, width: number | undefined): string {
   const name = fieldText(control, 'name')
   const parameters = parametersOf(control)
-  const heads = ['argument', 'type', '', 'description'].map((head) => ({ head }))
-  const rows = parameters.map(({ name, type, isOptional, description }) => {
-    return [name, type, isOptional ? 'optional' : 'required', description]
+  const isBound = parameters.some(({ bounds }) => bounds !== '')
+  const heads = ['argument', 'type', '', ...(isBound ? ['takes'] : []), 'description'].map((head) => ({ head }))
+  const rows = parameters.map(({ name, type, isOptional, bounds, description }) => {
+    return [name, type, isOptional ? 'optional' : 'required', ...(isBound ? [bounds] : []), description]
   })
   return [
     `${colors.bold(name)}  ${fieldText(control, 'description')}`,
@@ -64,8 +65,8 @@ function details(control: AnswerRecord, colors: Colors, width: number | undefine
 /** Those that a call needs; if it needs none, the first. */
 function exampleArguments(parameters: readonly CataloguedArgument[]): string[] {
   const required = parameters.filter(({ isOptional }) => !isOptional)
-  return (required.length > 0 ? required : parameters.slice(0, 1)).map(({ name, type }) => {
-    if (SECRET_ARGUMENTS.includes(name)) return `--arg-file ${name}=FILE`
+  return (required.length > 0 ? required : parameters.slice(0, 1)).map(({ name, type, isSecret }) => {
+    if (isSecret || SECRET_ARGUMENTS.includes(name)) return `--arg-file ${name}=FILE`
     return `${name}=${VALUES[type] ?? name.toUpperCase()}`
   })
 }

@@ -1,61 +1,63 @@
-/**
- * A button that runs a control after it was asked in words. A double click runs it once, since each question has one idempotency
- * key, and what was done stands beside the button.
- */
-import { useRef, useState } from 'preact/hooks'
-import type { Consumer, PlainRecord } from '../../client/browser.ts'
-import { messageOf } from './query.ts'
+/** A button that runs a control after it was asked in words. What was done stands beside the button. */
+import { useRef } from 'preact/hooks'
+import type { Consumer } from '../../client/browser.ts'
+import { useExecution } from './execution.ts'
+import type { Arguments } from './query.ts'
 
 interface ActionProps {
   readonly consumer: Consumer
   readonly label: string
+  /** What it is about, for those who do not see the row that it stands in. */
+  readonly object?: string
   /** What is asked before it is done: what will be lost, in numbers. */
   readonly question: string
   readonly control: string
-  readonly args: Readonly<Record<string, string | number | boolean>>
+  readonly args: Arguments
+  readonly onDone?: () => void
 }
 
-type Progress = { readonly kind: 'idle' | 'running' } | { readonly kind: 'done' | 'failed'; readonly text: string }
-
-export function Action({ consumer, label, question, control, args }: ActionProps) {
+export function Action({ consumer, label, object = '', question, control, args, onDone }: ActionProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const key = useRef('')
-  const [progress, setProgress] = useState<Progress>({ kind: 'idle' })
-
+  const { run, execute, again, reset } = useExecution(consumer)
   const ask = (): void => {
-    key.current = crypto.randomUUID()
-    setProgress({ kind: 'idle' })
+    reset()
     dialog.current?.showModal()
   }
-  const run = async (): Promise<void> => {
+  const confirm = async (): Promise<void> => {
     dialog.current?.close()
-    setProgress({ kind: 'running' })
-    try {
-      const result = await consumer.execute(control, { ...args, idempotency_key: key.current })
-      const { outcome, detail } = result.plain as PlainRecord
-      const text = [String(outcome), String(detail ?? '')].filter(Boolean).join(': ')
-      setProgress({ kind: outcome === 'ok' ? 'done' : 'failed', text: outcome === 'ok' ? 'done' : text })
-    } catch (error) {
-      setProgress({ kind: 'failed', text: messageOf(error) })
-    }
+    const end = await execute(control, args)
+    if (end.kind === 'ended' && end.outcome === 'ok') onDone?.()
   }
+  const name = object === '' ? label : `${label} ${object}`
   return (
     <>
-      <button type="button" disabled={progress.kind === 'running'} onClick={ask}>
+      <button type="button" disabled={run.kind === 'running'} aria-label={name} onClick={ask}>
         {label}
       </button>
-      {'text' in progress ? (
-        <span class={progress.kind === 'failed' ? 'problem' : 'note'} role="status">
-          {progress.text}
+      {run.kind === 'ended' ? (
+        <span class={run.outcome === 'ok' ? 'note' : 'problem'} role="status">
+          {run.outcome === 'ok' ? 'done' : [run.outcome, run.detail].filter(Boolean).join(': ')}
         </span>
       ) : null}
-      <dialog ref={dialog} aria-label={label}>
-        <p>{question}</p>
+      {run.kind === 'refused' || run.kind === 'lost' ? (
+        <span class="problem" role="status">
+          {run.text}{' '}
+          {run.kind === 'lost' ? (
+            <button type="button" onClick={() => void again()}>
+              Ask again
+            </button>
+          ) : null}
+        </span>
+      ) : null}
+      <dialog ref={dialog} aria-label={name}>
+        <p>
+          <bdi>{question}</bdi>
+        </p>
         <div class="row">
           <button type="button" autofocus onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="button" class="danger" onClick={() => void run()}>
+          <button type="button" class="danger" onClick={() => void confirm()}>
             {label}
           </button>
         </div>

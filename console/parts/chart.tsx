@@ -209,7 +209,7 @@ class Plot {
     return {
       width: place.clientWidth,
       height: this.#height,
-      padding: [12, 24, 0, 0],
+      padding: [12, 30, 0, 0],
       cursor: {
         sync: { key: 'page' },
         points: { size: 6 },
@@ -227,7 +227,7 @@ class Plot {
         x: { time: true, range: () => [this.#from, this.#to] },
         ...Object.fromEntries(this.#units.map((_, index) => [`y${index}`, { range: rangeOf }])),
       },
-      axes: [{ ...axis, values: timesOf, space: 80, size: 32 }, ...axes],
+      axes: [{ ...axis, values: timesOf, space: 56, size: 32 }, ...axes],
       series: [
         {},
         ...this.#drawn.map(({ unit }, index) => ({
@@ -323,7 +323,7 @@ function isOfBytes(unit: string): boolean {
 }
 
 function timesOf(_: uPlot, ticks: number[]): string[] {
-  const isFine = (ticks[1] ?? 60) - (ticks[0] ?? 0) < 60
+  const isFine = ticks.length > 1 && (ticks[1] as number) - (ticks[0] as number) < 60
   return ticks.map((tick) => {
     const text = formatTime(tick * 1e6)
     return isFine ? text : text.slice(0, 5)

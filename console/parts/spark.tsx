@@ -1,5 +1,5 @@
 /** A small live curve of one metric, without axes, with its last value. It reads while it is on screen. */
-import { useEffect, useMemo, useReducer } from 'preact/hooks'
+import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
 import { type Cell, decimate, rateAt, type Samples } from '../samples.ts'
 import { type LineArguments, SeriesWatch } from '../series-watch.ts'
@@ -21,7 +21,16 @@ interface SparkProps {
   readonly isRate: boolean
 }
 
-export function Spark({ consumer, metric, args, unit, isRate }: SparkProps) {
+export function Spark(props: SparkProps) {
+  const [isCalm, setCalm] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setCalm(true), CALM_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return isCalm ? <LiveSpark {...props} /> : <span class="note">{UNKNOWN}</span>
+}
+
+function LiveSpark({ consumer, metric, args, unit, isRate }: SparkProps) {
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const key = JSON.stringify(args)
   const watch = useMemo(() => new SeriesWatch(consumer, metric, args, SECONDS * 1000), [consumer, metric, key])
@@ -35,9 +44,8 @@ export function Spark({ consumer, metric, args, unit, isRate }: SparkProps) {
     const remove = watch.onValues(() => {
       if (timer === 0) timer = window.setTimeout(draw, Math.max(0, drawnMs + APART_MS - performance.now()))
     })
-    const calm = setTimeout(() => void watch.begin(), CALM_MS)
+    void watch.begin()
     return () => {
-      clearTimeout(calm)
       clearTimeout(timer)
       remove()
       watch.end()

@@ -36,7 +36,7 @@ export function VirtualTable<T>({ label, rows, keyOf, head, cells, height = ROW 
     <section
       class="virtual"
       ref={place}
-      aria-label={label}
+      aria-label={`${label}: list`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
       tabIndex={0}
       onScroll={({ currentTarget }) => setFirst(Math.floor(currentTarget.scrollTop / height))}

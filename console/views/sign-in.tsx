@@ -19,7 +19,7 @@ export function SignIn({ session, state }: SignInProps) {
   return (
     <main class="sign-in">
       <form class="card" onSubmit={submit} aria-label="Sign in">
-        <p class="mark">Cinnabar</p>
+        <h1 class="mark">Cinnabar</h1>
         {isSecureContext ? null : <NeedsHttps />}
         {isToken ? (
           <label>

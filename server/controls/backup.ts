@@ -3,10 +3,13 @@ import { join } from 'node:path'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { BACKUPS, type BackupProgress, StorageError, type Store } from '../../storage/store.ts'
 import { StatusError } from '../core/errors.ts'
+import { WholePattern } from './bounds.ts'
 import { type Control, failed, ok } from './control.ts'
 
-/** Not the name of another file of a database, nor of a copy that is not complete. */
-const FILE_NAME = /^(?!.*(?:-wal|-shm|-journal|[.]part)$)[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+/** The name of another file of a database, nor of a copy that is not complete. */
+const OTHER_FILE = /(?:-wal|-shm|-journal|[.]part)$/
+const FILE_NAME = new WholePattern('[A-Za-z0-9][A-Za-z0-9._-]*')
+const MAX_FILE_NAME = 100
 
 /** Makes backups, one at a time. */
 export class Backups {
@@ -33,16 +36,16 @@ export class Backups {
         {
           name: 'file',
           type: BasicType.STRING,
-          description: 'The name of the new file: up to 100 letters, digits, ".", "_" and "-".',
+          maxLength: MAX_FILE_NAME,
+          pattern: FILE_NAME,
+          description: 'The name of the new file: letters, digits, ".", "_" and "-".',
         },
       ],
       adminOnly: true,
       prepare: (args) => {
         const file = String(args.get('file'))
-        if (!FILE_NAME.test(file)) {
-          const wanted =
-            'the name of a file in the directory for backups: letters, digits, ".", "_" and "-", up to 100, without -wal, -shm, -journal or .part at its end'
-          throw new StatusError('INVALID_ARGUMENT', `\`file\` is ${wanted}`)
+        if (OTHER_FILE.test(file)) {
+          throw new StatusError('INVALID_ARGUMENT', '`file` must not end with -wal, -shm, -journal or .part')
         }
         if (this.#progress !== undefined)
           throw new StatusError('BUSY', 'another backup is being made: wait for its end')

@@ -6,6 +6,7 @@ import type { Channel } from '../channels/channel.ts'
 import type { ChannelSettings } from '../channels/queue-host.ts'
 import type { Registry } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
+import { checkBounds } from './bounds.ts'
 import { type Control, type ControlArguments, type ControlContext, type ControlParameter, ok } from './control.ts'
 
 const { BOOLEAN, STRING, UINT32, UINT64 } = BasicType
@@ -38,6 +39,22 @@ export const channelParameters: readonly ControlParameter[] = [
   { name: 'overflow', type: STRING, optional: true, description: 'drop-oldest, drop-newest or keep-latest.' },
 ]
 
+/** The same with the operator's limits. */
+function channelParametersWithin(most: ChannelSettings): ControlParameter[] {
+  const max: Readonly<Record<string, number>> = {
+    window: most.window,
+    window_bytes: most.windowBytes,
+    max_bytes: most.maxBytes,
+    max_age_ms: most.maxAgeMs,
+    expire_ms: most.expireMs,
+  }
+  return channelParameters.map((parameter) => {
+    const { name } = parameter
+    if (name === 'overflow') return { ...parameter, values: overflows }
+    return Object.hasOwn(max, name) ? { ...parameter, max: max[name], aboveMax: 'QUOTA_EXCEEDED' } : parameter
+  })
+}
+
 const channelParameter: ControlParameter = { name: 'channel', type: UINT32, description: 'Its id; 0: the current one.' }
 
 /** The change is in force and stored when OK is answered. */
@@ -45,7 +62,9 @@ export function channelConfigure(registry: Registry): Control {
   return {
     name: 'channel.configure',
     description: 'Changes the settings of one of your channels.',
-    parameters: [channelParameter, ...channelParameters],
+    get parameters() {
+      return [channelParameter, ...channelParametersWithin(registry.defaults)]
+    },
     immediate: true,
     isRecorded: (args, context) => isForeign(registry, args, context),
     prepare(args, context) {
@@ -157,6 +176,10 @@ export function changedSettings(args: ControlArguments, channel: Channel, most: 
  * them, INVALID_ARGUMENT if settings contradict each other.
  */
 export function settingsOf(args: ControlArguments, now: ChannelSettings, most: ChannelSettings): ChannelSettings {
+  for (const parameter of channelParametersWithin(most)) {
+    const value = args.get(parameter.name)
+    if (value !== undefined) checkBounds(parameter, value)
+  }
   const durable = (args.get('durable') as boolean | undefined) ?? now.durable
   const mostBytes = durable ? most.maxBytes : Math.min(most.maxBytes, MAX_VOLATILE_BYTES)
   const bytesNow = durable === now.durable ? now.maxBytes : mostBytes
@@ -170,10 +193,6 @@ export function settingsOf(args: ControlArguments, now: ChannelSettings, most: C
   if (windowBytes > maxBytes) {
     throw new StatusError('INVALID_ARGUMENT', `window_bytes (${windowBytes}) is above max_bytes (${maxBytes})`)
   }
-  const overflow = (args.get('overflow') as string | undefined) ?? now.overflow
-  if (!overflows.includes(overflow)) {
-    throw new StatusError('INVALID_ARGUMENT', `overflow is one of ${overflows.join(', ')}, not ${overflow}`)
-  }
   return {
     durable,
     window: limit(args, 'window', now.window, most.window),
@@ -181,7 +200,7 @@ export function settingsOf(args: ControlArguments, now: ChannelSettings, most: C
     maxBytes,
     maxAgeMs: limit(args, 'max_age_ms', now.maxAgeMs, most.maxAgeMs),
     expireMs: limit(args, 'expire_ms', now.expireMs, most.expireMs),
-    overflow: overflow as Overflow,
+    overflow: (args.get('overflow') as Overflow | undefined) ?? now.overflow,
   }
 }
 

@@ -4,8 +4,9 @@ import type { Identity } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
+import type { Bounds } from './bounds.ts'
 
-export interface ControlParameter {
+export interface ControlParameter extends Bounds {
   readonly name: string
   readonly type: BasicType
   readonly optional?: boolean

@@ -6,6 +6,7 @@ import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
+import { checkBounds } from './bounds.ts'
 import {
   type Control,
   type ControlArguments,
@@ -45,10 +46,14 @@ export function readInvocation(list: ArgumentList, control: Control): Invocation
   return { args, given, all, key, isDryRun }
 }
 
-/** Throws StatusError INVALID_ARGUMENT. */
+/** Throws StatusError for missing arguments and for those out of their bounds. */
 export function checkInvocation({ args, key }: Invocation, { name, parameters }: Control): void {
   const missing = parameters.find((parameter) => !parameter.optional && !args.has(parameter.name))
   if (missing) throw new StatusError('INVALID_ARGUMENT', `${name} needs the argument ${missing.name}`)
+  for (const parameter of parameters) {
+    const value = args.get(parameter.name)
+    if (value !== undefined) checkBounds(parameter, value)
+  }
   if (key === undefined) return
   const bytes = Buffer.byteLength(key)
   if (bytes < 1 || bytes > MAX_KEY_BYTES || /\p{Cc}/u.test(key)) {

@@ -6,7 +6,6 @@ import {
   CONSUMER_ROLE,
   formatRule,
   formatWhere,
-  isRuleCommand,
   mayRead,
   type Rule,
   type RuledCommand,
@@ -100,12 +99,12 @@ export function roleControls(options: RoleControlsOptions): Control[] {
     ...(effect === 'deny' && ({ usesReserve: true } as const)),
     parameters: [
       roleParameter,
-      { name: 'command', type: STRING, description: `${ruleCommands.join(', ')} or *.` },
+      { name: 'command', type: STRING, values: [...ruleCommands, '*'], description: 'The command; *: each of them.' },
       objectParameter,
       whereParameter,
     ],
     prepare(args) {
-      const command = commandOf(args)
+      const command = args.get('command') as Rule['command']
       const object = canonicalObject(command, objectOf(args), destination)
       const where = whereOf(args, command, destination)
       // What admins may do on connections that the producer makes is the only thing that rules say about them [MON 14].
@@ -176,14 +175,14 @@ export function roleExplain({ accounts, rights, hub, destination, permits, audie
     description: 'Explains whether a user may do something, and by which rule.',
     parameters: [
       { name: 'user', type: STRING, description: `tenant/user, or user for the tenant ${DEFAULT_TENANT}.` },
-      { name: 'command', type: STRING, description: `One of ${Object.keys(commands).join(', ')}.` },
+      { name: 'command', type: STRING, values: Object.keys(commands), description: 'The command.' },
       objectParameter,
       whereParameter,
     ],
     isRecorded: () => false,
     prepare(args, { identity: asker }) {
       const name = asInvalidArgument(() => parseIdentity(stringArgument(args, 'user') ?? ''))
-      const command = commandNamed(stringArgument(args, 'command') ?? '')
+      const command = args.get('command') as CommandName
       const ruledAs = ruled[command]
       const given = stringArgument(args, 'object') ?? ''
       const isUrl = ruledAs === 'DEF_CHANNEL' && given !== ''
@@ -227,14 +226,6 @@ export function roleExplain({ accounts, rights, hub, destination, permits, audie
   }
 }
 
-function commandNamed(name: string): CommandName {
-  if (Object.hasOwn(commands, name)) return name as CommandName
-  throw new StatusError(
-    'INVALID_ARGUMENT',
-    `there is no command ${name}; the commands are ${Object.keys(commands).join(', ')}`,
-  )
-}
-
 function describe({ role, number, effect, command, object, where }: Rule) {
   return [
     textField('role', role),
@@ -254,12 +245,6 @@ function roleOf(args: ControlArguments, mayBeAdmin = false): string {
   }
   if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(role)) return role
   throw new StatusError('INVALID_ARGUMENT', 'the name of a role is at most 64 letters, digits, "_", "." and "-"')
-}
-
-function commandOf(args: ControlArguments): Rule['command'] {
-  const command = stringArgument(args, 'command') ?? ''
-  if (isRuleCommand(command)) return command
-  throw new StatusError('INVALID_ARGUMENT', `command is one of ${ruleCommands.join(', ')} and *, not ${command}`)
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */

@@ -5,7 +5,6 @@ import type { Field } from '../../protocol/monitor/value.ts'
 import type { Quota, Quotas } from '../accounts/quotas.ts'
 import type { Tenants } from '../accounts/tenants.ts'
 import type { Users } from '../accounts/users.ts'
-import { StatusError } from '../core/errors.ts'
 import { asInvalidArgument, records, seesTenant, stringArgument, tenantParameter, textField } from './administration.ts'
 import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
@@ -34,7 +33,13 @@ const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly desc
 const parameters: readonly ControlParameter[] = [
   { ...tenantParameter, optional: false, description: 'Its name.' },
   ...Object.entries(limits).map(([name, { description }]) => {
-    return { name, type: UINT64, optional: true, description: `${description} 0: no limit.` }
+    return {
+      name,
+      type: UINT64,
+      optional: true,
+      max: Number.MAX_SAFE_INTEGER,
+      description: `${description} 0: no limit.`,
+    }
   }),
 ]
 
@@ -129,11 +134,7 @@ function quotaOf(args: ControlArguments): Partial<Quota> {
   const quota: { -readonly [K in keyof Quota]?: number } = {}
   for (const [name, { key }] of Object.entries(limits)) {
     const limit = args.get(name) as bigint | undefined
-    if (limit === undefined) continue
-    if (limit > Number.MAX_SAFE_INTEGER) {
-      throw new StatusError('INVALID_ARGUMENT', `${name} is at most ${Number.MAX_SAFE_INTEGER}; 0 is no limit`)
-    }
-    quota[key] = Number(limit)
+    if (limit !== undefined) quota[key] = Number(limit)
   }
   return quota
 }

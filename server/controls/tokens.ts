@@ -40,7 +40,13 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
     parameters: [
       userParameter,
       tenantParameter,
-      { name: 'hash', type: STRING, secret: true, description: 'SHA-256 of the token, 64 hexadecimal digits.' },
+      {
+        name: 'hash',
+        type: STRING,
+        secret: true,
+        maxLength: 64,
+        description: 'SHA-256 of the token, 64 hexadecimal digits.',
+      },
       { name: 'name', type: STRING, optional: true, description: 'What it is for.' },
       {
         name: 'scope',
@@ -48,7 +54,14 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
         optional: true,
         description: 'What it may be used for: lines like "COLLECT host.*", separated by ";". If omitted: everything.',
       },
-      { name: 'expires_in_s', type: UINT64, optional: true, description: 'If omitted, it does not expire.' },
+      {
+        name: 'expires_in_s',
+        type: UINT64,
+        optional: true,
+        min: 1,
+        max: MAX_SECONDS,
+        description: 'If omitted, it does not expire.',
+      },
     ],
     prepare(args, { identity, credential }) {
       const who = userNameArgument(args)
@@ -56,13 +69,13 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
       const name = labelOf(args)
       const scope = asInvalidArgument(() => parseScope(stringArgument(args, 'scope') ?? ''))
       requireNarrower(scope, credential.scope)
-      const seconds = secondsOf(args)
+      const seconds = args.get('expires_in_s') as bigint | undefined
       return () =>
         withAdministeredAccount(options, identity, who, async (account) => {
           if (account.loopbackOnly) return failed(`${formatIdentity(who)} is the command line's own user`)
           if (tokens.find(hash)) return failed('this token exists already: generate another one')
           const made = clock.wallMs()
-          const expires = seconds === undefined ? undefined : made + seconds * 1000
+          const expires = seconds === undefined ? undefined : made + Number(seconds) * 1000
           const { id } = tokens.add({ user: account.id, name, hash, scope: formatScope(scope), made, expires })
           await stored()
           return ok(`token ${id} of ${formatIdentity(who)} added`, { type: UINT32, value: id })
@@ -142,13 +155,6 @@ function labelOf(args: ControlArguments): string {
   const name = stringArgument(args, 'name') ?? ''
   if ([...name].length <= MAX_NAME_CHARACTERS && !/\p{Cc}/u.test(name)) return name
   throw new StatusError('INVALID_ARGUMENT', `name is at most ${MAX_NAME_CHARACTERS} printable characters`)
-}
-
-function secondsOf(args: ControlArguments): number | undefined {
-  const seconds = args.get('expires_in_s') as bigint | undefined
-  if (seconds === undefined) return undefined
-  if (seconds >= 1n && seconds <= MAX_SECONDS) return Number(seconds)
-  throw new StatusError('INVALID_ARGUMENT', `expires_in_s is 1 to ${MAX_SECONDS}`)
 }
 
 /** A login may not create a token that permits more than the login itself. Throws StatusError PERMISSION_DENIED. */

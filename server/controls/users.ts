@@ -1,7 +1,7 @@
 /** `user.*`: who may log in, and with which role. No log and no error contains a password. */
 import { formatIdentity } from '../../auth/identity.ts'
 import type { Account } from '../../auth/mechanism.ts'
-import type { PasswordHasher } from '../../auth/password.ts'
+import { MAX_PASSWORD_BYTES, type PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../auth/permissions.ts'
 import { checkNewPassword, makeVerifiers } from '../../auth/verifiers.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -44,6 +44,7 @@ const password: ControlParameter = {
   name: 'password',
   type: STRING,
   secret: true,
+  maxLength: MAX_PASSWORD_BYTES,
   description: 'At least 8 characters, at most 72 bytes.',
 }
 const role: ControlParameter = {

@@ -3,7 +3,14 @@ import { parseAssignments, splitWords, toTypedArguments } from '../../cli/argume
 import type { CataloguedArgument } from '../../cli/records.ts'
 
 const noTypes = async (): Promise<CataloguedArgument[]> => []
-const declared = (name: string, type: string) => ({ name, type, isOptional: true, description: '' })
+const declared = (name: string, type: string) => ({
+  name,
+  type,
+  isOptional: true,
+  description: '',
+  isSecret: false,
+  bounds: '',
+})
 const typed = (words: string[], types = noTypes) => toTypedArguments(parseAssignments(words), types)
 
 test('words with "=" are arguments, others are metrics', () => {

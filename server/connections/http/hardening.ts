@@ -46,6 +46,9 @@ export async function hardenHttp(app: FastifyInstance, options: HardeningOptions
         frameAncestors: ["'self'"],
       },
     },
+    // Browsers ignore these two on pages that come without TLS, and complain.
+    crossOriginOpenerPolicy: encrypted,
+    originAgentCluster: encrypted,
     strictTransportSecurity: encrypted && { maxAge: HSTS_SECONDS, includeSubDomains: false },
   })
   await app.register(rateLimit, {

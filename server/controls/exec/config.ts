@@ -2,10 +2,11 @@
  * The tables `[[exec]]`: programs that may be run as controls, and with what. Whether the program and the user are there is
  * judged at the start (found.ts); everything that can be judged by reading is judged here.
  */
-import { RE2JS, RE2JSException } from 're2js'
+import { RE2JSException } from 're2js'
 import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
 import { duration, integer, key, needed, oneOf, optional, plainText, tenant, toggle } from '../../config/value-types.ts'
+import { WholePattern } from '../bounds.ts'
 import { parseTemplate, type Template, templateParameters } from './template.ts'
 
 /** A value of a parameter is never longer, whatever the table says: it is matched against a pattern. */
@@ -191,21 +192,12 @@ function isOf(type: z.output<typeof parameterTable>['type'], value: string | big
 /** Why a pattern cannot be used; undefined if it can. */
 function patternProblem(pattern: string): string | undefined {
   try {
-    compileWholePattern(pattern)
+    new WholePattern(pattern)
     return undefined
   } catch (error) {
     if (error instanceof RE2JSException) return error.message
     throw error
   }
-}
-
-/**
- * Returns a function that says whether a whole text matches. RE2 does not backtrack: the time is proportional to the length of
- * the text, whatever the pattern. Throws RE2JSException.
- */
-export function compileWholePattern(pattern: string): (text: string) => boolean {
-  const compiled = RE2JS.compile(pattern)
-  return (text) => compiled.matches(text)
 }
 
 interface Parts {

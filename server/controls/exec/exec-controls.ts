@@ -7,7 +7,7 @@ import type { Control, ControlResult } from '../control.ts'
 import { type Ended, type Program, runProgram } from './program.ts'
 import { FIXED_PATH, type LocatedProgram, locatePrograms } from './program-lookup.ts'
 import { fillTemplate } from './template.ts'
-import { checkDash, declaredParameter, textsOf, validatorOf } from './values.ts'
+import { checkDash, declaredParameter, textsOf } from './values.ts'
 
 /** Throws ConfigError for programs and users that are not there. */
 export function execControls(tables: readonly ExecTable[], clock: Pick<Clock, 'setTimeout' | 'clear'>): Control[] {
@@ -21,15 +21,15 @@ export function execControl(
   clock: Pick<Clock, 'setTimeout' | 'clear'>,
 ): Control {
   const { parameters } = table
-  const validators = new Map(parameters.map((parameter) => [parameter.name, validatorOf(parameter)]))
+  const declared = parameters.map(declaredParameter)
   return {
     name: table.name,
     description: table.description,
-    parameters: parameters.map(declaredParameter),
+    parameters: declared,
     tenants: table.tenants,
     maxRunning: table.maxRunning,
     prepare(given) {
-      const texts = textsOf(given, validators)
+      const texts = textsOf(given, declared)
       for (const template of table.argv.slice(1)) checkDash(template, texts, parameters)
       const program = programOf(table, found, texts)
       return async (signal) => resultOf(await runProgram(program, clock, signal), table)

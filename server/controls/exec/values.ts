@@ -1,13 +1,13 @@
 /**
- * Validates the arguments of an `[[exec]]` control and converts them to text. Every value is checked as a whole and stays one
- * argument of the program: no shell could split it.
+ * Declares the parameters of an `[[exec]]` control and converts their values to text. Every value is checked as a whole and stays
+ * one argument of the program: no shell could split it.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import { StatusError } from '../../core/errors.ts'
+import { checkBounds, WholePattern } from '../bounds.ts'
 import type { ControlArguments, ControlParameter } from '../control.ts'
-import type { ExecParameter } from './config.ts'
-import { compileWholePattern, MAX_VALUE_BYTES } from './config.ts'
+import { type ExecParameter, MAX_VALUE_BYTES } from './config.ts'
 import type { Template } from './template.ts'
 
 const types = {
@@ -22,57 +22,58 @@ const CONTROL_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
 /** The parameter as the catalogue shows it. */
 export function declaredParameter(parameter: ExecParameter): ControlParameter {
-  const { name, type, optional, secret, description, default: byDefault } = parameter
+  const {
+    name,
+    type,
+    optional,
+    secret,
+    description,
+    default: byDefault,
+    min,
+    max,
+    maxLength,
+    pattern,
+    values,
+  } = parameter
+  const ofText = {
+    maxLength: Math.min(maxLength, MAX_VALUE_BYTES),
+    ...(pattern !== '' && { pattern: new WholePattern(pattern) }),
+    ...(values.length > 0 && { values }),
+  }
   return {
     name,
     type: types[type],
     optional: optional || byDefault !== undefined,
     default: type === 'number' && typeof byDefault === 'bigint' ? Number(byDefault) : byDefault,
+    min,
+    max,
+    ...(type === 'string' && ofText),
     secret,
     description,
   }
 }
 
-/** Converts a value to text. Throws StatusError INVALID_ARGUMENT. */
-export type ArgumentValidator = (value: Value['value']) => string
-
-/** Returns the validator of a parameter, with its pattern compiled. */
-export function validatorOf(parameter: ExecParameter): ArgumentValidator {
-  const { name, type, values, maxLength, min, max, secret } = parameter
-  const refuse = (why: string): never => {
-    throw new StatusError('INVALID_ARGUMENT', `argument ${name}: ${why}`)
+/** Checks all arguments and converts them to text. Throws StatusError INVALID_ARGUMENT. */
+export function textsOf(given: ControlArguments, parameters: readonly ControlParameter[]): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (const parameter of parameters) {
+    const value = given.get(parameter.name)
+    if (value !== undefined) texts.set(parameter.name, textOf(parameter, value))
   }
-  if (type === 'boolean') return String
-  if (type !== 'string') {
-    return (value) => {
-      const number = value as bigint | number
-      if (typeof number === 'number' && !Number.isFinite(number)) refuse('not a number')
-      if (min !== undefined && number < min) refuse(`at least ${min}`)
-      if (max !== undefined && number > max) refuse(`at most ${max}`)
-      return String(number)
-    }
-  }
-  const matches = parameter.pattern === '' ? undefined : compileWholePattern(parameter.pattern)
-  return (value) => {
-    const text = value as string
-    const bytes = Buffer.byteLength(text)
-    if (bytes === 0) refuse('empty; omit it instead')
-    // Checked before the pattern, whose time is proportional to the length.
-    if (bytes > Math.min(maxLength, MAX_VALUE_BYTES)) refuse(`longer than ${maxLength} bytes`)
-    if (CONTROL_CHARACTERS.test(text)) refuse('contains control characters')
-    // A list of the permitted values would reveal much of a secret.
-    if (values.length > 0 && !values.includes(text)) refuse(secret ? 'invalid' : `one of ${values.join(', ')}`)
-    if (matches?.(text) === false) refuse(secret ? 'invalid' : `does not match ${parameter.pattern}`)
-    return text
-  }
+  return texts
 }
 
-/** Validates all arguments and converts them to text. */
-export function textsOf(
-  given: ControlArguments,
-  validators: ReadonlyMap<string, ArgumentValidator>,
-): Map<string, string> {
-  return new Map([...given].map(([name, value]) => [name, (validators.get(name) as ArgumentValidator)(value)]))
+function textOf(parameter: ControlParameter, value: Value['value']): string {
+  const refuse = (why: string): StatusError => {
+    return new StatusError('INVALID_ARGUMENT', `argument ${parameter.name}: ${why}`)
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) throw refuse('not a number')
+  if (value === '') throw refuse('empty; omit it instead')
+  // The executor has done so, but nothing may ever reach a program unchecked.
+  checkBounds(parameter, value)
+  const text = String(value)
+  if (CONTROL_CHARACTERS.test(text)) throw refuse('contains control characters')
+  return text
 }
 
 /**

@@ -2,10 +2,12 @@
 import type { Identity } from '../../../auth/permissions.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { nameProblem, VOID } from '../../../protocol/monitor/value.ts'
+import { nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
+import { WholePattern } from '../../controls/bounds.ts'
 import {
   type Control,
   type ControlArguments,
+  type ControlParameter,
   type ControlResult,
   type ControlRun,
   failed,
@@ -26,10 +28,14 @@ export interface ControlCaller {
   readonly address: string
 }
 
+/** A parameter as a plug-in writes it: `pattern` is a regular expression of RE2. */
+export type PluginParameter = Omit<ControlParameter, 'pattern'> & { readonly pattern?: string }
+
 /** A control as a plug-in writes it. */
-export interface PluginControl extends Pick<Control, 'description' | 'parameters' | 'maxRunning' | 'adminOnly'> {
+export interface PluginControl extends Pick<Control, 'description' | 'maxRunning' | 'adminOnly'> {
   /** Begins with `plugin.`. */
   readonly name: string
+  readonly parameters: readonly PluginParameter[]
   /**
    * Checks the arguments and changes nothing; throws StatusError to refuse. Returns what runs the control, with a signal that is
    * aborted at the end of its time and when the server stops.
@@ -51,7 +57,8 @@ export interface PluginControlHost {
 /** Throws TypeError if the declaration cannot be used. */
 export function hostedControl(control: PluginControl, host: PluginControlHost): Control {
   checkDeclaration(control)
-  const { name, description, parameters, maxRunning = 1, adminOnly } = control
+  const { name, description, maxRunning = 1, adminOnly } = control
+  const parameters = control.parameters.map((parameter) => declaredParameter(name, parameter))
   const { tenants, timeoutMs } = host
   const run = async (run: ControlRun, stopping: AbortSignal): Promise<ControlResult> => {
     const ending = new AbortController()
@@ -96,6 +103,15 @@ export class TookTooLong extends Error {
   override readonly name = 'TookTooLong'
 }
 
+function declaredParameter(control: string, { pattern, ...parameter }: PluginParameter): ControlParameter {
+  if (pattern === undefined) return parameter
+  try {
+    return { ...parameter, pattern: new WholePattern(pattern) }
+  } catch (error) {
+    throw new TypeError(`control ${control}: the pattern of ${parameter.name} cannot be used: ${String(error)}`)
+  }
+}
+
 function checkDeclaration({ name, description, parameters, prepare, maxRunning = 1 }: PluginControl): void {
   const says = (problem: string): TypeError => new TypeError(`control ${String(name)}: ${problem}`)
   if (typeof name !== 'string' || !name.startsWith(CONTROL_PREFIX))
@@ -110,6 +126,23 @@ function checkDeclaration({ name, description, parameters, prepare, maxRunning =
     typeof one?.name === 'string' && typeof one.description === 'string' && types.includes(one.type)
   if (!Array.isArray(parameters) || !parameters.every(isParameter))
     throw says('`parameters` is not a list of parameters')
+  for (const parameter of parameters as readonly PluginParameter[]) {
+    const wrong = boundProblem(parameter)
+    if (wrong !== undefined) throw says(`parameter ${parameter.name}: ${wrong}`)
+  }
+}
+
+/** `producer.controls` shows them. */
+function boundProblem({ type, min, max, maxLength = 0, pattern = '', values = [], ...rest }: PluginParameter) {
+  const isNumber = (bound: unknown): boolean => bound === undefined || ['number', 'bigint'].includes(typeof bound)
+  if (!isNumber(min) || !isNumber(max)) return '`min` and `max` are numbers'
+  if (!(Number.isSafeInteger(maxLength) && maxLength >= 0 && maxLength <= MAX_FRAME_BYTES))
+    return '`maxLength` is a number of bytes'
+  if (typeof pattern !== 'string') return '`pattern` is a text'
+  if (!Array.isArray(values) || !values.every((text) => typeof text === 'string' && !/\p{Cc}/u.test(text)))
+    return '`values` is a list of texts without control characters'
+  const problem = rest.default === undefined ? undefined : valueProblem({ type, value: rest.default } as Value)
+  return problem === undefined ? undefined : `\`default\`: ${problem}`
 }
 
 /** Throws TypeError. */

@@ -3,14 +3,16 @@
 import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
-import type { Field } from '../../../protocol/monitor/value.ts'
+import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../../accounts/rights.ts'
+import type { Control, ControlParameter } from '../../controls/control.ts'
+import { integers } from '../../metrics/arguments.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import { type Arguments, byName, type Metric, type Sensor } from '../../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../../metrics/pattern.ts'
 import type { ProducerView } from './sensor.ts'
 
-const { STRING, UINT32, BOOLEAN, ARRAY, REC } = BasicType
+const { STRING, UINT32, DOUBLE, BOOLEAN, ARRAY, REC } = BasicType
 
 export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Rights, 'mayReadSome'>): ProducerView {
   return {
@@ -110,11 +112,7 @@ function describeMetric({ name, kind, type, unit, description, parameters, detai
 }
 
 /** The part of a control that the catalogue shows. */
-export interface ControlShape {
-  readonly name: string
-  readonly description: string
-  readonly parameters: readonly { name: string; type: BasicType; optional?: boolean; description: string }[]
-}
+export type ControlShape = Pick<Control, 'name' | 'description' | 'parameters'>
 
 /** `visible`: those that an identity can see, and undefined for others. */
 export function controlsView(visible: (identity: Identity) => Iterable<ControlShape | undefined>): ProducerView {
@@ -153,10 +151,45 @@ function describeControl({ name, description, parameters }: ControlShape): Field
     { name: 'type', type: STRING, value: typeName(parameter.type) },
     { name: 'optional', type: BOOLEAN, value: parameter.optional ?? false },
     { name: 'description', type: STRING, value: parameter.description },
+    ...boundsOf(parameter),
   ])
   return [
     { name: 'name', type: STRING, value: name },
     { name: 'description', type: STRING, value: description },
     { name: 'parameters', type: ARRAY, value: { element: REC, items } },
   ]
+}
+
+/** Only what is declared. The texts that a secret may be would reveal much of it. */
+function* boundsOf(parameter: ControlParameter): Generator<Field> {
+  const { type, min, max, maxLength, pattern, values, secret, default: byDefault } = parameter
+  const least = numberOf(type, min, Math.ceil)
+  if (least !== undefined) yield { name: 'min', ...least }
+  const most = numberOf(type, max, Math.floor)
+  if (most !== undefined) yield { name: 'max', ...most }
+  if (maxLength !== undefined) yield { name: 'max_length', type: UINT32, value: maxLength }
+  if (secret) {
+    yield { name: 'secret', type: BOOLEAN, value: true }
+    return
+  }
+  if (pattern !== undefined) yield { name: 'pattern', type: STRING, value: pattern.source }
+  // An ARRAY would be nested too deep.
+  if (values !== undefined) yield { name: 'values', type: STRING, value: values.join('\n') }
+  if (byDefault !== undefined) yield { name: 'default', type, value: byDefault } as Field
+}
+
+/** A bound in the type of its parameter; undefined if the type itself is as narrow. */
+function numberOf(
+  type: BasicType,
+  bound: number | bigint | undefined,
+  whole: (bound: number) => number,
+): Value | undefined {
+  if (bound === undefined || Number.isNaN(bound)) return undefined
+  if (type === DOUBLE) return { type, value: Number(bound) }
+  const range = integers[type]
+  if (range === undefined || !Number.isFinite(Number(bound))) return undefined
+  const integer = typeof bound === 'bigint' ? bound : BigInt(whole(bound))
+  if (integer <= range[0] || integer >= range[1]) return undefined
+  const isLong = type === BasicType.INT64 || type === BasicType.UINT64
+  return { type, value: isLong ? integer : Number(integer) } as Value
 }

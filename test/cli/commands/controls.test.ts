@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { boolean, list, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
+import { boolean, list, rec, runCli, type Script, string, TIME, uint32, uint64 } from '../fake-cli.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'cinnabar-controls-'))
 afterAll(() => rmSync(directory, { recursive: true }))
@@ -225,6 +225,23 @@ describe('controls', () => {
     expect((await runCli(['controls', 'config.reload'], script)).out.at(-1)).toBe(
       'Example: cinnabar exec config.reload',
     )
+  })
+
+  test('shows what an argument takes, and that a secret one comes from a file', async () => {
+    const bound = [
+      [...argument('count', 'uint64', true), uint64('min', 1n), uint64('max', 9n), uint64('default', 3n)],
+      [...argument('mode', 'string', true), uint32('max_length', 256), string('values', 'soft\nhard\x1b[31m')],
+      [...argument('path', 'string', true), string('pattern', '/[a-z]*')],
+      [...argument('pin', 'string', false), boolean('secret', true)],
+    ]
+    const one: Script = () => ({ followedBy: [{ answer: list(control('exec.x', ...bound)) }] })
+    const { out } = await runCli(['controls', 'exec.x'], one)
+    const lines = out.join('\n')
+    expect(lines).toContain('TAKES')
+    expect(lines).toMatch(/count +uint64 +optional +1 to 9; if omitted: 3 /)
+    expect(lines).toMatch(/mode +string +optional +256 bytes at most; one of soft, hard\\x1b\[31m /)
+    expect(lines).toMatch(/path +string +optional +matches \/\[a-z\]\* /)
+    expect(lines).toContain('Example: cinnabar exec exec.x --arg-file pin=FILE')
   })
 
   test('prints JSON, and fails if nothing matches', async () => {

@@ -1,14 +1,16 @@
 /** Section 10: controls, their results, and what a crash makes of them. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { args, command, str, toHex, type, u32 } from '../../support/bytes.ts'
+import { args, command, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { balance, decoded } from '../../support/records.ts'
 import type { Seat, ValueMessage } from '../../support/seat.ts'
 
+const OK = 0
 const INVALID_ARGUMENT = 6
 const NO_SUCH_ID = 8
 const NO_SUCH_CONTROL = 10
 const UNSUPPORTED = 12
+const QUOTA_EXCEEDED = 16
 const DAY_MS = 86_400_000
 
 describe('Controls', () => {
@@ -300,5 +302,38 @@ describe('Controls', () => {
       'metric',
       'through',
     ])
+  })
+
+  it('`producer.controls` declares the bounds of arguments, which EXECUTE enforces', async () => {
+    const parametersOf = async (control: string) => {
+      const [shown] = decoded(await seat.query('producer.controls', args(['match', type.string, str(control)])))
+      return new Map(shown.parameters.map((parameter: { name: string }) => [parameter.name, parameter]))
+    }
+    const configure = await parametersOf('channel.configure')
+    const { max } = configure.get('window') as { max: number }
+    expect(configure.get('overflow')).toMatchObject({ values: 'drop-oldest\ndrop-newest\nkeep-latest' })
+    expect((await parametersOf('user.passwd')).get('password')).toMatchObject({ secret: true, max_length: 72 })
+    const expires = (await parametersOf('token.add')).get('expires_in_s')
+    expect(expires).toMatchObject({ min: 1, max: 3_153_600_000 })
+    const ask = async (control: string, list: Uint8Array) => (await seat.ask(execute(control, list))).status
+    expect(await ask('channel.configure', window(0, max))).toBe(OK)
+    expect(await ask('channel.configure', window(0, max + 1))).toBe(QUOTA_EXCEEDED)
+    const overflow = (text: string) =>
+      ask('channel.configure', args(['channel', type.uint32, u32(0)], ['overflow', type.string, str(text)]))
+    expect(await overflow('drop-newest')).toBe(OK)
+    expect(await overflow('drop')).toBe(INVALID_ARGUMENT)
+    const token = (seconds: bigint) =>
+      ask(
+        'token.add',
+        args(
+          ['user', type.string, str('x')],
+          ['hash', type.string, str('0'.repeat(64))],
+          ['expires_in_s', type.uint64, u64(seconds)],
+          ['dry_run', type.boolean, u32(1)],
+        ),
+      )
+    expect(await token(1n)).toBe(OK)
+    expect(await token(0n)).toBe(INVALID_ARGUMENT)
+    expect(await token(3_153_600_001n)).toBe(INVALID_ARGUMENT)
   })
 })

@@ -20,7 +20,7 @@ describe.skipIf(missing)(`channels in the console${howTo}`, () => {
   })
   afterEach(async () => {
     await page.close()
-    expect(rig.faults).toEqual([])
+    expect(rig.faults.splice(0)).toEqual([])
   })
   afterAll(() => rig.end())
 

@@ -24,6 +24,8 @@ export class ConsoleRig {
   readonly faults: string[] = []
   readonly #browser: Browser
   readonly #udpPort: number
+  /** Those that were reported; each has an address of its own, by which Ganglia tells hosts apart. */
+  readonly #hosts = new Set<string>()
   readonly #udp: Socket = createSocket('udp4')
 
   private constructor(server: ServerProcess, browser: Browser, udpPort: number) {
@@ -35,7 +37,10 @@ export class ConsoleRig {
   /** `toml`: further sections of the configuration. */
   static async start(toml = ''): Promise<ConsoleRig> {
     const udpPort = await freePort()
-    const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`, { http: await freePort() })
+    const server = new ServerProcess(
+      `[http]\nhosts = ["${ELSEWHERE}"]\n[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`,
+      { http: await freePort() },
+    )
     await server.start()
     const args = ['--no-sandbox', `--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`]
     const browser = await chromium.launch({ executablePath: CHROMIUM, args })
@@ -67,6 +72,21 @@ export class ConsoleRig {
     await page.fill('[name=identity]', identity)
     await page.fill('[name=password]', password)
     await page.click('button.first')
+  }
+
+  /** Sends a value as `gmetric --spoof` does: of another host, with its type, unit and slope (1: it only grows). */
+  async report(host: string, name: string, value: number | string, { type = 'double', unit = '', slope = 3 } = {}) {
+    const about = join(str(`${this.#addressOf(host)}:${host}`), str(name), u32(1))
+    const metadata = [str(type), str(name), str(unit), u32(slope), u32(60), u32(0), u32(0)]
+    const packets = [join(u32(128), about, ...metadata), join(u32(133), about, str('%s'), str(String(value)))]
+    for (const packet of packets) {
+      await new Promise((resolve) => this.#udp.send(packet, this.#udpPort, '127.0.0.1', resolve))
+    }
+  }
+
+  #addressOf(host: string): string {
+    this.#hosts.add(host)
+    return `10.0.0.${[...this.#hosts].indexOf(host) + 1}`
   }
 
   /** Sends one value as gmetric does. */

@@ -1,5 +1,5 @@
 /** Signing in and out, what the page may load, and a server that goes away. */
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { connect, type PlainRecord } from '../../../client/index.ts'
@@ -21,7 +21,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
   })
   afterEach(async () => {
     await page.close()
-    expect(rig.faults).toEqual([])
+    expect(rig.faults.splice(0)).toEqual([])
   })
   afterAll(() => rig.end())
 
@@ -42,11 +42,12 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
   it('takes a token, and comes back with the reason when it is revoked', async () => {
     const admin = await connect(`tcp://127.0.0.1:${rig.server.tcpPort}`, { identity: 'admin', password: PASSWORD })
     await admin.execute('user.add', { user: 'guest', password: PASSWORD })
-    const hash = createHash('sha256').update('a token for tests').digest('hex')
+    const token = `cnb_${randomBytes(32).toString('base64url')}`
+    const hash = createHash('sha256').update(token).digest('hex')
     const added = await admin.execute('token.add', { user: 'guest', hash })
     await rig.open(page)
     await page.click('text=Use a token')
-    await page.fill('[name=token]', 'a token for tests')
+    await page.fill('[name=token]', token)
     await page.click('button.first')
     await page.waitForSelector('.who:has-text("guest")')
     await admin.execute('token.revoke', { token: (added.plain as PlainRecord)['value'] as number })
@@ -62,14 +63,6 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await rig.signIn(page)
     await page.waitForSelector('.tiles')
     expect([...hosts]).toEqual([`127.0.0.1:${rig.server.httpPort}`])
-  })
-
-  it('draws a metric that is there at once, and goes on with what comes', async () => {
-    for (const value of [1, 2, 3]) await rig.push('console_live', value)
-    await rig.open(page, '#/metrics/gmetric.console_live')
-    await rig.signIn(page)
-    await page.waitForSelector('.chart canvas')
-    await page.waitForSelector('h2:text-is("1 series")')
   })
 
   it('shows hostile names as text', async () => {

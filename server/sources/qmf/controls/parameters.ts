@@ -15,6 +15,7 @@ import {
   type Statistics,
 } from '../../../../protocol/qmf/types.ts'
 import { parseObjectId } from '../../../../protocol/qmf/values.ts'
+import { type Bounds, checkBounds } from '../../../controls/bounds.ts'
 import {
   type ControlArguments,
   type ControlParameter,
@@ -75,16 +76,12 @@ function parameterName(argument: string): string {
 }
 
 export function parameterOf(argument: SchemaArgument): ControlParameter {
-  const { name, type, description = '', min, max, maxLength } = argument
+  const { name, type, description = '' } = argument
   const byDefault = defaultOf(argument)
   const unit = unitOf(argument)
-  const [least, most] = [min ?? ranges[type]?.[0], max ?? ranges[type]?.[1]]
   const notes = [
     description,
     unit !== '' && `in ${unit}`,
-    least !== undefined && `at least ${least}`,
-    most !== undefined && `at most ${most}`,
-    maxLength !== undefined && `at most ${maxLength} bytes`,
     isJson(argument) && `JSON, ${type === QmfType.MAP ? 'like {"key": 1}' : 'like ["one", 2]'}`,
   ]
   return {
@@ -93,8 +90,25 @@ export function parameterOf(argument: SchemaArgument): ControlParameter {
     ...(SECRET.test(name) && { secret: true }),
     ...(isJson(argument) && { masked }),
     ...(byDefault !== undefined && { optional: true, default: byDefault }),
+    ...boundsOf(argument),
     description: shortened(notes.filter(Boolean).join('; ')),
   }
+}
+
+/** What both the schema and the type allow. Texts that become something else have the bounds of that. */
+function boundsOf(argument: SchemaArgument): Pick<Bounds, 'min' | 'max' | 'maxLength'> {
+  const { type, min, max, maxLength = LONG_BYTES } = argument
+  if (basicTypeOf(type) === BasicType.STRING) {
+    if (isJson(argument) || type === QmfType.UUID || type === QmfType.REFERENCE) return {}
+    return { maxLength: Math.min(maxLength, type === QmfType.SHORT_STRING ? SHORT_BYTES : LONG_BYTES) }
+  }
+  const [least, most] = ranges[type] ?? []
+  return { min: ascending([least, min]).at(-1), max: ascending([most, max])[0] }
+}
+
+/** Without those that are missing. */
+function ascending(bounds: readonly (number | bigint | undefined)[]): (number | bigint)[] {
+  return bounds.filter((bound) => bound !== undefined).sort((one, other) => (one < other ? -1 : 1))
 }
 
 export function shortened(description: string): string {
@@ -103,7 +117,7 @@ export function shortened(description: string): string {
 
 /**
  * Merges the parameters of all versions. A parameter that one version lacks is optional, and a default counts only if
- * all versions share it: each call is completed by the version of its broker.
+ * all versions share it, and its bounds are the widest: each call is completed and checked by the version of its broker.
  */
 export function methodParameters(versions: readonly SchemaMethod[]): ControlParameter[] {
   const all = versions.map((method) => inputsOf(method).map(parameterOf))
@@ -119,12 +133,21 @@ export function methodParameters(versions: readonly SchemaMethod[]): ControlPara
 
 function merged(same: readonly ControlParameter[], isMissing: boolean): ControlParameter {
   const [first] = same as readonly [ControlParameter]
+  const bounds = {
+    min: isBoundBy(same, 'min') ? ascending(same.map(({ min }) => min))[0] : undefined,
+    max: isBoundBy(same, 'max') ? ascending(same.map(({ max }) => max)).at(-1) : undefined,
+    maxLength: isBoundBy(same, 'maxLength') ? Math.max(...same.map(({ maxLength = 0 }) => maxLength)) : undefined,
+  }
   const types = new Set(same.map(({ type }) => type))
   const isShared = !isMissing && types.size === 1 && same.every((one) => one.default === first.default)
-  if (isShared) return first
+  if (isShared) return { ...first, ...bounds }
   const isOptional = isMissing || same.some(({ optional }) => optional)
   const secret = same.some((one) => one.secret)
-  return { ...first, type: commonType(types), default: undefined, optional: isOptional, secret }
+  return { ...first, ...bounds, type: commonType(types), default: undefined, optional: isOptional, secret }
+}
+
+function isBoundBy(same: readonly ControlParameter[], bound: 'min' | 'max' | 'maxLength'): boolean {
+  return same.every((one) => one[bound] !== undefined)
 }
 
 /** Returns the type that includes all of these, or the first of them if there is none. */
@@ -191,6 +214,7 @@ export function toQmfArguments(method: SchemaMethod, given: ControlArguments): Q
     const value = given.get(name) ?? defaultOf(argument)
     const refuse: Refuse = (why) => new StatusError('INVALID_ARGUMENT', `argument ${name}: ${why}`)
     if (value === undefined) throw new StatusError('INVALID_ARGUMENT', `${method.name} needs the argument ${name}`)
+    checkBounds(parameterOf(argument), value)
     if (typeof value === 'string') return text(argument, value, refuse)
     return typeof value === 'number' || typeof value === 'bigint' ? number(argument, value, refuse) : (value as boolean)
   })
@@ -209,18 +233,14 @@ export function toRecord(method: SchemaMethod, values: Statistics): Value {
   return { type: BasicType.REC, value: fields }
 }
 
-function number({ type, min, max }: SchemaArgument, value: number | bigint, refuse: Refuse): number | bigint {
-  if (typeof value === 'number' && !Number.isFinite(value) && (min ?? max) !== undefined) throw refuse('not a number')
-  const [least, most] = ranges[type] ?? []
-  for (const bound of [least, min]) if (bound !== undefined && value < bound) throw refuse(`at least ${bound}`)
-  for (const bound of [most, max]) if (bound !== undefined && value > bound) throw refuse(`at most ${bound}`)
+function number({ type }: SchemaArgument, value: number | bigint, refuse: Refuse): number | bigint {
   const isTooLarge = type === QmfType.FLOAT && Number.isFinite(value) && !Number.isFinite(Math.fround(value as number))
   if (isTooLarge) throw refuse('it does not fit a float of 32 bits')
   return value
 }
 
 function text(argument: SchemaArgument, value: string, refuse: Refuse): QmfValue {
-  const { type, maxLength = LONG_BYTES } = argument
+  const { type } = argument
   // The text is not repeated in errors: it may be a secret.
   // Which form an object id has is known to the connection.
   if (type === QmfType.REFERENCE) return value
@@ -228,11 +248,7 @@ function text(argument: SchemaArgument, value: string, refuse: Refuse): QmfValue
     if (!isUuid(value)) throw refuse('not a UUID like 01234567-89ab-cdef-0123-456789abcdef')
     return value.toLowerCase()
   }
-  if (isJson(argument)) return json(type, value, refuse)
-  const most = Math.min(maxLength, type === QmfType.SHORT_STRING ? SHORT_BYTES : LONG_BYTES)
-  const bytes = Buffer.byteLength(value)
-  if (bytes > most) throw refuse(`${bytes} bytes; at most ${most} are allowed`)
-  return value
+  return isJson(argument) ? json(type, value, refuse) : value
 }
 
 function json(type: QmfType, value: string, refuse: Refuse): QmfValue {

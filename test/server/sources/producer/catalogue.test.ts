@@ -3,6 +3,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
 import type { Value } from '../../../../protocol/monitor/value.ts'
+import { WholePattern } from '../../../../server/controls/bounds.ts'
+import type { ControlParameter } from '../../../../server/controls/control.ts'
 import { finish, isSteps } from '../../../../server/core/fair-work.ts'
 import { controlsView, metricsView } from '../../../../server/sources/producer/catalogue.ts'
 import { ProducerSensor, type ProducerView } from '../../../../server/sources/producer/sensor.ts'
@@ -102,5 +104,37 @@ describe('producer.controls', () => {
     ])
     expect(shown(controls, abroad)).toEqual([])
     expect(names(shown(controls, tester, { match: 'b.*' }))).toEqual(['b.y'])
+  })
+
+  const parameterShown = (parameter: Partial<ControlParameter> & Pick<ControlParameter, 'type'>): Json => {
+    const declared = { name: 'p', description: '', ...parameter }
+    const [one] = shown(controlsView(() => [{ name: 'a.x', description: 'd', parameters: [declared] }]))
+    const [shape] = (one as Json).parameters as [Json]
+    const names = ['name', 'type', 'optional', 'description']
+    return Object.fromEntries(Object.entries(shape).filter(([name]) => !names.includes(name)))
+  }
+
+  test('declares bounds in the type of the parameter, and none that the type itself has', () => {
+    const { UINT32, UINT64, INT64, DOUBLE, STRING } = BasicType
+    expect(parameterShown({ type: UINT64, min: 1, max: 2 ** 53 - 1 })).toEqual({ min: 1, max: 2 ** 53 - 1 })
+    expect(parameterShown({ type: UINT32, min: 0, max: 0xffffffff, default: 3 })).toEqual({ default: 3 })
+    expect(parameterShown({ type: INT64, min: -5n, max: 1e30, default: 2n })).toEqual({ min: -5, default: 2 })
+    expect(parameterShown({ type: UINT32, min: 1.5, max: 7.5 })).toEqual({ min: 2, max: 7 })
+    expect(parameterShown({ type: DOUBLE, min: 0.5, max: Number.NaN })).toEqual({ min: 0.5 })
+    const pattern = new WholePattern('[a-z]+')
+    expect(parameterShown({ type: STRING, maxLength: 9, pattern, values: ['a', 'b'], default: 'a' })).toEqual({
+      max_length: 9,
+      pattern: '[a-z]+',
+      values: 'a\nb',
+      default: 'a',
+    })
+  })
+
+  test('says that a parameter is secret, and not which texts it may be', () => {
+    const secret = { type: BasicType.STRING, secret: true, maxLength: 4, values: ['1234'], default: '1234' }
+    expect(parameterShown({ ...secret, pattern: new WholePattern('[0-9]{4}') })).toEqual({
+      max_length: 4,
+      secret: true,
+    })
   })
 })

@@ -1,0 +1,241 @@
+/** A form that is made of the declared parameters of a control, and what came of it. */
+import { useId, useRef, useState } from 'preact/hooks'
+import type { Consumer, Plain } from '../../client/browser.ts'
+import { linkTo } from '../route.ts'
+import { type Ended, type Execution, type Run, useExecution } from './execution.ts'
+import { Name } from './name.tsx'
+import { argumentsOf, boundsText, type Control, isNumber, type Parameter, problemOf, type Texts } from './parameter.ts'
+import { State } from './state.tsx'
+
+interface ControlFormProps {
+  readonly consumer: Consumer
+  readonly control: Control
+  /** What the button says. */
+  readonly label?: string
+  /** Arguments that are not asked for. */
+  readonly given?: Texts
+  /** Texts that are offered for a parameter; others may be typed. */
+  readonly offers?: Readonly<Record<string, readonly string[]>>
+  /** Asked in words before it is done; undefined if it is done at once. */
+  readonly question?: (texts: Texts) => string
+  /** Arguments that the page makes, at the time of the press. */
+  readonly made?: () => Promise<Texts>
+  readonly hasDryRun?: boolean
+  readonly onEnd?: (run: Ended) => void
+  /** Shows what came of it in place of the usual result. */
+  readonly result?: (run: Ended) => preact.ComponentChildren
+}
+
+export function ControlForm(props: ControlFormProps) {
+  const { consumer, control, label = 'Run', given = {}, offers = {}, question, made, hasDryRun = false, onEnd } = props
+  const execution = useExecution(consumer)
+  const [texts, setTexts] = useState<Texts>({})
+  const [isTried, setTried] = useState(false)
+  const form = useRef<HTMLFormElement>(null)
+  const dialog = useRef<HTMLDialogElement>(null)
+  const shown = control.parameters.filter(({ name }) => given[name] === undefined)
+  const isRunning = execution.run.kind === 'running'
+  const isPressed = useRef(false)
+
+  const isGood = (): boolean => {
+    setTried(true)
+    const wrong = shown.findIndex((parameter) => problemOf(parameter, texts[parameter.name] ?? '') !== '')
+    if (wrong >= 0) form.current?.querySelectorAll<HTMLElement>('input, select')[wrong]?.focus()
+    return wrong < 0
+  }
+  const execute = async (isDry: boolean): Promise<void> => {
+    dialog.current?.close()
+    if (isRunning || isPressed.current) return
+    isPressed.current = true
+    const all = { ...texts, ...given, ...(isDry ? {} : await made?.()) }
+    // A secret never stays in the page after the press.
+    setTexts(Object.fromEntries(Object.entries(texts).filter(([name]) => !isSecret(shown, name))))
+    setTried(false)
+    const end = await execution.execute(control.name, argumentsOf(control.parameters, all), { isDry })
+    isPressed.current = false
+    if (end.kind === 'ended' && !isDry) onEnd?.(end)
+  }
+  const submit = (): void => {
+    if (isRunning || !isGood()) return
+    if (question === undefined) void execute(false)
+    else dialog.current?.showModal()
+  }
+  return (
+    <>
+      <form
+        ref={form}
+        class="fields"
+        aria-label={label === 'Run' ? control.name : label}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          submit()
+        }}
+      >
+        {shown.map((parameter) => (
+          <Field
+            key={parameter.name}
+            parameter={parameter}
+            offers={offers[parameter.name]}
+            value={texts[parameter.name] ?? ''}
+            problem={isTried ? problemOf(parameter, texts[parameter.name] ?? '') : ''}
+            onChange={(text) => setTexts({ ...texts, [parameter.name]: text })}
+          />
+        ))}
+        <div class="buttons">
+          {hasDryRun ? (
+            <button type="button" disabled={isRunning} onClick={() => isGood() && void execute(true)}>
+              Dry run
+            </button>
+          ) : null}
+          <button type="submit" class="first" disabled={isRunning}>
+            {isRunning ? 'Running …' : label}
+          </button>
+        </div>
+      </form>
+      {question === undefined ? null : (
+        <dialog ref={dialog} aria-label={label}>
+          <p>
+            <bdi>{question(texts)}</bdi>
+          </p>
+          <div class="row">
+            <button type="button" onClick={() => dialog.current?.close()}>
+              Cancel
+            </button>
+            <button type="button" class="first" onClick={() => void execute(false)}>
+              {label}
+            </button>
+          </div>
+        </dialog>
+      )}
+      <Outcome execution={execution} control={control.name} result={props.result} />
+    </>
+  )
+}
+
+const SECRET = { type: 'password', autocomplete: 'new-password' } as const
+
+function isSecret(parameters: readonly Parameter[], name: string): boolean {
+  return parameters.find((parameter) => parameter.name === name)?.secret === true
+}
+
+interface FieldProps {
+  readonly parameter: Parameter
+  readonly offers: readonly string[] | undefined
+  readonly value: string
+  readonly problem: string
+  readonly onChange: (text: string) => void
+}
+
+function Field({ parameter, offers, value, problem, onChange }: FieldProps) {
+  const id = useId()
+  const { name, type, optional, description, secret, values, byDefault } = parameter
+  const choices = type === 'boolean' ? ['true', 'false'] : values
+  const common = {
+    id,
+    name,
+    'aria-describedby': `${id}-about`,
+    'aria-invalid': problem === '' ? undefined : ('true' as const),
+    'aria-required': !optional,
+  }
+  return (
+    <div class="field">
+      <label for={id} class="code">
+        <Name text={name} />
+      </label>
+      {choices === undefined || secret ? (
+        <input
+          {...common}
+          {...(secret ? SECRET : { type: 'text', autocomplete: 'off', list: offers && `${id}-offers` })}
+          spellcheck={false}
+          inputmode={isNumber(parameter) ? (type === 'double' ? 'decimal' : 'numeric') : 'text'}
+          placeholder={byDefault}
+          value={value}
+          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        />
+      ) : (
+        <select {...common} value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+          <option value="">{optional ? `left out${byDefault === '' ? '' : `: ${byDefault}`}` : 'choose'}</option>
+          {choices.map((choice) => (
+            <option key={choice} value={choice}>
+              {type === 'boolean' ? (choice === 'true' ? 'yes' : 'no') : choice}
+            </option>
+          ))}
+        </select>
+      )}
+      {offers === undefined ? null : (
+        <datalist id={`${id}-offers`}>
+          {offers.map((offer) => (
+            <option key={offer} value={offer} />
+          ))}
+        </datalist>
+      )}
+      <small id={`${id}-about`}>
+        {problem === '' ? null : <span class="problem">{problem} </span>}
+        <bdi>{description}</bdi> <span class="code">{boundsText(parameter)}</span>
+      </small>
+    </div>
+  )
+}
+
+interface OutcomeProps {
+  readonly execution: Execution
+  readonly control: string
+  readonly result: ControlFormProps['result']
+}
+
+function Outcome({ execution: { run, again }, control, result }: OutcomeProps) {
+  return (
+    <div aria-live="polite">
+      {run.kind === 'running' && run.isRepeated ? (
+        <p class="padded note">The connection was lost. What was run is not run again: its result is asked for.</p>
+      ) : null}
+      {run.kind === 'refused' ? (
+        <p class="padded problem">
+          <bdi>{run.text}</bdi>
+        </p>
+      ) : null}
+      {run.kind === 'lost' ? (
+        <p class="padded problem">
+          {run.text}. It is not known whether it ran.{' '}
+          <button type="button" onClick={() => void again()}>
+            Ask again
+          </button>
+        </p>
+      ) : null}
+      {run.kind === 'ended' ? (run.outcome === 'ok' && result?.(run)) || <Result run={run} control={control} /> : null}
+    </div>
+  )
+}
+
+const OUTCOMES: Readonly<Record<string, string>> = { 'dry-run': 'allowed: nothing was run', ok: 'done' }
+
+function Result({ run, control }: { readonly run: Run & Ended; readonly control: string }) {
+  const { outcome, detail, value, transaction, begun } = run
+  const isDry = outcome === 'dry-run'
+  const text = textOf(value)
+  return (
+    <section class="result" aria-label="Result">
+      <div class="head">
+        <State
+          look={isDry || outcome === 'ok' ? 'good' : 'attention'}
+          text={OUTCOMES[outcome] ?? outcome}
+          detail={isDry ? '' : detail}
+        />
+        <p class="choices">
+          <span>transaction {transaction}</span>
+          <a href={linkTo('audit', '', { object: control, since: new Date(begun / 1000).toISOString() })}>
+            audit record
+          </a>
+        </p>
+      </div>
+      {text === '' ? null : <pre class="padded">{text}</pre>}
+    </section>
+  )
+}
+
+function textOf(value: Plain): string {
+  if (value === null) return ''
+  if (typeof value === 'string') return value
+  return JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part), 2)
+}

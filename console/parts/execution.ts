@@ -1,0 +1,84 @@
+/**
+ * One EXECUTE at a time, from the press of a button to its result. Each press has one idempotency key: whatever is pressed meanwhile
+ * runs nothing, and after a lost connection the same key gets the result of what has run [MON 10].
+ */
+import { useRef, useState } from 'preact/hooks'
+import { ConnectionError, type Consumer, type Plain, type PlainRecord } from '../../client/browser.ts'
+import { type Arguments, messageOf } from './query.ts'
+
+/** How often it is asked again after a lost connection before somebody has to press for it. */
+const MAX_ATTEMPTS = 5
+
+export interface Ended {
+  readonly kind: 'ended'
+  readonly outcome: string
+  readonly detail: string
+  readonly value: Plain
+  readonly transaction: number
+  /** The time of the server when the button was pressed, microseconds since 1970. */
+  readonly begun: number
+}
+
+export type Run =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'running'; readonly isRepeated: boolean }
+  | Ended
+  | { readonly kind: 'refused'; readonly text: string }
+  /** The connection was lost; `again` asks for the result of the same press. */
+  | { readonly kind: 'lost'; readonly text: string }
+
+interface Press {
+  readonly control: string
+  readonly args: Arguments
+  readonly at: number
+}
+
+export interface Execution {
+  readonly run: Run
+  readonly execute: (control: string, args: Arguments, options?: { readonly isDry?: boolean }) => Promise<Run>
+  readonly again: () => Promise<Run>
+  /** Forgets the result. */
+  readonly reset: () => void
+}
+
+export function useExecution(consumer: Consumer): Execution {
+  const [run, setRun] = useState<Run>({ kind: 'idle' })
+  const isRunning = useRef(false)
+  const lost = useRef<Press>(undefined)
+
+  const ask = async (press: Press): Promise<Run> => {
+    if (isRunning.current) return { kind: 'running', isRepeated: false }
+    isRunning.current = true
+    setRun({ kind: 'running', isRepeated: false })
+    const end = await resultOf(consumer, press, () => setRun({ kind: 'running', isRepeated: true }))
+    lost.current = end.kind === 'lost' ? press : undefined
+    isRunning.current = false
+    setRun(end)
+    return end
+  }
+  return {
+    run,
+    execute(control, args, { isDry = false } = {}) {
+      const own = isDry ? { dry_run: true } : { idempotency_key: crypto.randomUUID() }
+      return ask({ control, args: { ...args, ...own }, at: performance.now() })
+    },
+    again: () => (lost.current === undefined ? Promise.resolve(run) : ask(lost.current)),
+    reset: () => setRun({ kind: 'idle' }),
+  }
+}
+
+async function resultOf(consumer: Consumer, { control, args, at }: Press, repeated: () => void): Promise<Run> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const { plain, time, transaction } = await consumer.execute(control, args)
+      const { outcome, detail, value = null } = plain as PlainRecord
+      const begun = time - (performance.now() - at) * 1000
+      return { kind: 'ended', outcome: String(outcome), detail: String(detail ?? ''), value, transaction, begun }
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) return { kind: 'refused', text: messageOf(error) }
+      // The command waits for the next connection.
+      if (attempt === MAX_ATTEMPTS) return { kind: 'lost', text: messageOf(error) }
+      repeated()
+    }
+  }
+}

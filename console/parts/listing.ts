@@ -1,0 +1,46 @@
+/** What a control `<family>.list` gives, and which controls of the family this user may run. */
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import type { Consumer, PlainRecord } from '../../client/browser.ts'
+import { type Control, controlOf } from './parameter.ts'
+import { messageOf, recordsOf, useQuery } from './query.ts'
+
+export interface Listing {
+  /** Undefined until they are there. */
+  readonly records: readonly PlainRecord[] | undefined
+  /** Why there are none: the refusal of the server. Empty if it has not refused. */
+  readonly reason: string
+  /** Those that may be run, by name. */
+  readonly controls: ReadonlyMap<string, Control>
+  /** Whether `controls` has been answered. */
+  readonly isKnown: boolean
+  readonly reload: () => void
+}
+
+/** `isListed`: whether the list is asked for. */
+export function useListing(consumer: Consumer, family: string, { isListed = true } = {}): Listing {
+  const answer = useQuery(consumer, 'producer.controls', { match: `${family}.*` })
+  const [round, setRound] = useState(0)
+  const [list, setList] = useState<Pick<Listing, 'records' | 'reason'>>({ records: undefined, reason: '' })
+  useEffect(() => {
+    if (!isListed) return undefined
+    const abort = new AbortController()
+    consumer.execute(`${family}.list`, {}, { signal: abort.signal }).then(
+      ({ plain }) => setList({ records: recordsOf((plain as PlainRecord)['value']), reason: '' }),
+      (error: unknown) => {
+        if (!abort.signal.aborted) setList({ records: undefined, reason: messageOf(error) })
+      },
+    )
+    return () => abort.abort()
+  }, [consumer, family, isListed, round])
+  const sample = answer.kind === 'answer' ? answer.sample : undefined
+  const controls = useMemo(() => {
+    return new Map(recordsOf(sample?.plain).map((record) => [String(record['name']), controlOf(record)]))
+  }, [sample])
+  return {
+    ...list,
+    reason: answer.kind === 'refused' ? answer.reason : list.reason,
+    controls,
+    isKnown: sample !== undefined,
+    reload: () => setRound((before) => before + 1),
+  }
+}

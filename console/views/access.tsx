@@ -1,0 +1,528 @@
+/** Who may do what: users, tenants, roles with their rules, tokens, and why somebody may do something. For admins, and whom rules allow it. */
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { type Consumer, newToken, type PlainRecord } from '../../client/browser.ts'
+import { Action } from '../parts/action.tsx'
+import { ControlForm } from '../parts/control-form.tsx'
+import { type Listing, useListing } from '../parts/listing.ts'
+import { Name } from '../parts/name.tsx'
+import type { Control, Texts } from '../parts/parameter.ts'
+import { State } from '../parts/state.tsx'
+import { linkTo, type ViewProps } from '../route.ts'
+import { formatBytes, formatCount, formatUtc } from '../units.ts'
+
+interface TabProps {
+  readonly consumer: Consumer
+}
+
+interface Tab {
+  readonly tab: string
+  readonly title: string
+  readonly Content: (props: TabProps) => ComponentChildren
+}
+
+const TABS: readonly [Tab, ...Tab[]] = [
+  { tab: 'users', title: 'Users', Content: Users },
+  { tab: 'tenants', title: 'Tenants', Content: Tenants },
+  { tab: 'roles', title: 'Roles', Content: Roles },
+  { tab: 'tokens', title: 'Tokens', Content: Tokens },
+  { tab: 'explain', title: 'Explain', Content: Explain },
+]
+const PAGE = 200
+const BUILT_IN_ROLES = ['admin', 'operator', 'consumer']
+
+export function AccessView({ consumer, router }: ViewProps) {
+  const { object } = router.route.value
+  const shown = TABS.find(({ tab }) => tab === object) ?? TABS[0]
+  const { Content } = shown
+  return (
+    <>
+      <header>
+        <h1>Access</h1>
+        <nav class="choices tabs" aria-label="Access">
+          {TABS.map(({ tab, title }) => (
+            <a key={tab} href={linkTo('access', tab)} aria-current={tab === shown.tab ? 'page' : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+      </header>
+      <Content key={shown.tab} consumer={consumer} />
+    </>
+  )
+}
+
+/** A list with its filter, or why it cannot be read. */
+interface ListProps {
+  readonly listing: Listing
+  readonly what: string
+  readonly heads: readonly string[]
+  readonly textOf: (record: PlainRecord) => string
+  readonly row: (record: PlainRecord) => ComponentChildren
+}
+
+function List({ listing, what, heads, textOf, row }: ListProps) {
+  const [text, setText] = useState('')
+  const [pages, setPages] = useState(1)
+  const { records, reason } = listing
+  if (reason !== '') {
+    return (
+      <p class="empty">
+        Your role may not read the {what}. <small>{reason}</small>
+      </p>
+    )
+  }
+  if (records === undefined) return null
+  const found = records.filter((record) => textOf(record).toLowerCase().includes(text.toLowerCase()))
+  const shown = found.slice(0, pages * PAGE)
+  return (
+    <section class="card" aria-label={what}>
+      <div class="head">
+        <h2>
+          {formatCount(found.length)}
+          {text === '' ? '' : ` of ${formatCount(records.length)}`} {what}
+        </h2>
+        <input
+          type="search"
+          class="search"
+          placeholder="Part of a name"
+          aria-label={`Search ${what}`}
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+      </div>
+      {records.length === 0 ? <p class="empty">There are no {what} yet.</p> : null}
+      {found.length === 0 ? null : (
+        <table>
+          <thead>
+            <tr>
+              {heads.map((head) => (
+                <th key={head}>{head}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>{shown.map(row)}</tbody>
+        </table>
+      )}
+      {shown.length < found.length ? (
+        <div class="actions">
+          <button type="button" onClick={() => setPages(pages + 1)}>
+            Show {formatCount(Math.min(PAGE, found.length - shown.length))} more
+          </button>
+        </div>
+      ) : null}
+    </section>
+  )
+}
+
+interface FormProps {
+  readonly consumer: Consumer
+  readonly listing: Listing
+  readonly name: string
+  readonly title: string
+  readonly label: string
+  readonly question?: (texts: Texts) => string
+  readonly offers?: Readonly<Record<string, readonly string[]>>
+}
+
+/** A form to fold out; nothing if the control may not be run. */
+function Form({ consumer, listing, name, title, label, question, offers = {} }: FormProps) {
+  const control = listing.controls.get(name)
+  if (control === undefined) return null
+  return (
+    <Fold title={title}>
+      <ControlForm
+        consumer={consumer}
+        control={control}
+        label={label}
+        offers={offers}
+        {...(question && { question })}
+        onEnd={listing.reload}
+      />
+    </Fold>
+  )
+}
+
+function Fold({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <details class="card">
+      <summary>{title}</summary>
+      {children}
+    </details>
+  )
+}
+
+function text(record: PlainRecord, field: string): string {
+  const value = record[field]
+  return typeof value === 'string' ? value : ''
+}
+
+/** As people write it: without the tenant if that is `default`. */
+function userOf(record: PlainRecord): string {
+  const [tenant, user] = [text(record, 'tenant'), text(record, 'user')]
+  return tenant === 'default' ? user : `${tenant}/${user}`
+}
+
+/** The user that the fields of a form name. */
+function named({ tenant = '', user = '' }: Texts): string {
+  return userOf({ tenant: tenant === '' ? 'default' : tenant, user })
+}
+
+function offersOf(users: readonly PlainRecord[] | undefined, rules: readonly PlainRecord[] | undefined) {
+  const distinct = (list: readonly string[]): string[] => [...new Set(list)].sort()
+  const [known, ruled] = [users ?? [], rules ?? []]
+  return {
+    user: distinct(known.map((one) => text(one, 'user'))),
+    tenant: distinct(known.map((one) => text(one, 'tenant'))),
+    role: distinct([...BUILT_IN_ROLES, ...[...known, ...ruled].map((one) => text(one, 'role'))]),
+  }
+}
+
+function Users({ consumer }: TabProps) {
+  const listing = useListing(consumer, 'user')
+  const offers = offersOf(listing.records, [])
+  const may = (control: string): boolean => listing.controls.has(control)
+  const form = { consumer, listing }
+  return (
+    <>
+      <List
+        listing={listing}
+        what="users"
+        heads={['User', 'Role', '']}
+        textOf={(one) => `${userOf(one)} ${text(one, 'role')}`}
+        row={(one) => (
+          <tr key={userOf(one)}>
+            <td class="code">
+              <Name text={userOf(one)} />
+            </td>
+            <td>
+              <Name text={text(one, 'role')} />
+            </td>
+            <td class="does">
+              {may('user.remove') ? (
+                <Action
+                  consumer={consumer}
+                  label="Remove"
+                  object={userOf(one)}
+                  control="user.remove"
+                  args={{ user: text(one, 'user'), tenant: text(one, 'tenant') }}
+                  question={`Remove ${userOf(one)}? Its channels with what waits in them, its metrics and tokens are gone, and its sessions end at once.`}
+                  onDone={listing.reload}
+                />
+              ) : null}
+            </td>
+          </tr>
+        )}
+      />
+      <Form
+        {...form}
+        name="user.add"
+        title="Add a user"
+        label="Add"
+        offers={{ tenant: offers.tenant, role: offers.role }}
+        question={(texts) => `Add the user ${named(texts)} with the role ${texts['role'] || 'consumer'}?`}
+      />
+      <Form
+        {...form}
+        name="user.role"
+        title="Change the role of a user"
+        label="Change"
+        offers={offers}
+        question={(texts) => `Give ${named(texts)} the role ${texts['role']}? What it may do no longer ends at once.`}
+      />
+      <Form
+        {...form}
+        name="user.passwd"
+        title="Set the password of a user"
+        label="Set"
+        offers={offers}
+        question={(texts) => `Set the password of ${named(texts)}? The one that it has now is not valid any more.`}
+      />
+    </>
+  )
+}
+
+function Tenants({ consumer }: TabProps) {
+  const listing = useListing(consumer, 'tenant')
+  const offers = { tenant: (listing.records ?? []).map((one) => text(one, 'tenant')) }
+  const form = { consumer, listing }
+  return (
+    <>
+      <List
+        listing={listing}
+        what="tenants"
+        heads={['Tenant', 'Users', 'Used, and its limits', '']}
+        textOf={(one) => text(one, 'tenant')}
+        row={(one) => (
+          <tr key={text(one, 'tenant')}>
+            <td class="code">
+              <Name text={text(one, 'tenant')} />
+            </td>
+            <td class="code">{formatCount(Number(one['users']))}</td>
+            <td>
+              <Quota quota={one['quota'] as PlainRecord} used={one['used'] as PlainRecord} />
+            </td>
+            <td class="does">
+              {listing.controls.has('tenant.remove') ? (
+                <Action
+                  consumer={consumer}
+                  label="Remove"
+                  object={text(one, 'tenant')}
+                  control="tenant.remove"
+                  args={{ tenant: text(one, 'tenant') }}
+                  question={`Remove the tenant ${text(one, 'tenant')}? It goes only if it has no users.`}
+                  onDone={listing.reload}
+                />
+              ) : null}
+            </td>
+          </tr>
+        )}
+      />
+      <Form
+        {...form}
+        name="tenant.add"
+        title="Add a tenant"
+        label="Add"
+        question={({ tenant }) => `Add the tenant ${tenant}?`}
+      />
+      <Form
+        {...form}
+        name="tenant.set"
+        title="Change the limits of a tenant"
+        label="Change"
+        offers={offers}
+        question={({ tenant }) => `Change the limits of ${tenant}? What it already has stays.`}
+      />
+    </>
+  )
+}
+
+function Quota({ quota, used }: { readonly quota: PlainRecord; readonly used: PlainRecord }) {
+  return (
+    <ul class="quota">
+      {Object.entries(quota).map(([name, limit]) => {
+        const format = name.includes('bytes') ? formatBytes : formatCount
+        return (
+          <li key={name}>
+            <span class="note">{name.replaceAll('_', ' ')}</span>{' '}
+            <span class="code">
+              {format(Number(used[name]))} / {Number(limit) === 0 ? 'no limit' : format(Number(limit))}
+            </span>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+function Roles({ consumer }: TabProps) {
+  const listing = useListing(consumer, 'role')
+  const offers = { role: offersOf([], listing.records).role.filter((role) => !['admin', 'consumer'].includes(role)) }
+  const rule = (texts: Texts): string =>
+    [texts['command'], texts['object'], texts['where'] && `where ${texts['where']}`].filter(Boolean).join(' ')
+  const form = { consumer, listing, offers }
+  return (
+    <>
+      <p class="note">
+        The role admin may do everything, and consumer reads metrics without any rule. Of the rules of a role, one that
+        denies wins.
+      </p>
+      <List
+        listing={listing}
+        what="rules"
+        heads={['Role', 'Rule', '']}
+        textOf={(one) => [text(one, 'role'), text(one, 'object')].join(' ')}
+        row={(one) => {
+          const sentence = `${text(one, 'effect')} ${rule(one as Texts)}`
+          return (
+            <tr key={String(one['rule'])}>
+              <td class="code">
+                <Name text={text(one, 'role')} />
+              </td>
+              <td>
+                <State
+                  look={text(one, 'effect') === 'allow' ? 'good' : 'attention'}
+                  text={text(one, 'effect')}
+                  detail={`rule ${String(one['rule'])}`}
+                />{' '}
+                <bdi class="code">{rule(one as Texts)}</bdi>
+              </td>
+              <td class="does">
+                {listing.controls.has('role.forget') ? (
+                  <Action
+                    consumer={consumer}
+                    label="Forget"
+                    object={`rule ${String(one['rule'])}`}
+                    control="role.forget"
+                    args={{ rule: Number(one['rule']) }}
+                    question={`Forget the rule "${sentence}" of the role ${text(one, 'role')}? What is allowed by nothing else ends at once.`}
+                    onDone={listing.reload}
+                  />
+                ) : null}
+              </td>
+            </tr>
+          )
+        }}
+      />
+      <Form
+        {...form}
+        name="role.allow"
+        title="Allow something"
+        label="Allow"
+        question={(texts) => `Allow the role ${texts['role']}: ${rule(texts)}?`}
+      />
+      <Form
+        {...form}
+        name="role.deny"
+        title="Deny something"
+        label="Deny"
+        question={(texts) => `Deny the role ${texts['role']}: ${rule(texts)}? What it denies ends at once.`}
+      />
+      <Form
+        {...form}
+        name="role.remove"
+        title="Remove a role"
+        label="Remove"
+        question={(texts) => `Remove all rules of the role ${texts['role']}? It goes only if no user has it.`}
+      />
+    </>
+  )
+}
+
+function Tokens({ consumer }: TabProps) {
+  const listing = useListing(consumer, 'token')
+  const users = useListing(consumer, 'user')
+  const control = listing.controls.get('token.add')
+  return (
+    <>
+      <List
+        listing={listing}
+        what="tokens"
+        heads={['Token', 'User', 'For', 'Expires', '']}
+        textOf={(one) => [userOf(one), text(one, 'name'), text(one, 'scope')].join(' ')}
+        row={(one) => (
+          <tr key={String(one['token'])}>
+            <td class="code">{String(one['token'])}</td>
+            <td class="code">
+              <Name text={userOf(one)} />
+            </td>
+            <td>
+              <Name text={text(one, 'name')} />
+              <small class="more">
+                <bdi>{text(one, 'scope') || 'everything that its user may do'}</bdi>
+              </small>
+            </td>
+            <td>{Number(one['expires']) === 0 ? 'never' : <Day time={Number(one['expires'])} />}</td>
+            <td class="does">
+              <Action
+                consumer={consumer}
+                label="Revoke"
+                object={`token ${String(one['token'])}`}
+                control="token.revoke"
+                args={{ token: Number(one['token']) }}
+                question={`Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`}
+                onDone={listing.reload}
+              />
+            </td>
+          </tr>
+        )}
+      />
+      {control === undefined ? null : (
+        <NewToken consumer={consumer} control={control} offers={offersOf(users.records, [])} onMade={listing.reload} />
+      )}
+    </>
+  )
+}
+
+function Day({ time }: { readonly time: number }) {
+  return <time title={formatUtc(time)}>{new Date(time / 1000).toLocaleDateString('sv')}</time>
+}
+
+interface NewTokenProps {
+  readonly consumer: Consumer
+  readonly control: Control
+  readonly offers: Readonly<Record<string, readonly string[]>>
+  readonly onMade: () => void
+}
+
+/** The token is made in this page, and the server gets its hash only: it is shown once, and nobody can show it again. */
+function NewToken({ consumer, control, offers, onMade }: NewTokenProps) {
+  const [made, setMade] = useState('')
+  const [isValid, setValid] = useState(false)
+  return (
+    <Fold title="Make a token">
+      {isValid ? (
+        <div class="padded token" role="status">
+          <p>This is the token. It is shown only now: nobody can show it again.</p>
+          <p>
+            <code>{made}</code>
+          </p>
+          <div class="buttons">
+            <button type="button" class="first" onClick={() => void navigator.clipboard.writeText(made)}>
+              Copy
+            </button>
+            <button
+              type="button"
+              onClick={() => {
+                setMade('')
+                setValid(false)
+              }}
+            >
+              I have stored it
+            </button>
+          </div>
+        </div>
+      ) : (
+        <ControlForm
+          consumer={consumer}
+          control={control}
+          given={{ hash: '' }}
+          label="Make"
+          offers={offers}
+          question={(texts) => `Make a token for ${named(texts)}? Whoever has it can log in as that user.`}
+          made={async () => {
+            const { token, hash } = await newToken()
+            setMade(token)
+            return { hash }
+          }}
+          onEnd={({ outcome }) => {
+            setValid(outcome === 'ok')
+            onMade()
+          }}
+        />
+      )}
+    </Fold>
+  )
+}
+
+function Explain({ consumer }: TabProps) {
+  const listing = useListing(consumer, 'role', { isListed: false })
+  const users = useListing(consumer, 'user')
+  const control = listing.controls.get('role.explain')
+  if (listing.reason !== '' || (listing.isKnown && control === undefined)) {
+    return <p class="empty">Your role may not ask what others may do. {listing.reason}</p>
+  }
+  if (control === undefined) return null
+  return (
+    <section class="card" aria-label="Explain">
+      <ControlForm
+        consumer={consumer}
+        control={control}
+        label="Explain"
+        offers={{ user: (users.records ?? []).map(userOf) }}
+        result={({ value }) => {
+          const { allowed, because } = (value ?? {}) as PlainRecord
+          return (
+            <p class="padded verdict">
+              <State
+                look={allowed === true ? 'good' : 'attention'}
+                text={allowed === true ? 'Allowed' : 'Not allowed'}
+                detail={String(because ?? '')}
+              />
+            </p>
+          )
+        }}
+      />
+    </section>
+  )
+}

@@ -1,0 +1,224 @@
+/** The audit log: who did what, from where and with what outcome, by filters, and whether its chain of hashes is whole. */
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { AuditLog, type AuditRecord, type AuditState } from '../audit-log.ts'
+import { Name } from '../parts/name.tsx'
+import { State } from '../parts/state.tsx'
+import { linkTo, type ViewProps } from '../route.ts'
+import { formatCount, formatTime, formatUtc } from '../units.ts'
+
+const PAGE = 100
+const filters = ['actor', 'action', 'object'] as const
+const titles: Readonly<Record<(typeof filters)[number], string>> = { actor: 'User', action: 'Action', object: 'Object' }
+/** How far back, by the words of the URL. */
+const spans: Readonly<Record<string, readonly [title: string, hours: number]>> = {
+  '1h': ['the last hour', 1],
+  '24h': ['the last 24 hours', 24],
+  '7d': ['the last 7 days', 168],
+}
+
+export function AuditView({ consumer, router }: ViewProps) {
+  const { args } = router.route.value
+  const isWhole = args.get('whole') === '1'
+  const log = useMemo(() => new AuditLog(consumer, isWhole), [consumer, isWhole])
+  useEffect(() => {
+    void log.begin()
+    return () => log.end()
+  }, [log])
+  const state = log.state.value
+  if (state === undefined) return null
+  if (state.problem !== '') {
+    return (
+      <>
+        <header>
+          <h1>Audit</h1>
+        </header>
+        <p class="empty">
+          Your role may not read the audit log. <small>{state.problem}</small>
+        </p>
+      </>
+    )
+  }
+  const with_ = (name: string, value: string): string => {
+    const next = new URLSearchParams(args)
+    if (value === '') next.delete(name)
+    else next.set(name, value)
+    return linkTo('audit', '', Object.fromEntries(next))
+  }
+  return (
+    <>
+      <header>
+        <h1>Audit</h1>
+      </header>
+      <Chain state={state} isWhole={isWhole} wholeLink={with_('whole', '1')} />
+      <section class="card" aria-label="Audit log">
+        <search class="filters">
+          {filters.map((name) => (
+            <label key={name}>
+              {titles[name]}
+              <input
+                name={name}
+                value={args.get(name) ?? ''}
+                autocomplete="off"
+                spellcheck={false}
+                onInput={({ currentTarget }) => router.replace(with_(name, currentTarget.value))}
+              />
+            </label>
+          ))}
+          <Since value={args.get('since') ?? ''} onChange={(value) => router.replace(with_('since', value))} />
+        </search>
+        <Records key={args.toString()} state={state} args={args} />
+      </section>
+    </>
+  )
+}
+
+function Since({ value, onChange }: { readonly value: string; readonly onChange: (value: string) => void }) {
+  const at = Date.parse(value)
+  return (
+    <label>
+      Since
+      <select name="since" value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+        <option value="">any time</option>
+        {Object.entries(spans).map(([span, [title]]) => (
+          <option key={span} value={span}>
+            {title}
+          </option>
+        ))}
+        {Number.isNaN(at) ? null : <option value={value}>{formatTime(at * 1000)}</option>}
+      </select>
+    </label>
+  )
+}
+
+interface ChainProps {
+  readonly state: AuditState
+  readonly isWhole: boolean
+  readonly wholeLink: string
+}
+
+/** What the hashes say of the records that were read. */
+function Chain({ state, isWhole, wholeLink }: ChainProps) {
+  const { first, last, newest, verified, broken, records } = state
+  if (newest === undefined) {
+    return <p class="note">You see the records of your tenant. Only an admin sees all, and so can verify the log.</p>
+  }
+  const [newestRecord] = records
+  const isReading = last < newest || verified < last
+  const hash = newestRecord === undefined ? '' : [...newestRecord.hash].map(hexOf).join('')
+  return (
+    <section class="card" aria-label="Verification">
+      <div class="head">
+        {broken === '' ? (
+          <State
+            look={isReading ? 'gone' : 'good'}
+            text={
+              isReading
+                ? `reading: ${formatCount(last)} of ${formatCount(newest)}`
+                : `records ${formatCount(first)} to ${formatCount(last)} are unbroken`
+            }
+            detail="Each hash follows from the record and the hash before it; this page has computed them itself."
+          />
+        ) : (
+          <State look="attention" text="the log is not intact" detail={broken} />
+        )}
+        <p class="choices">{isWhole || first <= 1 ? null : <a href={wholeLink}>read and verify the whole log</a>}</p>
+      </div>
+      {hash === '' || isReading ? null : (
+        <p class="padded note hash">
+          Note it elsewhere, for <code>cinnabar audit verify --from</code>:{' '}
+          <code>
+            {last}:{hash}
+          </code>
+        </p>
+      )}
+    </section>
+  )
+}
+
+function hexOf(byte: number): string {
+  return byte.toString(16).padStart(2, '0')
+}
+
+function Records({ state, args }: { readonly state: AuditState; readonly args: URLSearchParams }) {
+  const [pages, setPages] = useState(1)
+  const since = sinceOf(args.get('since') ?? '', Date.now())
+  const found = state.records.filter((record) => isMatch(record, args, since))
+  const shown = found.slice(0, pages * PAGE)
+  const isFiltered = found.length < state.records.length
+  return (
+    <>
+      <p class="padded note" role="status">
+        {isFiltered ? `${formatCount(found.length)} of ` : ''}
+        {formatCount(state.records.length)} records that were read
+        {shown.length < found.length ? `; the newest ${formatCount(shown.length)} are shown` : ''}
+      </p>
+      {found.length === 0 ? <p class="empty">No record matches.</p> : null}
+      {found.length === 0 ? null : (
+        <table class="audit">
+          <thead>
+            <tr>
+              <th class="number wide">Number</th>
+              <th>Time</th>
+              <th>Action</th>
+              <th>User</th>
+              <th class="wide">Address</th>
+              <th>What</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((record) => (
+              <Row key={record.number} record={record} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {shown.length < found.length ? (
+        <div class="actions">
+          <button type="button" onClick={() => setPages(pages + 1)}>
+            Show {formatCount(Math.min(PAGE, found.length - shown.length))} more
+          </button>
+        </div>
+      ) : null}
+    </>
+  )
+}
+
+function Row({ record }: { readonly record: AuditRecord }) {
+  const { number, time, action, actor, address, object, args, outcome, detail } = record
+  const isBad = !['ok', 'started', 'dry-run', 'repeat'].includes(outcome)
+  return (
+    <tr>
+      <td class="number wide">{number}</td>
+      <td class="code">
+        <time title={formatUtc(time)}>
+          {new Date(time / 1000).toLocaleDateString('sv')} {formatTime(time)}
+        </time>
+      </td>
+      <td>
+        <State look={isBad ? 'attention' : 'good'} text={action} detail={outcome} />
+      </td>
+      <td>{actor === '' ? '–' : <Name text={actor} />}</td>
+      <td class="code wide">{address}</td>
+      <td>
+        <span class="code">
+          <Name text={object} />
+        </span>
+        <small class="more">
+          <bdi>{[args === '{}' ? '' : args, detail].filter(Boolean).join(' ')}</bdi>
+        </small>
+      </td>
+    </tr>
+  )
+}
+
+/** Microseconds since 1970; 0 if any time is meant. */
+function sinceOf(text: string, nowMs: number): number {
+  const span = Object.hasOwn(spans, text) ? spans[text] : undefined
+  const ms = span === undefined ? Date.parse(text) : nowMs - span[1] * 3_600_000
+  return Number.isFinite(ms) ? ms * 1000 : 0
+}
+
+function isMatch(record: AuditRecord, args: URLSearchParams, since: number): boolean {
+  if (record.time < since) return false
+  return filters.every((name) => record[name].toLowerCase().includes((args.get(name) ?? '').toLowerCase()))
+}

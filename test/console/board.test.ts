@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import {
+  Boards,
+  boardArgs,
+  type ChartSpec,
+  chartLink,
+  chartOfUrl,
+  chartsOf,
+  decodeChart,
+  encodeChart,
+  MAX_CHARTS,
+} from '../../console/board.ts'
+import { linkTo, parseRoute } from '../../console/route.ts'
+
+const LOAD: ChartSpec = { lines: [{ metric: 'gmetric.load_one', args: { host: 'web1' } }], isRate: false }
+const HOSTILE: ChartSpec = {
+  lines: [
+    { metric: 'gmetric.a/b;c=d,e&f?g#h%41 +"<img onerror>"', args: { host: 'א;=,/&#?%', 'x=y': '' } },
+    { metric: 'x'.repeat(240), args: {} },
+  ],
+  isRate: true,
+}
+
+class Kept {
+  readonly #items = new Map<string, string>()
+  isFull = false
+  getItem(key: string): string | null {
+    return this.#items.get(key) ?? null
+  }
+  setItem(key: string, value: string): void {
+    if (this.isFull) throw new Error('QuotaExceededError')
+    this.#items.set(key, value)
+  }
+}
+
+describe('a chart as text', () => {
+  it('is readable', () => {
+    expect(encodeChart({ ...LOAD, isRate: true })).toBe('gmetric.load_one;host=web1/rate')
+  })
+
+  it.each([LOAD, HOSTILE])('comes back as it was', (chart) => {
+    expect(decodeChart(encodeChart(chart))).toEqual(chart)
+  })
+
+  it.each(['', ',', ';host=x', '%', 'a,,b'])('is none if it is %j', (text) => {
+    expect(decodeChart(text)).toBeUndefined()
+  })
+
+  it('comes back from the URL of its metric', () => {
+    const chart: ChartSpec = { ...HOSTILE, lines: [LOAD.lines[0]!, HOSTILE.lines[0]!] }
+    const { view, object, args } = parseRoute(chartLink(chart))
+    expect(view).toBe('metrics')
+    expect(chartOfUrl(object, args)).toEqual(chart)
+  })
+})
+
+describe('a board in a URL', () => {
+  it('comes back as it was, with its name', () => {
+    const { view, args } = parseRoute(linkTo('board', '', boardArgs([LOAD, HOSTILE], 'a & b')))
+    expect(view).toBe('board')
+    expect(args.get('name')).toBe('a & b')
+    expect(chartsOf(args)).toEqual([LOAD, HOSTILE])
+  })
+
+  it('has a bound, and leaves out what is no chart', () => {
+    const args = new URLSearchParams([['chart', '%'], ...Array.from({ length: 99 }, (_, n) => ['chart', `m${n}`])])
+    expect(chartsOf(args)).toHaveLength(MAX_CHARTS - 1)
+  })
+})
+
+describe('Boards', () => {
+  it('keeps boards under names', () => {
+    const kept = new Kept()
+    expect(new Boards(kept).save('ops', [LOAD])).toBe('')
+    expect(new Boards(kept).save('__proto__', [])).toBe('')
+    const boards = new Boards(kept)
+    expect(boards.names).toEqual(['__proto__', 'ops'])
+    expect(chartsOf(new URLSearchParams(boards.get('ops')))).toEqual([LOAD])
+    expect(boards.delete('ops')).toBe('')
+    expect(boards.names).toEqual(['__proto__'])
+    expect(boards.get('constructor')).toBeUndefined()
+  })
+
+  it('pins a chart once to the board that was shown last', () => {
+    const boards = new Boards(new Kept())
+    boards.opened([HOSTILE], 'ops')
+    expect(boards.pin(LOAD)).toBe('')
+    expect(boards.pin(LOAD)).toBe('')
+    const last = new URLSearchParams(boards.last)
+    expect(last.get('name')).toBe('ops')
+    expect(chartsOf(last)).toEqual([HOSTILE, LOAD])
+  })
+
+  it('says why it cannot keep one', () => {
+    const kept = new Kept()
+    const boards = new Boards(kept)
+    expect(boards.save('', [])).toBe('A name has 1 to 80 characters.')
+    kept.isFull = true
+    expect(boards.save('ops', [LOAD])).toContain('storage is full')
+  })
+
+  it('takes what somebody else has written for nothing', () => {
+    const kept = new Kept()
+    for (const text of ['{', 'null', '[]', '"x"', '{"a":1}']) {
+      kept.setItem('cinnabar.boards', text)
+      expect(new Boards(kept).names).toEqual([])
+    }
+  })
+
+  it('has at most 40 charts on a board', () => {
+    const boards = new Boards(new Kept())
+    const charts = Array.from(
+      { length: MAX_CHARTS },
+      (_, n): ChartSpec => ({ lines: [{ metric: `m${n}`, args: {} }], isRate: false }),
+    )
+    boards.opened(charts, '')
+    expect(boards.pin(LOAD)).toBe('A board has at most 40 charts: remove one first.')
+  })
+})

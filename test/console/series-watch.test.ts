@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Consumer, Field, Handler } from '../../client/browser.ts'
+import { BasicType } from '../../client/browser.ts'
+import { Sample } from '../../client/values.ts'
+import { SeriesWatch } from '../../console/series-watch.ts'
+
+const SECOND = 1_000_000
+const START = 1_700_000_000
+
+interface Recent {
+  readonly [label: string]: string | readonly number[]
+}
+
+/** A consumer whose server says what a test has it say. */
+class FakeConsumer {
+  recent: readonly Recent[] = []
+  stops = 0
+  #handler: Handler = () => {}
+  readonly #listeners = new Map<string, (event: unknown) => void>()
+
+  on(event: string, listener: (event: never) => void): () => void {
+    this.#listeners.set(event, listener as (event: unknown) => void)
+    return () => this.#listeners.delete(event)
+  }
+
+  query(): Promise<{ plain: readonly Recent[] }> {
+    return Promise.resolve({ plain: this.recent })
+  }
+
+  follow(_metric: string, _args: unknown, handler: Handler) {
+    this.#handler = handler
+    return Promise.resolve({ id: 7, stop: () => Promise.resolve(this.stops++) })
+  }
+
+  emit(event: string, detail: unknown = {}): void {
+    this.#listeners.get(event)?.(detail)
+  }
+
+  /** A value at so many seconds after the start, with labels. */
+  value(second: number, value: unknown, labels: Readonly<Record<string, string>> = {}): void {
+    const type = typeof value === 'string' ? BasicType.STRING : value === null ? BasicType.VOID : BasicType.DOUBLE
+    const measured = { type, value } as Field
+    const texts = Object.entries(labels).map(([name, text]) => ({ name, type: BasicType.STRING, value: text }))
+    const whole =
+      texts.length === 0 ? measured : { type: BasicType.REC, value: [...texts, { ...measured, name: 'value' }] }
+    this.#handler(
+      new Sample('m', { metric: 7, transaction: 0, time: (START + second) * SECOND, value: whole } as never),
+    )
+  }
+}
+
+function recentOf(
+  seconds: readonly number[],
+  values: readonly number[],
+  labels: Readonly<Record<string, string>> = {},
+): Recent {
+  return { name: 'm', ...labels, times: seconds.map((second) => (START + second) * SECOND), values }
+}
+
+describe('SeriesWatch', () => {
+  const frames: ((nowMs: number) => void)[] = []
+  let nowMs = 0
+  /** Frames are a second apart. */
+  const frame = (): void => {
+    nowMs += 1_000
+    for (const draw of frames.splice(0)) draw(nowMs)
+  }
+  const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+  let consumer: FakeConsumer
+
+  beforeEach(() => {
+    frames.length = 0
+    vi.stubGlobal('requestAnimationFrame', (draw: (nowMs: number) => void) => frames.push(draw))
+    consumer = new FakeConsumer()
+  })
+  afterEach(() => vi.unstubAllGlobals())
+
+  const watchOf = async (args: Readonly<Record<string, string>> = {}): Promise<SeriesWatch> => {
+    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', args, 3_600_000)
+    await watch.begin()
+    return watch
+  }
+  const seriesOf = (watch: SeriesWatch, label = '') => {
+    frame()
+    const series = watch.state.value.series.find((one) => one.label === label)
+    if (series === undefined) throw new Error(`there is no series ${label}`)
+    const { samples } = series
+    const shown = Array.from({ length: samples.length }, (_, index) => [
+      Math.round(samples.timeAt(index) - START),
+      samples.valueAt(index),
+    ])
+    return { ...series, shown }
+  }
+
+  it('goes on with what comes after what was kept, each value once', async () => {
+    consumer.recent = [recentOf([1, 2], [10, 20], { host: 'web1' })]
+    const watch = await watchOf()
+    consumer.value(2, 20, { host: 'web1' })
+    consumer.value(3, 30, { host: 'web1' })
+    expect(seriesOf(watch, 'web1').shown).toEqual([
+      [1, 10],
+      [2, 20],
+      [3, 30],
+    ])
+    expect(seriesOf(watch, 'web1').labels).toEqual({ host: 'web1' })
+  })
+
+  it('takes a label that an argument fixes for no label, in values as in what was kept', async () => {
+    consumer.recent = [recentOf([1], [10], { host: 'web1' })]
+    const watch = await watchOf({ host: 'web1' })
+    consumer.value(2, 20)
+    expect(watch.state.value.series.map(({ label }) => label)).toEqual([''])
+    expect(seriesOf(watch).shown).toHaveLength(2)
+  })
+
+  it('asks for a frame once, however many values come', async () => {
+    const watch = await watchOf()
+    let calls = 0
+    watch.onValues(() => calls++)
+    consumer.value(0, 0)
+    frame()
+    calls = 0
+    for (let second = 1; second < 100; second++) consumer.value(second, second)
+    expect(frames).toHaveLength(1)
+    frame()
+    expect(calls).toBe(1)
+  })
+
+  it('fills the hole of a lost connection from what the server has kept', async () => {
+    const watch = await watchOf()
+    consumer.value(1, 1)
+    consumer.emit('disconnected')
+    expect(seriesOf(watch).shown).toEqual([
+      [1, 1],
+      [1, Number.NaN],
+    ])
+    consumer.recent = [recentOf([1, 2, 3], [1, 2, 3])]
+    consumer.emit('connected')
+    consumer.value(4, 4)
+    await settled()
+    expect(seriesOf(watch).shown.map(([, value]) => value)).toEqual([1, 2, 3, 4])
+    expect(seriesOf(watch).holes).toEqual([])
+  })
+
+  it('shows the hole where that does not reach', async () => {
+    const watch = await watchOf()
+    consumer.value(1, 1)
+    consumer.emit('disconnected')
+    consumer.recent = [recentOf([5, 6], [5, 6])]
+    consumer.emit('connected')
+    await settled()
+    expect(seriesOf(watch).shown.map(([, value]) => value)).toEqual([1, Number.NaN, 5, 6])
+    expect(seriesOf(watch).holes).toEqual([{ from: START + 1, to: START + 5, count: 0 }])
+  })
+
+  it('ends the hole of what is measured on request with its next value', async () => {
+    const watch = await watchOf()
+    consumer.value(1, 1)
+    consumer.emit('disconnected')
+    consumer.emit('connected')
+    await settled()
+    expect(seriesOf(watch).cutAt).toBe(START + 1)
+    consumer.value(9, 9)
+    expect(seriesOf(watch).holes).toEqual([{ from: START + 1, to: START + 9, count: 0 }])
+  })
+
+  it('shows a GAP with its count, and no line over it', async () => {
+    const watch = await watchOf()
+    consumer.value(1, 1)
+    consumer.emit('gap', { id: 8, count: 5, from: 0, to: 0 })
+    consumer.emit('gap', { id: 7, count: 214, from: (START + 1) * SECOND, to: (START + 3) * SECOND })
+    consumer.value(3, 3)
+    expect(watch.gaps).toEqual([{ from: START + 1, to: START + 3, count: 214 }])
+    expect(seriesOf(watch).shown.map(([, value]) => value)).toEqual([1, Number.NaN, 3])
+  })
+
+  it('shows that a value is missing as a hole', async () => {
+    const watch = await watchOf()
+    consumer.value(1, 1)
+    consumer.value(2, null)
+    expect(seriesOf(watch).shown).toEqual([
+      [1, 1],
+      [2, Number.NaN],
+    ])
+  })
+
+  it('has a line for each text that differs from the one before, the newest first, and a bound', async () => {
+    const watch = await watchOf()
+    for (const text of ['a', 'a', 'b', 'a']) consumer.value(1, text)
+    frame()
+    expect(watch.state.value.lines.map(({ text }) => text)).toEqual(['a', 'b', 'a'])
+    for (let count = 0; count < 1_000; count++) consumer.value(2, `${count}`)
+    watch.end()
+    const other = await watchOf()
+    for (let count = 0; count < 1_000; count++) consumer.value(2, `${count}`)
+    frame()
+    expect(other.state.value.lines).toHaveLength(200)
+    expect(other.state.value.lines[0]?.text).toBe('999')
+  })
+
+  it('keeps 512 series, and counts the others', async () => {
+    const watch = await watchOf()
+    for (let host = 0; host < 600; host++) consumer.value(1, 1, { host: `web${host}` })
+    frame()
+    expect(watch.state.value.series).toHaveLength(512)
+    expect(watch.state.value.more).toBe(88)
+  })
+
+  it('stops to read when nobody looks any more', async () => {
+    const watch = await watchOf()
+    watch.end()
+    expect(consumer.stops).toBe(1)
+  })
+})

@@ -1,0 +1,131 @@
+/** Users, tokens, explanations and the audit log; and what those get who are no admins. */
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ConsoleRig, howTo, missing } from './rig.ts'
+
+const HOSTILE = '<img src=x onerror=alert(1)>'
+const PASSWORD = 'eight characters'
+
+// A browser is not everywhere.
+describe.skipIf(missing)(`access in the console${howTo}`, () => {
+  let rig: ConsoleRig
+  let page: Page
+
+  beforeAll(async () => {
+    rig = await ConsoleRig.start()
+  })
+  beforeEach(async () => {
+    page = await rig.tab()
+  })
+  afterEach(async () => {
+    await page.close()
+    expect(rig.faults).toEqual([])
+  })
+  afterAll(() => rig.end())
+
+  /** Fills a form that is folded, and presses its button and that of the question. */
+  async function submit(title: string, label: string, texts: Readonly<Record<string, string>>): Promise<string> {
+    const fold = page.locator(`details:has(summary:text-is("${title}"))`)
+    if ((await fold.getAttribute('open')) === null) await fold.locator('summary').click()
+    for (const [name, text] of Object.entries(texts)) await fold.locator(`[name=${name}]`).fill(text)
+    await fold.locator(`form button:text-is("${label}")`).click()
+    const dialog = fold.locator('dialog[open]')
+    const question = (await dialog.locator('p').textContent()) ?? ''
+    await dialog.locator(`button:text-is("${label}")`).click()
+    return question
+  }
+
+  it('makes a user after it was asked, and shows hostile names as text', async () => {
+    await rig.open(page, '#/access/users')
+    await rig.signIn(page)
+    await page.waitForSelector('tr:has-text("admin")')
+    const question = await submit('Add a user', 'Add', { user: 'alice', password: PASSWORD })
+    expect(question).toBe('Add the user alice with the role consumer?')
+    await page.waitForSelector('td:has-text("alice")')
+    expect(await page.inputValue('details[open] [name=password]')).toBe('')
+    await submit('Add a user', 'Add', { user: HOSTILE, password: PASSWORD })
+    await page.waitForSelector(`td:has-text("${HOSTILE}")`)
+    expect(await page.locator('td img').count()).toBe(0)
+
+    await page.click(`[aria-label="Remove ${HOSTILE}"]`)
+    await page.waitForSelector(`dialog[open] p:has-text("Remove ${HOSTILE}?")`)
+    await page.click('dialog[open] .danger')
+    await page.waitForSelector(`td:has-text("${HOSTILE}")`, { state: 'detached' })
+  })
+
+  it('makes a token in the page, shows it once, and whoever has it is let in', async () => {
+    await rig.open(page, '#/access/tokens')
+    await rig.signIn(page)
+    await submit('Make a token', 'Make', { user: 'alice', name: 'a test', expires_in_s: '3600' })
+    const token = (await page.textContent('.token code')) ?? ''
+    expect(token).toMatch(/^cnb_[\w-]{43}$/)
+    await page.waitForSelector('td:has-text("a test")')
+    await page.click('text=I have stored it')
+    await page.waitForSelector('.token', { state: 'detached' })
+    expect(await page.content()).not.toContain(token)
+
+    const other = await rig.tab()
+    await rig.open(other, '#/channels')
+    await other.click('text=Use a token')
+    await other.fill('[name=token]', token)
+    await other.click('button.first')
+    await other.waitForSelector('h1:text-is("Channels")')
+    await other.close()
+  })
+
+  it('explains who may do what, and by which rule', async () => {
+    await rig.open(page, '#/access/roles')
+    await rig.signIn(page)
+    const fold = page.locator('details:has(summary:text-is("Deny something"))')
+    await fold.locator('summary').click()
+    await fold.locator('[name=command]').selectOption('COLLECT')
+    expect(await submit('Deny something', 'Deny', { role: 'night', object: 'gmetric.*' })).toContain(
+      'COLLECT gmetric.*',
+    )
+    await page.waitForSelector('td:has-text("night")')
+    await page.click('a:text-is("Explain")')
+    await page.fill('[name=user]', 'alice')
+    await page.selectOption('[name=command]', 'EXECUTE')
+    await page.fill('[name=object]', 'user.add')
+    await page.click('button:text-is("Explain")')
+    await page.waitForSelector('.verdict:has-text("Not allowed")')
+  })
+
+  it('shows the audit log by filters, and verifies it', async () => {
+    await rig.open(page, '#/audit?object=user.add')
+    await rig.signIn(page)
+    await page.waitForSelector('text=/records 1 to \\d+ are unbroken/')
+    await page.waitForSelector('td:has-text("user.add")')
+    expect(await page.locator('td:has-text("token.add")').count()).toBe(0)
+    expect(await page.content()).not.toContain(PASSWORD)
+    await page.fill('[name=object]', '')
+    await page.fill('[name=action]', 'execute')
+    await page.waitForSelector('td:has-text("token.add")')
+    expect(page.url()).toContain('action=execute')
+    await page.fill('[name=actor]', 'nobody')
+    await page.waitForSelector('text=No record matches.')
+    await page.fill('[name=actor]', 'admin')
+    await page.selectOption('[name=since]', '1h')
+    await page.waitForSelector('td:has-text("token.add")')
+  })
+
+  it('shows a user of the role consumer no such view, and the server refuses what its URL asks for', async () => {
+    await rig.open(page)
+    await rig.signIn(page, PASSWORD, 'alice')
+    await page.waitForSelector('.rail a:text-is("Controls")')
+    await page.waitForSelector('.tiles')
+    expect(await page.locator('.rail a:text-is("Access"), .rail a:text-is("Audit")').count()).toBe(0)
+    for (const what of ['users', 'tenants', 'tokens']) {
+      await rig.open(page, `#/access/${what}`)
+      await page.waitForSelector(`text=Your role may not read the ${what}.`)
+      expect(await page.locator('details, td').count()).toBe(0)
+    }
+    await rig.open(page, '#/access/roles')
+    await page.waitForSelector('text=Your role may not read the rules.')
+    await rig.open(page, '#/access/explain')
+    await page.waitForSelector('text=Your role may not ask')
+    await rig.open(page, '#/audit')
+    await page.waitForSelector('text=Your role may not read the audit log.')
+    expect(await page.locator('td').count()).toBe(0)
+  })
+})

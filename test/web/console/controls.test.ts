@@ -1,0 +1,155 @@
+/** Forms that are made of declared parameters, and what runs once whatever is pressed. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ConsoleRig, howTo, missing } from './rig.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'cinnabar-console-'))
+const file = join(directory, 'runs')
+const EXEC = `
+[[exec]]
+name = "exec.append"
+description = "Adds a line to a file <b>slowly</b>."
+argv = ["sh", "-c", 'echo "$1 $2 $3" >> ${file}; sleep 0.3', "sh", "{word}", "{count}", "{mode}"]
+
+[[exec.parameter]]
+name = "word"
+pattern = "[a-z]+"
+max_length = 8
+
+[[exec.parameter]]
+name = "count"
+type = "integer"
+min = 1
+max = 9
+default = 3
+
+[[exec.parameter]]
+name = "mode"
+values = ["soft", "hard"]
+
+[[exec]]
+name = "exec.unlock"
+argv = ["sh", "-c", 'read -r pin; test "$pin" = 1234']
+stdin = "{pin}"
+
+[[exec.parameter]]
+name = "pin"
+pattern = "[0-9]{4}"
+secret = true
+`
+
+// A browser is not everywhere.
+describe.skipIf(missing)(`controls in the console${howTo}`, () => {
+  let rig: ConsoleRig
+  let page: Page
+
+  beforeAll(async () => {
+    rig = await ConsoleRig.start(EXEC)
+  })
+  beforeEach(async () => {
+    page = await rig.tab()
+  })
+  afterEach(async () => {
+    await page.close()
+    expect(rig.faults).toEqual([])
+  })
+  afterAll(async () => {
+    await rig.end()
+    rmSync(directory, { recursive: true })
+  })
+
+  const lines = (): string[] => readFileSync(file, 'utf8').trimEnd().split('\n')
+  const field = (name: string) => page.locator(`.field [name=${name}]`)
+
+  it('lists them by family, and those that match', async () => {
+    await rig.open(page, '#/controls')
+    await rig.signIn(page)
+    await page.waitForSelector('section[aria-label=exec]')
+    await page.waitForSelector('section[aria-label=channel] a:has-text("purge")')
+    await page.fill('[aria-label="Search controls"]', 'append')
+    await page.waitForSelector('section[aria-label=channel]', { state: 'detached' })
+    expect(await page.locator('td b').count()).toBe(0)
+    await page.click('a:has-text("append")')
+    await page.waitForSelector('h1:has-text("exec.append")')
+    expect(page.url()).toContain('#/controls/exec.append')
+  })
+
+  it('checks what is declared, runs dry, and then once under a double click', async () => {
+    await rig.open(page, '#/controls/exec.append')
+    await rig.signIn(page)
+    await page.waitForSelector('.field')
+    const about = async (name: string) => await page.textContent(`.field:has([name=${name}]) small`)
+    expect(await about('word')).toContain('at most 8 bytes, matches [a-z]+')
+    expect(await about('count')).toContain('1 to 9, 3 if left out')
+    expect(await field('mode').locator('option').allTextContents()).toEqual(['choose', 'soft', 'hard'])
+
+    await field('count').fill('10')
+    await page.click('text=Dry run')
+    await page.waitForSelector('.field:has([name=word]) .problem')
+    expect(await about('count')).toContain('At most 9 is possible.')
+    await field('word').fill('UPPER')
+    await field('count').fill('2')
+    await field('mode').selectOption('hard')
+    await page.click('text=Dry run')
+    // A pattern is judged by the server alone.
+    await page.waitForSelector('text=does not match [a-z]+')
+    await field('word').fill('once')
+    await page.click('text=Dry run')
+    await page.waitForSelector('text=allowed: nothing was run')
+    expect(() => lines()).toThrow()
+
+    await page.dblclick('button:text-is("Run")')
+    await page.waitForSelector('text=done')
+    await page.waitForSelector('text=/transaction \\d+/')
+    expect(lines()).toEqual(['once 2 hard'])
+    await page.click('button:text-is("Run")')
+    await expect.poll(() => lines().length).toBe(2)
+  })
+
+  it('leads to the audit record of what was run', async () => {
+    await rig.open(page, '#/controls/exec.append')
+    await rig.signIn(page)
+    await field('word').fill('audited')
+    await field('mode').selectOption('soft')
+    await page.click('button:text-is("Run")')
+    await page.click('a:text-is("audit record")')
+    await page.waitForSelector('h1:text-is("Audit")')
+    await page.waitForSelector('td:has-text("audited")')
+    expect(await page.locator('td:has-text("exec.append")').count()).toBe(2)
+  })
+
+  it('keeps no secret in the page', async () => {
+    await rig.open(page, '#/controls/exec.unlock')
+    await rig.signIn(page)
+    expect(await field('pin').getAttribute('type')).toBe('password')
+    await field('pin').fill('1234')
+    await page.click('button:text-is("Run")')
+    await page.waitForSelector('text=done')
+    expect(await field('pin').inputValue()).toBe('')
+    expect(await page.content()).not.toContain('1234')
+  })
+
+  it('asks with the same key after a lost connection, so that it runs once', async () => {
+    await rig.open(page, '#/controls/exec.append')
+    // Cuts the connection as soon as the control has begun.
+    let cut = (): void => {}
+    await page.routeWebSocket(/monitor/, (socket) => {
+      const server = socket.connectToServer()
+      cut = () => void socket.close()
+      server.onMessage((message) => socket.send(message))
+    })
+    await page.reload()
+    await rig.signIn(page)
+    const before = lines().length
+    await field('word').fill('cut')
+    await field('mode').selectOption('soft')
+    await page.click('button:text-is("Run")')
+    await expect.poll(() => lines().length).toBe(before + 1)
+    cut()
+    await page.waitForSelector('text=done')
+    expect(lines()).toHaveLength(before + 1)
+  })
+})

@@ -1,0 +1,164 @@
+/** Hosts, the catalogue, live charts and boards. */
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ConsoleRig, howTo, missing } from './rig.ts'
+
+const HOSTILE = '<img src=x onerror="document.title=1">'
+const LONG = `${'x'.repeat(120)}.end`
+const RIGHT_TO_LEFT = '‮שרת'
+const LAST = '.legend b'
+
+// A browser is not everywhere.
+describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
+  let rig: ConsoleRig
+  let page: Page
+
+  beforeAll(async () => {
+    rig = await ConsoleRig.start('host_tmax = "1s"')
+    page = await rig.tab()
+    // So that the error names the selector.
+    page.setDefaultTimeout(15_000)
+  })
+  beforeEach(async () => {
+    // What is in the storage of the browser stays, as for somebody who comes back.
+    await page.goto('about:blank')
+  })
+  afterEach(() => expect(rig.faults).toEqual([]))
+  afterAll(() => rig.end())
+
+  const open = async (view: string): Promise<void> => {
+    await rig.open(page, view)
+    await rig.signIn(page)
+  }
+  /** Reports again and again until the page shows something: a datagram may be lost. */
+  const until = async (report: () => Promise<void>, selector: string): Promise<void> => {
+    const timer = setInterval(() => void report(), 100)
+    await page.waitForSelector(selector).finally(() => clearInterval(timer))
+  }
+
+  it('draws what the server has kept, and moves with what comes', async () => {
+    await rig.report('web1', 'moves', 1)
+    await open('#/metrics/gmetric.moves')
+    await page.waitForSelector('.chart canvas')
+    await page.waitForSelector(`${LAST}:text-is("1")`)
+    await until(() => rig.report('web1', 'moves', 7), `${LAST}:text-is("7")`)
+  })
+
+  it('offers the sources of a metric, and shows the chosen one', async () => {
+    await rig.report('web1', 'chosen', 1)
+    await rig.report('web2', 'chosen', 2)
+    await open('#/metrics/gmetric.chosen')
+    await page.waitForSelector('.legend bdi:text-is("web1")')
+    await page.waitForSelector('datalist option[value=web2]', { state: 'attached' })
+    await page.fill('[name=parameter-host]', 'web2')
+    await page.press('[name=parameter-host]', 'Enter')
+    await page.waitForSelector(`${LAST}:text-is("2")`)
+    expect(await page.locator('.legend li').count()).toBe(1)
+    expect(page.url()).toContain('host=web2')
+  })
+
+  it('shows a counter as its growth per second', async () => {
+    const count = () => rig.report('web1', 'counter', Date.now(), { type: 'double', slope: 1 })
+    await count()
+    await open('#/metrics/gmetric.counter')
+    await page.waitForSelector('text=this metric only grows')
+    await page.check('.check input')
+    // It grows by a thousand per second, whatever the machine is busy with.
+    await until(count, `.legend b:text-matches("^(\\\\d+|1\\\\.\\\\d+ k)/s$")`)
+    expect(page.url()).toContain('.rate=1')
+  })
+
+  it('shows texts as a table that grows', async () => {
+    await open('#/metrics/gmetric.words')
+    await page.waitForSelector('text=No value has come yet')
+    await until(() => rig.report('web1', 'words', 'first', { type: 'string' }), '.texts td:has-text("first")')
+    await until(() => rig.report('web1', 'words', HOSTILE, { type: 'string' }), '.texts td:has-text("<img src=x")')
+    expect(await page.locator('.texts tbody tr').count()).toBe(2)
+    expect(await page.title()).not.toBe('1')
+  })
+
+  it('searches the catalogue by a part of a name and by a pattern', async () => {
+    await rig.report('web1', 'searched.here', 1)
+    await open('#/metrics')
+    await page.fill('[type=search]', 'rched.he')
+    await page.waitForSelector('.virtual td bdi:text-is("gmetric.searched.here")')
+    expect(await page.locator('.virtual td a').count()).toBe(1)
+    await page.fill('[type=search]', 'gmetric.sear*there')
+    await page.waitForSelector('text=No metric matches')
+    await page.click('nav a:has-text("host.")')
+    await page.waitForSelector('.virtual td bdi:text-is("host.arch")')
+  })
+
+  it('lists hosts with what they report, silent ones, and hostile names as text', async () => {
+    for (const host of ['web1', HOSTILE, LONG, RIGHT_TO_LEFT]) await rig.report(host, 'load_one', 1.5)
+    await open('#/hosts')
+    await page.waitForSelector('.virtual td a:has-text("<img src=x")')
+    await page.waitForSelector(`bdi[title="${LONG}"]`)
+    await page.waitForSelector(`.virtual bdi:text-is("${RIGHT_TO_LEFT}")`)
+    await page.waitForSelector('.virtual tr:has(bdi:text-is("web1")) .spark:has-text("1.50")')
+    // The own host of the server is one of them.
+    await page.waitForSelector('.virtual bdi:text-is("n1")')
+    await page.waitForSelector('.virtual tr:has(bdi:text-is("web1")) :text("silent for")')
+    await page.click('a:text-is("silent")')
+    await page.waitForSelector('.virtual bdi:text-is("n1")', { state: 'detached' })
+    await page.fill('[type=search]', 'WEB1')
+    await page.waitForSelector('h2:has-text("1 of ")')
+    await page.click('.virtual td a:has-text("web1")')
+    await page.waitForSelector('h1 bdi:text-is("web1")')
+    await page.waitForSelector('.virtual td bdi:text-is("gmetric.load_one")')
+    expect(await page.title()).not.toBe('1')
+  })
+
+  it('keeps a board in its URL and under a name', async () => {
+    await rig.report('web1', 'pinned', 3)
+    await rig.report('web1', 'joins', 4)
+    await open('#/metrics/gmetric.pinned?host=web1')
+    await page.fill('[placeholder^="Another"]', 'gmetric.joins')
+    await page.click('button:text-is("Add")')
+    await page.waitForSelector('.legend bdi:text-is("gmetric.joins")')
+    await page.click('button:text-is("Pin")')
+    await page.click('text=pinned to the >> a')
+    await page.waitForSelector('.chart-card h2:has-text("gmetric.pinned web1, gmetric.joins web1")')
+    await page.fill('[name=board]', 'ops')
+    await page.click('button:text-is("Save")')
+    await page.waitForSelector('nav a[aria-current]:has-text("ops")')
+    const url = page.url()
+    expect(url).toContain('#/board?')
+
+    // Somebody else opens the URL, and signs in.
+    const other = await rig.tab()
+    await other.goto(url)
+    await rig.signIn(other)
+    await other.waitForSelector('.legend bdi:text-is("gmetric.joins")')
+    await other.waitForSelector('.legend b:text-is("3")')
+    await other.close()
+
+    // It is there again without its URL, until it is deleted.
+    await page.goto('about:blank')
+    await open('#/board')
+    await page.waitForSelector('.legend bdi:text-is("gmetric.pinned")')
+    await page.fill('[name=board]', 'shift')
+    await page.click('button:text-is("Rename")')
+    await page.waitForSelector('nav a[aria-current]:has-text("shift")')
+    expect(await page.locator('nav.families a:has-text("ops")').count()).toBe(0)
+    await page.click('[aria-label^="Remove "]')
+    await page.waitForSelector('text=No chart is pinned')
+    await page.click('button:text-is("Delete")')
+    await page.waitForSelector('nav a:has-text("shift")', { state: 'detached' })
+  })
+
+  it('stands still while it is paused, and zooms with keys', async () => {
+    await rig.report('web1', 'zoomed', 1)
+    await open('#/metrics/gmetric.zoomed')
+    await page.waitForSelector('.chart canvas')
+    await page.click('button:text-is("pause")')
+    await page.waitForSelector('button[aria-pressed=true]:text-is("go on")')
+    await page.focus('.chart')
+    await page.keyboard.press('ArrowLeft')
+    await page.waitForSelector('.legend time')
+    await page.keyboard.press('+')
+    await page.waitForSelector('button:text-is("whole time")')
+    await page.keyboard.press('Escape')
+    await page.waitForSelector('button:text-is("whole time")', { state: 'detached' })
+  })
+})
