@@ -24,6 +24,7 @@ const STAR: Readonly<Record<string, readonly string[]>> = {
   client: ['protocol', 'auth'],
   web: ['client', 'protocol', 'auth'],
   cli: ['client', 'server'],
+  console: ['client'],
 }
 const SOURCES = Object.keys(STAR)
 
@@ -102,6 +103,18 @@ const RULES: readonly IForbiddenRuleType[] = [
     severity: 'error',
     from: { path: NODE_FREE },
     to: { path: '^auth/', pathNot: NODE_FREE_AUTH },
+  },
+  {
+    name: 'console imports only client/browser.ts',
+    severity: 'error',
+    from: { path: '^console/' },
+    to: { path: '^client/', pathNot: '^client/browser[.]ts$' },
+  },
+  {
+    name: 'no node: here',
+    severity: 'error',
+    from: { path: '^console/.*[.]tsx?$' },
+    to: { dependencyTypes: ['core'] },
   },
   { name: 'no circle', severity: 'error', from: {}, to: { circular: true } },
 ]
@@ -222,6 +235,9 @@ describe('a tree that breaks the rules', () => {
     'client/consumer.ts -> auth/scram/server.ts: only what is free of node: from auth',
     'client/knows-server.ts -> server/channels/queue.ts: client imports only: protocol, auth',
     'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports only: client, server',
+    'cli/knows-console.ts -> console/view.tsx: cli imports only: client, server',
+    'console/view.tsx -> client/consumer.ts: console imports only client/browser.ts',
+    'console/view.tsx -> protocol/link/tcp.ts: console imports only: client',
     'storage/tested.ts -> test/support.ts: storage imports only: nothing',
     'server/channels/queue.ts -> server/sessions/session.ts: server: channels imports no room above it',
     'server/core/log.ts -> server/metrics/metric.ts: server: core imports no room above it',

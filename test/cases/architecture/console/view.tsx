@@ -1,0 +1,4 @@
+import '../client/consumer.ts'
+import '../protocol/link/tcp.ts'
+
+export const view = 1
