@@ -27,6 +27,11 @@ export function toRecords(value: Value): AnswerRecords | undefined {
   return { records: isCut ? records.slice(0, -1) : records, isCut }
 }
 
+/** The fields of a REC; none of anything else. */
+export function fieldsOf(value: Value | undefined): AnswerRecord {
+  return value?.type === BasicType.REC ? value.value : []
+}
+
 export function findField(record: AnswerRecord, name: string): Field | undefined {
   return record.find((field) => field.name === name)
 }
@@ -164,6 +169,13 @@ function boundsText(parameter: AnswerRecord): string {
 }
 
 const BOUNDS = ['min', 'max', 'max_length', 'pattern', 'default']
+
+/** As `agent [interval_ms]`: what may be left out is in brackets. */
+export function parametersText(record: AnswerRecord): string {
+  return parametersOf(record)
+    .map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
+    .join(' ')
+}
 
 /** An unknown metric of an open family has the parameters of its family. */
 export async function metricParameters(consumer: Queryable, metric: string): Promise<readonly CataloguedArgument[]> {

@@ -24,7 +24,10 @@ export function cinnabar(values: number, commits: Commits, { hasRecent = true } 
       const port = await freePort()
       const smon = await freePort()
       const config = join(directory, 'cinnabar.toml')
-      writeFileSync(config, toml({ directory, port, smon, values, window }) + (hasRecent ? '' : '[recent]\nmax_bytes = 0\n'))
+      writeFileSync(
+        config,
+        toml({ directory, port, smon, values, window }) + (hasRecent ? '' : '[recent]\nmax_bytes = 0\n'),
+      )
       const server = await ServerUnderTest.start({
         program: process.execPath,
         args: ['--import', LOOP_DELAY, ...nodeOptions(), PROGRAM, 'serve', '--config', config],
