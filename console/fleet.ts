@@ -5,7 +5,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord, Sample } from '../client/browser.ts'
 import { hasMore, messageOf, recordsOf } from './parts/query.ts'
-import type { Look } from './parts/state.tsx'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -89,11 +88,14 @@ export interface NoticeLine {
 }
 
 /** What sources say of hosts that report through them, such as `gmetric.host.up`. */
-export interface HostsState {
+export interface SilentHosts {
   readonly count: number
   /** Those that have been silent for longer than they should be, in the order of their names. */
   readonly silent: readonly string[]
 }
+
+/** A dot is good, a diamond wants to be looked at, a ring is gone or unused. */
+export type Look = 'good' | 'attention' | 'gone'
 
 /** A small curve: values at equal distances, the last one is the newest. */
 export type Points = readonly number[]
@@ -108,7 +110,7 @@ export class Fleet {
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
-  readonly #hosts = signal<HostsState | undefined>(undefined)
+  readonly #hosts = signal<SilentHosts | undefined>(undefined)
   readonly #notices = signal<readonly NoticeLine[]>([])
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
 
@@ -134,7 +136,7 @@ export class Fleet {
   }
 
   /** Undefined while it is not known, or if no source has hosts. */
-  get hosts(): ReadonlySignal<HostsState | undefined> {
+  get hosts(): ReadonlySignal<SilentHosts | undefined> {
     return this.#hosts
   }
 

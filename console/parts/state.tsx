@@ -1,5 +1,5 @@
-/** States differ by shape as well as by colour: a dot is good, a diamond wants to be looked at, a ring is gone or unused. */
-export type Look = 'good' | 'attention' | 'gone'
+/** States differ by shape as well as by colour. */
+import type { Look } from '../fleet.ts'
 
 const shapes: Readonly<Record<Look, string>> = { good: '●', attention: '◆', gone: '○' }
 

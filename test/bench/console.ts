@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 import { GmetricFeed, metadataPacket, valuePacket } from './gmetric-feed.ts'
 
-const CHROMIUM = '/usr/bin/chromium-headless-shell'
+export const CHROMIUM = '/usr/bin/chromium-headless-shell'
 const HOSTS = 1_000
 const METRICS = 30
 const CHARTS = 20
@@ -36,7 +36,7 @@ const AIMS: Readonly<Record<string, number>> = {
   'dropped or missing values': 0,
 }
 
-export interface ConsoleFigures {
+interface ConsoleFigures {
   readonly series: number
   /** Datagrams that the server has read, and values that the page has committed. */
   readonly received: number

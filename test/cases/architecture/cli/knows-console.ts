@@ -1,1 +1,2 @@
-import '../console/view.tsx'
+// Nothing imports the console.
+import '../console/view.ts'
