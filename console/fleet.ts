@@ -12,6 +12,9 @@ const HOSTS_MS = 10_000
 const MAX_POINTS = 120
 const MAX_NOTICES = 50
 
+/** How a state is shown: it is good, it wants to be looked at, or it is gone or unused. */
+export type Look = 'good' | 'attention' | 'gone'
+
 export interface Stats {
   readonly time: number
   readonly software: string
@@ -93,9 +96,6 @@ export interface SilentHosts {
   /** Those that have been silent for longer than they should be, in the order of their names. */
   readonly silent: readonly string[]
 }
-
-/** A dot is good, a diamond wants to be looked at, a ring is gone or unused. */
-export type Look = 'good' | 'attention' | 'gone'
 
 /** A small curve: values at equal distances, the last one is the newest. */
 export type Points = readonly number[]

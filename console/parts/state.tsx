@@ -1,4 +1,4 @@
-/** States differ by shape as well as by colour. */
+/** What a state looks like. States differ by shape as well as by colour. */
 import type { Look } from '../fleet.ts'
 
 const shapes: Readonly<Record<Look, string>> = { good: '●', attention: '◆', gone: '○' }

@@ -75,7 +75,7 @@ describe.skipIf(missing)(`channels in the console${howTo}`, () => {
     await page.click('text=Configure')
     await page.fill('#setting-max_bytes', '99999999999')
     await page.click('text=Store')
-    await page.waitForSelector('dialog[open] .problem:has-text("max_bytes is at most")')
+    await page.waitForSelector('dialog[open] .problem:has-text("max_bytes")')
     await page.fill('#setting-max_bytes', '9000000')
     await page.selectOption('#setting-overflow', 'drop-newest')
     await page.click('text=Store')
