@@ -183,7 +183,17 @@ export class Selection {
     const candidates = new Candidates(sensors, identity, name, defaults.rights)
     const shown = defaults.restored !== true
     const metrics = isPattern(name) ? yield* candidates.survey(list, shown) : candidates.allNamed(shown)
+    if (!isPattern(name) && metrics.length === 0) {
+      throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
+    }
     return new Selection(candidates, identity, name, list, defaults, metrics)
+  }
+
+  /** A selection from the store, of which there is nothing now: it selects nothing until the next start. */
+  static absent(identity: Reader, name: string, list: ArgumentList, defaults: SelectionDefaults): Selection {
+    const parameters = list.map((argument) => ({ name: argument.name, type: argument.type, description: '' }))
+    const stored: Metric = { name, kind: 'continuous', type: undefined, unit: '', description: '', parameters }
+    return new Selection(new Candidates([], identity, name, defaults.rights), identity, name, list, defaults, [stored])
   }
 
   private constructor(
@@ -199,9 +209,6 @@ export class Selection {
     this.#candidates = candidates
     this.#rights = defaults.rights
     const first = metrics[0]
-    if (!isPattern(name) && first === undefined) {
-      throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
-    }
     const declared = declaredFor(name, metrics)
     this.#values = convertArguments(list, declared, name)
     this.args = storable(this.#values, declared)
@@ -216,6 +223,11 @@ export class Selection {
     this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
     this.isList = this.isPattern || first?.type === BasicType.ARRAY
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
+  }
+
+  /** True if it has the name of a metric that was not there when it was restored. */
+  get isAbsent(): boolean {
+    return !isPattern(this.name) && this.#candidates.sensors.length === 0
   }
 
   /** True if it selects parts of sources, which come and go, by a pattern. */
@@ -253,6 +265,8 @@ export class Selection {
   /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */
   get isAllowed(): boolean {
     if (isPattern(this.name)) return true
+    // When it was collected, its metric was one that the tenant could see.
+    if (this.isAbsent) return this.#rights.mayReadSome(this.identity, { tenant: this.identity.tenant }, this.name)
     if (this.isPattern) return this.#candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.#candidates.named(sensor) !== undefined)) return true
     return finish(this.polled()).length > 0 || this.#namedEvents().length > 0
