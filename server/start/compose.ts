@@ -18,7 +18,7 @@ import { Tenants } from '../accounts/tenants.ts'
 import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
-import { Journal } from '../channels/journal.ts'
+import { Journal, whenStoredOrFull } from '../channels/journal.ts'
 import { ChannelNames } from '../channels/names.ts'
 import { Pool } from '../channels/pool.ts'
 import type { QueueHost } from '../channels/queue-host.ts'
@@ -381,6 +381,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       clock,
       log,
       audit,
+      whenStored: () => whenStoredOrFull({ journal, host, clock }),
       prepare(next, changed) {
         const replaced = changed.includes('exec') ? execControls(next.exec, clock) : undefined
         if (replaced !== undefined) warnOfReaders(log, dataDir, next.exec)
