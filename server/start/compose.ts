@@ -85,6 +85,8 @@ export interface ComposeOptions {
   readonly foreign?: ForeignCode | undefined
   /** The URLs of everything that listens by now. */
   readonly listeners: () => readonly string[]
+  /** Takes what ends with the server, even if this rejects. */
+  readonly opened: (end: () => void) => void
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -319,6 +321,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     hub,
     quotas,
     notices,
+    opened: options.opened,
     pacing: {
       clock,
       turns,

@@ -144,6 +144,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     diskSpace,
     foreign: options.foreign,
     listeners: () => listening,
+    opened,
     onFailed,
   })
   const { producer, sessions, hub, dialler, notices, storage, recovered, sources, reloader } = parts
