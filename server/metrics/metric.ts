@@ -16,7 +16,7 @@ export interface Parameter {
   readonly description: string
   /**
    * Set if the argument selects a source, and so may hold `*`. If it is left out, it is `*`; with `own` it is this producer; with
-   * `part`, as for a disk of a host, the whole is meant.
+   * `part`, as for a disk of a host, the whole is meant; its name is one of `partLabels`.
    */
   readonly selects?: 'any' | 'own' | 'part'
   /** An integer is taken too, as its digits. */
@@ -58,6 +58,8 @@ export const labelNames = [
   'object',
 ] as const
 export type LabelName = (typeof labelNames)[number]
+/** The labels that name a part of a source. Parts come and go. */
+export const partLabels = ['cpu', 'mount', 'device', 'interface'] as const satisfies readonly LabelName[]
 /** The labels that identify a series. A series that could have an index but has none carries the empty index. */
 export type Labels = Readonly<Partial<Record<LabelName, string>>>
 

@@ -20,6 +20,7 @@ import {
   labelNames,
   type Metric,
   type PolledSensor,
+  partLabels,
   type Sensor,
   type Series,
 } from './metric.ts'
@@ -148,8 +149,6 @@ class Candidates {
   }
 }
 
-const partLabels = ['cpu', 'mount', 'device', 'interface'] as const satisfies readonly LabelName[]
-
 /** The arguments that every pattern takes. */
 const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
 
@@ -256,8 +255,9 @@ export class Selection {
     if (!this.isAllowed) {
       throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
-    for (const { sensor, metric, args } of yield* this.polled()) {
-      sensor.check(metric, args)
+    for (const { sensor, metric, args, part } of yield* this.polled()) {
+      // A part was there when it was listed, and may be gone by now: that refuses nothing.
+      if (part === undefined) sensor.check(metric, args)
       yield
     }
   }
