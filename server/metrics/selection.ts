@@ -4,7 +4,7 @@
  */
 import { mayRead, type Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
-import { BasicType } from '../../protocol/monitor/constants.ts'
+import { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
@@ -17,7 +17,6 @@ import {
   type LabelName,
   type Labels,
   type ListeningSensor,
-  labelNames,
   type Metric,
   type PolledSensor,
   partLabels,

@@ -1,9 +1,9 @@
 /** Checks what comes from code that is not the server's: no compiler may have seen it. */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
-import { BasicType, MAX_NESTING } from '../../protocol/monitor/constants.ts'
+import { BasicType, labelNames, MAX_NESTING } from '../../protocol/monitor/constants.ts'
 import { nameProblem, type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { MAX_DETAIL } from '../core/errors.ts'
-import { type Labels, labelNames, type Metric, partLabels, type SensorStatus } from './metric.ts'
+import { type Labels, type Metric, partLabels, type SensorStatus } from './metric.ts'
 
 type Check = readonly [expected: string, fits: (value: unknown) => boolean]
 
