@@ -9,8 +9,9 @@
 FROM node:22-bookworm AS build
 WORKDIR /opt/cinnabar
 COPY package.json package-lock.json ./
-# `prepare` would build what is not there yet; these two have scripts of their own that are needed.
-RUN npm ci --ignore-scripts && npm rebuild better-sqlite3 esbuild
+# `prepare` would build what is not there yet. Only esbuild needs a script of its own: better-sqlite3 12, which has one too, is for
+# Node 20, and version 13 contains its binary.
+RUN npm ci --ignore-scripts && npm rebuild esbuild
 COPY . .
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 

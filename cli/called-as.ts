@@ -31,9 +31,15 @@ function isSame(path: string, other: string): boolean {
   }
 }
 
-/** Hints name commands as `cinnabar …` in backticks; this puts in how the program was called. */
+/** Hints and help name commands as `cinnabar …` in backticks; this puts in how the program was called. */
 export function asCalled(text: string, program: string): string {
-  return text.replaceAll(`\`${NAME} `, `\`${program} `)
+  // A path may contain `$&`, which a text in place of the function would expand.
+  return text.replaceAll(`\`${NAME} `, () => `\`${program} `)
+}
+
+/** The same for a line of a shell, in which every `cinnabar ` begins a command. */
+export function lineAsCalled(line: string, program: string): string {
+  return line.replaceAll(`${NAME} `, () => `${program} `)
 }
 
 /** A text as one word of a shell. It must be printable. */

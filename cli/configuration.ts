@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { OTHER_VARIABLES } from '../server/config/environment.ts'
 import { type Address, parseAddress } from '../server/core/address.ts'
 import type { Config } from '../server/start/config.ts'
-import { ExitCode, Failure } from './failure.ts'
+import { ExitCode, errorCode, Failure } from './failure.ts'
 
 export type Sections = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
@@ -28,6 +28,9 @@ export async function findServer(file: string | undefined, env: NodeJS.ProcessEn
   return { tcp: listen.tcp, dataDir: producer.dataDir }
 }
 
+/** The default of `listen.tcp`. */
+export const DEFAULT_TCP = '127.0.0.1:7650'
+
 /** `keys` are all of the section: another one may be one of them, misspelt. */
 const KEYS = {
   tcp: {
@@ -35,7 +38,7 @@ const KEYS = {
     section: 'listen',
     key: 'tcp',
     keys: ['tcp', 'tls', 'http', 'https'],
-    byDefault: '127.0.0.1:7650',
+    byDefault: DEFAULT_TCP,
   },
   dataDir: {
     variable: 'CINNABAR_PRODUCER_DATA_DIR',
@@ -120,7 +123,7 @@ function orFailure<T>(read: () => T): T {
     return read()
   } catch (error) {
     // The error is recognised by its code, because importing its class would load the schema.
-    if (error instanceof Error && 'code' in error && error.code === 'BAD_CONFIG') {
+    if (error instanceof Error && errorCode(error) === 'BAD_CONFIG') {
       throw new Failure(ExitCode.USAGE, error.message, { cause: error })
     }
     throw error

@@ -1,9 +1,9 @@
 /** Runs controls and reads their results from the client's channel, so that no queue stays on the server. */
-import { type Arguments, BasicType, ConnectionError, type Consumer, type Value, VOID } from '../client/index.ts'
+import { type Arguments, ConnectionError, type Consumer, type Value, VOID } from '../client/index.ts'
 import { ExitCode, Failure } from './failure.ts'
 import type { LoginOptions } from './login.ts'
-import { type Listing, printList } from './output.ts'
-import { type AnswerRecord, fieldText, findField, toRecords } from './records.ts'
+import { type JsonOptions, type Listing, printList } from './output.ts'
+import { fieldsOf, fieldText, findField, toRecords } from './records.ts'
 import { type Cli, withConsumer } from './session.ts'
 import { type Terminal, withProgress } from './terminal.ts'
 
@@ -30,7 +30,7 @@ export async function runControl(consumer: Consumer, control: string, args: Argu
     if (!(error instanceof ConnectionError)) throw error
     throw new Failure(ExitCode.UNKNOWN, `${control}: ${error.message}\n${CONNECTION_LOST}`, { cause: error })
   })
-  const record: AnswerRecord = value.type === BasicType.REC ? value.value : []
+  const record = fieldsOf(value)
   return {
     outcome: fieldText(record, 'outcome') || 'unknown',
     detail: fieldText(record, 'detail'),
@@ -67,7 +67,7 @@ export function callControl(cli: Cli, options: LoginOptions, control: string, ar
 /** Connects and prints the records that a control lists. */
 export function printControlList(
   cli: Cli,
-  options: LoginOptions & { readonly json?: boolean },
+  options: JsonOptions,
   control: string,
   listing: Listing,
   args: Arguments = {},

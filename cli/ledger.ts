@@ -1,6 +1,5 @@
 /** The counters of a channel in `producer.channels` [MON 8.9], and what they mean: how far behind it is, and why. */
-import { BasicType } from '../client/index.ts'
-import { type AnswerRecord, fieldNumber, fieldText, findField, toRecords } from './records.ts'
+import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField, toRecords } from './records.ts'
 
 export interface ChannelLedger {
   readonly channel: number
@@ -41,8 +40,6 @@ const SLOW_MS = 1_000
 export function toLedger(record: AnswerRecord): ChannelLedger {
   const text = (name: string) => fieldText(record, name)
   const count = (name: string) => fieldNumber(record, name)
-  const dropped = findField(record, 'dropped')
-  const reasons: AnswerRecord = dropped?.type === BasicType.REC ? dropped.value : []
   const bindings = findField(record, 'bindings')
   const { records = [] } = (bindings && toRecords(bindings)) ?? {}
   return {
@@ -61,7 +58,7 @@ export function toLedger(record: AnswerRecord): ChannelLedger {
     unstored: count('unstored'),
     gaps: count('gaps'),
     oldest: count('oldest'),
-    dropped: reasons.map(({ name, value }) => ({ reason: name, count: Number(value) })),
+    dropped: fieldsOf(findField(record, 'dropped')).map(({ name, value }) => ({ reason: name, count: Number(value) })),
     bindings: records.map((binding) => ({
       metric: fieldNumber(binding, 'metric'),
       name: fieldText(binding, 'name'),

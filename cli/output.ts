@@ -15,11 +15,17 @@ import {
   printable,
   unitOfField,
 } from './format.ts'
-import { type AnswerRecord, fieldText, findField, toRecords } from './records.ts'
+import type { LoginOptions } from './login.ts'
+import { type AnswerRecord, fieldsOf, fieldText, findField, toRecords } from './records.ts'
 import type { Colors, Terminal } from './terminal.ts'
 import { cellWidth, fitToWidth, safeText, wrapped } from './width.ts'
 
 export const JSON_OPTION = ['--json', 'print one JSON object per line'] as const
+/** The options of most commands that print. */
+export interface JsonOptions extends LoginOptions {
+  readonly json?: boolean
+}
+
 export const EXACT_OPTION = ['--exact', 'print numbers as they are: 25276502016 B instead of 23.5 GiB'] as const
 
 /** Returns the unit of a metric; empty if it has none. */
@@ -63,7 +69,7 @@ export function toLine(
   { time, value }: TimedValue,
   { unitOf, colors, isExact }: Pick<Showing, 'unitOf' | 'colors' | 'isExact'>,
 ): string {
-  const record: AnswerRecord = value.type === BasicType.REC ? value.value : []
+  const record = fieldsOf(value)
   const measured = findField(record, 'value')
   const open = measured ? record.filter(({ name }) => name !== 'value' && name !== 'name') : []
   const name = (measured && fieldText(record, 'name')) || printable(metric)

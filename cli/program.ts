@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError, Help } from 'commander'
 import { ConnectionError, StatusError } from '../client/index.ts'
+import { asCalled, lineAsCalled } from './called-as.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup, addRestore } from './commands/backup.ts'
 import { addChannels } from './commands/channels.ts'
@@ -22,7 +23,7 @@ import { addToken } from './commands/token.ts'
 import { addTop } from './commands/top.ts'
 import { addUser } from './commands/user.ts'
 import { EXAMPLES } from './examples.ts'
-import { ExitCode, Failure } from './failure.ts'
+import { ExitCode, errorCode, Failure } from './failure.ts'
 import { printable } from './format.ts'
 import type { Cli } from './session.ts'
 import type { Terminal } from './terminal.ts'
@@ -57,8 +58,8 @@ export function createProgram(cli: Cli): Command {
     // Options after a command belong to that command, even if its parent commands have an option of the same name.
     .enablePositionalOptions()
     .configureOutput({
-      writeOut: (text) => void terminal.print(text.trimEnd()).catch(() => {}),
-      writeErr: (text) => terminal.note(text.trimEnd()),
+      writeOut: (text) => void terminal.print(asCalled(text.trimEnd(), terminal.program)).catch(() => {}),
+      writeErr: (text) => terminal.note(asCalled(text.trimEnd(), terminal.program)),
       // What is wrong is reported with the other errors.
       outputError: () => {},
     })
@@ -97,14 +98,14 @@ export function createProgram(cli: Cli): Command {
     addCompletion,
   ]
   for (const add of commands) add(program, cli)
-  addExamples(program)
+  addExamples(program, terminal)
   return program
 }
 
-function addExamples(command: Command, route = ''): void {
-  const examples = EXAMPLES[route]
-  if (examples) command.addHelpText('after', ['', 'Examples:', ...examples.map((line) => `  ${line}`)].join('\n'))
-  for (const one of command.commands) addExamples(one, route === '' ? one.name() : `${route} ${one.name()}`)
+function addExamples(command: Command, terminal: Terminal, route = ''): void {
+  const examples = EXAMPLES[route]?.map((line) => `  ${lineAsCalled(line, terminal.program)}`)
+  if (examples) command.addHelpText('after', ['', 'Examples:', ...examples].join('\n'))
+  for (const one of command.commands) addExamples(one, terminal, route === '' ? one.name() : `${route} ${one.name()}`)
 }
 
 /** Whether the result is to be JSON: then an error is, too. */
@@ -113,14 +114,14 @@ function isJson(argv: readonly string[]): boolean {
   return (end < 0 ? argv : argv.slice(0, end)).includes('--json')
 }
 
-function report(error: unknown, { note }: Terminal, json: boolean): number {
+function report(error: unknown, { note, program }: Terminal, json: boolean): number {
   // Help that was asked for is no error, and help that was not was printed already.
   if (error instanceof CommanderError && (error.exitCode === 0 || error.code === 'commander.help')) {
     return error.exitCode === 0 ? 0 : ExitCode.USAGE
   }
   // The reader of the output has closed the pipe.
-  if (error instanceof Error && 'code' in error && error.code === 'EPIPE') return 0
-  const message = messageOf(error)
+  if (errorCode(error) === 'EPIPE') return 0
+  const message = asCalled(messageOf(error), program)
   const exitCode =
     error instanceof Failure ? error.exitCode : error instanceof CommanderError ? ExitCode.USAGE : ExitCode.FAILED
   if (message === '') return exitCode

@@ -1,6 +1,7 @@
 /** How fast counters grow. The values of a series are compared with the ones before them, by the time at the producer. */
 import { BasicType, type Value } from '../client/index.ts'
 import { formatValue } from './format.ts'
+import { fieldsOf, findField } from './records.ts'
 
 /** A series that came first is forgotten first. */
 const MAX_SERIES = 10_000
@@ -23,8 +24,8 @@ export class Rates {
   /** The same with a rate in place of its value; undefined if there is none: for the first value, and after a reset. */
   of<T extends { readonly time: number; readonly value: Value }>(name: string, sample: T): T | undefined {
     const { time, value } = sample
-    const fields = value.type === BasicType.REC ? value.value : []
-    const measured = fields.find((field) => field.name === 'value') ?? value
+    const fields = fieldsOf(value)
+    const measured = findField(fields, 'value') ?? value
     if (typeof measured.value !== 'number' && typeof measured.value !== 'bigint') return undefined
     const labels = fields.filter((field) => field !== measured).map((field) => formatValue(field))
     const key = [name, ...labels].join('\0')

@@ -27,6 +27,11 @@ export function toRecords(value: Value): AnswerRecords | undefined {
   return { records: isCut ? records.slice(0, -1) : records, isCut }
 }
 
+/** The fields of a REC; none of anything else. */
+export function fieldsOf(value: Value | undefined): AnswerRecord {
+  return value?.type === BasicType.REC ? value.value : []
+}
+
 export function findField(record: AnswerRecord, name: string): Field | undefined {
   return record.find((field) => field.name === name)
 }
@@ -139,6 +144,13 @@ export function parametersOf(record: AnswerRecord | undefined): readonly Catalog
     isOptional: findField(parameter, 'optional')?.value === true,
     description: fieldText(parameter, 'description'),
   }))
+}
+
+/** As `agent [interval_ms]`: what may be left out is in brackets. */
+export function parametersText(record: AnswerRecord): string {
+  return parametersOf(record)
+    .map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
+    .join(' ')
 }
 
 /** An unknown metric of an open family has the parameters of its family. */

@@ -1,6 +1,6 @@
 /** Connects for the duration of one command, and explains what to do if that fails. */
 import { type ChannelOptions, type Connect, ConnectionError, type Consumer, StatusError } from '../client/index.ts'
-import { ExitCode, Failure } from './failure.ts'
+import { ExitCode, errorCode, Failure } from './failure.ts'
 import { printable } from './format.ts'
 import { type LoginOptions, type ResolvedLogin, resolveLogin } from './login.ts'
 import type { Terminal } from './terminal.ts'
@@ -94,7 +94,7 @@ function advice(error: ConnectionError, login: ResolvedLogin): string {
   const { url, credentials } = login
   switch (error.code) {
     case 'UNREACHABLE':
-      return systemCode(error.cause) === 'ECONNREFUSED'
+      return errorCode(error.cause) === 'ECONNREFUSED'
         ? `nothing listens on ${new URL(url).host}: start the server with \`cinnabar serve\`, or choose another one with --url`
         : `${error.message.trim()}\n${addressAdvice(url)}`
     case 'TIMEOUT':
@@ -153,8 +153,4 @@ const ADDRESSES: Readonly<Record<string, string>> = {
     'The URL must be ws://HOST:PORT/monitor with the address of `listen.http`, or wss:// with that of `listen.https`',
   'wss:':
     'The URL must be wss://HOST:PORT/monitor with the address of `listen.https`, or of a TLS proxy in front of `listen.http`',
-}
-
-function systemCode(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
 }

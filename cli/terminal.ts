@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import pc from 'picocolors'
-import { asCalled, calledAs } from './called-as.ts'
+import { calledAs } from './called-as.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { type Keyboard, processScreen, type Screen } from './top/screen.ts'
 
@@ -25,7 +25,7 @@ export interface Terminal {
   print(text: string): Promise<void>
   /** Whether stderr is a terminal. */
   readonly isWatched: boolean
-  /** Prints one or more lines to stderr, with commands in backticks as the program was called. */
+  /** Prints one or more lines to stderr. */
   note(text: string): void
   /** Full-screen access; undefined if stdin or stdout is not a terminal. */
   readonly screen?: Screen | undefined
@@ -45,13 +45,12 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 export function processTerminal(process: NodeJS.Process): Terminal {
   const { env, stdin, stdout, stderr } = process
-  const program = calledAs(process)
   // Errors are reported by the promises of print().
   stdout.on('error', () => {})
   stderr.on('error', () => {})
   return {
     env,
-    program,
+    program: calledAs(process),
     input: stdin,
     colors: pc.createColors(stdout.isTTY === true && pc.isColorSupported),
     print: (text) =>
@@ -59,7 +58,7 @@ export function processTerminal(process: NodeJS.Process): Terminal {
         stdout.write(`${text}\n`, (error) => (error ? reject(outputError(error)) : resolve()))
       }),
     isWatched: stderr.isTTY === true,
-    note: (text) => stderr.write(`${asCalled(text, program)}\n`),
+    note: (text) => stderr.write(`${text}\n`),
     screen: processScreen(stdin, stdout, process),
     askSecret: (question) => askSecret(question, stdin, stderr),
     onInterrupt(callback) {

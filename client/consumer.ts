@@ -39,8 +39,8 @@ const NOTHING_BOUND: ReadonlyMap<number, BoundMetric> = new Map()
 
 export interface ChannelOptions {
   /**
-   * The name of the channel to take up. If the user has none of this name, it is made: a program that is started again continues where
-   * it was.
+   * The name of the channel to take up. If the user has no channel with this name, it is created: a program that is started again
+   * continues where it was.
    */
   readonly name?: string | undefined
   /** The id of the channel to take up. With `name`, the channel that `after` is about: that of the name may be another by now. */

@@ -7,7 +7,8 @@
 #   packaging/install.sh --back         the version that ran before, with the database as it was then if the formats differ
 #
 # Every version is built in a directory of its own, and the link `current` names the one that runs. So the server is down only
-# while it restarts, and an upgrade that fails before that changes nothing. DESTDIR is put in front of all paths.
+# while it restarts, and an upgrade that fails before that changes nothing; one that fails later is completed when the script is
+# run again. DESTDIR is put in front of all paths.
 set -eu
 umask 022
 
@@ -19,6 +20,8 @@ program=${DESTDIR:-}/usr/local/bin/cinnabar
 backups=${DESTDIR:-}/var/backups
 # In the directory of a version: the version that ran before it and, if the formats differ, the backup that was made then.
 before=.before
+# There while a version has to be started and has not answered yet.
+pending=.pending
 
 say() {
   echo "install.sh: $*"
@@ -89,31 +92,40 @@ prepare() {
   [ -e "$config" ] || install -D -m 644 "$versions/$1/packaging/cinnabar.toml" "$config"
 }
 
-# What makes a version the current one, but for the restart.
+# What makes a version the current one, but for the restart. The link comes last: if anything fails before it, the next run does all of
+# this again.
 switch() {
+  ln -sfn "$current/dist/cli/main.js" "$program"
+  cmp -s "$versions/$1/packaging/cinnabar.service" "$unit" || install -m 644 "$versions/$1/packaging/cinnabar.service" "$unit"
+  systemctl daemon-reload
   ln -sfn "versions/$1" "$current.new"
   mv -T "$current.new" "$current"
-  ln -sfn "$current/dist/cli/main.js" "$program"
-  cmp -s "$current/packaging/cinnabar.service" "$unit" || install -m 644 "$current/packaging/cinnabar.service" "$unit"
-  systemctl daemon-reload
 }
 
-# Until the server answers, or for half a minute: it may be configured to answer nobody on this machine.
-await() {
-  tries=30
-  until cinnabar "$1" get producer.stats > /dev/null 2>&1 || [ $tries = 0 ]; do
-    sleep 1
-    tries=$((tries - 1))
+# Restarts the server, and waits until it answers, for half a minute.
+start() {
+  systemctl restart cinnabar || fail_to_start "$1"
+  end=$(($(date +%s) + 30))
+  until cinnabar "$1" get producer.stats > /dev/null 2>&1; do
+    [ "$(date +%s)" -lt $end ] || fail_to_start "$1"
+    sleep 0.2
   done
-  runs || fail "$1 does not run. Its log: journalctl -u cinnabar. Back to the version before: $current/packaging/install.sh --back"
+  rm -f "$versions/$1/$pending"
   say "$1 runs"
 }
 
-# A copy of the database in the format that the version before can read: back_up VERSION FILE
+fail_to_start() {
+  say "$1 does not answer. Its log: journalctl -u cinnabar" >&2
+  runs && say "It runs; why it does not answer: cinnabar get producer.stats --config $config" >&2
+  [ -e "$versions/$1/$before" ] && say "Back to the version before: $current/packaging/install.sh --back" >&2
+  fail "To start it and wait for it again, run the same command again"
+}
+
+# A copy of the database in the format that the version before can read: back_up VERSION FILE. `checked` is the configuration.
 back_up() {
-  data=$(cinnabar "$1" config check --json | node -p 'JSON.parse(fs.readFileSync(0)).producer.data_dir')
+  data=$(printf '%s' "$checked" | node -p 'JSON.parse(fs.readFileSync(0)).producer.data_dir')
   [ -e "$data/cinnabar.db" ] || return 0
-  say "the new version changes the format of the database: backing it up to $2"
+  say "the format of the database may change: backing it up to $2"
   if runs; then
     cinnabar "$1" backup "$2" || fail "there is no backup, so nothing was changed. While the server is stopped, its files are copied"
   else
@@ -126,22 +138,25 @@ upgrade() {
   old=$(readlink "$current" || true)
   old=${old#versions/}
   prepare "$new"
-  cinnabar "$new" config check > /dev/null
-  if [ -n "$old" ] && [ "$old" != "$new" ]; then
+  checked=$(cinnabar "$new" config check --json)
+  if [ "$old" != "$new" ]; then
     backup=
-    if [ "$(manifest "$versions/$old" databaseFormat)" != "$(manifest "$versions/$new" databaseFormat)" ]; then
+    # Without a version before, nobody knows the format of a database that is there.
+    if [ -z "$old" ] || [ "$(manifest "$versions/$old" databaseFormat)" != "$(manifest "$versions/$new" databaseFormat)" ]; then
       backup=$backups/cinnabar-$(date +%Y%m%d-%H%M%S).db
       back_up "$new" "$backup"
       [ -e "$backup" ] || backup=
     fi
-    printf '%s\n%s\n' "$old" "$backup" > "$versions/$new/$before"
+    # It may have been installed once before.
+    rm -f "$versions/$new/$before" "$versions/$new/$pending"
+    [ -z "$old$backup" ] || printf '%s\n%s\n' "$old" "$backup" > "$versions/$new/$before"
+    ! runs || : > "$versions/$new/$pending"
   fi
   switch "$new"
-  if [ "$old" = "$new" ]; then
+  if [ -e "$versions/$new/$pending" ]; then
+    start "$new"
+  elif [ "$old" = "$new" ]; then
     say "$new is installed already"
-  elif runs; then
-    systemctl restart cinnabar
-    await "$new"
   else
     say "$new is installed. Start it, now and at every boot: systemctl enable --now cinnabar"
   fi
@@ -150,9 +165,15 @@ upgrade() {
 go_back() {
   new=$(readlink "$current") || fail "nothing is installed in $current"
   new=${new#versions/}
-  [ -e "$versions/$new/$before" ] || fail "there is no version to go back to from $new"
+  if [ ! -e "$versions/$new/$before" ]; then
+    [ -e "$versions/$new/$pending" ] || fail "there is no version to go back to from $new"
+    start "$new"
+    return
+  fi
   { read -r old; read -r backup; } < "$versions/$new/$before"
+  [ -n "$old" ] || fail "there is no version to go back to from $new. The database as it was before: $backup"
   [ -e "$versions/$old" ] || fail "$versions/$old was removed"
+  cinnabar "$old" config check > /dev/null || fail "$old refuses the configuration, so nothing was changed"
   if [ -n "$backup" ]; then
     say "$old cannot read the database of $new: restoring $backup"
     say "What was stored since then is lost: values, channels, users, tokens, rules and records of the audit log."
@@ -162,9 +183,9 @@ go_back() {
   fi
   # Going back twice must not go further back: that would restore an even older database.
   rm -f "$versions/$old/$before"
+  : > "$versions/$old/$pending"
   switch "$old"
-  systemctl restart cinnabar
-  await "$old"
+  start "$old"
 }
 
 [ -n "${DESTDIR:-}" ] || [ "$(id -u)" = 0 ] || fail "run it as root"

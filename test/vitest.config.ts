@@ -5,7 +5,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const ROOT = new URL('..', import.meta.url).pathname
 /** Begun first, in this order, since they take longest: one that began last would run alone. */
-const FIRST = ['chaos', 'conformance', 'e2e', 'docs', 'agents', 'bench', 'web', 'cli/commands/demo', 'server/start']
+const FIRST = [
+  'packaging',
+  'chaos',
+  'conformance',
+  'e2e',
+  'docs',
+  'agents',
+  'bench',
+  'web',
+  'cli/commands/demo',
+  'server/start',
+  'server/sources/plugin/serve',
+]
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

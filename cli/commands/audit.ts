@@ -3,21 +3,20 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { type ClientClock, realClock } from '../../client/clock.ts'
+import { type ClientClock, type ClientTimer, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, StatusError, valueToJson } from '../../client/index.ts'
 import { parseDuration } from '../../server/config/duration.ts'
 import { positiveNumber, wholeNumber } from '../arguments.ts'
 import { readConfiguration } from '../configuration.ts'
-import { ExitCode, Failure } from '../failure.ts'
+import { ExitCode, Failure, orStorageFailure } from '../failure.ts'
 import { describeGap, formatTime } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldText, findField } from '../records.ts'
+import { JSON_OPTION, type JsonOptions } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { wrapped } from '../width.ts'
 
-interface AuditOptions extends LoginOptions {
+interface AuditOptions extends JsonOptions {
   readonly last?: number
   readonly after?: number
   /** Microseconds since 1970. */
@@ -25,13 +24,12 @@ interface AuditOptions extends LoginOptions {
   readonly actor?: string
   readonly action?: string
   readonly follow?: boolean
-  readonly json?: boolean
 }
 
 const METRIC = 'producer.audit'
 /** What is printed if nothing else is asked for. */
 const LAST = 20
-/** Ends the reading of a user who does not see how many records there are. */
+/** Ends a reading for which no more records arrive: only admins see the number of the last one, and it may be lost. */
 const IDLE_MS = 5_000
 /** How long the channel exists after this process was killed. */
 const EXPIRE_MS = 60_000
@@ -48,7 +46,7 @@ export function addAudit(program: Command, cli: Cli, clock: ClientClock = realCl
       .option('--since <when>', 'only records that are not older: 2h, 7d, or a time such as 2026-11-22T08:00', (text) =>
         sinceOf(text, wallMs()),
       )
-      .option('--actor <user>', 'only what this user or tenant/user did')
+      .option('--actor <user>', 'only what this user or tenant/user did; --user is who reads the log')
       .option('--action <action>', 'only these: execute, outcome, refused, auth, dial, ...')
       .option(
         '--after <number>',
@@ -95,7 +93,7 @@ async function read(cli: Cli, clock: ClientClock, options: AuditOptions): Promis
 async function newestRecord(consumer: Consumer): Promise<number | undefined> {
   try {
     const { value } = await consumer.query('producer.stats')
-    const stats = value.type === BasicType.REC ? value.value : []
+    const stats = fieldsOf(value)
     return findField(stats, 'audit_records') && fieldNumber(stats, 'audit_records')
   } catch (error) {
     if (error instanceof StatusError) return undefined
@@ -135,13 +133,21 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
   })
   const undoInterrupt = terminal.onInterrupt(stop)
   const undoGap = consumer.on('gap', (gap) => terminal.note(describeGap(gap, () => METRIC)))
-  const idle = () => (isFollowed || newest !== undefined ? undefined : clock.setTimeout(stop, IDLE_MS))
+  let isIdle = false
+  const awaitNext = () => {
+    if (isFollowed) return undefined
+    return clock.setTimeout(() => {
+      isIdle = true
+      stop()
+    }, IDLE_MS)
+  }
   const samples = consumer[Symbol.asyncIterator]()
   const kept: AnswerRecord[] = []
-  let timer = idle()
+  let timer: ClientTimer | undefined
   let isPast = newest !== undefined && newest > (after ?? newest)
   try {
     await consumer.follow(METRIC, after === undefined ? {} : { after })
+    timer = awaitNext()
     for (;;) {
       const next = samples.next()
       next.catch(() => {})
@@ -163,7 +169,7 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
         for (const one of kept.splice(0)) await printer.print(one)
         if (!isFollowed) break
       }
-      timer = idle()
+      timer = awaitNext()
     }
     for (const one of kept) await printer.print(one)
   } finally {
@@ -171,6 +177,9 @@ async function print(terminal: Terminal, consumer: Consumer, clock: ClientClock,
     void samples.return?.()
     undoGap()
     undoInterrupt()
+  }
+  if (isIdle && newest !== undefined) {
+    throw new Failure(ExitCode.FAILED, `the newest record, ${newest}, has not arrived: see the log of the server`)
   }
   if (!isFollowed) printer.end(after ?? 0)
 }
@@ -194,7 +203,7 @@ class Printer {
 
   /** Says that nothing was printed. */
   end(after: number): void {
-    if (this.#records === 0) this.#terminal.note(`there is no such record above ${after}`)
+    if (this.#records === 0) this.#terminal.note(`no record${after === 0 ? '' : ` above ${after}`} matches`)
   }
 }
 
@@ -269,7 +278,7 @@ function addAuditVerify(audit: Command, { terminal }: Cli): void {
         throw new Failure(ExitCode.USAGE, `there is no database ${file}${advice}`)
       }
       const { verifyAudit } = await import('#server/server')
-      const finding = orFailure(() => verifyAudit(file, from))
+      const finding = orStorageFailure(() => verifyAudit(file, from))
       if (json) await terminal.print(JSON.stringify(finding))
       if (!finding.whole) {
         const intact =
@@ -284,18 +293,6 @@ function addAuditVerify(audit: Command, { terminal }: Cli): void {
       if (records === 0) return terminal.print('the audit log is empty')
       await terminal.print(`${records} records, ${first} to ${last}: all intact\n${last}:${hash}`)
     })
-}
-
-/** Reports an error of the storage in its own words. */
-function orFailure<T>(verify: () => T): T {
-  try {
-    return verify()
-  } catch (error) {
-    if (error instanceof Error && error.name === 'StorageError') {
-      throw new Failure(ExitCode.FAILED, error.message, { cause: error })
-    }
-    throw error
-  }
 }
 
 function hashedRecord(text: string): { number: number; hash: string } {

@@ -13,13 +13,13 @@ import {
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { BasicType, type Consumer } from '../../client/index.ts'
+import type { Consumer } from '../../client/index.ts'
 import { readConfiguration } from '../configuration.ts'
 import { checkOutcome, runControl } from '../control.ts'
-import { ExitCode, Failure } from '../failure.ts'
+import { ExitCode, errorCode, Failure, orStorageFailure } from '../failure.ts'
 import { formatValue } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { fieldNumber } from '../records.ts'
+import { fieldNumber, fieldsOf } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -68,7 +68,7 @@ async function showProgress(consumer: Consumer, terminal: Terminal): Promise<voi
   if (!terminal.isWatched) return
   const { value } = await consumer.query('producer.stats')
   const [copied, total] = ['backup_copied_bytes', 'backup_total_bytes'].map((field) =>
-    fieldNumber(value.type === BasicType.REC ? value.value : [], field),
+    fieldNumber(fieldsOf(value), field),
   ) as [number, number]
   if (total > 0) terminal.note(`${Math.floor((copied / total) * 100)} % of ${Math.ceil(total / 2 ** 20)} MiB copied`)
 }
@@ -115,7 +115,7 @@ function noteOthers(directory: string, terminal: Terminal): void {
 }
 
 function isOtherFileSystem(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && ['EXDEV', 'EPERM', 'ENOTSUP'].includes(String(error.code))
+  return ['EXDEV', 'EPERM', 'ENOTSUP'].includes(String(errorCode(error)))
 }
 
 export function addRestore(program: Command, { terminal }: Cli): void {
@@ -130,18 +130,9 @@ export function addRestore(program: Command, { terminal }: Cli): void {
       // The server is loaded only here, so that the other commands start fast.
       const { restoreBackup } = await import('#server/server')
       const directory = resolve(producer.dataDir)
-      const replaced = orFailure(() => restoreBackup({ file, directory }))
+      const replaced = orStorageFailure(() => restoreBackup({ file, directory }))
       terminal.note(`${file} is the database of ${directory} now`)
       if (replaced !== undefined)
         terminal.note(`the one that was there is ${replaced}: delete it when you do not need it`)
     })
-}
-
-function orFailure<T>(work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    if (!(error instanceof Error && error.name === 'StorageError')) throw error
-    throw new Failure(ExitCode.FAILED, error.message, { cause: error })
-  }
 }

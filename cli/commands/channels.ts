@@ -16,15 +16,15 @@ import {
   toLedger,
 } from '../ledger.ts'
 import { type LoginOptions, readSecret } from '../login.ts'
-import { type Column, formatTable, jsonOf } from '../output.ts'
+import { type Column, formatFacts, formatTable, type JsonOptions, jsonOf } from '../output.ts'
 import { type AnswerRecord, controlParameters, fieldNumber, queryAll } from '../records.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
-import { type Colors, type Terminal, withProgress } from '../terminal.ts'
+import { type Terminal, withProgress } from '../terminal.ts'
+import { cellWidth, cutToWidth } from '../width.ts'
 
-interface ChannelsOptions extends LoginOptions {
+interface ChannelsOptions extends JsonOptions {
   readonly slow?: boolean
   readonly orphans?: boolean
-  readonly json?: boolean
 }
 
 interface Answer {
@@ -70,10 +70,9 @@ export function addChannels(program: Command, cli: Cli): void {
         const ledgers = shown.map(toLedger)
         if (options.slow && ledgers.length === 0) return terminal.note('no value has waited for a second or more')
         if (options.orphans && ledgers.length === 0) return terminal.note(NO_ORPHANS)
-        if (channel !== undefined)
-          return terminal.print(ledgers.map((one) => details(one, now, terminal.colors)).join('\n'))
-        const columns = terminal.screen?.size().columns
-        await terminal.print(overview(ledgers, now, consumer.channel, columns, terminal.colors))
+        const all = () => overview(ledgers, now, consumer.channel, terminal)
+        const text = channel === undefined ? all() : ledgers.map((one) => details(one, now, terminal)).join('\n')
+        await terminal.print(text)
       })
     })
   addChannelsDefine(channels, cli)
@@ -224,19 +223,13 @@ interface OverviewColumn extends Column {
   readonly of: (ledger: ChannelLedger) => string
 }
 
-/** `columns` is the width of the terminal; undefined if there is none. */
-function overview(
-  ledgers: readonly ChannelLedger[],
-  now: number,
-  own: number,
-  columns: number | undefined,
-  colors: Colors,
-): string {
+function overview(ledgers: readonly ChannelLedger[], now: number, own: number, { screen, colors }: Terminal): string {
+  const columns = screen?.size().columns
   const all = (bindingsWidth: number): readonly OverviewColumn[] => [
     { head: 'channel', align: 'right', of: ({ channel }) => String(channel) },
-    { head: 'name', isOptional: true, of: ({ name }) => cut(printable(name), MAX_NAME) },
-    { head: 'identity', of: ({ identity }) => cut(identity, 24) },
-    { head: 'url', isOptional: true, of: ({ url }) => cut(url, MAX_URL) },
+    { head: 'name', isOptional: true, of: ({ name }) => cutToWidth(printable(name), MAX_NAME) },
+    { head: 'identity', of: ({ identity }) => cutToWidth(identity, MAX_NAME) },
+    { head: 'url', isOptional: true, of: ({ url }) => cutToWidth(url, MAX_URL) },
     { head: 'state', of: ({ state }) => state },
     { head: 'bindings', of: (ledger) => bindingsText(ledger, bindingsWidth) },
     { head: 'accepted', align: 'right', of: ({ accepted }) => formatCount(accepted) },
@@ -254,7 +247,9 @@ function overview(
   // The bindings take the room that the other columns leave.
   const left = (omitted: number) => {
     const others = used(0, omitted).filter(({ head }) => head !== 'bindings')
-    const widths = others.map(({ head, of }) => Math.max(head.length, ...ledgers.map((ledger) => of(ledger).length)))
+    const widths = others.map(({ head, of }) =>
+      Math.max(head.length, ...ledgers.map((ledger) => cellWidth(of(ledger)))),
+    )
     return (columns ?? COLUMNS) - widths.reduce((sum, width) => sum + width + 2, 0)
   }
   let omitted = 0
@@ -265,7 +260,8 @@ function overview(
 }
 
 /** Shows everything about one channel, one line per counter. */
-function details(ledger: ChannelLedger, now: number, colors: Colors): string {
+function details(ledger: ChannelLedger, now: number, { screen, colors }: Terminal): string {
+  const columns = screen?.size().columns
   const { accepted, committed, inFlight, queued } = ledger
   const dropped = droppedCount(ledger)
   const sum = committed + inFlight + queued + dropped
@@ -274,7 +270,7 @@ function details(ledger: ChannelLedger, now: number, colors: Colors): string {
     ? `${accepted} accepted = ${addition}`
     : colors.red(`${accepted} accepted, but ${addition} = ${sum}`)
   const lag = ledger.oldest === 0 ? '-' : `${lagText(ledger, now, formatDuration)}, since ${formatTime(ledger.oldest)}`
-  const lines: readonly (readonly [string, string])[] = [
+  const facts: readonly (readonly [string, string])[] = [
     ['channel', String(ledger.channel)],
     ['name', printable(ledger.name) || '-'],
     ['identity', ledger.identity],
@@ -293,12 +289,10 @@ function details(ledger: ChannelLedger, now: number, colors: Colors): string {
     ['unstored', String(ledger.unstored)],
     ['gaps', String(ledger.gaps)],
   ]
-  const width = Math.max(...lines.map(([name]) => name.length))
-  const facts = lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`)
   const heads: readonly Column[] = [{ head: 'metric', align: 'right' }, { head: 'mode' }, { head: 'name' }]
   const bound = ledger.bindings.map(({ metric, mode, name }) => [String(metric), mode, name])
-  const bindings = bound.length === 0 ? ['no bindings'] : [formatTable(heads, bound, colors)]
-  return [...facts, '', ...bindings].join('\n')
+  const bindings = bound.length === 0 ? 'no bindings' : formatTable(heads, bound, colors, columns)
+  return [formatFacts(facts, colors, columns), '', bindings].join('\n')
 }
 
 /** Writes bytes like `ls -h`, since there is little room. */
@@ -321,11 +315,7 @@ function lagText(ledger: ChannelLedger, now: number, format: (ms: number) => str
 function bindingsText({ bindings: [first], bound }: ChannelLedger, width: number): string {
   if (!first) return '-'
   const rest = bound > 1 ? ` +${bound - 1}` : ''
-  return cut(first.name, Math.max(1, width - rest.length)) + rest
-}
-
-function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
+  return cutToWidth(first.name, Math.max(1, width - rest.length)) + rest
 }
 
 interface DefineOptions extends LoginOptions {
@@ -353,7 +343,7 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
     )
     .option(
       '--name <name>',
-      'name of the channel; if you have one of this name, it is that, with the settings given now',
+      'name of the channel: creates it if you have none with this name, otherwise changes its settings to those given',
     )
     .option(
       '--subscribe <metric>',
@@ -395,7 +385,7 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
           throw error
         }
         await terminal.print(String(channel))
-        terminal.note(`\`cinnabar channels ${channel}\` shows whether it is connected`)
+        terminal.note(`\`${terminal.program} channels ${channel}\` shows whether it is connected`)
       })
     })
 

@@ -8,11 +8,11 @@ import type { Cli } from '../session.ts'
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 type Shell = keyof typeof SCRIPTS
 
-const AFTER_HELP = `
+const afterHelp = (program: string) => `
 To enable completion in every new shell:
-  bash   echo 'source <(cinnabar completion bash)' >> ~/.bashrc
-  zsh    echo 'source <(cinnabar completion zsh)' >> ~/.zshrc      (after compinit)
-  fish   cinnabar completion fish > ~/.config/fish/completions/cinnabar.fish
+  bash   echo 'source <(${program} completion bash)' >> ~/.bashrc
+  zsh    echo 'source <(${program} completion zsh)' >> ~/.zshrc      (after compinit)
+  fish   ${program} completion fish > ~/.config/fish/completions/cinnabar.fish
 
 The names of metrics and controls and the ids of channels come from the server. The login is taken from the options typed so
 far, the environment or the configuration. If the server does not answer within a second, no names are offered.`
@@ -23,7 +23,7 @@ export function addCompletion(program: Command, cli: Cli, clock: ClientClock = r
     .command('completion')
     .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'shell that the script is for').choices(Object.keys(SCRIPTS)))
-    .addHelpText('after', AFTER_HELP)
+    .addHelpText('after', afterHelp(terminal.program))
     .action((shell: Shell) => terminal.print(SCRIPTS[shell](readTree(program))))
 
   program

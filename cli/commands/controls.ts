@@ -2,14 +2,17 @@
 import type { Command } from 'commander'
 import { SECRET_ARGUMENTS } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import type { LoginOptions } from '../login.ts'
-import { formatTable, JSON_OPTION, jsonOf } from '../output.ts'
-import { type AnswerRecord, type CataloguedArgument, fieldText, listControls, parametersOf } from '../records.ts'
+import { formatTable, JSON_OPTION, type JsonOptions, jsonOf } from '../output.ts'
+import {
+  type AnswerRecord,
+  type CataloguedArgument,
+  fieldText,
+  listControls,
+  parametersOf,
+  parametersText,
+} from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
-import { type Colors, withProgress } from '../terminal.ts'
-
-/** Arguments that every control takes [MON 10]. */
-const COMMON = 'Every control also takes idempotency_key and dry_run: see `cinnabar exec --help`.'
+import { type Terminal, withProgress } from '../terminal.ts'
 
 export function addControls(program: Command, cli: Cli): void {
   const { terminal } = cli
@@ -17,7 +20,7 @@ export function addControls(program: Command, cli: Cli): void {
     .description('list the controls that you may run; one of them with its arguments and an example')
     .argument('[control]', "a control, or several with *: 'channel.*'")
     .option(...JSON_OPTION)
-    .action((name: string | undefined, options: LoginOptions & { json?: boolean }) =>
+    .action((name: string | undefined, options: JsonOptions) =>
       withConsumer(cli, options, async (consumer) => {
         const controls = await withProgress(terminal, 'reading the controls', listControls(consumer, name))
         const [first] = controls
@@ -26,24 +29,21 @@ export function addControls(program: Command, cli: Cli): void {
           throw new Failure(ExitCode.FAILED, `no control matches ${name ?? '*'}\n${advice}`)
         }
         if (options.json) return terminal.print(controls.map(jsonOf).join('\n'))
-        const { colors, screen } = terminal
-        const width = screen?.size().columns
         const isOne = name !== undefined && !name.includes('*')
-        await terminal.print(isOne ? details(first, colors, width) : overview(controls, colors, width))
+        await terminal.print(isOne ? details(first, terminal) : overview(controls, terminal))
       }),
     )
 }
 
-function overview(controls: readonly AnswerRecord[], colors: Colors, width: number | undefined): string {
+function overview(controls: readonly AnswerRecord[], { colors, screen }: Terminal): string {
   const heads = ['control', 'arguments', 'description'].map((head) => ({ head }))
   const rows = controls.map((control) => {
-    const names = parametersOf(control).map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
-    return [fieldText(control, 'name'), names.join(' '), fieldText(control, 'description')]
+    return [fieldText(control, 'name'), parametersText(control), fieldText(control, 'description')]
   })
-  return formatTable(heads, rows, colors, width)
+  return formatTable(heads, rows, colors, screen?.size().columns)
 }
 
-function details(control: AnswerRecord, colors: Colors, width: number | undefined): string {
+function details(control: AnswerRecord, { program, colors, screen }: Terminal): string {
   const name = fieldText(control, 'name')
   const parameters = parametersOf(control)
   const heads = ['argument', 'type', '', 'description'].map((head) => ({ head }))
@@ -53,11 +53,12 @@ function details(control: AnswerRecord, colors: Colors, width: number | undefine
   return [
     `${colors.bold(name)}  ${fieldText(control, 'description')}`,
     '',
-    rows.length === 0 ? 'It takes no arguments of its own.' : formatTable(heads, rows, colors, width),
+    rows.length === 0 ? 'It takes no arguments of its own.' : formatTable(heads, rows, colors, screen?.size().columns),
     '',
-    COMMON,
+    // [MON 10]
+    `Every control also takes idempotency_key and dry_run: see \`${program} exec --help\`.`,
     '',
-    `Example: ${colors.bold(['cinnabar exec', name, ...exampleArguments(parameters)].join(' '))}`,
+    `Example: ${colors.bold([program, 'exec', name, ...exampleArguments(parameters)].join(' '))}`,
   ].join('\n')
 }
 

@@ -5,17 +5,16 @@ import { type Assignments, parseAssignments, toTypedArguments } from '../argumen
 import { type ControlOutcome, checkOutcome, runControl, SECRET_ARGUMENTS } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatValue } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
 import { readSecret } from '../login.ts'
+import type { JsonOptions } from '../output.ts'
 import { controlParameters } from '../records.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
-interface ExecOptions extends LoginOptions {
+interface ExecOptions extends JsonOptions {
   readonly idempotencyKey?: string
   readonly dryRun?: boolean
   readonly argFile?: Assignments
-  readonly json?: boolean
 }
 
 const AFTER_HELP = `

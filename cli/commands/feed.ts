@@ -8,7 +8,7 @@ import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { ExitCode, Failure } from '../failure.ts'
+import { ExitCode, errorCode, Failure } from '../failure.ts'
 import type { Cli } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -72,7 +72,7 @@ async function send(input: Readable, to: Target, terminal: Terminal): Promise<nu
 
 function problem(error: unknown, { text }: Target): string {
   const isOfConnection = error instanceof Error && 'syscall' in error && error.syscall === 'connect'
-  const isReset = error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
+  const isReset = errorCode(error) === 'ECONNRESET'
   if (isOfConnection && !isReset) {
     const advice = 'is the server running, and is `tcp` set in its section [smon]? Use --to for another address'
     return `cannot connect to ${text} (${messageOf(error)}): ${advice}`

@@ -4,14 +4,12 @@ import { BasicType, type Consumer, type Field, type Sample, type Value, valueToJ
 import { type Assignments, splitWords, toTypedArguments } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatMeasured } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { EXACT_OPTION, toJson, toText } from '../output.ts'
+import { EXACT_OPTION, type JsonOptions, toJson, toText } from '../output.ts'
 import { type AnswerRecord, findField, metricParameters, toRecords, unitsOf, withSuggestion } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
-interface GetOptions extends LoginOptions {
-  readonly json?: boolean
+interface GetOptions extends JsonOptions {
   readonly raw?: boolean
   readonly exact?: boolean
 }

@@ -2,9 +2,8 @@
 import type { Command } from 'commander'
 import { ExitCode, Failure } from '../failure.ts'
 import { byNature } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { formatTable, JSON_OPTION, jsonOf } from '../output.ts'
-import { type AnswerRecord, fieldText, listMetrics, parametersOf, similarMetric } from '../records.ts'
+import { formatTable, JSON_OPTION, type JsonOptions, jsonOf } from '../output.ts'
+import { type AnswerRecord, fieldText, listMetrics, parametersText, similarMetric } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
@@ -14,7 +13,7 @@ export function addMetrics(program: Command, cli: Cli): void {
     .description('list the metrics that you can read')
     .argument('[pattern]', "names to list; * matches anything: 'host.cpu.*'")
     .option(...JSON_OPTION)
-    .action((pattern: string | undefined, options: LoginOptions & { json?: boolean }) =>
+    .action((pattern: string | undefined, options: JsonOptions) =>
       withConsumer(cli, options, async (consumer) => {
         const metrics = await withProgress(terminal, 'reading the catalogue', listMetrics(consumer, pattern))
         if (metrics.length === 0) {
@@ -37,14 +36,7 @@ function toRow(metric: AnswerRecord): string[] {
     text('kind'),
     text('type'),
     text('unit') === '1' ? '' : text('unit'),
-    parameters(metric),
+    parametersText(metric),
     text('description'),
   ]
-}
-
-/** As `agent [interval_ms]`: what may be left out stands in brackets. */
-function parameters(metric: AnswerRecord): string {
-  return parametersOf(metric)
-    .map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
-    .join(' ')
 }

@@ -3,13 +3,13 @@
  * rule decides; of two equally specific rules, deny does.
  */
 import { Argument, type Command, InvalidArgumentError } from 'commander'
-import { type Arguments, BasicType, valueToJson } from '../../client/index.ts'
+import { type Arguments, valueToJson } from '../../client/index.ts'
 import { parseAssignments, USER_HELP, userArguments, wholeNumber } from '../arguments.ts'
 import { callControl, checkOutcome, printControlList, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import type { LoginOptions } from '../login.ts'
-import { JSON_OPTION } from '../output.ts'
-import { type AnswerRecord, fieldText, findField } from '../records.ts'
+import { JSON_OPTION, type JsonOptions } from '../output.ts'
+import { fieldsOf, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
@@ -17,8 +17,6 @@ const RULE_COMMANDS = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL', '*'] as const
 /** The first five are all covered by rules about COLLECT. */
 const EXPLAINED_COMMANDS = ['COLLECT', 'QUERY', 'SUBSCRIBE', 'BUFFER', 'GET', 'EXECUTE', 'DEF_CHANNEL'] as const
 const ROLE_HELP = 'operator or a role of your own; a new name creates the role'
-
-type JsonOptions = LoginOptions & { readonly json?: boolean }
 
 export function addRole(program: Command, cli: Cli): void {
   const role = program.command('role').description('manage what the users of each role may do')
@@ -93,7 +91,7 @@ function explain(cli: Cli, options: JsonOptions, args: Arguments): Promise<void>
     const result = await withProgress(terminal, 'waiting for role.explain', running)
     checkOutcome('role.explain', result)
     const { value } = result
-    const verdict: AnswerRecord = value.type === BasicType.REC ? value.value : []
+    const verdict = fieldsOf(value)
     const isAllowed = findField(verdict, 'allowed')?.value === true
     const text = `${isAllowed ? 'allowed' : 'denied'}: ${fieldText(verdict, 'because')}`
     await terminal.print(options.json ? JSON.stringify(valueToJson(value)) : text)

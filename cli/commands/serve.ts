@@ -4,14 +4,14 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { type Address, formatAddress, parseAddress } from '../../server/core/address.ts'
 import type { Config } from '../../server/start/config.ts'
 import { wholeNumber } from '../arguments.ts'
-import { readConfiguration, readSections, type Sections } from '../configuration.ts'
+import { DEFAULT_TCP, readConfiguration, readSections, type Sections } from '../configuration.ts'
 import { callControl } from '../control.ts'
 import { Failure } from '../failure.ts'
 import type { LoginOptions } from '../login.ts'
 import { type Cli, withLoginOptions } from '../session.ts'
 
 const AFTER_SERVE = `
-The options are keys of the configuration, and come before the file and the environment. Without --data and a configuration
+The options are keys of the configuration, and take precedence over the file and the environment. Without --data and a configuration
 the data is in \`./data\` of the directory where the server is started.`
 
 interface ServeOptions {
@@ -43,8 +43,6 @@ export function addServe(program: Command, { terminal }: Cli): void {
     })
 }
 
-/** Where it listens if the configuration has switched `listen.tcp` off. */
-const DEFAULT_TCP: Address = { host: '127.0.0.1', port: 7650 }
 /** The next port is for HTTP. */
 const MAX_PORT = 65_534
 const port = wholeNumber(0, MAX_PORT, `a port from 0 (any free one) to ${MAX_PORT}`)
@@ -63,7 +61,8 @@ async function overridesOf(
 ): Promise<Record<string, string>> {
   const overrides: Record<string, string> = data === undefined ? {} : { CINNABAR_PRODUCER_DATA_DIR: resolve(data) }
   if (listen === undefined && port === undefined) return overrides
-  const { tcp = DEFAULT_TCP, http } = (await configuration()).listen
+  // Where `listen.tcp` is switched off, its default counts.
+  const { tcp = parseAddress(DEFAULT_TCP)!, http } = (await configuration()).listen
   const address = (now: Address, offset: number): string =>
     formatAddress({ host: listen ?? now.host, port: port === undefined ? now.port : port && port + offset })
   overrides['CINNABAR_LISTEN_TCP'] = address(tcp, 0)

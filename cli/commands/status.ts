@@ -4,15 +4,10 @@ import { type ClientClock, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, valueToJson } from '../../client/index.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatAge, formatBytes, formatCount, formatDuration, formatTime, printable } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { type Column, formatFacts, formatTable, JSON_OPTION, printList } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldText, findField, queryAll } from '../records.ts'
+import { type Column, formatFacts, formatTable, JSON_OPTION, type JsonOptions, printList } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField, queryAll } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { type Colors, withProgress } from '../terminal.ts'
-
-interface JsonOptions extends LoginOptions {
-  readonly json?: boolean
-}
 
 /** The time over which rates are measured. */
 const RATE_MS = 1_000
@@ -49,7 +44,7 @@ export function addStatus(program: Command, cli: Cli, clock: ClientClock = realC
 async function measure(consumer: Consumer, clock: ClientClock): Promise<[AnswerRecord, Rates | undefined]> {
   const read = async () => {
     const { value, time } = await consumer.query('producer.stats')
-    return { stats: value.type === BasicType.REC ? value.value : [], time }
+    return { stats: fieldsOf(value), time }
   }
   const first = await read()
   if (findField(first.stats, 'sent_values') === undefined) return [first.stats, undefined]

@@ -4,6 +4,7 @@
  * again when the channel is resumed. After a crash a value may be printed twice, but none is lost without a message.
  */
 import type { Command } from 'commander'
+import { type ClientClock, realClock } from '../../client/clock.ts'
 import {
   type Arguments,
   type ChannelOptions,
@@ -24,16 +25,24 @@ import {
 import { shellWord } from '../called-as.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, printable } from '../format.ts'
-import type { LoginOptions } from '../login.ts'
-import { EXACT_OPTION, toJson, toLine } from '../output.ts'
+import { EXACT_OPTION, type JsonOptions, toJson, toLine } from '../output.ts'
 import { Rates } from '../rates.ts'
-import { metricParameters, similarMetric, unitsOf, unseen, withSuggestion } from '../records.ts'
+import {
+  type AnswerRecord,
+  fieldNumber,
+  fieldText,
+  metricParameters,
+  queryAll,
+  similarMetric,
+  unitsOf,
+  unseen,
+  withSuggestion,
+} from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
 import { missingChannel } from './channels.ts'
 
-interface FollowOptions extends LoginOptions {
-  readonly json?: boolean
+interface FollowOptions extends JsonOptions {
   readonly exact?: boolean
   readonly count?: number
 }
@@ -46,10 +55,10 @@ interface WatchOptions extends FollowOptions {
 
 /** A pipe that is stuck makes the producer wait instead of closing the connection. */
 const WINDOW = 512
-/** If no value has arrived by then, it may be that there is none. */
+/** When metrics that nothing matches are named. */
 const PATIENCE_MS = 1_000
 
-export function addWatch(program: Command, cli: Cli): void {
+export function addWatch(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   withLoginOptions(withFollowOptions(program.command('watch')))
     .description('print values as they arrive, until Ctrl-C; values that arrive while nobody watches are lost')
     .argument('<metric...>', "metrics, and arguments for all of them: 'gmetric.*' host=n1")
@@ -68,18 +77,21 @@ export function addWatch(program: Command, cli: Cli): void {
         const every = options.interval === undefined ? {} : { interval_ms: Math.round(options.interval * 1_000) }
         const following = { metrics: request.names, units: new FollowedUnits(consumer, request.names, options) }
         await subscribeAll(cli.terminal, consumer, request, every)
-        await follow(cli.terminal, consumer, following, options)
+        await follow(cli.terminal, consumer, following, options, clock)
       }
       await withConsumer(cli, options, print, channel)
     })
 }
 
-export function addTail(program: Command, cli: Cli): void {
+export function addTail(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   const { terminal } = cli
   withLoginOptions(withFollowOptions(program.command('tail')))
     .description('print values without losing any, until Ctrl-C; continue later with --name or --channel')
     .argument('[metric...]', 'metrics, and arguments for all of them; those already on the channel stay')
-    .option('--name <name>', 'name of the channel: continue with yours of this name, or make it')
+    .option(
+      '--name <name>',
+      'name of the channel to continue with; with a metric, creates the channel if you have none with this name',
+    )
     .option('--channel <id>', 'continue with this channel', channelId)
     .action(async (words: string[], options: FollowOptions & { channel?: number; name?: string }) => {
       const request = splitWords(words)
@@ -91,6 +103,7 @@ export function addTail(program: Command, cli: Cli): void {
         throw new Failure(ExitCode.USAGE, 'no metric is given: name one, or a --name or --channel to continue with')
       }
       const print = async (consumer: Consumer) => {
+        if (name !== undefined && request.names.length === 0) await checkNamed(consumer, name)
         if (channel === undefined) {
           await consumer.setChannel(
             await consumer.defChannel('', { window: WINDOW, ...(name !== undefined && { name }) }),
@@ -113,12 +126,29 @@ export function addTail(program: Command, cli: Cli): void {
         const place = name === undefined ? `--channel ${consumer.channel}` : `--name ${shellWord(printable(name))}`
         terminal.note(`channel ${consumer.channel}; continue later with: ${terminal.program} tail ${place}`)
         if (request.names.length > 0) noteUnfollowed(terminal, consumer)
-        await follow(terminal, consumer, { metrics, units }, options)
+        await follow(terminal, consumer, { metrics, units }, options, clock)
       }
       await withConsumer(cli, options, print, { channel }).catch((error: unknown) => {
         throw channel === undefined ? error : explainMissingChannel(error, channel)
       })
     })
+}
+
+/** A misspelt name must not create a channel: rejects with Failure if the user has none with this name. An admin sees others'. */
+async function checkNamed(consumer: Consumer, name: string): Promise<void> {
+  const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'channel') })
+  const ownersOf = async (channel: string) => {
+    const records = await queryAll(consumer, 'producer.channels', { channel }, next)
+    return records.map((record) => fieldText(record, 'identity'))
+  }
+  // 0 is the current channel, which tells who this is.
+  const [[user], owners] = await Promise.all([ownersOf('0'), ownersOf(name)])
+  if (user !== undefined && owners.includes(user)) return
+  const advice = `\`cinnabar tail METRIC --name ${shellWord(printable(name))}\` creates it`
+  throw new Failure(
+    ExitCode.FAILED,
+    `you have no channel ${name}: ${advice}; \`cinnabar channels\` lists your channels`,
+  )
 }
 
 /** What an earlier call has bound, perhaps with other arguments, comes too. */
@@ -185,6 +215,7 @@ async function follow(
   consumer: Consumer,
   { metrics, units }: Following,
   options: WatchOptions,
+  clock: ClientClock,
 ): Promise<void> {
   const undoInterrupt = terminal.onInterrupt(() => void consumer.close())
   const { json = false, count = Number.POSITIVE_INFINITY, rate: isRate = false, exact: isExact } = options
@@ -194,7 +225,7 @@ async function follow(
     // A program reads only stdout; the values are missing at this place. If nobody reads it, printing the next value fails.
     if (json) terminal.print(gapJson(gap, nameOf)).catch(() => {})
   })
-  const waiting = setTimeout(() => {
+  const waiting = clock.setTimeout(() => {
     if (terminal.isWatched) void noteMissing(terminal, consumer, metrics).catch(() => {})
   }, PATIENCE_MS)
   const rates = new Rates()
@@ -206,7 +237,6 @@ async function follow(
       unitOf: (metric: string) => (isRate ? perSecond(units.of(metric)) : units.of(metric)),
     }
     for await (const sample of consumer) {
-      clearTimeout(waiting)
       const name = sample.name || nameOf(sample.id)
       const shown = isRate ? rates.of(name, sample) : sample
       if (shown === undefined) continue
@@ -216,7 +246,7 @@ async function follow(
       break
     }
   } finally {
-    clearTimeout(waiting)
+    waiting.cancel()
     undoGap()
     undoInterrupt()
   }

@@ -1,12 +1,12 @@
 /** `cinnabar tenant`: tenants share the server without seeing each other, each with its own quotas. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { type Arguments, BasicType } from '../../client/index.ts'
+import type { Arguments } from '../../client/index.ts'
 import { callControl, printControlList } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { type Column, formatTable, JSON_OPTION } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldText, findField } from '../records.ts'
+import { type Column, formatTable, JSON_OPTION, type JsonOptions } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField } from '../records.ts'
 import { type Cli, withLoginOptions } from '../session.ts'
 import type { Colors } from '../terminal.ts'
 
@@ -55,7 +55,7 @@ export function addTenant(program: Command, cli: Cli): void {
   withLoginOptions(tenant.command('list'))
     .description('list the tenants and how much of their quotas they use')
     .option(...JSON_OPTION)
-    .action((options: LoginOptions & { json?: boolean }) => {
+    .action((options: JsonOptions) => {
       const toText = (records: readonly AnswerRecord[], width?: number) => table(records, terminal.colors, width)
       return printControlList(cli, options, 'tenant.list', { none: 'there are no tenants', toText })
     })
@@ -91,8 +91,8 @@ function table(tenants: readonly AnswerRecord[], colors: Colors, width?: number)
     ...Object.values(QUOTAS).map(({ head }): Column => ({ head, align: 'right' })),
   ]
   const rows = tenants.map((tenant) => {
-    const used = inner(tenant, 'used')
-    const quota = inner(tenant, 'quota')
+    const used = fieldsOf(findField(tenant, 'used'))
+    const quota = fieldsOf(findField(tenant, 'quota'))
     const cells = Object.keys(QUOTAS).map((name) => {
       const text = name.includes('bytes') ? formatBytes : formatCount
       const limit = fieldNumber(quota, name)
@@ -103,9 +103,4 @@ function table(tenants: readonly AnswerRecord[], colors: Colors, width?: number)
     return [fieldText(tenant, 'tenant'), fieldText(tenant, 'users'), ...cells]
   })
   return formatTable(columns, rows, colors, width)
-}
-
-function inner(record: AnswerRecord, name: string): AnswerRecord {
-  const field = findField(record, name)
-  return field?.type === BasicType.REC ? field.value : []
 }

@@ -11,7 +11,7 @@ import { callControl, printControlList, runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatTime } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { formatTable, JSON_OPTION } from '../output.ts'
+import { formatTable, JSON_OPTION, type JsonOptions } from '../output.ts'
 import { type AnswerRecord, fieldNumber, fieldText } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Colors } from '../terminal.ts'
@@ -62,7 +62,7 @@ export function addToken(program: Command, cli: Cli): void {
     .description('list the tokens with user, purpose and lifetime, but without the secret')
     .argument('[user]', `list only the tokens of this user (${USER_HELP})`)
     .option(...JSON_OPTION)
-    .action((user: string | undefined, options: LoginOptions & { json?: boolean }) => {
+    .action((user: string | undefined, options: JsonOptions) => {
       const args = user === undefined ? {} : userArguments(user)
       const toText = (records: readonly AnswerRecord[], width?: number) => table(records, terminal.colors, width)
       return printControlList(cli, options, 'token.list', { none: 'there are no tokens', toText }, args)

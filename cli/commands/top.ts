@@ -6,17 +6,16 @@ import type { Command } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
 import type { Consumer } from '../../client/index.ts'
 import { intervalSeconds, positiveNumber, splitWords, toTypedArguments } from '../arguments.ts'
-import type { LoginOptions } from '../login.ts'
+import type { JsonOptions } from '../output.ts'
 import { metricParameters } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { LiveDisplay, printTables } from '../top/display.ts'
 import { TopFeed } from '../top/feed.ts'
 
-interface TopOptions extends LoginOptions {
+interface TopOptions extends JsonOptions {
   readonly interval: number
   readonly count?: number
   readonly plain?: boolean
-  readonly json?: boolean
 }
 
 /** The families of metrics that other programs send. */
@@ -70,7 +69,7 @@ async function top(cli: Cli, clock: ClientClock, words: readonly string[], optio
       wallMs: Date.now,
       changed: () => live?.changed(),
     })
-    const live = screen && new LiveDisplay(feed, { screen, colors: terminal.colors, clock, url, patterns })
+    const live = screen && new LiveDisplay(feed, { terminal, clock, url, patterns, screen })
     if (!live) {
       const columns = terminal.screen?.size().columns ?? PIPE_COLUMNS
       const feeding = feed.run()

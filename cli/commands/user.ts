@@ -5,7 +5,7 @@ import { USER_HELP, userArguments } from '../arguments.ts'
 import { callControl, printControlList, runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { type LoginOptions, readSecret } from '../login.ts'
-import { JSON_OPTION } from '../output.ts'
+import { JSON_OPTION, type JsonOptions } from '../output.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -69,9 +69,7 @@ export function addUser(program: Command, cli: Cli): void {
   withLoginOptions(user.command('list'))
     .description('list the users')
     .option(...JSON_OPTION)
-    .action((options: LoginOptions & { json?: boolean }) =>
-      printControlList(cli, options, 'user.list', { none: 'there are no users' }),
-    )
+    .action((options: JsonOptions) => printControlList(cli, options, 'user.list', { none: 'there are no users' }))
 }
 
 function withNewPassword(

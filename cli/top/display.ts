@@ -1,6 +1,6 @@
 /** The two forms of `cinnabar top`: a screen that is redrawn on changes, and tables or JSON printed at intervals. */
 import type { ClientClock, ClientTimer } from '../../client/clock.ts'
-import type { Colors, Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import type { TopFeed } from './feed.ts'
 import type { HostSummary } from './host.ts'
 import { type Picture, render, renderPlain, tableHeight, toJsonLine } from './render.ts'
@@ -8,19 +8,18 @@ import { sortRows, type TopRow } from './rows.ts'
 import { type Key, KeyReader, Painter, type Screen } from './screen.ts'
 import { FIRST_VIEW, filterOf, press, type TopView } from './view.ts'
 
-interface LiveDisplayOptions {
-  readonly screen: Screen
-  readonly colors: Colors
+interface DisplayOptions {
+  readonly terminal: Pick<Terminal, 'print' | 'program' | 'colors' | 'onInterrupt'>
   readonly clock: ClientClock
   readonly url: string
   readonly patterns: readonly string[]
 }
 
-interface TablesOptions {
-  readonly terminal: Pick<Terminal, 'print' | 'colors' | 'onInterrupt'>
-  readonly clock: ClientClock
-  readonly url: string
-  readonly patterns: readonly string[]
+interface LiveDisplayOptions extends DisplayOptions {
+  readonly screen: Screen
+}
+
+interface TablesOptions extends DisplayOptions {
   readonly columns: number
   readonly isJson: boolean
   readonly intervalMs: number
@@ -138,10 +137,10 @@ export class LiveDisplay {
 
   #drawNow(): void {
     this.#draw = undefined
-    const { screen, colors, clock } = this.#parts
+    const { screen, terminal, clock } = this.#parts
     this.#drawnMs = clock.monotonicMs()
     const size = screen.size()
-    this.#painter.draw(render(this.#picture(tableHeight(size)), size, colors))
+    this.#painter.draw(render(this.#picture(tableHeight(size)), size, terminal.colors))
   }
 
   #picture(height: number): Picture {
@@ -160,6 +159,7 @@ export class LiveDisplay {
       nowMs: snapshot.nowMs,
       message: this.#feed.message(),
       patterns: this.#parts.patterns,
+      program: this.#parts.terminal.program,
     }
   }
 
@@ -220,6 +220,7 @@ function table(feed: TopFeed, { terminal, clock, url, patterns, columns }: Table
     nowMs,
     message: '',
     patterns,
+    program: terminal.program,
   }
   return renderPlain(picture, columns, terminal.colors)
 }

@@ -2,9 +2,9 @@
  * The state of the producer's host, from the latest values of host.* and producer.stats. Values that the platform or the
  * permissions do not provide are undefined.
  */
-import { BasicType, type Field, type Value } from '../../client/index.ts'
+import type { Value } from '../../client/index.ts'
 import { growth } from '../rates.ts'
-import { fieldText } from '../records.ts'
+import { type AnswerRecord, fieldsOf, fieldText, findField } from '../records.ts'
 import type { ReceivedValue } from './rows.ts'
 
 /** The metrics to subscribe to. */
@@ -55,16 +55,16 @@ interface HostValue {
 
 export class TopHost {
   readonly #values = new Map<string, HostValue>()
-  #stats: readonly Field[] = []
+  #stats: AnswerRecord = []
 
   take({ name, time, value }: ReceivedValue): void {
-    const record: readonly Field[] = value.type === BasicType.REC ? value.value : []
+    const record = fieldsOf(value)
     if (name === 'producer.stats') {
       this.#stats = record
       return
     }
     const metric = fieldText(record, 'name') || name
-    const number = numeric(record.find((field) => field.name === 'value') ?? value)
+    const number = numeric(findField(record, 'value') ?? value)
     const last = this.#values.get(metric)
     if (number === undefined) this.#values.delete(metric)
     else this.#values.set(metric, { value: number, time, rate: last && growth(last, number, time) })
@@ -74,7 +74,7 @@ export class TopHost {
     const value = (name: string) => this.#values.get(`host.${name}`)?.value
     const rate = (name: string) => this.#values.get(`host.${name}`)?.rate
     const stats = (name: string) => fieldText(this.#stats, name)
-    const uptime = this.#stats.find(({ name }) => name === 'uptime')
+    const uptime = findField(this.#stats, 'uptime')
     const [idle, iowait] = [value('cpu.idle'), value('cpu.iowait')]
     return {
       name: stats('name'),

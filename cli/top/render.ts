@@ -27,6 +27,8 @@ export interface Picture {
   readonly message: string
   /** The metrics of the subscription, shown if the table is empty. */
   readonly patterns: readonly string[]
+  /** The words that begin a command line of this program. */
+  readonly program: string
 }
 
 /** The heading, one row and the last line. */
@@ -59,7 +61,7 @@ export function render(picture: Picture, size: Size, colors: Colors): string[] {
 export function renderPlain(picture: Picture, columns: number, colors: Colors): string {
   const table = tableLines({ ...picture, view: { ...picture.view, top: 0 } }, columns, picture.rows.length, colors)
   const head = hostLines(picture.host, picture.url, columns, colors)
-  const full = picture.isFull ? [fullMessage(picture.total)] : []
+  const full = picture.isFull ? [fullMessage(picture)] : []
   const title = colors.bold(tableHead(picture, columns))
   return [...head, '', title, ...table, ...full].map((line) => line.trimEnd()).join('\n')
 }
@@ -106,13 +108,14 @@ function tableLines({ rows, view, ...picture }: Picture, columns: number, height
   })
 }
 
-function emptyLines({ view, patterns, total }: Picture): string[] {
+function emptyLines({ view, patterns, program, total }: Picture): string[] {
   const filter = filterOf(view)
   if (total > 0) return ['', `None of the ${total} rows matches ${safeText(filter)}`]
   return [
     '',
     `No values yet for ${patterns.map(safeText).join(', ')}.`,
-    "They appear here when they arrive. `cinnabar top 'host.*'` shows the metrics of the host as rows.",
+    'They appear here when they arrive.',
+    `\`${program} top 'host.*'\` shows the metrics of the host as rows.`,
   ]
 }
 
@@ -165,7 +168,7 @@ function lastLine(picture: Picture, height: number, columns: number, colors: Col
   const { view, rows, total, message, isFull } = picture
   if (view.typed !== undefined) return fitToWidth(`/${safeText(view.typed)}_`, columns)
   if (message !== '') return colors.yellow(fitToWidth(safeText(message), columns))
-  if (isFull) return colors.yellow(fitToWidth(fullMessage(total), columns))
+  if (isFull) return colors.yellow(fitToWidth(fullMessage(picture), columns))
   const from = Math.min(view.top + 1, rows.length)
   const parts = [
     view.isPaused ? 'PAUSED' : '',
@@ -176,8 +179,8 @@ function lastLine(picture: Picture, height: number, columns: number, colors: Col
   return colors.dim(fitToWidth(joinedToWidth(parts, columns), columns))
 }
 
-function fullMessage(total: number): string {
-  return `There are more than the ${total} rows shown: limit the metrics, for example cinnabar top 'gmetric.cpu_*'`
+function fullMessage({ total, program }: Picture): string {
+  return `There are more than the ${total} rows shown. Show fewer: \`${program} top 'gmetric.cpu_*'\``
 }
 
 /** A number that does not fit loses its unit, and then digits, because a cut one would be wrong. */

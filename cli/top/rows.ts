@@ -2,9 +2,10 @@
  * The rows of `cinnabar top`: the latest value of each series, and how they are sorted. Rows are immutable, so
  * that a list of them is a snapshot. A series that has vanished (VOID) stays marked as gone for some seconds.
  */
-import { BasicType, type Field, type Value, valueToJson } from '../../client/index.ts'
+import { BasicType, type Value, valueToJson } from '../../client/index.ts'
 import { isPattern, matcher } from '../../server/metrics/pattern.ts'
 import { byNature, formatValue } from '../format.ts'
+import { fieldsOf, findField } from '../records.ts'
 
 export type Content = number | bigint | boolean | string
 
@@ -154,8 +155,8 @@ interface Identified {
 
 /** The value of a pattern is a REC of the parts that it left open, in an answer of the `time`, and of `value` [MON 9]. */
 function identify(name: string, value: Value): Identified {
-  const record: readonly Field[] = value.type === BasicType.REC ? value.value : []
-  const measured = record.find((field) => field.name === 'value')
+  const record = fieldsOf(value)
+  const measured = findField(record, 'value')
   if (!measured) return { key: name, metric: name, where: '', measured: value }
   let metric = name
   let time: number | undefined

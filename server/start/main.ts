@@ -20,7 +20,7 @@ const STOP_MS = 5000
 
 export interface ServeOptions {
   readonly config?: string | undefined
-  /** Variables that come before those of the environment, from options of the command line. */
+  /** Variables that take precedence over those of the environment, from options of the command line. */
   readonly overrides?: Readonly<Record<string, string>> | undefined
   /** The words that begin a command line of this program, such as `npx cinnabar`. */
   readonly program: string

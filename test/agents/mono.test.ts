@@ -4,7 +4,8 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
 import { AGENT, Application, BUILD, buildAgent, compile, howTo, MONO, missing } from './application.ts'
 import { type Agent, request, ScriptedInspector } from './scripted-inspector.ts'
@@ -255,7 +256,7 @@ describe.skipIf(missing)(`an agent${howTo}`, () => {
     expect(application.threads()).toContain('CinnabarAgent')
     agent.send(request.goodBye)
     await agent.closed()
-    await vi.waitFor(() => expect(application.threads()).not.toContain('CinnabarAgent'), { timeout: 30_000 })
+    await eventually(() => expect(application.threads()).not.toContain('CinnabarAgent'))
     await application.obey('throw 1')
     expect(await application.end()).toMatchObject({ code: 7 })
   })
@@ -274,7 +275,7 @@ describe.skipIf(missing)(`an agent${howTo}`, () => {
     // In the locale C Mono throws one itself when a program first formats a number.
     const application = run(`port=${port},counters=${THROWN}`, 'obey', { LC_ALL: 'en_US.UTF-8' })
     await application.obey('throw 1')
-    await vi.waitFor(() => expect(application.threads()).toContain('CinnabarAgent'))
+    await eventually(() => expect(application.threads()).toContain('CinnabarAgent'))
     const late = await ScriptedInspector.listen(port)
     const agent = await late.agent()
     expect((await agent.until('hello')).headers).toHaveLength(1)
@@ -321,7 +322,7 @@ describe.skipIf(missing)(`an application with the agent${howTo}`, () => {
     const { application, agent } = await connected('all')
     agent.socket.pause()
     agent.send(Buffer.alloc(2000, request.list))
-    await vi.waitFor(() => expect(sendQueue()).toBeGreaterThan(100_000), { timeout: 30_000 })
+    await eventually(() => expect(sendQueue()).toBeGreaterThan(100_000))
     await application.obey('throw 1000')
     expect(await application.end()).toMatchObject({ code: 7, err: 'on standard error\n' })
   })
@@ -335,8 +336,7 @@ describe.skipIf(missing)(`an application with the agent${howTo}`, () => {
     const slow = ['-e', 'inject=sendmmsg,sendto:delay_enter=120s']
     const application = [MONO, `--agent=${AGENT}:host=cinnabar.example.com`, program, 'obey', '--flag']
     const child = spawn(STRACE, [...traced, ...slow, ...application], { stdio: ['pipe', 'ignore', 'ignore'] })
-    const has = (text: string) =>
-      vi.waitFor(() => expect(readFileSync(trace, 'latin1')).toContain(text), { timeout: 25_000 })
+    const has = (text: string) => eventually(() => expect(readFileSync(trace, 'latin1')).toContain(text))
     try {
       await has('send')
       child.stdin.end()

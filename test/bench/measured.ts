@@ -9,8 +9,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { PROGRAM, READY } from '../support/program.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const LOOP_DELAY = fileURLToPath(new URL('./processes/loop-delay.mjs', import.meta.url))
 /** USER_HZ, which is 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100
@@ -75,7 +75,7 @@ export class MeasuredServer {
     const listens = new Promise<void>((resolve) => {
       const take = (chunk: Buffer): void => {
         this.#output = (this.#output + chunk.toString()).slice(-LAST_WORDS)
-        if (this.#output.includes(' channels')) resolve()
+        if (this.#output.includes(READY)) resolve()
       }
       for (const stream of [child.stdout, child.stderr]) stream?.on('data', take)
     })

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from '../support/bytes.ts'
-import { PROGRAM } from '../support/program.ts'
+import { PROGRAM, READY } from '../support/program.ts'
 import { RawPeer } from '../support/raw-peer.ts'
 
 const PASSWORD = 'a password for tests'
@@ -94,7 +94,7 @@ class Serving {
 
   /** An authenticated connection, as soon as it listens. */
   async login(): Promise<RawPeer> {
-    while (!this.said.includes(' channels')) {
+    while (!this.said.includes(READY)) {
       if (this.#child.exitCode !== null) throw new Error(`the server did not start: ${this.said}`)
       await Promise.race([once(this.#child.stdout as NodeJS.ReadableStream, 'data'), this.#exit])
     }

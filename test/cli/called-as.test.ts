@@ -2,7 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { asCalled, calledAs, shellWord } from '../../cli/called-as.ts'
+import { asCalled, calledAs, lineAsCalled, shellWord } from '../../cli/called-as.ts'
+import { list, runCli, string } from './fake-cli.ts'
 
 let root: string
 let program: string
@@ -54,5 +55,23 @@ test('hints name commands as the program was called', () => {
   expect(asCalled('see `cinnabar channels`, not cinnabar listens', 'npx cinnabar')).toBe(
     'see `npx cinnabar channels`, not cinnabar listens',
   )
+  expect(asCalled('see `cinnabar channels`', "node '/a$&b'")).toBe("see `node '/a$&b' channels`")
+  expect(lineAsCalled('x=$(cinnabar get a) > cinnabar.x', 'npx cinnabar')).toBe('x=$(npx cinnabar get a) > cinnabar.x')
   expect(shellWord("it's")).toBe(`'it'\\''s'`)
+})
+
+test('help, errors and examples name commands so, and an error in JSON stays JSON', async () => {
+  const program = "node '/a$&b\"c/main.js'"
+  const printed = async (...words: string[]) => (await runCli(words, undefined, { program })).out.join('\n')
+  expect(await printed('get', '--help')).toContain(`load=$(${program} get --raw host.load.one)`)
+  expect(await printed('exec', '--help')).toContain(`name as listed by \`${program} controls\``)
+  expect(await printed('completion', '--help')).toContain(`source <(${program} completion bash)`)
+
+  const control = list([string('name', 'a.b'), string('description', 'What it does.')])
+  const { out } = await runCli(['controls', 'a.b'], () => ({ followedBy: [{ answer: control }] }), { program })
+  expect(out).toContain(`Every control also takes idempotency_key and dry_run: see \`${program} exec --help\`.`)
+  expect(out.at(-1)).toBe(`Example: ${program} exec a.b`)
+
+  const { err } = await runCli(['get', 'a.b', '--json'], () => ({ status: 'NO_SUCH_METRIC' }), { program })
+  expect(JSON.parse(err[0]!).error).toContain(`\`${program} metrics\` lists the metrics that you can read`)
 })

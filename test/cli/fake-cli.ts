@@ -97,6 +97,8 @@ export interface Outcome {
 }
 
 export interface FakeOptions {
+  /** How the program was called. */
+  readonly program?: string
   readonly env?: NodeJS.ProcessEnv
   readonly secrets?: readonly string[]
   /** Whether the connection can be listened to. */
@@ -134,7 +136,7 @@ export function fakeCli(
   const cli: Cli = {
     terminal: {
       env,
-      program: 'cinnabar',
+      program: options.program ?? 'cinnabar',
       input: Readable.from(options.input ?? []),
       colors: pc.createColors(false),
       print: async (text) => {

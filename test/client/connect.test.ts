@@ -222,7 +222,18 @@ describe('several addresses', () => {
       clock.advance(100)
       await settle()
     }
-    return { clock, dialled, open, answering, cut }
+    /** Logs in at `tcp://a`, the server `g1`, and takes the channel 12. */
+    const connected = async () => {
+      const a = answering('tcp://a', 'g1')
+      const opening = open()
+      await a.admit(12)
+      if (options.name) {
+        await a.grant(`DEF_CHANNEL  name=${options.name}`, 12)
+        await a.takeUp(12, {})
+      }
+      return { a, consumer: await opening }
+    }
+    return { clock, dialled, open, answering, cut, connected }
   }
 
   test('are tried in their order, and after a lost connection beginning with the last one used', async () => {
@@ -273,15 +284,8 @@ describe('several addresses', () => {
   test.each([{ name: 'billing' }, {}])(
     'of a server that was restored lead to its channel, with %o',
     async (options) => {
-      const { open, answering, cut } = world(options)
-      const a = answering('tcp://a', 'g1')
-      const opening = open()
-      await a.admit(12)
-      if (options.name) {
-        await a.grant('DEF_CHANNEL  name=billing', 12)
-        await a.takeUp(12, {})
-      }
-      const consumer = await opening
+      const { connected, answering, cut } = world(options)
+      const { a, consumer } = await connected()
       const seen: unknown[] = []
       consumer.on('restored', ({ before, generation }) => seen.push([before, generation]))
       const next = consumer[Symbol.asyncIterator]().next()
@@ -296,15 +300,8 @@ describe('several addresses', () => {
   test.each([{ name: 'billing' }, {}])(
     'of another server end the consumer, and make no channel there, with %o',
     async (options) => {
-      const { clock, open, answering, cut } = world(options)
-      const a = answering('tcp://a', 'g1')
-      const opening = open()
-      await a.admit(12)
-      if (options.name) {
-        await a.grant('DEF_CHANNEL  name=billing', 12)
-        await a.takeUp(12, {})
-      }
-      const consumer = await opening
+      const { clock, connected, answering, cut } = world(options)
+      const { a, consumer } = await connected()
       const loop = consumer[Symbol.asyncIterator]().next()
       loop.catch(() => {})
       const b = answering('tcp://b', 'g2')

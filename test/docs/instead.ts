@@ -21,7 +21,7 @@ const INSTEAD: readonly Instead[] = [
   { when: /^npx (vitest|biome|tsc)\b|^npx tsx test\//, why: 'works on the tree', check: checkPaths },
   { when: /^bash \.ci\/run$/, why: 'runs these tests', check: checkPaths },
   { when: /^sudo \S*\/install\.sh\b/, why: 'changes the machine', check: () => mustExist('packaging/install.sh') },
-  { when: /^sudo (install -d|cinnabar restore) /, why: 'changes the machine', check: () => {} },
+  { when: /^sudo (cp -a|install -d|cinnabar restore) /, why: 'changes the machine', check: () => {} },
   { when: /^npm pack\b/, why: 'test/packaging does it', check: () => mustExist('packages/client/package.json') },
   { when: /^npm install \.\/cinnabar-/, why: 'test/packaging does it', check: () => {} },
   { when: /^git (clone|pull) /, why: 'needs the network', check: () => mustExist('package.json') },

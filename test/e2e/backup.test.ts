@@ -31,7 +31,7 @@ function cinnabar(...words: string[]): { code: number | null; notes: string } {
   return { code: status, notes: stderr }
 }
 
-it('gives back what was there, says so to its consumers, and keeps what it replaced', { timeout: 60_000 }, async () => {
+it('gives back what was there, says so to its consumers, and keeps what it replaced', async () => {
   const copy = join(server.directory, 'copy.db')
   const { peer } = await server.login()
   peer.send(command.defChannel(1))

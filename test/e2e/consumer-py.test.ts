@@ -110,37 +110,33 @@ function valuesOf(from: readonly string[]): number[] {
 }
 
 // Skipped only where Python is missing; the message above says how to install it.
-it.skipIf(missing !== undefined)(
-  'continues without a file of its own; a kill may repeat values',
-  { timeout: 60_000 },
-  async () => {
-    let output = ''
-    const begin = (): void => {
-      consumer = start(tcpPort, CONSUMER, [])
-      consumer.stdout?.setEncoding('utf8').on('data', (text) => {
-        output += text
-      })
-    }
-    const values = (): number[] => valuesOf(output.split('\n').slice(0, -1))
+it.skipIf(missing !== undefined)('continues without a file of its own; a kill may repeat values', async () => {
+  let output = ''
+  const begin = (): void => {
+    consumer = start(tcpPort, CONSUMER, [])
+    consumer.stdout?.setEncoding('utf8').on('data', (text) => {
+      output += text
+    })
+  }
+  const values = (): number[] => valuesOf(output.split('\n').slice(0, -1))
+  begin()
+  const channel = await channelOf('counter reader')
+  const feed = new CounterFeed(udpPort)
+  for (const until of [VALUES, 2 * VALUES]) {
+    feed.send(VALUES)
+    await when(() => values().length >= until)
+    const gone = once(consumer as ChildProcess, 'close')
+    consumer?.kill('SIGKILL')
+    await gone
+    // Nobody is there while these come.
+    feed.send(VALUES)
     begin()
-    const channel = await channelOf('counter reader')
-    const feed = new CounterFeed(udpPort)
-    for (const until of [VALUES, 2 * VALUES]) {
-      feed.send(VALUES)
-      await when(() => values().length >= until)
-      const gone = once(consumer as ChildProcess, 'close')
-      consumer?.kill('SIGKILL')
-      await gone
-      // Nobody is there while these come.
-      feed.send(VALUES)
-      begin()
-    }
-    await when(() => values().at(-1) === feed.sent - 1)
-    feed.close()
-    expect([...new Set(values())]).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
-    expect(await channelOf('counter reader')).toBe(channel)
-  },
-)
+  }
+  await when(() => values().at(-1) === feed.sent - 1)
+  feed.close()
+  expect([...new Set(values())]).toEqual(Array.from({ length: feed.sent }, (_, number) => number))
+  expect(await channelOf('counter reader')).toBe(channel)
+})
 
 /** Passes everything on, but the answers to DEF_CHANNEL and to what follows it only after a NOP. */
 async function slowAnswers(): Promise<Server> {
@@ -164,7 +160,7 @@ async function slowAnswers(): Promise<Server> {
 }
 
 // Skipped only where Python is missing; the message above says how to install it.
-it.skipIf(missing !== undefined)('waits for an answer that comes after its NOP', { timeout: 60_000 }, async () => {
+it.skipIf(missing !== undefined)('waits for an answer that comes after its NOP', async () => {
   const impatient = join(server.directory, 'impatient.py')
   const source = readFileSync(CONSUMER, 'utf8')
   expect(source).toContain('timeout=15')

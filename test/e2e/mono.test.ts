@@ -3,13 +3,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Consumer, connect, plainOf } from '../../client/index.ts'
 import { Application, buildAgent, compile, howTo, missing } from '../agents/application.ts'
+import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const PATIENCE = { timeout: 20_000, interval: 20 }
 const AGENT = { agent: '127.0.0.1' }
 const COMMANDS = ['collect 3', 'throw 5']
 
@@ -53,7 +53,7 @@ function run(agent: string | undefined): Application {
 /** With the agent, once the server knows what it offers. */
 async function watched(): Promise<Application> {
   const application = run(options)
-  await vi.waitFor(async () => expect((await list()).length).toBeGreaterThan(100), PATIENCE)
+  await eventually(async () => expect((await list()).length).toBeGreaterThan(100))
   return application
 }
 
@@ -80,7 +80,7 @@ async function follow(metric: string): Promise<{ readonly values: number[]; stop
 
 /** Waits until a counter has come to so much. */
 function reached(values: readonly number[], least: number): Promise<void> {
-  return vi.waitFor(() => expect(values.at(-1)).toBeGreaterThanOrEqual(least), PATIENCE)
+  return eventually(() => expect(values.at(-1)).toBeGreaterThanOrEqual(least))
 }
 
 // Mono is no package of npm, and not every machine has it.
@@ -111,7 +111,7 @@ describe.skipIf(missing)(`a Mono application with the agent${howTo}`, () => {
     await reached(values, 10)
     expect(await isSent(metric)).toBe(true)
     await stop()
-    await vi.waitFor(async () => expect(await isSent(metric)).toBe(false), PATIENCE)
+    await eventually(async () => expect(await isSent(metric)).toBe(false))
   })
 
   test('comes again after a restart of the server, with what it was asked for', async () => {

@@ -1,4 +1,4 @@
-/** A consumer with two addresses: at the second there is a restored copy of its server, and later another server. */
+/** A consumer with three addresses: those of its server, of a restored copy of that, and of another server. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
@@ -28,10 +28,10 @@ function cinnabar(server: ServerProcess, ...words: string[]): void {
 const namesOn = async (consumer: Consumer) =>
   (await consumer.query('producer.channels')).elements.map(({ plain }) => (plain as { name?: string }).name ?? '')
 
-it('goes on at the copy with its channel, and makes none at the other server', { timeout: 60_000 }, async () => {
-  const [first, second] = [await freePort(), await freePort()]
-  const urls = [`tcp://127.0.0.1:${first}`, `tcp://127.0.0.1:${second}`]
-  const server = serverAt(first)
+it('goes on at the copy with its channel, and makes none at the other server', async () => {
+  const ports = [await freePort(), await freePort(), await freePort()] as const
+  const urls = ports.map((port) => `tcp://127.0.0.1:${port}`)
+  const [server, copied, other] = [serverAt(ports[0]), serverAt(ports[1]), serverAt(ports[2])]
   await server.start()
   const consumer = await connect(urls, login, { name: 'load' })
   opened.push(consumer)
@@ -43,22 +43,19 @@ it('goes on at the copy with its channel, and makes none at the other server', {
   expect([await next(), await next()]).toEqual(['host.load.one', 'host.load.one'])
   const { channel } = consumer
 
-  const copied = serverAt(second)
   cinnabar(server, 'backup', join(copied.directory, 'copy.db'))
   cinnabar(copied, 'restore', join(copied.directory, 'copy.db'))
+  await Promise.all([copied.start(), other.start()])
   await server.end('SIGKILL')
-  await copied.start()
   await consumer.nop()
   while (seen.length === 0) await next()
   expect([await next(), consumer.channel, seen]).toEqual(['host.load.one', channel, ['restored']])
 
   const ended = new Promise((resolve) => consumer.on('closed', resolve))
   await copied.end('SIGKILL')
-  const other = serverAt(second)
-  await other.start()
-  expect(await ended).toMatchObject({ code: 'OTHER_SERVER', message: expect.stringContaining(urls[1]!) })
+  expect(await ended).toMatchObject({ code: 'OTHER_SERVER', message: expect.stringContaining(urls[2]!) })
   await values.next().catch(() => {})
-  const there = await connect(urls[1]!, login, { waitForServerMs: 5_000 })
+  const there = await connect(urls[2]!, login)
   opened.push(there)
   expect(await namesOn(there)).not.toContain('load')
 })

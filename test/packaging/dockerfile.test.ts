@@ -56,7 +56,10 @@ describe('Dockerfile', () => {
 
   it('runs the scripts of the packages that need theirs, and of no other', () => {
     const named = /npm rebuild (.+)$/m.exec(dockerfile)?.[1]?.split(' ')
-    expect(named).toEqual(Object.keys(manifest.allowScripts))
+    // On the Node of the image the server takes version 13, which contains its binary, so npm knows no script of it.
+    const { packages } = JSON.parse(read('package-lock.json'))
+    expect(packages['node_modules/better-sqlite3-13'].hasInstallScript).toBeUndefined()
+    expect(named).toEqual(Object.keys(manifest.allowScripts).filter((name) => name !== 'better-sqlite3'))
   })
 
   it('is sent what it copies and what is built, and no data', () => {

@@ -25,7 +25,7 @@ function entryOf(pid: number): ProcessEntry | undefined {
 }
 
 /** Those of process groups that are there still, the adopted zombies of others among them; looks again for a while. */
-export async function leftOf(groups: ReadonlySet<number>, patienceMs = 3000): Promise<ProcessEntry[]> {
+export async function leftOf(groups: ReadonlySet<number>, patienceMs = 60_000): Promise<ProcessEntry[]> {
   const end = performance.now() + patienceMs
   for (;;) {
     const left = processes().filter(({ group }) => groups.has(group))

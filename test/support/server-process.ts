@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
-import { PROGRAM } from './program.ts'
+import { PROGRAM, untilReady } from './program.ts'
 import { RawPeer } from './raw-peer.ts'
 
 /** Of the user `admin`. */
@@ -72,14 +72,10 @@ export class ServerProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#child = child
-    let out = ''
     child.stderr?.on('data', (chunk: Buffer) => {
       this.#errors += chunk.toString()
     })
-    for await (const chunk of child.stdout as NodeJS.ReadableStream) {
-      out += String(chunk)
-      if (out.includes(' channels')) break
-    }
+    const out = await untilReady(child.stdout as NodeJS.ReadableStream)
     const [tcp, http, tls] = ['tcp', 'ws', 'tls'].map(
       (scheme) => new RegExp(` ${scheme}://[^ ]+?:(\\d+)[/ \n]`).exec(out)?.[1],
     )

@@ -50,7 +50,7 @@ describe.skipIf(!installed)("a page of one's own", () => {
   const url = (path: string) => `http://127.0.0.1:${server.httpPort}/${path}`
 
   it('is about twenty lines', () => {
-    expect(LOAD.trimEnd().split('\n').length).toBeLessThanOrEqual(30)
+    expect(LOAD.trimEnd().split('\n').length).toBeLessThanOrEqual(25)
   })
 
   it('shows why a login is refused', async () => {

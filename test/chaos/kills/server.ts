@@ -7,11 +7,9 @@ import { once } from 'node:events'
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PROGRAM } from '../../support/program.ts'
+import { PROGRAM, READY } from '../../support/program.ts'
 
 const PRELOAD = new URL('./failpoints.cjs', import.meta.url).pathname
-/** Printed last, when everything is open. */
-const READY = ' channels'
 
 export interface Armed {
   readonly point: string

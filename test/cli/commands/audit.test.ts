@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { addAudit } from '../../../cli/commands/audit.ts'
 import { BasicType, type Field, VOID } from '../../../client/index.ts'
+import { eventually } from '../../support/eventually.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { fakeCli, rec, runCli, type Script, string, TIME, uint64 } from '../fake-cli.ts'
 
@@ -20,9 +21,9 @@ const record = (number: number, given: Readonly<Record<string, string>> = {}): r
   }).map(([name, value]) => string(name, value)),
 ]
 /** A log that holds `records`; an admin also sees the number of the newest one. */
-const gives =
-  (records: readonly (readonly Field[])[], newest?: number): Script =>
-  ({ name, of, args }) => {
+function gives(records: readonly (readonly Field[])[], newest?: number): Script {
+  let after = 0
+  return ({ name, of, args }) => {
     if (name === 'EXECUTE') {
       const answer = rec(string('outcome', 'ok'), string('detail', ''), { name: 'value', ...VOID })
       return { result: 5, followedBy: [{ answer }] }
@@ -43,7 +44,7 @@ const gives =
     )
     return { result: 0, followedBy }
   }
-let after = 0
+}
 
 const LOG = [
   record(1),
@@ -103,7 +104,8 @@ test.each([
 
 test('says if there is nothing to print', async () => {
   const { code, out, err } = await runCli(['audit', '--after', '9'], gives(LOG, 4))
-  expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['there is no such record above 9'] })
+  expect({ code, out, err }).toEqual({ code: 0, out: [], err: ['no record above 9 matches'] })
+  expect((await runCli(['audit', '--actor', 'nobody'], gives(LOG, 4))).err).toEqual(['no record matches'])
 })
 
 test('JSON has the hash as `audit verify` prints and takes it', async () => {
@@ -121,7 +123,7 @@ test('--follow runs until it is interrupted, and starts now by default', async (
   const program = new Command()
   addAudit(program, cli)
   void program.parseAsync(['audit', '--follow'], { from: 'user' }).catch(() => {})
-  await expect.poll(() => producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE')
+  await eventually(() => expect(producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE'))
   expect(producer.asked.find(({ name }) => name === 'COLLECT')?.args).toEqual({})
   producer.close()
 })
@@ -137,8 +139,8 @@ test('without a visible end it stops when no more records arrive, and deletes it
   const program = new Command()
   addAudit(program, cli, clock)
   const ended = program.parseAsync(['audit', '--json', '--last', '3'], { from: 'user' })
-  await expect.poll(() => producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE')
-  await expect.poll(() => clock.timers).toBe(1)
+  await eventually(() => expect(producer.asked.map(({ name }) => name)).toContain('SUBSCRIBE'))
+  await eventually(() => expect(clock.timers).toBe(1))
   await new Promise((resolve) => setImmediate(resolve))
   clock.advance(4_999)
   expect(out).toEqual([])
@@ -146,4 +148,18 @@ test('without a visible end it stops when no more records arrive, and deletes it
   await ended
   expect(numbers(out)).toEqual([2, 3, 4])
   expect(producer.asked.at(-1)?.name).toBe('DEL_CHANNEL')
+})
+
+test('a newest record that does not arrive ends the reading of an admin too, with an error', async () => {
+  const clock = new FakeClock()
+  const { cli, out } = fakeCli(gives(LOG, 5))
+  const program = new Command()
+  addAudit(program, cli, clock)
+  const ended = program.parseAsync(['audit', '--json', '--last', '3'], { from: 'user' })
+  const failing = expect(ended).rejects.toThrow('the newest record, 5, has not arrived: see the log of the server')
+  await eventually(() => expect(clock.timers).toBe(1))
+  await new Promise((resolve) => setImmediate(resolve))
+  clock.advance(5_000)
+  await failing
+  expect(numbers(out)).toEqual([3, 4])
 })

@@ -215,6 +215,13 @@ describe('channels ID', () => {
     ])
   })
 
+  test('fits the terminal', async () => {
+    const bindings = [['subscribe', `gmetric.${'a'.repeat(60)}`]] as const
+    const { out } = await runCli(['channels', '33'], gives(channel(33, { ...AWAY, bindings })), { columns: 50 })
+    expect(out).toContain('balance     2345678 accepted = 1000000 committed +')
+    expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(50)
+  })
+
   test('reports counters that do not add up', async () => {
     const { out } = await runCli(['channels', '33'], gives(channel(33, { accepted: 7, committed: 5, queued: 1 })))
     expect(out).toContain('balance    7 accepted, but 5 committed + 0 in flight + 1 queued + 0 dropped = 6')

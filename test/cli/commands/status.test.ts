@@ -54,16 +54,17 @@ async function status(script: Script, ...words: string[]) {
     code = given
   })
   while (code === undefined) {
-    if (clock.timers > 0) clock.advance(1_000)
+    if (clock.timers > 0) clock.advance(1)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return { code, out }
+  return { code, out, waitedMs: clock.monotonicMs() }
 }
 
 describe('status', () => {
   test('shows an admin everything, with rates', async () => {
     expect(await status(gives('ok', [1_000, 1_250]))).toEqual({
       code: 0,
+      waitedMs: 1_000,
       out: [
         'server           n1, cinnabar/1.2.3',
         'up               25 min',
@@ -81,8 +82,8 @@ describe('status', () => {
   })
 
   test('shows others what concerns them, and waits for nothing', async () => {
-    const { code, out } = await status(gives('ok'))
-    expect(code).toBe(0)
+    const { code, out, waitedMs } = await status(gives('ok'))
+    expect([code, waitedMs]).toEqual([0, 0])
     expect(out.map((line) => line.split('  ')[0])).toEqual([
       'server',
       'up',

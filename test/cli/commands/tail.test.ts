@@ -1,9 +1,14 @@
-import { describe, expect, test, vi } from 'vitest'
-import { run } from '../../../cli/program.ts'
+import { Command } from 'commander'
+import { describe, expect, test } from 'vitest'
+import { addWatch } from '../../../cli/commands/tail.ts'
 import type { CommandName } from '../../../protocol/monitor/commands.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Message } from '../../../protocol/monitor/message.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
+import { settle } from '../../client/fake-producer.ts'
+import { encodeMessage } from '../../protocol/monitor/encode-message.ts'
+import { eventually } from '../../support/eventually.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { fakeCli, list, type Outcome, rec, runCli, type Script, string, TIME, uint32 } from '../fake-cli.ts'
 
 const value = (metric: number, transaction: number, number: number): Message => ({
@@ -26,6 +31,7 @@ function follows(messages: readonly Message[], at: CommandName = 'SUBSCRIBE', bo
     if (name === 'COLLECT') return { result: next++ }
     if (name === 'DEF_CHANNEL') return { result: 33 }
     if (of === 'producer.metrics') return { followedBy: [{ answer: known }] }
+    if (of === 'producer.channels') return { followedBy: [{ answer: list([string('identity', 'tc')]) }] }
     return of === 'producer.bindings' ? { followedBy: [{ answer: bound }] } : {}
   }
 }
@@ -100,25 +106,27 @@ describe('watch', () => {
   })
 
   test('says after a second that nothing matches yet, and what was probably meant', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      const script: Script = (asked) => {
-        const isAll = asked.args['match'] === 'host.*'
-        if (asked.of === 'producer.metrics') {
-          return { followedBy: [{ answer: isAll ? list([string('name', 'host.load.one')]) : list() }] }
-        }
-        return follows([])(asked)
+    const script: Script = (asked) => {
+      const isAll = asked.args['match'] === 'host.*'
+      if (asked.of === 'producer.metrics') {
+        return { followedBy: [{ answer: isAll ? list([string('name', 'host.load.one')]) : list() }] }
       }
-      const { cli, err } = fakeCli(script, { isWatched: true })
-      const ended = run(['watch', 'host.lod.*', '--json'], cli)
-      await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0))
-      await vi.advanceTimersByTimeAsync(1_000)
-      await vi.waitFor(() => expect(err).toHaveLength(1))
-      expect(err).toEqual(['nothing matches host.lod.* now; waiting (Ctrl-C ends). Did you mean `host.load.*`?'])
-      void ended
-    } finally {
-      vi.useRealTimers()
+      return follows([])(asked)
     }
+    const clock = new FakeClock()
+    const { cli, err, producer } = fakeCli(script, { isWatched: true })
+    const program = new Command()
+    addWatch(program, cli, clock)
+    const ended = program.parseAsync(['watch', 'host.lod.*', '--json', '--count', '1'], { from: 'user' })
+    await eventually(() => expect(clock.timers).toBe(1))
+    const missing = 'nothing matches host.lod.* now; waiting (Ctrl-C ends). Did you mean `host.load.*`?'
+    clock.advance(999)
+    await settle()
+    expect(err).not.toContain(missing)
+    clock.advance(1)
+    await eventually(() => expect(err).toContain(missing))
+    producer.say(encodeMessage(value(7, 0, 1)))
+    await ended
   })
 
   test('does not begin on a channel that would keep everything', async () => {
@@ -131,6 +139,24 @@ describe('watch', () => {
       err: ['cinnabar: the producer could not make the channel non-durable: no', expect.stringMatching(/^Used: /)],
     })
     expect(producer.asked).toHaveLength(1)
+  })
+
+  test('says that nothing matches one metric while another has values', async () => {
+    const known = list([string('name', 'a')])
+    const script = follows([value(7, 0, 1)])
+    const clock = new FakeClock()
+    const { cli, out, err, producer } = fakeCli(
+      (asked) => (asked.args['match'] === 'a' ? { followedBy: [{ answer: known }] } : script(asked)),
+      { isWatched: true },
+    )
+    const program = new Command()
+    addWatch(program, cli, clock)
+    const ended = program.parseAsync(['watch', 'a', 'typo', '--json', '--count', '2'], { from: 'user' })
+    await eventually(() => expect(out).toHaveLength(1))
+    clock.advance(1_000)
+    await eventually(() => expect(err).toEqual(['nothing matches typo now; waiting (Ctrl-C ends).']))
+    producer.say(encodeMessage(value(7, 0, 2)))
+    await ended
   })
 })
 
@@ -183,6 +209,20 @@ describe('tail', () => {
     const { code, err } = await runCli(['tail', '--name', 'billing'], follows([]))
     expect([code, err]).toEqual([1, ['cinnabar: no metric is bound on the channel billing yet: name one']])
     expect((await runCli(['tail', '--name', 'billing', '--channel', '33'], follows([]))).code).toBe(2)
+  })
+
+  test('a name without a metric must be that of a channel of this user, and creates none', async () => {
+    const script: Script = (asked) => {
+      const owner = asked.args['channel'] === '0' ? 'tc' : asked.args['channel'] === 'theirs' ? 'bob' : undefined
+      if (asked.of !== 'producer.channels') return follows([])(asked)
+      return { followedBy: [{ answer: owner === undefined ? list() : list([string('identity', owner)]) }] }
+    }
+    for (const name of ['billign', 'theirs']) {
+      const { code, err, producer } = await runCli(['tail', '--name', name], script)
+      const advice = `\`cinnabar tail METRIC --name ${name}\` creates it; \`cinnabar channels\` lists your channels`
+      expect([code, err]).toEqual([1, [`cinnabar: you have no channel ${name}: ${advice}`]])
+      expect(producer.asked.map(({ name }) => name)).not.toContain('DEF_CHANNEL')
+    }
   })
 
   test('a refused name leaves no channel', async () => {

@@ -35,6 +35,7 @@ function picture(rows: readonly TopRow[], more: Partial<Picture> = {}): Picture 
     nowMs: 4_000,
     message: '',
     patterns: ['gmetric.*', 'smon.*'],
+    program: 'npx cinnabar',
     ...more,
   }
 }
@@ -150,6 +151,7 @@ describe('the screen', () => {
   test('explains an empty table', () => {
     const size = { columns: 100, rows: 14 }
     expect(render(picture([]), size, PLAIN).join('\n')).toContain('No values yet for gmetric.*, smon.*.')
+    expect(render(picture([]), size, PLAIN).join('\n')).toContain("`npx cinnabar top 'host.*'` shows")
     const filtered = picture([], { total: 3, view: { ...FIRST_VIEW, filter: 'w' } })
     expect(render(filtered, size, PLAIN).join('\n')).toContain('None of the 3 rows matches w')
   })
@@ -200,7 +202,7 @@ describe('into a pipe', () => {
     expect(lines).toHaveLength(5 + 2 + 60 + 1)
     expect(lines[6]).toMatch(/^METRIC/)
     expect(lines.every((line) => line === line.trimEnd())).toBe(true)
-    expect(lines.at(-1)).toMatch(/^There are more than the 60 rows shown/)
+    expect(lines.at(-1)).toBe("There are more than the 60 rows shown. Show fewer: `npx cinnabar top 'gmetric.cpu_*'`")
   })
 
   test.each<[TopRow['content'], unknown]>([

@@ -74,6 +74,7 @@ test('an empty one is none', async () => {
 
 test('one that cannot be used is refused, and no user is made', async () => {
   await expect(run('x'.repeat(73))).rejects.toMatchObject({ code: 'BAD_PASSWORD' })
+  await expect(run('x'.repeat(7))).rejects.toThrow('at least 8')
   expect([accounts.size, changes]).toEqual([0, []])
 })
 

@@ -126,16 +126,20 @@ describe('the syncs of a backup', () => {
     database.pragma('page_size = 16384')
     database.pragma('journal_mode = wal')
     migrate(database)
-    const put = database.prepare('insert into block (id, data) values (?, zeroblob(?))')
-    for (let id = 1; id <= 100; id++) put.run(id, MIB)
   })
   afterEach(() => void database.close())
+
+  const fill = (mib: number): void => {
+    const put = database.prepare('insert into block (id, data) values (?, zeroblob(?))')
+    for (let id = 1; id <= mib; id++) put.run(id, MIB)
+  }
 
   const turns = async (): Promise<void> => {
     for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
 
   test('come while it is made: the copy waits for the disk, not the batches for all of it at the end', async () => {
+    fill(100)
     let copied = 0
     const begun: number[] = []
     let synced = (): void => {}
@@ -169,6 +173,7 @@ describe('the syncs of a backup', () => {
   })
 
   test('end it if one fails, and leave no file', async () => {
+    fill((2 * SYNC_BYTES) / MIB)
     const sync = () => Promise.reject(Object.assign(new Error('EIO: i/o error'), { code: 'EIO' }))
     const made = backUp(database, join(root, 'copy.db'), { progress: () => {}, isCancelled: () => false, sync })
     await expect(made).rejects.toMatchObject({ code: 'IO' })

@@ -12,11 +12,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type DatabaseOptions, openDatabase } from '../../../storage/sqlite/database.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { StorageError } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+import { eventually } from '../../support/eventually.ts'
 
 let directory = ''
 beforeEach(() => {
@@ -184,10 +185,10 @@ test('a database that held much gives its room back when no batch comes', async 
   const blocks = Float64Array.from([1, 1, 0, 1, 1, 0, length, 1, 1, 1, 1])
   store.write({ ...batch(1), data: new ArrayBuffer(length), dataLength: length, blocks })
   await events.durable(1)
-  await vi.waitFor(() => expect(statSync(path).size).toBeGreaterThan(length), 20_000)
+  await eventually(() => expect(statSync(path).size).toBeGreaterThan(length))
   store.write(batch(2, { removed: [1] }))
   await events.durable(2)
-  await vi.waitFor(() => expect(statSync(path).size).toBeLessThan(length / 2), 20_000)
+  await eventually(() => expect(statSync(path).size).toBeLessThan(length / 2))
   await store.close()
 })
 
@@ -198,7 +199,7 @@ describe('the log', () => {
     await store.open(events)
     store.write(batch(1, { blocks: [{ id: 1, frames: frames(1) }] }))
     await events.durable(1)
-    await vi.waitFor(() => expect(statSync(join(directory, 'cinnabar.db-wal')).size).toBe(0), 20_000)
+    await eventually(() => expect(statSync(join(directory, 'cinnabar.db-wal')).size).toBe(0))
     await store.close()
   })
 

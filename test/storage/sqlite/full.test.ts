@@ -3,10 +3,11 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Batch } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const BLOCK_BYTES = 200_000
 
@@ -137,7 +138,7 @@ async function fillAndFree(directory: string, store: SqliteStore): Promise<void>
   const number = await fill(store, events, 1)
   expect(number).toBeGreaterThan(10)
   // It was reported before the reserve was used.
-  await vi.waitFor(() => expect(existsSync(join(directory, 'reserve'))).toBe(false), 20_000)
+  await eventually(() => expect(existsSync(join(directory, 'reserve'))).toBe(false))
   await expectServed(store, 1)
   expect(events.roomCount).toBe(0)
 

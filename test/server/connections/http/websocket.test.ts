@@ -178,13 +178,13 @@ describe('monitoring.xdr', () => {
     const open = sessions.count
     socket.write(Uint8Array.of(0x82, 0xfe, 0x80, 0, 0, 0, 0, 0))
     let sent = 0
-    while (sessions.count >= open && sent < 2_000) {
+    while (sessions.count >= open && sent < 20_000) {
       await new Promise<void>((written) => socket.write(Uint8Array.of(0), () => written()))
       await new Promise((resolve) => setImmediate(resolve))
       sent++
     }
     expect(sent).toBeGreaterThan(200)
-    expect(sent).toBeLessThan(2_000)
+    expect(sent).toBeLessThan(20_000)
     await closed
   })
 

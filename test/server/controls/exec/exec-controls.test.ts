@@ -1,5 +1,5 @@
 /** What a program that runs as a control gives, what it gets, and that nothing is left of it. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -11,6 +11,7 @@ import { systemClock } from '../../../../server/core/clock.ts'
 import { StatusError } from '../../../../server/core/errors.ts'
 import { ConfigError } from '../../../../server/start/config.ts'
 import { timeouts } from '../../../chaos/timeouts.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { execTables } from '../../../support/exec-tables.ts'
 import { leftOf, zombies } from '../../../support/processes.ts'
 import type { Json } from '../../../support/records.ts'
@@ -121,10 +122,16 @@ describe('a program', () => {
 
   it('is ended when the server stops', async () => {
     const stopping = new AbortController()
-    const result = run(table('echo $$; sleep 300 & wait'), new Map(), stopping.signal)
-    setTimeout(() => stopping.abort(), 200)
+    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
+    const begun = join(directory, 'begun')
+    const result = run(table(`echo $$; sleep 300 & touch ${begun}; wait`), new Map(), stopping.signal)
+    await eventually(() => expect(existsSync(begun)).toBe(true))
+    stopping.abort()
     expect(await result).toMatchObject({ outcome: 'failed', detail: 'ended because the producer stopped' })
-    expect(await leftOf(new Set([Number(fields(await result)['stdout'])]))).toEqual([])
+    const group = Number(fields(await result)['stdout'])
+    expect(group).toBeGreaterThan(0)
+    expect(await leftOf(new Set([group]))).toEqual([])
+    rmSync(directory, { recursive: true })
   })
 
   it('that ignores SIGTERM is killed with all of its group', async () => {

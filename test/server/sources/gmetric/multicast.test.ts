@@ -1,7 +1,8 @@
 /** A group beside `listen`, wherever that is: what it gets arrives, and arrives once. */
 import { createSocket } from 'node:dgram'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { GmetricSensor } from '../../../../server/sources/gmetric/sensor.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { boundTo, TestProducer } from '../../../support/producer.ts'
 import { text } from './fixture.ts'
 
@@ -26,8 +27,8 @@ test.each(['0.0.0.0', LOOPBACK])('with listen on %s', async (host) => {
   socket.close()
   const { hub } = producer.server.parts
   const metrics = () => hub.sensors.flatMap((sensor) => [...sensor.metrics()].map(({ name }) => name))
-  await vi.waitFor(() => expect(metrics()).toEqual(expect.arrayContaining(['gmetric.group', 'gmetric.direct'])))
+  await eventually(() => expect(metrics()).toEqual(expect.arrayContaining(['gmetric.group', 'gmetric.direct'])))
   const counters = () => hub.sensors.find((sensor) => sensor instanceof GmetricSensor)?.status().counters
   // Two values, and what it asked the group itself for both.
-  await vi.waitFor(() => expect(counters()).toMatchObject({ values: 2, requests: 2, asked: 2, packets: 4 }))
+  await eventually(() => expect(counters()).toMatchObject({ values: 2, requests: 2, asked: 2, packets: 4 }))
 })

@@ -1,9 +1,10 @@
 /** What [gmetric] opens, in a whole server: who may read the XML, and whose hosts stand in it. */
 import { createSocket } from 'node:dgram'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { Network } from '../../../../server/core/address.ts'
 import { parseNetwork } from '../../../../server/core/address.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { reported } from '../../../support/ganglia.ts'
 import { hostsOf } from '../../../support/ganglia-xml.ts'
 import { boundTo, TestProducer } from '../../../support/producer.ts'
@@ -36,7 +37,7 @@ describe('the XML', () => {
     await send('127.0.0.1', text('', 'ours', '1'))
     const { hub } = producer.server.parts
     const metrics = () => hub.sensors.flatMap((sensor) => [...sensor.metrics()].map(({ name }) => name))
-    await vi.waitFor(() => expect(metrics()).toEqual(expect.arrayContaining(['gmetric.ours', 'gmetric.theirs'])))
+    await eventually(() => expect(metrics()).toEqual(expect.arrayContaining(['gmetric.ours', 'gmetric.theirs'])))
     const hosts = hostsOf(await xml())
     expect(hosts.map(({ attributes }) => attributes['IP'])).toEqual(['127.0.0.1'])
     expect(hosts[0]?.children.map(({ attributes }) => attributes['NAME'])).toEqual(['ours'])
@@ -74,7 +75,7 @@ describe('the XML', () => {
       const [shown] = decoded(await boss.query('producer.sensors')).filter(({ name }: Json) => name === 'gmetric')
       return shown
     }
-    await vi.waitFor(async () => expect(await counters()).toMatchObject({ counters: { values: 1 } }))
+    await eventually(async () => expect(await counters()).toMatchObject({ counters: { values: 1 } }))
     producer.clock.advance(1000)
     const up = await boss.collect('ganglia.host.up', args(['host', type.string, str('127.0.0.1')]))
     await boss.ok((seq) => command.subscribe(seq, up))

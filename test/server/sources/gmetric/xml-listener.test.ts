@@ -1,10 +1,11 @@
 import { connect, type Socket } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   type DocumentsListening,
   type DocumentsOptions,
   listenDocuments,
 } from '../../../../server/sources/gmetric/xml-listener.ts'
+import { eventually } from '../../../support/eventually.ts'
 
 let listening: DocumentsListening
 let failures: unknown[]
@@ -48,7 +49,7 @@ function reader(says = ''): Reading & { readonly socket: Socket } {
   return Object.assign(reading, { socket })
 }
 
-const ended = (reading: Reading) => vi.waitFor(() => expect(reading.end).toBeDefined(), { timeout: 20_000 })
+const ended = (reading: Reading) => eventually(() => expect(reading.end).toBeDefined())
 
 describe('a listener for documents', () => {
   it('answers whoever connects with the whole of it and the end, whatever they say', async () => {
@@ -130,7 +131,7 @@ describe('a listener for documents', () => {
     await ended(quick)
     expect(quick).toMatchObject({ end: 'end' })
     expect(quick.text).toHaveLength(20_000_000)
-    await vi.waitFor(() => expect(listening.counts).toEqual({ served: 1, refused: 0, cutOff: 1 }), { timeout: 20_000 })
+    await eventually(() => expect(listening.counts).toEqual({ served: 1, refused: 0, cutOff: 1 }))
     slow.socket.resume()
     await ended(slow)
     expect(slow.text.length).toBeLessThan(20_000_000)
@@ -143,15 +144,12 @@ describe('a listener for documents', () => {
       reading.socket.pause()
       return reading
     })
-    await vi.waitFor(() => expect(listening.counts.cutOff).toBe(1), { timeout: 20_000 })
+    await eventually(() => expect(listening.counts.cutOff).toBe(1))
     for (const { socket } of many) socket.destroy()
-    await vi.waitFor(
-      async () => {
-        const reading = reader()
-        await ended(reading)
-        expect(reading.end).toBe('end')
-      },
-      { timeout: 20_000 },
-    )
+    await eventually(async () => {
+      const reading = reader()
+      await ended(reading)
+      expect(reading.end).toBe('end')
+    })
   })
 })

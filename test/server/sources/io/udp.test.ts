@@ -2,12 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../../server/core/clock.ts'
 import type { Steps } from '../../../../server/core/fair-work.ts'
 import { ListenError } from '../../../../server/core/listen.ts'
 import { FeedTurns } from '../../../../server/sources/io/pacer.ts'
 import { dropsIn, listenUdp, type UdpListening, type UdpOptions } from '../../../../server/sources/io/udp.ts'
+import { eventually } from '../../../support/eventually.ts'
 
 const open: { close(): unknown }[] = []
 
@@ -71,7 +72,7 @@ describe('a UDP listener', () => {
       packetFailed: (error, source) => failures.push(`${(error as Error).message} ${source}`),
     })
     for (const text of ['one', 'bad', 'two']) await send(listening, text)
-    await vi.waitFor(() => expect(taken).toHaveLength(2))
+    await eventually(() => expect(taken).toHaveLength(2))
     expect([taken, failures]).toEqual([
       ['one', 'two'],
       ['broken later 127.0.0.1', 'broken 127.0.0.1'],
@@ -85,7 +86,7 @@ describe('a UDP listener', () => {
     await send(listening, 'one')
     await send(listening, '')
     await send(listening, 'x'.repeat(60_000))
-    await vi.waitFor(() => expect(received).toHaveLength(3))
+    await eventually(() => expect(received).toHaveLength(3))
     expect(received.map(({ text }) => text.length)).toEqual([3, 0, 60_000])
     expect(new Set(received.map(({ source }) => source))).toEqual(new Set(['127.0.0.1']))
   })
@@ -94,18 +95,18 @@ describe('a UDP listener', () => {
     const { listening, received } = await listen('localhost')
     expect(['127.0.0.1', '::1']).toContain(listening.address.host)
     await send(listening, 'one')
-    await vi.waitFor(() => expect(received).toHaveLength(1))
+    await eventually(() => expect(received).toHaveLength(1))
   })
 
   // There are machines without IPv6.
   test.skipIf(!ipv6)('listens on IPv6, and on both with ::', async () => {
     const { listening, received } = await listen('::1')
     await send(listening, 'six')
-    await vi.waitFor(() => expect(received).toEqual([{ text: 'six', source: '::1' }]))
+    await eventually(() => expect(received).toEqual([{ text: 'six', source: '::1' }]))
     const both = await listen('::')
     await send(both.listening, 'four', '127.0.0.1')
     await send(both.listening, 'six', '::1')
-    await vi.waitFor(() => expect(both.received).toHaveLength(2))
+    await eventually(() => expect(both.received).toHaveLength(2))
     expect(both.received).toContainEqual({ text: 'four', source: '::ffff:127.0.0.1' })
   })
 
@@ -132,7 +133,7 @@ describe('a UDP listener', () => {
     await listening.close()
     const again = await listen('127.0.0.1', { address: listening.address })
     await send(again.listening, 'one')
-    await vi.waitFor(() => expect(again.received).toHaveLength(1))
+    await eventually(() => expect(again.received).toHaveLength(1))
     expect(received).toEqual([])
     expect(listening.kernelDrops()).toBeUndefined()
   })
@@ -148,7 +149,7 @@ describe('a UDP listener on all addresses', () => {
     const { port } = listening.address
     listening.send(Buffer.from('to the group'), '239.2.11.71', port)
     listening.send(Buffer.from('to one'), '127.0.0.1', peer.listening.address.port)
-    await vi.waitFor(() => expect([received.length, peer.received.length]).toEqual([1, 1]))
+    await eventually(() => expect([received.length, peer.received.length]).toEqual([1, 1]))
     expect(received[0]).toEqual({ text: 'to the group', source: host === '::' ? '::ffff:127.0.0.1' : '127.0.0.1' })
   })
 
@@ -171,7 +172,7 @@ describe('datagrams that the kernel threw away', () => {
     const sent = 2000
     flood(listening.address.port, sent, 40_000)
     expect(listening.kernelDrops()).toBeGreaterThan(0)
-    await vi.waitFor(() => expect(received + (listening.kernelDrops() ?? 0)).toBe(sent))
+    await eventually(() => expect(received + (listening.kernelDrops() ?? 0)).toBe(sent))
     expect(received).toBeGreaterThan(0)
   })
 

@@ -3,10 +3,10 @@
  * afterwards counts again.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../../support/eventually.ts'
 import { broadcasts, message, type Request } from '../../../support/qmf/recording.ts'
 import { str8, u8, u32 } from '../../../support/qmf/wire.ts'
 import { Neighbours } from './neighbours.ts'
-import { eventually } from './server.ts'
 
 let both: Neighbours
 

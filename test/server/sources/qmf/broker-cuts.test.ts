@@ -1,12 +1,13 @@
 /** What a broker sends comes cut anywhere: bytes one by one, frames of a few bytes, two pieces with any border. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../../support/eventually.ts'
 import { isLong, times } from '../../../support/long.ts'
 import { ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { broadcasts } from '../../../support/qmf/recording.ts'
 import { transfer } from '../../../support/qmf/wire.ts'
 import { Random } from '../../../support/random.ts'
 import { decoded } from '../../../support/records.ts'
-import { DEPTH, eventually, expected, PACKAGE, QmfServer, QUEUES } from './server.ts'
+import { DEPTH, expected, PACKAGE, QmfServer, QUEUES } from './server.ts'
 
 let broker: ScriptedBroker
 let server: QmfServer

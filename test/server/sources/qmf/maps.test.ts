@@ -1,11 +1,12 @@
 /** QMF v2 through a whole server, by a broker that answers and tells what was recorded. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, str, type, u32, u64 } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
 import { mapHeartbeats } from '../../../support/qmf/map-recording.ts'
 import { decoded } from '../../../support/records.ts'
-import { DEPTH, eventually, PACKAGE, QmfServer } from './server.ts'
+import { DEPTH, PACKAGE, QmfServer } from './server.ts'
 
 const QUEUES = 'agent.ind.data.org_apache_qpid_broker.queue.#'
 

@@ -3,10 +3,11 @@
  * else goes on, and whether it is taken back when it behaves again.
  */
 import { expect } from 'vitest'
+import { eventually } from '../../../support/eventually.ts'
 import { type BrokerPeer, ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { broadcasts, sampledLater } from '../../../support/qmf/recording.ts'
 import { decoded } from '../../../support/records.ts'
-import { DEPTH, eventually, QmfServer, QUEUES } from './server.ts'
+import { DEPTH, QmfServer, QUEUES } from './server.ts'
 
 const queues = broadcasts.find(({ routingKey, body }) => routingKey.endsWith('.queue') && body.length > 1_000)!
 

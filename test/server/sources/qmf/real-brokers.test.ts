@@ -1,10 +1,11 @@
 /** Brokers as operators run them: with access control, other consoles, pauses, and without broadcasts. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, command, str, type } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { message, sampledLater } from '../../../support/qmf/recording.ts'
 import { decoded } from '../../../support/records.ts'
-import { concluded, DEPTH, eventually, PACKAGE, QmfServer } from './server.ts'
+import { concluded, DEPTH, PACKAGE, QmfServer } from './server.ts'
 
 /** Of the recording: the console's two queues are there, then another queue and an exchange too. */
 const THREE_QUEUES = 5_500

@@ -1,8 +1,9 @@
 /** A whole server with Qpid brokers of tests behind real sockets, and a consumer. */
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import type { SensorStatus } from '../../../../server/metrics/metric.ts'
 import { type Config, loadConfig } from '../../../../server/start/config.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
 import type { Seat } from '../../../support/seat.ts'
@@ -10,11 +11,6 @@ import type { Seat } from '../../../support/seat.ts'
 export const PACKAGE = 'org.apache.qpid.broker'
 export const DEPTH = `qmf.${PACKAGE}.queue.msgDepth`
 export const QUEUES = `console.obj.*.*.${PACKAGE}.queue`
-
-/** Waits until `check` throws no more; what it threw last is the failure. */
-export function eventually(check: () => void): Promise<void> {
-  return vi.waitFor(check, { timeout: 50_000, interval: 5 })
-}
 
 export class QmfServer {
   readonly producer: TestProducer

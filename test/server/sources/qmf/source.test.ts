@@ -4,11 +4,12 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { command, str, type, u32 } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { capturedConclusions } from '../../../support/qmf/capture.ts'
 import { broadcasts } from '../../../support/qmf/recording.ts'
 import { decoded } from '../../../support/records.ts'
-import { concluded, DEPTH, eventually, expected, PACKAGE, QmfServer, QUEUES } from './server.ts'
+import { concluded, DEPTH, expected, PACKAGE, QmfServer, QUEUES } from './server.ts'
 
 const ENQUEUED = `qmf.${PACKAGE}.queue.msgTotalEnqueues`
 const EVENTS = ['bind', 'queueDeclare', 'exchangeDeclare', 'queueDelete', 'exchangeDelete']

@@ -1,9 +1,10 @@
 /** Which version of QMF is spoken with a broker, by what it answers and broadcasts. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { VersionChoice } from '../../../../server/sources/qmf/version-choice.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { ScriptedBroker } from '../../../support/qmf/broker.ts'
 import { message } from '../../../support/qmf/recording.ts'
-import { eventually, QmfServer } from './server.ts'
+import { QmfServer } from './server.ts'
 
 describe('what is configured', () => {
   it.each([1, 2] as const)('is spoken, whatever the broker does: %i', (version) => {
