@@ -4,10 +4,8 @@
  */
 import { type Signal, signal } from '@preact/signals'
 
-/** A chart is drawn again after this time at the earliest. */
-const APART_MS = 200
-/** All charts together draw for so long in one frame; the others wait for the next one. */
-const BUDGET_MS = 10
+/** So many charts are drawn in one frame, since painting takes longer than drawing; the others wait for the next one. */
+const MAX_DRAWN = 2
 /** The time goes on, also where no value comes. */
 const TICK_MS = 1_000
 
@@ -17,10 +15,21 @@ export interface TimeRange {
   readonly to: number
 }
 
+/** A chart of the page, for which its time comes after `request`. */
 interface Drawing {
-  readonly draw: () => void
+  /** Returns for how long it needs not be drawn again, in milliseconds. */
+  readonly draw: () => number
+  isOnScreen: boolean
   isDue: boolean
-  drawnMs: number
+  notBeforeMs: number
+}
+
+export interface DrawingTurn {
+  /** Has it drawn soon, or with the next frame. */
+  request(isAtOnce?: boolean): void
+  /** What is not on screen is not drawn. */
+  seen(isOnScreen: boolean): void
+  remove(): void
 }
 
 export class ChartPage {
@@ -58,14 +67,19 @@ export class ChartPage {
     }
   }
 
-  /** Adds a chart. `request` has it drawn soon. */
-  add(draw: () => void): { request(): void; remove(): void } {
-    const drawing: Drawing = { draw, isDue: false, drawnMs: Number.NEGATIVE_INFINITY }
+  /** Adds a chart. */
+  add(draw: Drawing['draw']): DrawingTurn {
+    const drawing: Drawing = { draw, isOnScreen: true, isDue: false, notBeforeMs: Number.NEGATIVE_INFINITY }
     this.#drawings.add(drawing)
     return {
-      request: () => {
+      request: (isAtOnce = false) => {
         drawing.isDue = true
+        if (isAtOnce) drawing.notBeforeMs = Number.NEGATIVE_INFINITY
         this.#plan()
+      },
+      seen: (isOnScreen) => {
+        drawing.isOnScreen = isOnScreen
+        if (isOnScreen) this.#plan()
       },
       remove: () => void this.#drawings.delete(drawing),
     }
@@ -112,18 +126,17 @@ export class ChartPage {
 
   #draw(): void {
     this.#frame = 0
-    const began = performance.now()
-    let isLeft = false
+    let [drawn, isLeft] = [0, false]
     for (const drawing of this.#drawings) {
-      if (!drawing.isDue) continue
+      if (!drawing.isDue || !drawing.isOnScreen) continue
       const now = performance.now()
-      if (now - drawing.drawnMs < APART_MS || now - began > BUDGET_MS) {
+      if (now < drawing.notBeforeMs || drawn === MAX_DRAWN) {
         isLeft = true
         continue
       }
+      drawn++
       drawing.isDue = false
-      drawing.drawnMs = now
-      drawing.draw()
+      drawing.notBeforeMs = now + drawing.draw()
       // The next frame begins with those that have not been drawn.
       this.#drawings.delete(drawing)
       this.#drawings.add(drawing)

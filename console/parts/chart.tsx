@@ -16,12 +16,18 @@ const COLOURS = [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `--series-${number}`)
 export const MAX_SHOWN = COLOURS.length
 
 const HEIGHT = 260
+/** Between two drawings of a chart. */
+const LEAST_APART_MS = 200
+const MOST_APART_MS = 1_000
 /** So few samples are drawn as points too. */
 const FEW_SAMPLES = 40
 /** Cells to each side in which a value at the cursor is looked for. */
 const NEAR_CELLS = 40
 /** Steps between ticks of bytes. */
 const POWERS = Array.from({ length: 61 }, (_, power) => 2 ** power)
+/** Room for `14:05` and for `14:05:30`, in pixels. */
+const SHORT_TIME = 40
+const LONG_TIME = 64
 /** Units of a chart that have an axis. */
 const MAX_AXES = 2
 
@@ -131,15 +137,18 @@ class Plot {
     }
     const stops = [...new Set(this.#drawn.map(({ watch }) => watch))].map((watch) => watch.onValues(values))
     const { minutes, range, isPaused } = this.#page
-    for (const changed of [minutes, range, isPaused]) stops.push(changed.subscribe(() => drawing.request()))
+    for (const changed of [minutes, range, isPaused]) stops.push(changed.subscribe(() => drawing.request(true)))
     const fit = new ResizeObserver(() => {
       if (this.#plot !== undefined && this.#plot.width !== place.clientWidth) {
         this.#plot.setSize({ width: place.clientWidth, height: this.#height })
       }
-      drawing.request()
+      drawing.request(true)
     })
     fit.observe(place)
+    const sight = new IntersectionObserver((entries) => drawing.seen(entries.at(-1)?.isIntersecting === true))
+    sight.observe(place)
     return () => {
+      sight.disconnect()
       fit.disconnect()
       for (const stop of stops) stop()
       drawing.remove()
@@ -166,9 +175,10 @@ class Plot {
     event.preventDefault()
   }
 
-  #draw(): void {
+  /** Returns for how long nothing can be seen to change: the time of one column of pixels. */
+  #draw(): number {
     const place = this.#place
-    if (place === undefined || place.clientWidth === 0) return
+    if (place === undefined || place.clientWidth === 0) return LEAST_APART_MS
     for (const { watch } of this.#drawn) this.#page.heard(watch.skew)
     const { from, to } = this.#page.shown()
     this.#from = from
@@ -186,6 +196,7 @@ class Plot {
     }
     this.#plot.setData([cellTimes(window), ...this.#cells] as uPlot.AlignedData, true)
     this.#show(this.#plot)
+    return Math.max(LEAST_APART_MS, Math.min(MOST_APART_MS, (1000 * (to - from)) / window.columns))
   }
 
   #options(place: HTMLElement): uPlot.Options {
@@ -227,7 +238,7 @@ class Plot {
         x: { time: true, range: () => [this.#from, this.#to] },
         ...Object.fromEntries(this.#units.map((_, index) => [`y${index}`, { range: rangeOf }])),
       },
-      axes: [{ ...axis, values: timesOf, space: 56, size: 32 }, ...axes],
+      axes: [{ ...axis, values: timesOf, space: spaceOf, size: 32 }, ...axes],
       series: [
         {},
         ...this.#drawn.map(({ unit }, index) => ({
@@ -320,6 +331,12 @@ function rangeOf(_: uPlot, min: number | null, max: number | null): [number, num
 
 function isOfBytes(unit: string): boolean {
   return /^(B|KB|bytes)(\/s|\/sec)?$/.test(unit)
+}
+
+/** Pixels between two times: those of whole minutes are short. */
+function spaceOf(_: uPlot, __: number, from: number, to: number, pixels: number): number {
+  const minute = (60 * pixels) / (to - from)
+  return minute >= SHORT_TIME && minute < LONG_TIME ? SHORT_TIME : LONG_TIME
 }
 
 function timesOf(_: uPlot, ticks: number[]): string[] {

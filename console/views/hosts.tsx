@@ -115,10 +115,8 @@ function Table({ consumer, hosts }: { readonly consumer: Consumer; readonly host
               {role === undefined ? (
                 <span class="note">{UNKNOWN}</span>
               ) : (
-                <a
-                  href={linkTo('metrics', role.metric, { host: name })}
-                  aria-label={`${ROLES[index]?.title} of ${name}`}
-                >
+                <a href={linkTo('metrics', role.metric, { host: name })}>
+                  <span class="unseen">{ROLES[index]?.title} of this host: </span>
                   <Spark
                     consumer={consumer}
                     metric={role.metric}
