@@ -91,7 +91,7 @@ export interface NoticeLine {
 }
 
 /** What sources say of hosts that report through them, such as `gmetric.host.up`. */
-export interface HostsState {
+export interface SilentHosts {
   readonly count: number
   /** Those that have been silent for longer than they should be, in the order of their names. */
   readonly silent: readonly string[]
@@ -110,7 +110,7 @@ export class Fleet {
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
-  readonly #hosts = signal<HostsState | undefined>(undefined)
+  readonly #hosts = signal<SilentHosts | undefined>(undefined)
   readonly #notices = signal<readonly NoticeLine[]>([])
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
 
@@ -136,7 +136,7 @@ export class Fleet {
   }
 
   /** Undefined while it is not known, or if no source has hosts. */
-  get hosts(): ReadonlySignal<HostsState | undefined> {
+  get hosts(): ReadonlySignal<SilentHosts | undefined> {
     return this.#hosts
   }
 

@@ -70,6 +70,6 @@ function scaled(value: number, base: number, units: readonly string[]): string {
 /** Three digits: `0.03`, `4.82`, `61.4`, `214`. */
 function digits(value: number): string {
   const size = Math.abs(value)
-  if (size >= 100 || value === 0) return String(Math.round(value))
+  if (size >= 100 || value === 0) return formatCount(value)
   return value.toFixed(size >= 10 ? 1 : 2)
 }

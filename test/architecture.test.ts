@@ -24,6 +24,7 @@ const STAR: Readonly<Record<string, readonly string[]>> = {
   client: ['protocol', 'auth'],
   web: ['client', 'protocol', 'auth'],
   cli: ['client', 'server'],
+  console: ['client'],
 }
 const SOURCES = Object.keys(STAR)
 
@@ -103,6 +104,18 @@ const RULES: readonly IForbiddenRuleType[] = [
     from: { path: NODE_FREE },
     to: { path: '^auth/', pathNot: NODE_FREE_AUTH },
   },
+  {
+    name: 'console imports only client/browser.ts',
+    severity: 'error',
+    from: { path: '^console/' },
+    to: { path: '^client/', pathNot: '^client/browser[.]ts$' },
+  },
+  {
+    name: 'no node: here',
+    severity: 'error',
+    from: { path: '^console/.*[.]tsx?$' },
+    to: { dependencyTypes: ['core'] },
+  },
   { name: 'no circle', severity: 'error', from: {}, to: { circular: true } },
 ]
 
@@ -154,10 +167,15 @@ function fragments(baseDir: string, { modules }: ICruiseResult): string[] {
   })
 }
 
-/** Names that several of the sources export. */
-function exportedTwice(baseDir: string, { modules }: ICruiseResult): string[] {
+/** Names that several of the sources export. The console is a program of its own, which runs elsewhere: it has its own names. */
+function exportedTwice(baseDir: string, result: ICruiseResult): string[] {
+  const others = SOURCES.filter((folder) => folder !== 'console')
+  return [...exportedTwiceIn(others, baseDir, result), ...exportedTwiceIn(['console'], baseDir, result)]
+}
+
+function exportedTwiceIn(folders: readonly string[], baseDir: string, { modules }: ICruiseResult): string[] {
   const places = new Map<string, string[]>()
-  const isOurs = (path: string): boolean => SOURCES.some((folder) => path.startsWith(`${folder}/`))
+  const isOurs = (path: string): boolean => folders.some((folder) => path.startsWith(`${folder}/`))
   for (const { source } of modules.filter((module) => isOurs(module.source) && /[.]tsx?$/.test(module.source))) {
     const declared =
       /^export (?:declare )?(?:abstract )?(?:async )?(?:const|class|function\*?|interface|type|let) (\w+)/gm
@@ -222,6 +240,9 @@ describe('a tree that breaks the rules', () => {
     'client/consumer.ts -> auth/scram/server.ts: only what is free of node: from auth',
     'client/knows-server.ts -> server/channels/queue.ts: client imports only: protocol, auth',
     'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports only: client, server',
+    'cli/knows-console.ts -> console/view.ts: cli imports only: client, server',
+    'console/view.ts -> client/consumer.ts: console imports only client/browser.ts',
+    'console/view.ts -> protocol/link/tcp.ts: console imports only: client',
     'storage/tested.ts -> test/support.ts: storage imports only: nothing',
     'server/channels/queue.ts -> server/sessions/session.ts: server: channels imports no room above it',
     'server/core/log.ts -> server/metrics/metric.ts: server: core imports no room above it',

@@ -46,6 +46,34 @@ describe('docs/commands.md', () => {
   })
 })
 
+describe('docs/console.md', () => {
+  const [, table = ''] = /<!-- names -->\n([\s\S]*?)<!-- end -->/.exec(read('console.md')) ?? []
+  const folder = new URL('../console/', import.meta.url)
+  const sources = readdirSync(folder, { recursive: true }).filter((path) => /[.]tsx?$/.test(String(path)))
+  const source = sources.map((path) => readFileSync(new URL(String(path), folder), 'utf8')).join('\n')
+  const families = 'producer|host|channel|user|tenant|role|token|sensor|config|storage'
+  /** Names of metrics and controls in quotes; `<family>.list` is made of a family. */
+  const used = new Set([
+    ...[...source.matchAll(new RegExp(`['"](?:(?:${families})(?:[.][a-z_]+)+|[*][.]host[.]up)['"]`, 'g'))].map(
+      ([quoted]) => quoted.slice(1, -1),
+    ),
+    ...[...source.matchAll(/useListing\(\w+, '(\w+)'/g)].map(([, family]) => `${family}.list`),
+  ])
+
+  it('names every metric and control that the console uses, and no other', () => {
+    expect(used.size).toBeGreaterThan(20)
+    const named = [...table.matchAll(/^\| (`.+?`) \|/gm)].flatMap(([, names = '']) => names.slice(1, -1).split('`, `'))
+    expect(named.toSorted()).toEqual([...used].toSorted())
+  })
+
+  it('has a row for every view of the rail', () => {
+    const views = [...source.matchAll(/\{ view: '(\w+)', title: '(\w+)'/g)]
+    expect(views.length).toBeGreaterThan(5)
+    for (const [, view, title] of views)
+      expect(read('console.md')).toMatch(new RegExp(`^\\| ${title} \\| \`#/${view}\\b`, 'm'))
+  })
+})
+
 describe('docs/architecture.md', () => {
   const text = read('architecture.md')
   const namesIn = (folder: string) => readdirSync(new URL(`../${folder}/`, import.meta.url))

@@ -1,5 +1,5 @@
 /**
- * `npm run screenshots [-- --seconds N] [-- --dir DIRECTORY]`: the pictures of the console in the documents, light and dark, of the demo's
+ * `npm run screenshots [-- --seconds N --dir DIRECTORY]`: the pictures of the console in the documents, light and dark, of the demo's
  * server in Debian's Chromium, once it has run for two minutes.
  */
 import { spawn } from 'node:child_process'
@@ -15,7 +15,7 @@ const CHROMIUM = '/usr/bin/chromium-headless-shell'
 const IMAGES = fileURLToPath(new URL('../docs/images', import.meta.url))
 /** What a package and a page of documentation can bear. */
 const MAX_BYTES = 150_000
-const VIEWPORT = { width: 1280, height: 800 }
+const VIEWPORT = { width: 1360, height: 850 }
 
 const { values: given } = parseArgs({
   options: { seconds: { type: 'string', default: '125' }, dir: { type: 'string', default: IMAGES } },

@@ -2,9 +2,17 @@
 import { useId, useRef, useState } from 'preact/hooks'
 import type { Consumer, Plain } from '../../client/browser.ts'
 import { linkTo } from '../route.ts'
+import {
+  argumentsOf,
+  boundsText,
+  type Control,
+  isNumber,
+  type Parameter,
+  problemOf,
+  type Texts,
+} from './control-parameters.ts'
 import { type Ended, type Execution, type Run, useExecution } from './execution.ts'
 import { Name } from './name.tsx'
-import { argumentsOf, boundsText, type Control, isNumber, type Parameter, problemOf, type Texts } from './parameter.ts'
 import { State } from './state.tsx'
 
 interface ControlFormProps {
@@ -211,9 +219,8 @@ function Outcome({ execution: { run, again }, control, result }: OutcomeProps) {
 const OUTCOMES: Readonly<Record<string, string>> = { 'dry-run': 'allowed: nothing was run', ok: 'done' }
 
 function Result({ run, control }: { readonly run: Run & Ended; readonly control: string }) {
-  const { outcome, detail, value, transaction, begun } = run
+  const { outcome, detail, value, id, begun } = run
   const isDry = outcome === 'dry-run'
-  const text = textOf(value)
   return (
     <section class="result" aria-label="Result">
       <div class="head">
@@ -223,14 +230,38 @@ function Result({ run, control }: { readonly run: Run & Ended; readonly control:
           detail={isDry ? '' : detail}
         />
         <p class="choices">
-          <span>transaction {transaction}</span>
+          <span>result {id}</span>
           <a href={linkTo('audit', '', { object: control, since: new Date(begun / 1000).toISOString() })}>
             audit record
           </a>
         </p>
       </div>
-      {text === '' ? null : <pre class="padded">{text}</pre>}
+      <ValueOf value={value} />
     </section>
+  )
+}
+
+/** A REC has a row for each field. */
+function ValueOf({ value }: { readonly value: Plain }) {
+  if (value === null) return null
+  if (typeof value !== 'object' || Array.isArray(value) || value instanceof Uint8Array) {
+    return <pre class="padded">{textOf(value)}</pre>
+  }
+  return (
+    <table class="facts">
+      <tbody>
+        {Object.entries(value).map(([name, field]) => (
+          <tr key={name}>
+            <th scope="row">
+              <Name text={name} />
+            </th>
+            <td>
+              <pre>{textOf(field)}</pre>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }
 

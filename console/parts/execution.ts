@@ -14,7 +14,8 @@ export interface Ended {
   readonly outcome: string
   readonly detail: string
   readonly value: Plain
-  readonly transaction: number
+  /** The id of the result, which its audit records have too. */
+  readonly id: number
   /** The time of the server when the button was pressed, microseconds since 1970. */
   readonly begun: number
 }
@@ -70,10 +71,10 @@ export function useExecution(consumer: Consumer): Execution {
 async function resultOf(consumer: Consumer, { control, args, at }: Press, repeated: () => void): Promise<Run> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const { plain, time, transaction } = await consumer.execute(control, args)
+      const { plain, time, id } = await consumer.execute(control, args)
       const { outcome, detail, value = null } = plain as PlainRecord
       const begun = time - (performance.now() - at) * 1000
-      return { kind: 'ended', outcome: String(outcome), detail: String(detail ?? ''), value, transaction, begun }
+      return { kind: 'ended', outcome: String(outcome), detail: String(detail ?? ''), value, id, begun }
     } catch (error) {
       if (!(error instanceof ConnectionError)) return { kind: 'refused', text: messageOf(error) }
       // The command waits for the next connection.

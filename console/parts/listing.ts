@@ -1,7 +1,7 @@
 /** What a control `<family>.list` gives, and which controls of the family this user may run. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Consumer, PlainRecord } from '../../client/browser.ts'
-import { type Control, controlOf } from './parameter.ts'
+import { type Control, controlOf } from './control-parameters.ts'
 import { messageOf, recordsOf, useQuery } from './query.ts'
 
 export interface Listing {

@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks'
 import { type Consumer, newToken, type PlainRecord } from '../../client/browser.ts'
 import { Action } from '../parts/action.tsx'
 import { ControlForm } from '../parts/control-form.tsx'
+import type { Control, Texts } from '../parts/control-parameters.ts'
 import { type Listing, useListing } from '../parts/listing.ts'
 import { Name } from '../parts/name.tsx'
-import type { Control, Texts } from '../parts/parameter.ts'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
@@ -76,12 +76,13 @@ function List({ listing, what, heads, textOf, row }: ListProps) {
   const found = records.filter((record) => textOf(record).toLowerCase().includes(text.toLowerCase()))
   const shown = found.slice(0, pages * PAGE)
   return (
-    <section class="card" aria-label={what}>
+    <section class="card access" aria-label={what}>
       <div class="head">
-        <h2>
+        <h2>{what.charAt(0).toUpperCase() + what.slice(1)}</h2>
+        <p class="note">
           {formatCount(found.length)}
-          {text === '' ? '' : ` of ${formatCount(records.length)}`} {what}
-        </h2>
+          {text === '' ? '' : ` of ${formatCount(records.length)}`}
+        </p>
         <input
           type="search"
           class="search"
@@ -93,13 +94,9 @@ function List({ listing, what, heads, textOf, row }: ListProps) {
       </div>
       {records.length === 0 ? <p class="empty">There are no {what} yet.</p> : null}
       {found.length === 0 ? null : (
-        <table>
+        <table class="stacked">
           <thead>
-            <tr>
-              {heads.map((head) => (
-                <th key={head}>{head}</th>
-              ))}
-            </tr>
+            <tr>{heads.map((head, index) => (head === '' ? <td key={index} /> : <th key={index}>{head}</th>))}</tr>
           </thead>
           <tbody>{shown.map(row)}</tbody>
         </table>
@@ -196,7 +193,7 @@ function Users({ consumer }: TabProps) {
               <Name text={userOf(one)} />
             </td>
             <td>
-              <Name text={text(one, 'role')} />
+              <Name text={text(one, 'role')} max={32} />
             </td>
             <td class="does">
               {may('user.remove') ? (
@@ -251,15 +248,17 @@ function Tenants({ consumer }: TabProps) {
       <List
         listing={listing}
         what="tenants"
-        heads={['Tenant', 'Users', 'Used, and its limits', '']}
+        heads={['Tenant', '', 'Used, and its limits', '']}
         textOf={(one) => text(one, 'tenant')}
         row={(one) => (
           <tr key={text(one, 'tenant')}>
             <td class="code">
               <Name text={text(one, 'tenant')} />
             </td>
-            <td class="code">{formatCount(Number(one['users']))}</td>
             <td>
+              <span class="code">{formatCount(Number(one['users']))}</span> <small>users</small>
+            </td>
+            <td class="whole">
               <Quota quota={one['quota'] as PlainRecord} used={one['used'] as PlainRecord} />
             </td>
             <td class="does">
@@ -339,7 +338,7 @@ function Roles({ consumer }: TabProps) {
               <td class="code">
                 <Name text={text(one, 'role')} />
               </td>
-              <td>
+              <td class="whole">
                 <State
                   look={text(one, 'effect') === 'allow' ? 'good' : 'attention'}
                   text={text(one, 'effect')}
@@ -406,7 +405,7 @@ function Tokens({ consumer }: TabProps) {
             <td class="code">
               <Name text={userOf(one)} />
             </td>
-            <td>
+            <td class="whole">
               <Name text={text(one, 'name')} />
               <small class="more">
                 <bdi>{text(one, 'scope') || 'everything that its user may do'}</bdi>

@@ -106,7 +106,7 @@ function Chain({ state, isWhole, wholeLink }: ChainProps) {
   const isReading = last < newest || verified < last
   const hash = newestRecord === undefined ? '' : [...newestRecord.hash].map(hexOf).join('')
   return (
-    <section class="card" aria-label="Verification">
+    <section class="card chain" aria-label="Verification">
       <div class="head">
         {broken === '' ? (
           <State
@@ -154,7 +154,7 @@ function Records({ state, args }: { readonly state: AuditState; readonly args: U
       </p>
       {found.length === 0 ? <p class="empty">No record matches.</p> : null}
       {found.length === 0 ? null : (
-        <table class="audit">
+        <table class="audit stacked">
           <thead>
             <tr>
               <th class="number wide">Number</th>
@@ -199,7 +199,7 @@ function Row({ record }: { readonly record: AuditRecord }) {
       </td>
       <td>{actor === '' ? '–' : <Name text={actor} />}</td>
       <td class="code wide">{address}</td>
-      <td>
+      <td class="whole">
         <span class="code">
           <Name text={object} />
         </span>

@@ -1,8 +1,8 @@
 /** What this user may execute: a list by families, and for each control a form that is made of its parameters. */
 import type { Consumer } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
+import { type Control, controlOf } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
-import { type Control, controlOf } from '../parts/parameter.ts'
 import { recordsOf, useQuery } from '../parts/query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
 

@@ -28,6 +28,12 @@ const VIEWS: readonly (readonly [url: string, shown: string])[] = [
   ['#/channels/reports', '.facts td'],
   ['#/controls', 'main table td'],
   ['#/controls/channel.purge', 'form input'],
+  ['#/access/users', 'main tbody td'],
+  ['#/access/tenants', 'main tbody td'],
+  ['#/access/roles', 'summary'],
+  ['#/access/tokens', 'summary'],
+  ['#/access/explain', 'form input'],
+  ['#/audit', '.audit td.whole'],
 ]
 
 /** What is used of the results of axe-core. */

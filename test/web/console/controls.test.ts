@@ -103,7 +103,7 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
 
     await page.dblclick('button:text-is("Run")')
     await page.waitForSelector('text=done')
-    await page.waitForSelector('text=/transaction \\d+/')
+    await page.waitForSelector('text=/result \\d+/')
     expect(lines()).toEqual(['once 2 hard'])
     await page.click('button:text-is("Run")')
     await expect.poll(() => lines().length).toBe(2)

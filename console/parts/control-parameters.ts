@@ -66,14 +66,14 @@ function isInteger(type: string): boolean {
 
 /** What the parameter takes, for people. */
 export function boundsText(parameter: Parameter): string {
-  const { type, optional, min, max, maxLength, pattern, byDefault } = parameter
+  const { type, optional, min, max, maxLength, pattern, values, byDefault } = parameter
   const number = (bound: number | bigint): string => (typeof bound === 'bigint' ? String(bound) : formatBound(bound))
   const parts = [
     type,
     min !== undefined && max !== undefined && `${number(min)} to ${number(max)}`,
     min !== undefined && max === undefined && `at least ${number(min)}`,
     min === undefined && max !== undefined && `at most ${number(max)}`,
-    maxLength !== undefined && `at most ${formatCount(maxLength)} bytes`,
+    maxLength !== undefined && values === undefined && `at most ${formatCount(maxLength)} bytes`,
     pattern !== undefined && `matches ${pattern}`,
     type === 'opaque' && 'in base64',
     byDefault !== '' && `${byDefault} if left out`,

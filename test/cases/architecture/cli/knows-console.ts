@@ -1,0 +1,2 @@
+// Nothing imports the console.
+import '../console/view.ts'
