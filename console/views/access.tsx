@@ -5,11 +5,12 @@ import { type Consumer, newToken, type PlainRecord } from '../../client/browser.
 import { Action } from '../parts/action.tsx'
 import { ControlForm } from '../parts/control-form.tsx'
 import type { Control, Texts } from '../parts/control-parameters.ts'
-import { type Listing, useListing } from '../parts/listing.ts'
+import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { Name } from '../parts/name.tsx'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
+import { Explain } from './explain.tsx'
 
 interface TabProps {
   readonly consumer: Consumer
@@ -149,17 +150,6 @@ function Fold({ title, children }: { readonly title: string; readonly children: 
   )
 }
 
-function text(record: PlainRecord, field: string): string {
-  const value = record[field]
-  return typeof value === 'string' ? value : ''
-}
-
-/** As people write it: without the tenant if that is `default`. */
-function userOf(record: PlainRecord): string {
-  const [tenant, user] = [text(record, 'tenant'), text(record, 'user')]
-  return tenant === 'default' ? user : `${tenant}/${user}`
-}
-
 /** The user that the fields of a form name. */
 function named({ tenant = '', user = '' }: Texts): string {
   return userOf({ tenant: tenant === '' ? 'default' : tenant, user })
@@ -169,9 +159,9 @@ function offersOf(users: readonly PlainRecord[] | undefined, rules: readonly Pla
   const distinct = (list: readonly string[]): string[] => [...new Set(list)].sort()
   const [known, ruled] = [users ?? [], rules ?? []]
   return {
-    user: distinct(known.map((one) => text(one, 'user'))),
-    tenant: distinct(known.map((one) => text(one, 'tenant'))),
-    role: distinct([...BUILT_IN_ROLES, ...[...known, ...ruled].map((one) => text(one, 'role'))]),
+    user: distinct(known.map((one) => fieldText(one, 'user'))),
+    tenant: distinct(known.map((one) => fieldText(one, 'tenant'))),
+    role: distinct([...BUILT_IN_ROLES, ...[...known, ...ruled].map((one) => fieldText(one, 'role'))]),
   }
 }
 
@@ -186,14 +176,14 @@ function Users({ consumer }: TabProps) {
         listing={listing}
         what="users"
         heads={['User', 'Role', '']}
-        textOf={(one) => `${userOf(one)} ${text(one, 'role')}`}
+        textOf={(one) => `${userOf(one)} ${fieldText(one, 'role')}`}
         row={(one) => (
           <tr key={userOf(one)}>
             <td class="code">
               <Name text={userOf(one)} />
             </td>
             <td>
-              <Name text={text(one, 'role')} max={32} />
+              <Name text={fieldText(one, 'role')} max={32} />
             </td>
             <td class="does">
               {may('user.remove') ? (
@@ -202,7 +192,7 @@ function Users({ consumer }: TabProps) {
                   label="Remove"
                   object={userOf(one)}
                   control="user.remove"
-                  args={{ user: text(one, 'user'), tenant: text(one, 'tenant') }}
+                  args={{ user: fieldText(one, 'user'), tenant: fieldText(one, 'tenant') }}
                   question={`Remove ${userOf(one)}? Its channels with what waits in them, its metrics and tokens are gone, and its sessions end at once.`}
                   onDone={listing.reload}
                 />
@@ -241,7 +231,7 @@ function Users({ consumer }: TabProps) {
 
 function Tenants({ consumer }: TabProps) {
   const listing = useListing(consumer, 'tenant')
-  const offers = { tenant: (listing.records ?? []).map((one) => text(one, 'tenant')) }
+  const offers = { tenant: (listing.records ?? []).map((one) => fieldText(one, 'tenant')) }
   const form = { consumer, listing }
   return (
     <>
@@ -249,11 +239,11 @@ function Tenants({ consumer }: TabProps) {
         listing={listing}
         what="tenants"
         heads={['Tenant', '', 'Used, and its limits', '']}
-        textOf={(one) => text(one, 'tenant')}
+        textOf={(one) => fieldText(one, 'tenant')}
         row={(one) => (
-          <tr key={text(one, 'tenant')}>
+          <tr key={fieldText(one, 'tenant')}>
             <td class="code">
-              <Name text={text(one, 'tenant')} />
+              <Name text={fieldText(one, 'tenant')} />
             </td>
             <td>
               <span class="code">{formatCount(Number(one['users']))}</span> <small>users</small>
@@ -266,10 +256,10 @@ function Tenants({ consumer }: TabProps) {
                 <Action
                   consumer={consumer}
                   label="Remove"
-                  object={text(one, 'tenant')}
+                  object={fieldText(one, 'tenant')}
                   control="tenant.remove"
-                  args={{ tenant: text(one, 'tenant') }}
-                  question={`Remove the tenant ${text(one, 'tenant')}? It goes only if it has no users.`}
+                  args={{ tenant: fieldText(one, 'tenant') }}
+                  question={`Remove the tenant ${fieldText(one, 'tenant')}? It goes only if it has no users.`}
                   onDone={listing.reload}
                 />
               ) : null}
@@ -323,25 +313,25 @@ function Roles({ consumer }: TabProps) {
   return (
     <>
       <p class="note">
-        The role admin may do everything, and consumer reads metrics without any rule. Of the rules of a role, one that
-        denies wins.
+        The role admin may do everything; others read the metrics of their tenant without any rule. The most specific
+        rule decides, and among equals one that denies.
       </p>
       <List
         listing={listing}
         what="rules"
         heads={['Role', 'Rule', '']}
-        textOf={(one) => [text(one, 'role'), text(one, 'object')].join(' ')}
+        textOf={(one) => [fieldText(one, 'role'), fieldText(one, 'object')].join(' ')}
         row={(one) => {
-          const sentence = `${text(one, 'effect')} ${rule(one as Texts)}`
+          const sentence = `${fieldText(one, 'effect')} ${rule(one as Texts)}`
           return (
             <tr key={String(one['rule'])}>
               <td class="code">
-                <Name text={text(one, 'role')} />
+                <Name text={fieldText(one, 'role')} />
               </td>
               <td class="whole">
                 <State
-                  look={text(one, 'effect') === 'allow' ? 'good' : 'attention'}
-                  text={text(one, 'effect')}
+                  look={fieldText(one, 'effect') === 'allow' ? 'good' : 'attention'}
+                  text={fieldText(one, 'effect')}
                   detail={`rule ${String(one['rule'])}`}
                 />{' '}
                 <bdi class="code">{rule(one as Texts)}</bdi>
@@ -354,7 +344,7 @@ function Roles({ consumer }: TabProps) {
                     object={`rule ${String(one['rule'])}`}
                     control="role.forget"
                     args={{ rule: Number(one['rule']) }}
-                    question={`Forget the rule "${sentence}" of the role ${text(one, 'role')}? What is allowed by nothing else ends at once.`}
+                    question={`Forget the rule "${sentence}" of the role ${fieldText(one, 'role')}? What is allowed by nothing else ends at once.`}
                     onDone={listing.reload}
                   />
                 ) : null}
@@ -398,7 +388,7 @@ function Tokens({ consumer }: TabProps) {
         listing={listing}
         what="tokens"
         heads={['Token', 'User', 'For', 'Expires', '']}
-        textOf={(one) => [userOf(one), text(one, 'name'), text(one, 'scope')].join(' ')}
+        textOf={(one) => [userOf(one), fieldText(one, 'name'), fieldText(one, 'scope')].join(' ')}
         row={(one) => (
           <tr key={String(one['token'])}>
             <td class="code">{String(one['token'])}</td>
@@ -406,9 +396,9 @@ function Tokens({ consumer }: TabProps) {
               <Name text={userOf(one)} />
             </td>
             <td class="whole">
-              <Name text={text(one, 'name')} />
+              <Name text={fieldText(one, 'name')} />
               <small class="more">
-                <bdi>{text(one, 'scope') || 'everything that its user may do'}</bdi>
+                <bdi>{fieldText(one, 'scope') || 'everything that its user may do'}</bdi>
               </small>
             </td>
             <td>{Number(one['expires']) === 0 ? 'never' : <Day time={Number(one['expires'])} />}</td>
@@ -491,37 +481,5 @@ function NewToken({ consumer, control, offers, onMade }: NewTokenProps) {
         />
       )}
     </Fold>
-  )
-}
-
-function Explain({ consumer }: TabProps) {
-  const listing = useListing(consumer, 'role', { isListed: false })
-  const users = useListing(consumer, 'user')
-  const control = listing.controls.get('role.explain')
-  if (listing.reason !== '' || (listing.isKnown && control === undefined)) {
-    return <p class="empty">Your role may not ask what others may do. {listing.reason}</p>
-  }
-  if (control === undefined) return null
-  return (
-    <section class="card" aria-label="Explain">
-      <ControlForm
-        consumer={consumer}
-        control={control}
-        label="Explain"
-        offers={{ user: (users.records ?? []).map(userOf) }}
-        result={({ value }) => {
-          const { allowed, because } = (value ?? {}) as PlainRecord
-          return (
-            <p class="padded verdict">
-              <State
-                look={allowed === true ? 'good' : 'attention'}
-                text={allowed === true ? 'Allowed' : 'Not allowed'}
-                detail={String(because ?? '')}
-              />
-            </p>
-          )
-        }}
-      />
-    </section>
   )
 }

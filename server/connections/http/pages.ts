@@ -2,7 +2,7 @@
  * Static files: `/client.js`, the consumer library as one module for browsers, and the operator's own pages. These pages may
  * open the WebSocket without further permission, because they come from the same host [MON 13].
  */
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
@@ -44,12 +44,14 @@ export async function serveConsole(app: FastifyInstance, pages: string | undefin
       response.setHeader('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
     },
   })
+  const page = readFileSync(join(root, 'index.html'))
   app.get('/', (_request, reply) => {
     const isTheirs = pages !== undefined && existsSync(join(pages, 'index.html'))
     if (isTheirs) return reply.sendFile('index.html', pages)
     return reply
+      .type('text/html; charset=utf-8')
       .headers({ 'content-security-policy': CONSOLE_POLICY, 'cache-control': 'no-cache' })
-      .sendFile('index.html', root, { cacheControl: false })
+      .send(page)
   })
 }
 

@@ -41,7 +41,7 @@ describe('/readyz', () => {
 
 describe('any other path', () => {
   it('is 404', async () => {
-    expect((await get('/')).code).toBe(404)
+    expect((await get('/nothing')).code).toBe(404)
     expect((await get('/metrics')).code).toBe(404)
   })
 })

@@ -60,7 +60,7 @@ describe('the subprotocol', () => {
   })
 
   it('is spoken at /monitor, and nowhere else', async () => {
-    expect(await upgrade(both, {}, `ws://${authority}/`)).toBe(404)
+    expect(await upgrade(both, {}, `ws://${authority}/nothing`)).toBe(404)
     expect(await upgrade(both, {}, `ws://${authority}/healthz`)).toBe(200)
   })
 
