@@ -313,8 +313,8 @@ function Roles({ consumer }: TabProps) {
   return (
     <>
       <p class="note">
-        The role admin may do everything, and consumer reads metrics without any rule. Of the rules of a role, one that
-        denies wins.
+        The role admin may do everything; others read the metrics of their tenant without any rule. The most specific
+        rule decides, and among equals one that denies.
       </p>
       <List
         listing={listing}

@@ -114,7 +114,9 @@ function Chain({ state, isWhole, wholeLink }: ChainProps) {
             text={
               isReading
                 ? `reading: ${formatCount(last)} of ${formatCount(newest)}`
-                : `records ${formatCount(first)} to ${formatCount(last)} are unbroken`
+                : last === 0
+                  ? 'the log is empty'
+                  : `records ${formatCount(first)} to ${formatCount(last)} are unbroken`
             }
             detail="Each hash follows from the record and the hash before it; this page has computed them itself."
           />
