@@ -13,6 +13,8 @@ export const CHROMIUM = '/usr/bin/chromium-headless-shell'
 const HOSTS = 1_000
 const METRICS = 30
 const CHARTS = 20
+/** All charts are in sight: what is out of sight is not drawn. */
+const VIEWPORT = { width: 1440, height: 4_000 }
 /** Of them, those whose values go on: as many as a chart can keep. */
 const BUSY_HOSTS = 500
 /** Rounds until the values repeat. */
@@ -95,7 +97,7 @@ class ConsoleBench {
       (await ask('producer.sensors')).find(({ name }) => name === 'gmetric')!.counters!.packets
 
     const series = await this.#fill(received)
-    const page = await this.#browser.newPage({ viewport: { width: 1440, height: 1000 } })
+    const page = await this.#browser.newPage({ viewport: VIEWPORT })
     page.setDefaultTimeout(PATIENCE_MS)
     await page.addInitScript(WATCH_LONG_TASKS)
     const firstPaint = await this.#open(page)
